@@ -1,0 +1,114 @@
+"""Scores → what EvalAI stores: plain finite floats, tables, error bars, timings."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any, Dict, List, Optional
+
+import numpy as np
+import PIL
+
+from .errors import HostError
+from .phase import Phase, Shown
+from .sequence_protocols import BESIDE, PROTOCOLS
+from .sequences import ObjectScore, averaged, by_sequence, standard_errors
+from .summaries import Values
+from .version import VERSION
+
+#: More lines of warnings than this are counted, not shown.
+WARNING_LINES = 20
+
+
+class Report:
+    """One split's scores as rows for people and programs; nothing that is not a number becomes null."""
+
+    def __init__(self, split: str, protocol: str, scores: List[ObjectScore], warnings: List[str]) -> None:
+        self.split, self.protocol = split, PROTOCOLS[protocol]
+        self.scores = scores
+        self.values = averaged(scores, self.protocol)
+        empty = [metric for metric in self.protocol.metrics if self.values[metric] is None]
+        self.warnings = [f"{split}: {line}" for line in warnings]
+        if empty:
+            self.warnings.append(f"{split}: nothing to average for {', '.join(empty)}")
+
+    @property
+    def metrics(self) -> List[str]:
+        """The metrics that sequences and objects have."""
+        held = {metric for one in self.scores for metric in one.values}
+        return [metric for metric in (*self.protocol.metrics, *BESIDE) if metric in held]
+
+    def sequences(self) -> List[Dict[str, Any]]:
+        """A row for each sequence."""
+        rows = by_sequence(self.scores, self.metrics)
+        return [{"split": self.split, "sequence": name, **values} for name, values in rows.items()]
+
+    def objects(self) -> List[Dict[str, Any]]:
+        """A row for each object."""
+        return [
+            {"split": self.split, "sequence": one.sequence, "object": one.name, **one.values} for one in self.scores
+        ]
+
+
+def shown_warnings(lines: List[str]) -> List[str]:
+    """At most twenty lines."""
+    if len(lines) <= WARNING_LINES:
+        return lines
+    return [*lines[: WARNING_LINES - 1], f"… and {len(lines) - WARNING_LINES + 1} more warnings"]
+
+
+def answered(phase: Phase, reports: List[Report], timings: Dict[str, float]) -> Dict[str, Any]:
+    """The dict that `evaluate()` returns."""
+    answer: Dict[str, Any] = {
+        "result": [
+            {shown.codename: _leaderboard(phase, shown, report.values)} for shown, report in zip(phase.splits, reports)
+        ],
+        "submission_result": tables(reports),
+        "submission_metadata": {"phase": phase.codename, "seconds": timings, "versions": versions()},
+    }
+    bars = [_error_bars(phase, shown, report) for shown, report in zip(phase.splits, reports)]
+    if all(bar is not None for bar in bars):
+        answer["error"] = bars
+    return answer
+
+
+def tables(reports: List[Report]) -> Dict[str, Any]:
+    """Everything there is to know about the scores, for a file."""
+    return {
+        "protocol": reports[0].protocol.name if len({r.protocol.name for r in reports}) == 1 else "several",
+        "result": [{report.split: report.values} for report in reports],
+        "sequences": [row for report in reports for row in report.sequences()],
+        "objects": [row for report in reports for row in report.objects()],
+        "warnings": [line for report in reports for line in report.warnings],
+        "versions": versions(),
+    }
+
+
+def versions() -> Dict[str, str]:
+    """What scored."""
+    return {
+        "linejudge": VERSION,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "pillow": PIL.__version__,
+    }
+
+
+def _leaderboard(phase: Phase, shown: Shown, values: Values) -> Dict[str, float]:
+    unknown = [metric for metric in shown.metrics if metric not in values]
+    if unknown:
+        raise HostError(f"phases.py: {shown.protocol} has no metric {', '.join(unknown)}")
+    return {metric: _number(phase, values[metric]) for metric in shown.metrics}
+
+
+def _number(phase: Phase, value: Optional[float]) -> float:
+    """A plain finite float: EvalAI knows no null, so nothing to average is 0."""
+    number = float(value) if value is not None and np.isfinite(value) else 0.0
+    return number * 100 if phase.percent else number
+
+
+def _error_bars(phase: Phase, shown: Shown, report: Report) -> Optional[Dict[str, Dict[str, float]]]:
+    """A standard error for every label, or None: EvalAI's page breaks on a partial one."""
+    errors = standard_errors(report.scores, report.protocol)
+    if not set(shown.metrics) <= set(errors):
+        return None
+    return {shown.codename: {f"error_{metric}": _number(phase, errors[metric]) for metric in shown.metrics}}

@@ -1,0 +1,103 @@
+"""What people read when something is wrong, and whose mistake it is.
+
+Exception
+├── Flaw             an inner room says what is wrong; it does not know the file's name
+├── SubmissionError  the participant's mistake: its text is shown in full
+└── HostError        ours or the host's: the participant reads a number to quote
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Iterator
+
+#: More problems than this are counted, not shown.
+SHOWN = 20
+
+#: What a stranger named is cut to this length before it is shown.
+NAME_LENGTH = 120
+
+
+def shown(name: object) -> str:
+    """A stranger's name, safe for a terminal and short enough for a sentence."""
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(name)[: NAME_LENGTH + 1])
+    return text if len(text) <= NAME_LENGTH else text[:NAME_LENGTH] + "…"
+
+
+def listed(names: list[str], most: int = 3) -> str:
+    """`a, b, c and 7 more`."""
+    head = ", ".join(shown(name) for name in names[:most])
+    return head if len(names) <= most else f"{head} and {len(names) - most} more"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing to mend: where it is, what was found there, what to do."""
+
+    where: str
+    found: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{shown(self.where)}: {self.found}. {self.remedy}."
+
+
+class Flaw(Exception):
+    """Raised by a room that can say what is wrong but not where."""
+
+    def __init__(self, found: str, remedy: str) -> None:
+        super().__init__(found)
+        self.found = found
+        self.remedy = remedy
+
+    def at(self, where: str) -> Problem:
+        """The same, with its place."""
+        return Problem(where, self.found, self.remedy)
+
+
+class Problems:
+    """Problems gathered on the way, so that a participant reads all of them at once."""
+
+    def __init__(self) -> None:
+        self.first: list[Problem] = []
+        self.count = 0
+
+    def add(self, problem: Problem) -> None:
+        """Keep the first ones, count the rest."""
+        self.count += 1
+        if len(self.first) < SHOWN:
+            self.first.append(problem)
+
+    def __iter__(self) -> Iterator[Problem]:
+        return iter(self.first)
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+    def raise_if_any(self) -> None:
+        """End the scoring here when something is wrong."""
+        if self.count:
+            raise SubmissionError(self.text())
+
+    def text(self) -> str:
+        """One sentence for one problem, a numbered list for several."""
+        if self.count == 1:
+            return str(self.first[0])
+        lines = [f"{self.count} problems found in your submission:"]
+        lines += [f"  {number}. {problem}" for number, problem in enumerate(self.first, 1)]
+        if self.count > len(self.first):
+            lines.append(f"  … and {self.count - len(self.first)} more like these.")
+        return "\n".join(lines)
+
+
+class SubmissionError(Exception):
+    """The submission cannot be scored; the text says why, for the participant."""
+
+    @classmethod
+    def of(cls, problem: Problem) -> SubmissionError:
+        """The error that consists of one problem."""
+        return cls(str(problem))
+
+
+class HostError(Exception):
+    """Not the participant's fault: a broken annotation file, or a defect of ours."""

@@ -1,0 +1,255 @@
+"""The masks of one sequence, wherever they come from, as stacks of frames.
+
+Truth and predictions are read by the same code: label images (one PNG a frame),
+object folders (one PNG for each object and frame), or run lengths in JSON.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Set
+
+import numpy as np
+
+from . import png, rle
+from .archive import Files
+from .errors import Flaw, Problem, Problems, listed, shown
+from .masks import Array, Size, Stack, cropped, empty_labels, pack
+
+Stacks = Dict[str, Stack]
+
+#: Which frames are wanted of which objects.
+Wanted = Dict[str, List[str]]
+
+ADD_FRAMES = "Add a PNG for each frame, black where no object is visible"
+
+#: Label images with more labels than this are searched for those that occur.
+FEW = 24
+
+
+class MaskFiles:
+    """The masks of one sequence; what is wrong with them is added to `problems`."""
+
+    problems: Problems
+
+    def lacks(self, wanted: Wanted) -> List[Problem]:
+        """What is missing of the frames that are to be scored."""
+        raise NotImplementedError
+
+    def frames(self) -> Set[str]:
+        """The names of all frames that were sent."""
+        raise NotImplementedError
+
+    def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
+        """Every object that occurs in these frames; None when one of them cannot be read."""
+        raise NotImplementedError
+
+
+class LabelImages(MaskFiles):
+    """`sequence/00000.png`: each pixel holds the number of its object."""
+
+    def __init__(self, files: Files, members: Dict[str, str], problems: Problems, most: int = 65_535) -> None:
+        self._files, self.members, self.problems, self._most = files, members, problems, most
+
+    def lacks(self, wanted: Wanted) -> List[Problem]:
+        frames = sorted({frame for frames in wanted.values() for frame in frames})
+        return _missing(self.members, frames)
+
+    def frames(self) -> Set[str]:
+        return set(self.members)
+
+    def labels(self, frame: str, size: Size) -> Optional[Array]:
+        """The labels of one frame, or None when it cannot be read."""
+        name = self.members[frame]
+        try:
+            return png.read_labels(self._files.read(name), size)
+        except Flaw as flaw:
+            self.problems.add(flaw.at(name))
+            return None
+
+    def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
+        read = [self.labels(frame, size) for frame in frames]
+        if any(labels is None for labels in read):
+            return None
+        images = [labels for labels in read if labels is not None]
+        block = empty_labels(len(frames), size, np.result_type(*images))
+        for place, labels in enumerate(images):
+            block[place, :, : size[1]] = labels
+        numbers = labels_in(block)
+        if len(numbers) > self._most:
+            self.problems.add(_too_many(self.members[frames[0]], len(numbers), self._most))
+            return None
+        stacks = {str(number): cropped(pack(block == number), size) for number in numbers}
+        return {name: stack for name, stack in stacks.items() if stack.words.size}
+
+
+class ObjectFolders(MaskFiles):
+    """`sequence/object/00000.png`: each folder holds one object, and every pixel that is not 0 belongs to it."""
+
+    def __init__(
+        self, files: Files, members: Dict[str, Dict[str, str]], problems: Problems, most: int = 65_535
+    ) -> None:
+        self._files, self.members, self.problems = files, members, problems
+        if len(members) > most:
+            problems.add(_too_many(next(iter(next(iter(members.values())).values())), len(members), most))
+
+    def lacks(self, wanted: Wanted) -> List[Problem]:
+        return [
+            problem
+            for label, frames in wanted.items()
+            if label in self.members
+            for problem in _missing(self.members[label], frames)
+        ]
+
+    def frames(self) -> Set[str]:
+        return {frame for members in self.members.values() for frame in members}
+
+    def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
+        stacks: Optional[Stacks] = {}
+        for label, members in self.members.items():
+            block = empty_labels(len(frames), size, bool)
+            for place, frame in enumerate(frames):
+                if frame in members and not self._fill(block[place], members[frame], size):
+                    stacks = None
+            if stacks is not None and block.any():
+                stacks[label] = cropped(pack(block), size)
+        return stacks
+
+    def _fill(self, flags: Array, name: str, size: Size) -> bool:
+        try:
+            labels = png.read_labels(self._files.read(name), size)
+            if len(np.unique(labels)) > 2:
+                raise Flaw("holds more than two values", "Save the mask of one object as 0 and 255")
+        except Flaw as flaw:
+            self.problems.add(flaw.at(name))
+            return False
+        np.not_equal(labels, 0, out=flags[:, : size[1]])
+        return True
+
+
+class RunLengths(MaskFiles):
+    """One sequence of a JSON submission: `{"object": [rle or null for each frame]}`."""
+
+    def __init__(
+        self, sequence: str, objects: Any, frames: List[str], problems: Problems, *, overlapping: bool, most: int
+    ) -> None:
+        self._sequence, self.problems, self._overlapping = sequence, problems, overlapping
+        self._index = {frame: place for place, frame in enumerate(frames)}
+        self._objects: Dict[str, List[Any]] = {}
+        if not isinstance(objects, dict):
+            problems.add(
+                Problem(sequence, "is not an object of objects", 'Write {"sequence": {"object": [rle or null, …]}}')
+            )
+            return
+        if len(objects) > most:
+            problems.add(_too_many(sequence, len(objects), most))
+            return
+        for name, masks in objects.items():
+            if not isinstance(masks, list) or len(masks) != len(frames):
+                found = f"has {len(masks)} masks" if isinstance(masks, list) else "is not a list of masks"
+                remedy = f"Give one mask or null for each of the {len(frames)} frames, the first and last included"
+                problems.add(Problem(f"{sequence}, object {shown(name)}", found, remedy))
+            elif name != "0":
+                self._objects[name] = masks
+
+    def lacks(self, wanted: Wanted) -> List[Problem]:
+        del wanted  # every list was as long as the truth
+        return []
+
+    def frames(self) -> Set[str]:
+        return set(self._index)
+
+    def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
+        places = [self._index[frame] for frame in frames]
+        stacks: Optional[Stacks] = {}
+        owner = None if self._overlapping else np.zeros((len(frames), *empty_labels(1, size).shape[1:]), np.int16)
+        for number, (name, masks) in enumerate(self._objects.items(), 1):
+            if all(masks[place] is None for place in places):
+                continue
+            block = empty_labels(len(frames), size, bool)
+            for row, place in enumerate(places):
+                if masks[place] is None:
+                    continue
+                if not self._fill(block[row], masks[place], size, f"{self._sequence}, object {name}, mask {place}") or (
+                    owner is not None and not self._claim(owner[row], block[row], number, frames[row])
+                ):
+                    stacks = None
+            if stacks is not None and block.any():
+                stacks[name] = cropped(pack(block), size)
+        return stacks
+
+    def _fill(self, flags: Array, mask: Any, size: Size, where: str) -> bool:
+        try:
+            flags[:] = rle.flags(mask, size)[0]
+        except Flaw as flaw:
+            self.problems.add(flaw.at(where))
+            return False
+        return True
+
+    def _claim(self, owner: Array, flags: Array, number: int, frame: str) -> bool:
+        """Take pixels for an object; a pixel may have one owner."""
+        before = owner[flags]
+        if before.any():
+            names = list(self._objects)
+            first = names[int(before[before > 0][0]) - 1]
+            self.problems.add(
+                Problem(
+                    f"{self._sequence}, frame {frame}",
+                    f"objects {shown(first)} and {shown(names[number - 1])} share pixels",
+                    "Give each pixel to one object",
+                )
+            )
+            return False
+        owner[flags] = number
+        return True
+
+
+class SalientImages(LabelImages):
+    """One mask without numbers, written as 0 and 1, as 0 and 255, or as grey levels cut at one half."""
+
+    NAME = "salient"
+    #: Grey levels from here on are foreground.
+    GREY = 127
+
+    def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
+        block = empty_labels(len(frames), size, bool)
+        complete = True
+        for place, frame in enumerate(frames):
+            labels = self.labels(frame, size)
+            if labels is None or not self._fill(block[place, :, : size[1]], labels, self.members[frame]):
+                complete = False
+        return {self.NAME: cropped(pack(block), size)} if complete else None
+
+    def _fill(self, flags: Array, labels: Array, name: str) -> bool:
+        present = {value for value in (0, *labels_in(labels)) if (labels == value).any()}
+        if len(present) <= 2 and not present <= {0, 1} and not present <= {0, 255}:
+            found = f"holds the values {sorted(present)}"
+            self.problems.add(Problem(name, found, "Save one salient mask as 0 and 255, or as 0 and 1"))
+            return False
+        np.greater_equal(labels, self.GREY if len(present) > 2 else 1, out=flags)
+        return True
+
+
+def labels_in(block: Array) -> List[int]:
+    """The labels that may occur in these images, without 0: few candidates, or exactly those that do."""
+    highest = int(block.max(initial=0))
+    if highest <= FEW:
+        return list(range(1, highest + 1))
+    flat = block.reshape(-1)
+    changes = flat[np.flatnonzero(flat[1:] != flat[:-1])]
+    return [int(label) for label in np.unique(np.append(changes, flat[-1])) if label]
+
+
+def _missing(members: Dict[str, str], frames: List[str]) -> List[Problem]:
+    """One problem for one missing frame, one for many."""
+    missing = [frame for frame in frames if frame not in members]
+    folder = next(iter(members.values()), "").rpartition("/")[0]
+    if not missing:
+        return []
+    if len(missing) == 1:
+        return [Problem(f"{folder}/{missing[0]}.png", "is missing", ADD_FRAMES)]
+    names = listed([f"{frame}.png" for frame in missing])
+    return [Problem(folder, f"{len(missing)} frames are missing: {names}", ADD_FRAMES)]
+
+
+def _too_many(where: str, count: int, most: int) -> Problem:
+    return Problem(where, f"has {count} objects; this phase allows {most} in a sequence", "Send fewer objects")

@@ -1,0 +1,102 @@
+"""Tell a host's Slack channel or webhook of a score; never at the score's expense.
+
+Addresses come from the environment (`LINEJUDGE_SLACK`, `LINEJUDGE_WEBHOOK`) or
+from a file outside the repository (`~/.config/linejudge/notify.json`, keys
+`slack` and `webhook`); they are secrets and are never printed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import urllib.request
+from typing import Any, Dict, List
+
+from .phase import Phase
+
+#: Slack and webhooks get this long, all together.
+SECONDS = 3.0
+FILE = "~/.config/linejudge/notify.json"
+KINDS = ("slack", "webhook")
+
+#: Keys of the submission that may leave the house: no file addresses.
+TOLD = ("id", "participant_team_name", "method_name", "challenge_phase", "submitted_at", "is_baseline")
+
+
+def notify(phase: Phase, answer: Dict[str, Any], submission: Any) -> str:
+    """Send what the phase asks for; returns a line for the operator's log, or nothing."""
+    try:
+        places = addresses()
+        if not places or not wanted(phase, answer):
+            return ""
+        body = message(phase, answer, submission if isinstance(submission, dict) else {})
+        failures: List[str] = []
+        threads = [
+            threading.Thread(target=_post, args=(kind, address, body, failures), daemon=True)
+            for kind, address in places.items()
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(SECONDS)
+        late = sum(thread.is_alive() for thread in threads)
+        return "; ".join(failures + [f"{late} notification(s) took longer than {SECONDS:g} s"] * bool(late))
+    except Exception as error:  # noqa: BLE001 - a notification never touches the score
+        return f"notification failed: {type(error).__name__}"
+
+
+def addresses() -> Dict[str, str]:
+    """Where to send, by kind."""
+    found = {}
+    try:
+        with open(os.path.expanduser(FILE), encoding="utf-8") as file:
+            found = {kind: address for kind, address in json.load(file).items() if kind in KINDS}
+    except (OSError, ValueError, AttributeError):
+        pass
+    for kind in KINDS:
+        address = os.environ.get(f"LINEJUDGE_{kind.upper()}")
+        if address:
+            found[kind] = address
+    return {kind: address for kind, address in found.items() if isinstance(address, str) and address}
+
+
+def wanted(phase: Phase, answer: Dict[str, Any]) -> bool:
+    """Does the phase's rule ask for this one?"""
+    rule = phase.notify
+    if rule is None or rule.threshold is None:
+        return rule is not None
+    values = {split: metrics for entry in answer["result"] for split, metrics in entry.items()}
+    splits = [rule.split] if rule.split else list(values)
+    return any(values.get(split, {}).get(rule.metric, float("-inf")) >= rule.threshold for split in splits)
+
+
+def message(phase: Phase, answer: Dict[str, Any], submission: Dict[str, Any]) -> Dict[str, Any]:
+    """What is sent: a line for people, and the numbers."""
+    who = submission.get("participant_team_name") or "a team"
+    scores = "; ".join(
+        f"{split}: " + ", ".join(f"{name} {value:.4g}" for name, value in list(metrics.items())[:4])
+        for entry in answer["result"]
+        for split, metrics in entry.items()
+    )
+    text = f"Submission {submission.get('id', '?')} of {who} in {phase.codename} scored {scores}"
+    return {
+        "text": text,
+        "phase": phase.codename,
+        "result": answer["result"],
+        "submission": {key: submission.get(key) for key in TOLD},
+    }
+
+
+def _post(kind: str, address: str, body: Dict[str, Any], failures: List[str]) -> None:
+    data = {"text": body["text"]} if kind == "slack" else body
+    try:
+        request = urllib.request.Request(
+            address, json.dumps(data, default=str).encode(), {"Content-Type": "application/json"}
+        )
+        if request.type not in ("http", "https"):
+            raise ValueError("address")
+        with urllib.request.urlopen(request, timeout=SECONDS):
+            pass
+    except Exception as error:  # noqa: BLE001 - its text may hold the address, which is a secret
+        failures.append(f"{kind} notification failed: {type(error).__name__}")

@@ -1,0 +1,50 @@
+"""What a phase is; the phases themselves are the table in `phases.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Optional, Tuple
+
+from .archive import Limits
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One split of a phase: which truth it reads, by which rules, and what its leaderboard shows."""
+
+    #: The dataset split's codename, here and in the annotation file.
+    codename: str
+    #: A row of `sequence_protocols.py`.
+    protocol: str
+    #: The leaderboard's labels, in its order.
+    metrics: Tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Notify:
+    """When to tell the host's webhook: always, or when a metric reaches a value."""
+
+    split: str = ""
+    metric: str = ""
+    threshold: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class Phase:
+    """How the submissions of one phase are scored."""
+
+    codename: str
+    #: The annotation file, as `challenge_config.yaml` names it.
+    annotations: str
+    splits: Tuple[Shown, ...]
+    track: str = "sequences"
+    #: Leaderboards show percent instead of fractions.
+    percent: bool = False
+    #: Warnings refuse a submission.
+    strict: bool = False
+    #: Wall clock for one submission, in seconds.
+    seconds: int = 3600
+    #: Memory for scoring, in bytes, beside what the worker holds already (290 MB of its 1 GiB).
+    memory: int = 640 << 20
+    limits: Limits = field(default_factory=Limits)
+    notify: Optional[Notify] = None

@@ -1,0 +1,28 @@
+"""The challenge as one table.  A host edits this file and `challenge_config.yaml`, and no other.
+
+Codenames, splits and labels must agree with `challenge_config.yaml`; `./run.sh check` tells.
+Everything a phase may say is explained in `phase.py`, the protocols in `sequence_protocols.py`.
+"""
+
+from __future__ import annotations
+
+from .archive import Limits
+from .phase import Phase, Shown
+
+#: What the leaderboards show: any of the protocol's metrics, or `J-Volume`, `J-Visible`, `False-Alarm`…
+LABELS = ("J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay")
+
+PHASES = (
+    Phase(
+        codename="sequences-dev",
+        annotations="annotations/sequences-dev.zip",
+        splits=(Shown("dev", "davis2017", LABELS),),
+        limits=Limits(members=20_000, total_bytes=2 << 30),
+    ),
+    Phase(
+        codename="sequences-test",
+        annotations="annotations/sequences-test.zip",
+        splits=(Shown("test", "davis2017", LABELS), Shown("test-hard", "davis2017", LABELS)),
+        limits=Limits(members=20_000, total_bytes=2 << 30),
+    ),
+)

@@ -1,0 +1,241 @@
+"""PNG bytes → the label of every pixel, exactly as the file holds it.
+
+The image must have the size of its frame, so a stranger's header never decides
+how much memory is taken. Only the chunks that make the picture are looked at.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import Any, Optional, Tuple
+
+import numpy as np
+from PIL import Image
+
+from .errors import Flaw
+
+Size = Tuple[int, int]
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6
+DEPTHS = {GREY: (1, 2, 4, 8, 16), RGB: (8, 16), PALETTE: (1, 2, 4, 8), GREY_ALPHA: (8, 16), RGBA: (8, 16)}
+FILTER_NONE, FILTER_SUB, FILTER_UP = 0, 1, 2
+
+#: How other files begin that people send instead.
+OTHER_KINDS = (
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"BM", "a BMP image"),
+    (b"II*\0", "a TIFF image"),
+    (b"MM\0*", "a TIFF image"),
+    (b"RIFF", "a WebP image"),
+    (b"PK\x03\x04", "a zip archive"),
+    (b"\x1f\x8b", "gzipped"),
+)
+SAVE_AGAIN = "Save the mask again as a palette or grey PNG"
+UPLOAD_AGAIN = "Write the file again and repeat the upload"
+
+
+@dataclass(frozen=True)
+class _Header:
+    width: int
+    height: int
+    depth: int
+    colour: int
+    interlaced: int
+
+
+def read_labels(data: bytes, size: Size) -> np.ndarray[Any, Any]:
+    """The labels of a mask of this (height, width): uint8, or uint16 for 16-bit files."""
+    header, palette, pixels = _chunks(data)
+    if (header.height, header.width) != size:
+        raise Flaw(
+            f"is {header.width}×{header.height} pixels but the frame is {size[1]}×{size[0]}",
+            "Save masks at the size of the frames, without resizing",
+        )
+    if header.colour == GREY_ALPHA:
+        raise Flaw("is grey with an alpha channel", SAVE_AGAIN)
+    if header.colour in (RGB, RGBA) and header.depth == 16:
+        raise Flaw("is a 16-bit colour image", SAVE_AGAIN)
+    labels = _unfiltered(header, pixels)
+    if labels is None:
+        labels = _by_pillow(header, palette, pixels)
+    return labels if labels.ndim == 2 else _by_colour(labels)
+
+
+def size_of(data: bytes) -> Size:
+    """The (height, width) that the header gives."""
+    header, _, _ = _chunks(data)
+    return header.height, header.width
+
+
+def is_png(data: bytes) -> bool:
+    """Does it begin as a PNG does?"""
+    return data.startswith(SIGNATURE)
+
+
+def _chunks(data: bytes) -> tuple[_Header, bytes, bytes]:
+    """Header, palette and compressed pixels; everything else in the file is left out."""
+    if not is_png(data):
+        raise Flaw(_other_kind(data), "Save masks as PNG")
+    header: Optional[_Header] = None
+    palette, pixels = b"", []
+    position, view = len(SIGNATURE), memoryview(data)
+    while True:
+        if position + 12 > len(data):
+            raise Flaw("is cut off: the file ends before its last chunk", UPLOAD_AGAIN)
+        length, kind = struct.unpack_from(">I4s", data, position)
+        end = position + 8 + length
+        if end + 4 > len(data):
+            raise Flaw("is cut off: the file ends inside a chunk", UPLOAD_AGAIN)
+        if kind in (b"IHDR", b"PLTE", b"IDAT"):
+            if zlib.crc32(view[position + 4 : end]) != int.from_bytes(view[end : end + 4], "big"):
+                raise Flaw(f"is damaged: the checksum of its {kind.decode()} chunk is wrong", UPLOAD_AGAIN)
+            body = data[position + 8 : end]
+            if kind == b"IHDR":
+                header = _header(body)
+            elif kind == b"PLTE":
+                palette = body
+            else:
+                pixels.append(body)
+        if header is None:
+            raise Flaw("is damaged: it does not begin with its header", UPLOAD_AGAIN)
+        if kind == b"IEND":
+            break
+        position = end + 4
+    if not pixels:
+        raise Flaw("is damaged: it has no pixels", UPLOAD_AGAIN)
+    return header, palette, b"".join(pixels)
+
+
+def _other_kind(data: bytes) -> str:
+    if not data:
+        return "is empty"
+    for start, kind in OTHER_KINDS:
+        if data.startswith(start):
+            return f"is {kind}, not a PNG"
+    return "is not a PNG"
+
+
+def _header(body: bytes) -> _Header:
+    if len(body) != 13:
+        raise Flaw("is damaged: its header has the wrong length", UPLOAD_AGAIN)
+    width, height, depth, colour, compression, filtering, interlaced = struct.unpack(">IIBBBBB", body)
+    if depth not in DEPTHS.get(colour, ()) or compression or filtering or interlaced > 1 or not width or not height:
+        raise Flaw("is damaged: its header holds values that no PNG may have", UPLOAD_AGAIN)
+    return _Header(width, height, depth, colour, interlaced)
+
+
+def _unfiltered(header: _Header, pixels: bytes) -> Optional[np.ndarray[Any, Any]]:
+    """Labels of the plain 8-bit files that nearly everybody writes; None for other kinds.
+
+    Measured on 480×854 palette masks: 0.65 ms, where Pillow takes 1.1 ms.
+    """
+    if header.interlaced:
+        return None
+    channels = {RGB: 3, RGBA: 4}.get(header.colour, 1)
+    stride = 1 + (header.width * header.depth * channels + 7) // 8
+    expected = stride * header.height
+    try:
+        raw = zlib.decompressobj().decompress(pixels, expected)
+    except zlib.error:
+        raise Flaw("is damaged: its pixels cannot be inflated", UPLOAD_AGAIN) from None
+    if len(raw) < expected:
+        raise Flaw(f"is cut off: its pixels end in row {len(raw) // stride} of {header.height}", UPLOAD_AGAIN)
+    rows = np.frombuffer(raw, np.uint8).reshape(header.height, stride)
+    filters, body = rows[:, 0], rows[:, 1:]
+    highest = filters.max()
+    if highest > 4:
+        raise Flaw("is damaged: it uses a row filter that does not exist", UPLOAD_AGAIN)
+    if header.depth != 8 or channels != 1 or highest > FILTER_UP:
+        return None
+    if highest == FILTER_NONE:
+        return body
+    return _undo_filters(filters, body)
+
+
+def _undo_filters(filters: np.ndarray[Any, Any], body: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Undo `sub` (sums along a row) and `up` (sums down a run of rows)."""
+    labels = body.copy()
+    subs = filters == FILTER_SUB
+    labels[subs] = np.add.accumulate(labels[subs], axis=1, dtype=np.uint8)
+    starts = np.flatnonzero(filters != FILTER_UP)
+    first = 0 if not len(starts) or starts[0] else 1
+    if not first:
+        starts = np.concatenate(([0], starts))
+    for start, stop in zip(starts, np.append(starts[1:], len(filters))):
+        if stop - start > 1:
+            np.add.accumulate(labels[start:stop], axis=0, dtype=np.uint8, out=labels[start:stop])
+    return labels
+
+
+def _by_pillow(header: _Header, palette: bytes, pixels: bytes) -> np.ndarray[Any, Any]:
+    """Labels by Pillow, of a file rebuilt from the chunks that were checked.
+
+    Grey of up to 8 bits is handed over as if it had a palette: Pillow would
+    stretch 2 and 4 bits to 255, and a palette index is the raw value.
+    """
+    colour = PALETTE if header.colour == GREY and header.depth <= 8 else header.colour
+    body = struct.pack(">IIBBBBB", header.width, header.height, header.depth, colour, 0, 0, header.interlaced)
+    parts = [(b"IHDR", body), (b"IDAT", pixels), (b"IEND", b"")]
+    if colour == PALETTE:
+        parts.insert(1, (b"PLTE", palette if header.colour == PALETTE else bytes(768)))
+    file = SIGNATURE + b"".join(_chunk(kind, part) for kind, part in parts)
+    try:
+        with Image.open(io.BytesIO(file), formats=("PNG",)) as image:
+            labels = np.asarray(image)
+    except (OSError, SyntaxError, ValueError, zlib.error, struct.error, Image.DecompressionBombError):
+        raise Flaw("is damaged: its pixels cannot be decoded", UPLOAD_AGAIN) from None
+    return labels.astype(np.uint16) if header.depth == 16 else labels.astype(np.uint8)
+
+
+def _chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+def davis_palette(bright: int = 192) -> np.ndarray[Any, Any]:
+    """The colours that DAVIS gives to the labels 0 to 255 (PASCAL VOC's order of bits)."""
+    labels = np.arange(256)[:, None]
+    channels = np.arange(3)[None, :]
+    levels = np.zeros((256, 3), np.int64)
+    for place in range(3):
+        levels |= (labels >> (channels + 3 * place) & 1) << (7 - place)
+    levels[(levels == 192)] = bright
+    return levels.astype(np.uint8)
+
+
+def _known_colours() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Colour codes in rising order, and their labels.
+
+    Some tools of DAVIS write 191 for 192, and white is the foreground of DAVIS-2016.
+    """
+    palettes = [davis_palette(), davis_palette(bright=191), np.full((1, 3), 255, np.uint8)]
+    labels = np.concatenate([np.arange(256), np.arange(256), [255]])
+    codes, first = np.unique(_code(np.concatenate(palettes)), return_index=True)
+    return codes, labels[first].astype(np.uint8)
+
+
+def _by_colour(image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Labels of an RGB(A) picture painted in the DAVIS palette."""
+    if image.shape[2] == 4 and image[:, :, 3].min() < 255:
+        y, x = np.argwhere(image[:, :, 3] < 255)[0]
+        raise Flaw(f"is transparent at pixel ({x}, {y})", SAVE_AGAIN)
+    colours, labels = _known_colours()
+    code = _code(image)
+    found = np.minimum(np.searchsorted(colours, code), len(colours) - 1)
+    if (strange := colours[found] != code).any():
+        y, x = np.argwhere(strange)[0]
+        raise Flaw(
+            f"is a colour image whose pixel ({x}, {y}) has the colour {tuple(int(c) for c in image[y, x, :3])}, "
+            "which is not in the DAVIS palette",
+            SAVE_AGAIN,
+        )
+    return labels[found]
+
+
+def _code(image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    wide = image[..., :3].astype(np.int32)
+    return wide[..., 0] << 16 | wide[..., 1] << 8 | wide[..., 2]

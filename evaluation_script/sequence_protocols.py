@@ -1,0 +1,191 @@
+"""The benchmarks of video masks, one row each: what separates DAVIS from LVOS from VOST.
+
+`../docs/decisions.md` tells where each rule comes from; a golden test holds each row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Dict, Tuple
+
+
+class Objects(Enum):
+    """Which objects of a sequence are scored."""
+
+    FOREGROUND = "everything that is not 0, as one object"
+    NUMBERED = "1 to the largest number in the first frame"
+    SEEN = "every number in the scored frames, 255 included"
+    LIVING = "every object with a life: from the meta file, else from its first frame, at least 4 frames"
+    FIRST = "the numbers in the first frame"
+
+
+class Span(Enum):
+    """Which frames count for an object."""
+
+    VIDEO = "all frames"
+    SIGHT = "from the first frame in which truth or prediction shows it"
+    LIFE = "its own life"
+
+
+class Missing(Enum):
+    """What a sequence that was not sent means."""
+
+    ERROR = "an error"
+    ZEROS = "zeros"
+    LEFT_OUT = "left out"
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """The rules of one benchmark."""
+
+    name: str
+    #: One line for people: what is applied, and what it skips.
+    about: str
+    #: Names of the benchmark's own metrics, in its order.
+    metrics: Tuple[str, ...]
+    objects: Objects
+    span: Span = Span.VIDEO
+    skip_first: bool = True
+    skip_last: bool = True
+    #: Pixels with 255 in the truth are judged by nobody (else they are background).
+    void: bool = False
+    #: Proposals are matched to objects; 0: prediction and truth share their numbers.
+    proposals: int = 0
+    surplus_is_error: bool = False
+    #: The prediction is one mask, compared with each object.
+    salient: bool = False
+    #: Means are taken over seen and unseen classes apart.
+    by_class: bool = False
+    missing: Missing = Missing.ERROR
+    #: A pixel may belong to several objects.
+    overlapping: bool = False
+    #: MOSEv2's J, its second F, and the values of disappearance and reappearance.
+    reappearance: bool = False
+
+
+DAVIS = ("J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay")
+PLAIN = ("J&F-Mean", "J-Mean", "F-Mean")
+VOST = ("J-Mean", "J-Recall", "J-Decay", "J_last-Mean", "J_last-Recall", "J_last-Decay")
+YOUTUBE = ("J&F-Mean", "J-Mean", "J-seen-Mean", "J-unseen-Mean", "F-Mean", "F-seen-Mean", "F-unseen-Mean")
+LVOS = (*YOUTUBE, "V-Mean", "V-seen-Mean", "V-unseen-Mean")
+MOSEV2 = (
+    *("J&F_new-Mean", "J-Mean", "F_new-Mean", "F-Mean", "J&F-Mean"),
+    *("disappear_J&F_new-Mean", "disappear_J-Mean", "disappear_F_new-Mean"),
+    *("reappear_J&F_new-Mean", "reappear_J-Mean", "reappear_F_new-Mean"),
+)
+
+#: Our own statistics, reported beside every protocol: absence cannot flatter them.
+BESIDE = ("J-Volume", "F-Volume", "J-Visible", "F-Visible", "False-Alarm")
+
+#: Metrics that are averages of others.
+COMBINED = {
+    "J&F-Mean": ("J-Mean", "F-Mean"),
+    "J&F_new-Mean": ("J-Mean", "F_new-Mean"),
+    "disappear_J&F_new-Mean": ("disappear_J-Mean", "disappear_F_new-Mean"),
+    "reappear_J&F_new-Mean": ("reappear_J-Mean", "reappear_F_new-Mean"),
+}
+
+#: Of YouTube-VOS validation 2018 and 2019: the 26 categories that training lacks (youtube-vos.org).
+YOUTUBE_UNSEEN = (
+    *("backpack", "ball", "bottle", "box", "butterfly", "camera", "chameleon", "cloth", "cup", "eyeglasses"),
+    *("flag", "guitar", "handbag", "jellyfish", "kangaroo", "microphone", "mirror", "ring", "rope", "shovel"),
+    *("small_panda", "spider", "stuffed_toy", "table", "tissue", "watch"),
+)
+
+_INNER = "The first and the last frame are skipped"
+_davis = Protocol("davis2017", f"{_INNER}; 255 is background.", DAVIS, Objects.NUMBERED)
+_vosb = Protocol(
+    "vos-benchmark",
+    f"{_INNER}; an object counts from the frame in which truth or prediction first shows it; 255 is an object.",
+    PLAIN,
+    Objects.SEEN,
+    Span.SIGHT,
+    missing=Missing.LEFT_OUT,
+)
+_lvos = Protocol(
+    "lvos",
+    "Each object is scored over its own life, without its first and last frame; 255 is background.",
+    LVOS,
+    Objects.LIVING,
+    Span.LIFE,
+    by_class=True,
+)
+
+_ROWS = (
+    replace(_davis, name="davis2016", about=f"{_INNER}; everything but 0 is foreground.", objects=Objects.FOREGROUND),
+    _davis,
+    Protocol(
+        "davis2017-unsupervised",
+        "All frames; at most 20 proposals, matched to the objects; 255 in the truth is void.",
+        DAVIS,
+        Objects.NUMBERED,
+        skip_first=False,
+        skip_last=False,
+        void=True,
+        proposals=20,
+        surplus_is_error=True,
+    ),
+    _lvos,
+    replace(
+        _lvos,
+        name="lvos-unsupervised",
+        about="Each object is scored over its own life; 20 proposals are matched to the objects; 255 is background.",
+        skip_first=False,
+        skip_last=False,
+        proposals=20,
+    ),
+    replace(
+        _lvos,
+        name="lvos-unsupervised-single",
+        about="Each object is compared with one salient mask over its own life, in the sequences listed for this task.",
+        skip_first=False,
+        skip_last=False,
+        salient=True,
+    ),
+    replace(_davis, name="vost", about=f"{_INNER}; J_last is the last quarter of the frames.", metrics=VOST),
+    _vosb,
+    replace(
+        _vosb,
+        name="vos-benchmark-all-frames",
+        about=_vosb.about.replace(_INNER, "No frame is skipped"),
+        skip_first=False,
+        skip_last=False,
+    ),
+    replace(
+        _vosb,
+        name="sav",
+        about=f"{_INNER}, for each object; it counts from the frame in which truth or prediction first shows it.",
+        overlapping=True,
+    ),
+    Protocol(
+        "mosev2",
+        f"{_INNER}; objects of the first frame; J and the second F as in MOSEv2; absences are scored apart.",
+        MOSEV2,
+        Objects.FIRST,
+        missing=Missing.ZEROS,
+        reappearance=True,
+    ),
+    replace(
+        _vosb,
+        name="mose",
+        about=f"{_INNER}; objects of the first frame, in all frames. "
+        "No evaluator of MOSE is public: this is an assumption.",
+        objects=Objects.FIRST,
+        span=Span.VIDEO,
+        missing=Missing.ERROR,
+    ),
+    Protocol(
+        "youtube-vos",
+        "Each object is scored from the frame after its first to the end, in the frames that the truth has. "
+        "No evaluator of YouTube-VOS is public: this is an assumption.",
+        YOUTUBE,
+        Objects.LIVING,
+        Span.LIFE,
+        skip_last=False,
+        by_class=True,
+    ),
+)
+
+PROTOCOLS: Dict[str, Protocol] = {protocol.name: protocol for protocol in _ROWS}

@@ -1,0 +1,238 @@
+"""J and F of masks: region overlap and boundary agreement, counted in pixels.
+
+Everything here works on stacks of one object over some frames and returns one
+number for each frame.  What comes out are counts; two functions at the end
+turn them into J and F, so that the same counts also serve sums over a video.
+
+Two facts inherited from DAVIS: the border of the image never makes a boundary
+(a full frame has none), and a boundary lies on the pixel above or left of the
+change, so a mirrored mask may score differently.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import Any, Dict, Optional, Tuple
+
+import numpy as np
+
+from .masks import WORD, Array, Size, Stack, ones, overlap
+
+#: A boundary pixel is matched within this fraction of the image's diagonal.
+BOUNDARY_TOLERANCE = 0.008
+
+#: Which pixels around a boundary pixel match it: column offset → rows from, to (inclusive).
+Disk = Tuple[Tuple[int, int, int], ...]
+
+
+def diagonal_tolerance(size: Size) -> float:
+    """The tolerance in pixels, before it is rounded up."""
+    return BOUNDARY_TOLERANCE * float(np.linalg.norm(size))
+
+
+def reach(size: Size) -> int:
+    """How far apart two boundary pixels may be and still match."""
+    return math.ceil(diagonal_tolerance(size))
+
+
+@lru_cache(maxsize=None)
+def disk(radius: int) -> Disk:
+    """All offsets within this distance, column by column."""
+    heights = [(dx, math.isqrt(radius * radius - dx * dx)) for dx in range(-radius, radius + 1)]
+    return tuple((dx, -height, height) for dx, height in heights)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Pixels that two masks have, share and match; one entry for each frame."""
+
+    truth: Array
+    prediction: Array
+    shared: Array
+    truth_boundary: Array
+    prediction_boundary: Array
+    truth_matched: Array
+    prediction_matched: Array
+
+    @property
+    def union(self) -> Array:
+        """Pixels in either mask."""
+        union: Array = self.truth + self.prediction - self.shared
+        return union
+
+    def at(self, frames: Any) -> Counts:
+        """Some of the frames."""
+        return Counts(*(getattr(self, field.name)[frames] for field in fields(self)))
+
+    def summed(self) -> Counts:
+        """The sums over all frames, as one frame."""
+        return Counts(*(getattr(self, field.name).sum(keepdims=True) for field in fields(self)))
+
+
+def joined(parts: list[Counts]) -> Counts:
+    """The frames of several counts, one after the other."""
+    return Counts(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Counts)))
+
+
+class Region:
+    """One object in some frames, with its boundary, ready to be compared."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+        self.area = stack.area
+        self.boundary = _boundary(stack)
+        self.boundary_size = self.boundary.area
+        self._pixels: Optional[_Pixels] = None
+        self._grown: Dict[Disk, _Grown] = {}
+
+    def frame(self, index: int) -> Region:
+        """One frame alone."""
+        return Region(self.stack.frames(np.array([index])))
+
+    def compared(self, prediction: Region, match: Disk) -> Counts:
+        """Counts of this truth and a prediction over the same frames."""
+        return Counts(
+            self.area,
+            prediction.area,
+            _shared(self.stack, prediction.stack),
+            self.boundary_size,
+            prediction.boundary_size,
+            self._matched_by(prediction, match),
+            prediction._matched_by(self, match),
+        )
+
+    def _matched_by(self, other: Region, match: Disk) -> Array:
+        """How many boundary pixels have one of the other's within reach."""
+        frames = len(self.area)
+        if not (self.boundary_size.any() and other.boundary_size.any()):
+            return np.zeros(frames, np.int64)
+        if self._pixels is None:
+            self._pixels = _Pixels(self.boundary)
+        if match not in other._grown:
+            other._grown[match] = _Grown(other.boundary, match)
+        return other._grown[match].holding(self._pixels, frames)
+
+
+def _shared(a: Stack, b: Stack) -> Array:
+    parts = overlap(a, b)
+    if parts is None:
+        return np.zeros(len(a.words), np.int64)
+    both = a.words[parts[0]] & b.words[parts[1]]
+    return ones(both.reshape(len(both), -1))
+
+
+def _boundary(stack: Stack) -> Stack:
+    """Pixels that differ from the one to their right, below, or diagonal."""
+    if not stack.words.size:
+        return stack
+    height, width = stack.size
+    up, back = int(stack.top > 0), int(stack.left > 0)
+    bits = np.pad(stack.words, ((0, 0), (up, 0), (back, 0)))
+    top, left = stack.top - up, stack.left - back
+    right = bits >> 1
+    right[:, :, :-1] |= bits[:, :, 1:] << (WORD - 1)
+    last_word, last_bit = divmod(width - 1, WORD)
+    if left + bits.shape[2] > last_word:  # nothing lies right of the last column
+        right[:, :, last_word - left] |= bits[:, :, last_word - left] & np.uint64(1 << last_bit)
+    edge = bits ^ right
+    edge[:, :-1] |= (bits[:, :-1] ^ bits[:, 1:]) | (bits[:, :-1] ^ right[:, 1:])
+    if top + bits.shape[1] < height:  # below a window that ends inside the frame all is empty
+        edge[:, -1] |= bits[:, -1]
+    return Stack(edge, top, left, stack.size)
+
+
+class _Pixels:
+    """The words of a boundary that are not zero, and where they are."""
+
+    def __init__(self, boundary: Stack) -> None:
+        _, rows, across = boundary.words.shape
+        flat = np.flatnonzero(boundary.words)
+        self.words = boundary.words.reshape(-1)[flat]
+        lines, self.column = np.divmod(flat, across)
+        self.frame, self.row = np.divmod(lines, rows)
+        self.row += boundary.top
+        self.column += boundary.left
+
+
+class _Grown:
+    """A boundary, grown by a disk: asked only where the other boundary has pixels.
+
+    Down the columns the whole window is grown, once for each height that the
+    disk has; along the rows only the words asked for are put together.  On
+    480×854 frames this takes a third of growing everything both ways.
+    """
+
+    def __init__(self, boundary: Stack, match: Disk) -> None:
+        self._match = sorted(match, key=lambda column: abs(column[0]))
+        self._reach = max(max(-low, high, 0) for _, low, high in match)
+        self._words = max(max(-(dx // WORD), dx // WORD + 1) for dx, _, _ in match)
+        margin, side = 2 * self._reach, 2 * self._words
+        self._edge = np.pad(boundary.words, ((0, 0), (margin, margin), (side, side)))
+        self._top = boundary.top - self._reach
+        self._left = boundary.left - side
+        self._spans: Dict[Tuple[int, int], Array] = {}
+        previous: Optional[Tuple[int, int]] = None
+        for span in sorted({(low, high) for _, low, high in match}, key=lambda span: span[1] - span[0]):
+            self._spans[span] = self._grow(span, previous)
+            previous = span
+
+    def _grow(self, span: Tuple[int, int], inner: Optional[Tuple[int, int]]) -> Array:
+        """Rows from low to high joined, starting from a span that lies inside."""
+        low, high = span
+        rows = self._edge.shape[1] - 2 * self._reach
+
+        def moved(dy: int) -> Array:
+            start = self._reach + dy
+            return self._edge[:, start : start + rows]
+
+        if inner is None or not (low <= inner[0] and inner[1] <= high):
+            inner, grown = (low, low), moved(low).copy()
+        else:
+            grown = self._spans[inner].copy()
+        for dy in [*range(low, inner[0]), *range(inner[1] + 1, high + 1)]:
+            grown |= moved(dy)
+        return grown
+
+    def holding(self, pixels: _Pixels, frames: int) -> Array:
+        """How many of these pixels lie in the grown boundary, for each frame."""
+        _, rows, across = next(iter(self._spans.values())).shape
+        row, column = pixels.row - self._top, pixels.column - self._left
+        near = (row >= 0) & (row < rows) & (column >= self._words) & (column < across - self._words)
+        frame, wanted = pixels.frame[near], pixels.words[near]
+        place = (frame * rows + row[near]) * across + column[near]
+        found = np.zeros_like(wanted)
+        taken: Dict[Tuple[int, int, int], Array] = {}
+
+        def words(low: int, high: int, offset: int) -> Array:
+            key = (low, high, offset)
+            if key not in taken:
+                taken[key] = self._spans[low, high].reshape(-1).take(place + offset)
+            return taken[key]
+
+        for dx, low, high in self._match:
+            offset, shift = divmod(dx, WORD)
+            if shift:
+                found |= words(low, high, offset) >> shift
+                found |= words(low, high, offset + 1) << (WORD - shift)
+            else:
+                found |= words(low, high, offset)
+        matched = ones((found & wanted).reshape(-1, 1))
+        return np.bincount(frame, weights=matched, minlength=frames).astype(np.int64)
+
+
+def region_similarity(counts: Counts) -> Array:
+    """J: intersection over union; two empty masks agree."""
+    union = counts.union
+    return np.where(union == 0, 1.0, counts.shared / np.maximum(union, 1))
+
+
+def boundary_similarity(counts: Counts) -> Array:
+    """F: the harmonic mean of boundary precision and recall; no boundary on both sides agrees."""
+    precision = counts.prediction_matched / np.maximum(counts.prediction_boundary, 1)
+    recall = counts.truth_matched / np.maximum(counts.truth_boundary, 1)
+    total = precision + recall
+    score = 2 * precision * recall / np.where(total == 0, 1, total)
+    none = (counts.truth_boundary == 0) & (counts.prediction_boundary == 0)
+    return np.where(none, 1.0, score)

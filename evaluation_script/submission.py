@@ -1,0 +1,173 @@
+"""A submission of mask sequences: which of its files belong to which sequence.
+
+People send the sequences at the root, under one or two wrapping folders, or
+under `Annotations/480p`; what counts is that a folder is named as a sequence.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import AbstractSet, Any, Dict, List, Optional, Tuple
+
+from .archive import JSON_NAME, UPLOAD, Limits, open_files
+from .errors import Flaw, Problem, Problems, SubmissionError, listed, shown
+from .mask_files import LabelImages, MaskFiles, ObjectFolders, RunLengths, SalientImages
+from .sequence_protocols import Protocol
+from .truth import Sequence
+
+EXAMPLE = '{"sequence": {"object": [rle or null for each frame]}}'
+
+#: A rough price of JSON in memory: for a list or object, for an element, in bytes.
+PER_CONTAINER, PER_ELEMENT = 96, 40
+
+
+class Submission:
+    """The sequences of a submission, by the names that the truth gives them."""
+
+    def __init__(
+        self, path: str, truth: List[Sequence], protocol: Protocol, limits: Limits, elsewhere: AbstractSet[str]
+    ) -> None:
+        self.problems = Problems()
+        self.warnings: List[str] = []
+        self._protocol, self._limits = protocol, limits
+        #: Sequences of the phase's other splits: no strangers, though nothing here reads them.
+        self._elsewhere = elsewhere
+        self._files = open_files(path, limits)
+        self._truth = {sequence.name: sequence for sequence in truth}
+        pictures = [name for name in self._files.sizes if name.lower().endswith(".png")]
+        documents = [name for name in self._files.sizes if name.lower().endswith(".json")]
+        self._json: Optional[Dict[str, Any]] = None
+        self._folders: Dict[str, Dict[str, Dict[str, str]]] = {}
+        if documents and not pictures:
+            self._json = self._document(documents)
+            self._ignore([name for name in self._json if name not in self._truth and name not in elsewhere])
+        else:
+            self._place(pictures)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._files.close()
+
+    def names(self) -> List[str]:
+        """The sequences that were sent, among those of the truth."""
+        sent = self._folders if self._json is None else self._json
+        return [name for name in self._truth if name in sent]
+
+    def sequence(self, name: str) -> Optional[MaskFiles]:
+        """The masks of one sequence, or None when it was not sent."""
+        if name not in self.names():
+            return None
+        most = self._limits.objects
+        if self._json is not None:
+            frames, overlapping = self._truth[name].frames, self._protocol.overlapping or self._protocol.salient
+            return RunLengths(name, self._json[name], frames, self.problems, overlapping=overlapping, most=most)
+        objects = self._folders[name]
+        if "" not in objects:
+            return ObjectFolders(self._files, objects, self.problems, most)
+        kind = SalientImages if self._protocol.salient else LabelImages
+        return kind(self._files, objects[""], self.problems, most)
+
+    def _place(self, pictures: List[str]) -> None:
+        """Sort pictures by sequence, object ("" for label images) and frame."""
+        homes: Dict[str, List[str]] = {}
+        strangers: List[str] = []
+        for name in pictures:
+            parts = name.split("/")
+            at = self._sequence_in(parts)
+            if at is None:
+                if not self._elsewhere & set(parts[:-1]):
+                    strangers.append(name)
+                continue
+            sequence, home = parts[at], "/".join(parts[: at + 1])
+            if home not in homes.setdefault(sequence, []):
+                homes[sequence].append(home)
+            label = parts[at + 1] if at == len(parts) - 3 else ""
+            self._folders.setdefault(sequence, {}).setdefault(label, {})[_stem(parts[-1])] = name
+        if not homes:
+            self._place_alone(strangers)
+            return
+        for sequence, places in homes.items():
+            if len(places) > 1:
+                found = f"is there more than once: {listed(places)}"
+                self.problems.add(Problem(sequence, found, "Send one folder for each sequence"))
+            elif "" in self._folders[sequence] and len(self._folders[sequence]) > 1:
+                found = "holds both masks and folders of masks"
+                self.problems.add(Problem(places[0], found, "Send one PNG a frame, or one folder an object"))
+        self.problems.raise_if_any()
+        self._ignore(sorted({name.rpartition("/")[0] or name for name in strangers}))
+
+    def _sequence_in(self, parts: List[str]) -> Optional[int]:
+        """Which part of a path names the sequence: the parent folder, or the one above an object's folder."""
+        for back in (2, 3):
+            if len(parts) >= back and parts[-back] in self._truth:
+                return len(parts) - back
+        return None
+
+    def _place_alone(self, pictures: List[str]) -> None:
+        """Pictures without a sequence's name: fine when there is one sequence and one folder."""
+        folders = sorted({name.rpartition("/")[0] for name in pictures})
+        if len(self._truth) == 1 and len(folders) == 1:
+            (sequence,) = self._truth
+            self._folders[sequence] = {"": {_stem(name.rpartition("/")[2]): name for name in pictures}}
+            return
+        wanted = listed(list(self._truth))
+        if pictures:
+            found = f"no folder is named as a sequence of this phase ({wanted}); found {listed(folders)}"
+        elif self._files.sizes:
+            found = f"holds no PNG and no JSON file, but {listed(list(self._files.sizes))}"
+        else:
+            found = "holds no files"
+        raise SubmissionError.of(Problem(UPLOAD, found, "Send one folder of PNG masks for each sequence"))
+
+    def _ignore(self, names: List[str]) -> None:
+        if names:
+            self.warnings.append(f"ignored, as no sequence of this phase is named so: {listed(names, 5)}")
+
+    def _document(self, names: List[str]) -> Dict[str, Any]:
+        where = UPLOAD if names[0] == JSON_NAME else names[0]
+        try:
+            if len(names) > 1:
+                raise Flaw(f"holds {len(names)} JSON files", "Send one, with all sequences")
+            document = read_json(self._files.read(names[0]), self._limits)
+            if not isinstance(document, dict):
+                raise Flaw("is JSON, but no object of sequences", f"Write {EXAMPLE}")
+            if document and not set(document) & set(self._truth):
+                wanted, found = listed(list(self._truth)), listed(list(document))
+                raise Flaw(f"names no sequence of this phase ({wanted}); found {found}", f"Write {EXAMPLE}")
+        except Flaw as flaw:
+            raise SubmissionError.of(flaw.at(where)) from None
+        return document
+
+
+def read_json(data: bytes, limits: Limits) -> Any:
+    """Parse a stranger's JSON; what it will take in memory is estimated first."""
+    if len(data) > limits.memory_bytes:
+        raise Flaw(f"is larger than {limits.memory_bytes // 10**6} MB", "Send a zip of PNG masks")
+    price = PER_CONTAINER * (data.count(b"{") + data.count(b"[")) + PER_ELEMENT * data.count(b",")
+    if price > limits.memory_bytes:
+        raise Flaw("holds too many lists and numbers to be read", "Use compressed run lengths, or a zip of PNG masks")
+    try:
+        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_refuse_constant)
+    except UnicodeDecodeError:
+        raise Flaw("is not UTF-8 text", "Write the JSON in UTF-8") from None
+    except RecursionError:
+        raise Flaw("is nested too deeply", f"Write {EXAMPLE}") from None
+    except ValueError as error:
+        raise Flaw(f"is not valid JSON ({shown(error)})", "Write it with a JSON library") from None
+
+
+def _unique(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise Flaw(f"has the key {shown(twice)} twice in one object", "Write each key once")
+    return found
+
+
+def _refuse_constant(name: str) -> Any:
+    raise Flaw(f"holds {name}, which is not JSON", "Write whole numbers")
+
+
+def _stem(file: str) -> str:
+    return file.rpartition(".")[0]

@@ -1,0 +1,3 @@
+"""The version of this bundle; reports and the package carry it."""
+
+VERSION = "0.1.0"

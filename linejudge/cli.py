@@ -1,0 +1,321 @@
+"""The command line: each command is a function, thin, and the only place that prints.
+
+Exit codes: 0 done, 1 something in the participant's files, 2 usage, 3 a broken
+truth or bundle, or a fault of ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import linejudge
+from evaluation_script.errors import HostError, SubmissionError
+from evaluation_script.sequence_protocols import PROTOCOLS
+
+DONE, THEIRS, USAGE, OURS = 0, 1, 2, 3
+
+#: Where `run.sh` is; without it the folder of the bundle is looked for.
+BUNDLE = "LINEJUDGE_BUNDLE"
+
+
+class UsageError(Exception):
+    """The command was called in a way that makes no sense."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    parser = _parser()
+    args = parser.parse_args(arguments)
+    try:
+        code: int = args.command(args)
+    except SubmissionError as error:
+        return _fail(str(error), THEIRS)
+    except UsageError as error:
+        return _fail(f"{parser.prog}: {error}", USAGE)
+    except HostError as error:
+        return _fail(str(error), OURS)
+    except BrokenPipeError:
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return DONE
+    except KeyboardInterrupt:
+        return 130
+    except Exception:  # noqa: BLE001 - a defect of ours, said so
+        traceback.print_exc()
+        return _fail("linejudge: this is a defect of linejudge, not of your files", OURS)
+    return code
+
+
+def _fail(text: str, code: int) -> int:
+    print(text, file=sys.stderr)
+    return code
+
+
+def _say(text: str) -> None:
+    """Talk goes to stderr, results to stdout."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def bundle_root() -> str:
+    """The folder with `challenge_config.yaml`."""
+    for folder in (os.environ.get(BUNDLE, ""), os.getcwd(), os.path.dirname(os.path.dirname(linejudge.__file__))):
+        if folder and os.path.exists(os.path.join(folder, "challenge_config.yaml")):
+            return folder
+    raise UsageError("no challenge_config.yaml here; run it in the bundle's folder")
+
+
+# ── run: the whole challenge ────────────────────────────────────────────────
+
+
+def run(args: argparse.Namespace) -> int:
+    """Build the bundle, check it, score every sample submission as EvalAI does, show the leaderboards."""
+    from linejudge.bundle.build import build
+    from linejudge.bundle.check import check
+    from linejudge.rehearsal.stage import Stage
+
+    root = bundle_root()
+    bundle = build(root)
+    print(f"Built {os.path.relpath(bundle)} ({os.path.getsize(bundle) / 1e3:,.0f} kB).", flush=True)
+    findings = check(bundle)
+    if findings:
+        return _report_findings(findings)
+    print("Checked: EvalAI would accept it.\n", flush=True)
+    with Stage(bundle, args.python or sys.executable) as stage:
+        failed = _rehearse(stage, root)
+    print(_next_steps(root))
+    return THEIRS if failed else DONE
+
+
+def _rehearse(stage: Any, root: str) -> int:
+    """Submit every sample to its phase; how many failed."""
+    from linejudge.report.tables import leaderboard
+
+    number = failed = 0
+    for phase in stage.config["challenge_phases"]:
+        folder = os.path.join(root, "examples", phase["codename"])
+        samples = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        boards: dict[str, dict[str, dict[str, float]]] = {}
+        for sample in samples:
+            number += 1
+            started = time.monotonic()
+            outcome = stage.evaluate(phase, os.path.join(folder, sample), number)
+            print(f"{phase['codename']} ← {sample}: {outcome.status} in {time.monotonic() - started:.2f} s", flush=True)
+            if outcome.status != "finished":
+                failed += 1
+                print(outcome.stderr)
+            for split, values in outcome.result.items():
+                boards.setdefault(split, {})[sample] = values
+        for split, rows in boards.items():
+            order = _order(stage.config, phase, split)
+            print("\n" + leaderboard(f"{phase['name']} / {split}", rows, order))
+        print()
+    return failed
+
+
+def _order(config: dict[str, Any], phase: dict[str, Any], split: str) -> str:
+    """The label that a phase's leaderboard is ordered by."""
+    splits = {one["id"]: one["codename"] for one in config["dataset_splits"]}
+    boards = {one["id"]: one["schema"]["default_order_by"] for one in config["leaderboard"]}
+    label: str = next(
+        boards[row["leaderboard_id"]]
+        for row in config["challenge_phase_splits"]
+        if row["challenge_phase_id"] == phase["id"] and splits[row["dataset_split_id"]] == split
+    )
+    return label
+
+
+def _next_steps(root: str) -> str:
+    place = os.path.relpath(root)
+    here = "" if place == "." else f" (in {place})"
+    return (
+        f"Next{here}:\n"
+        "  your annotations   ./run.sh pack --layout davis2017 --root DAVIS --subset val --out annotations/NAME.zip\n"
+        "  your challenge     edit challenge_config.yaml and evaluation_script/phases.py, then ./run.sh again\n"
+        "  your submission    ./run.sh score RESULTS --phase sequences-dev\n"
+        "  upload             create a challenge on eval.ai with dist/challenge_config.zip (docs/hosts.md)"
+    )
+
+
+# ── score ───────────────────────────────────────────────────────────────────
+
+
+def score(args: argparse.Namespace) -> int:
+    """Score a results folder, zip or JSON, exactly as the server would."""
+    from evaluation_script.answer import shown_warnings, tables
+    from linejudge.report import official
+    from linejudge.report.tables import of_report
+    from linejudge.scoring import reports_of_phase, reports_of_truth
+
+    if bool(args.phase) == bool(args.truth):
+        raise UsageError("score needs either --phase, or --truth with --protocol")
+    if args.truth and not args.protocol:
+        raise UsageError(f"--truth needs --protocol, one of: {', '.join(PROTOCOLS)}")
+    bar = _Bar()
+    try:
+        if args.phase:
+            reports = reports_of_phase(bundle_root(), args, bar)
+        else:
+            reports, notes = reports_of_truth(args, bar)
+            for note in shown_warnings(notes):
+                _say(f"truth: {note}")
+    finally:
+        bar.close()
+    for report in reports:
+        _say(f"Protocol {report.protocol.name}: {report.protocol.about}")
+        print(of_report(report) + "\n")
+        if args.csv:
+            for path in official.write(report, args.csv, report.split):
+                _say(f"wrote {path}")
+    for line in shown_warnings([line for report in reports for line in report.warnings]):
+        _say(f"warning: {line}")
+    if args.json:
+        text = json.dumps(tables(reports), indent=1, allow_nan=False)
+        if args.json == "-":
+            print(text)
+        else:
+            with open(args.json, "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+    return DONE
+
+
+class _Bar:
+    """A progress bar where there is a terminal, nothing elsewhere."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+
+    def __call__(self, name: str, done: int, total: int) -> None:
+        """Note how far the scoring is."""
+        if self._bar is None and sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=total, unit="sequence", leave=False)
+        if self._bar is not None:
+            self._bar.total, self._bar.n = total, done
+            self._bar.set_description(name)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+# ── pack, demo, build, check ────────────────────────────────────────────────
+
+
+def pack(args: argparse.Namespace) -> int:
+    """Make an annotation file from a dataset in its published layout."""
+    from linejudge.datasets.pack import pack as pack_dataset
+
+    read = pack_dataset(
+        args.root, args.out, args.layout, subset=args.subset, split=args.split, unseen=args.unseen or ""
+    )
+    for note in read.notes:
+        _say(f"warning: {note}")
+    for name, split in read.splits.items():
+        frames = sum(len(sequence.frames) for sequence in split.sequences)
+        size = os.path.getsize(args.out)
+        print(f"{args.out}: split {name}, {len(split.sequences)} sequences, {frames} frames, {size / 1e6:.1f} MB")
+    return DONE
+
+
+def demo(args: argparse.Namespace) -> int:
+    """Make the synthetic annotation files and sample submissions."""
+    from linejudge.demo.make import make
+
+    for path in make(args.out or bundle_root(), args.seed):
+        print(f"{os.path.relpath(path)} ({os.path.getsize(path) / 1e3:,.0f} kB)")
+    return DONE
+
+
+def build(args: argparse.Namespace) -> int:
+    """Build the zip that EvalAI takes."""
+    from linejudge.bundle.build import build as build_bundle
+
+    path = build_bundle(bundle_root(), args.out or "")
+    print(f"{os.path.relpath(path)} ({os.path.getsize(path) / 1e3:,.0f} kB)")
+    return DONE
+
+
+def check(args: argparse.Namespace) -> int:
+    """Check the bundle by EvalAI's rules."""
+    from linejudge.bundle.build import build as build_bundle
+    from linejudge.bundle.check import check as check_bundle
+
+    findings = check_bundle(args.bundle or build_bundle(bundle_root()))
+    if findings:
+        return _report_findings(findings)
+    print("EvalAI would accept this bundle.")
+    return DONE
+
+
+def _report_findings(findings: list[Any]) -> int:
+    print(f"{len(findings)} things to mend before EvalAI takes the bundle:")
+    for place, finding in enumerate(findings, 1):
+        print(f"  {place}. {finding}")
+    return OURS
+
+
+# ── the parser ──────────────────────────────────────────────────────────────
+
+
+def _parser() -> argparse.ArgumentParser:
+    from evaluation_script.published import LAYOUTS
+    from linejudge.datasets.pack import ALIASES
+    from linejudge.demo.make import SEED
+
+    parser = argparse.ArgumentParser(prog="linejudge", description=linejudge.__doc__)
+    parser.add_argument("--version", action="version", version=f"linejudge {linejudge.__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(function: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
+        text = function.__doc__ or ""
+        sub = commands.add_parser(function.__name__, help=text, description=text)
+        sub.set_defaults(command=function)
+        return sub
+
+    sub = command(run)
+    sub.add_argument("--python", help="the interpreter that plays EvalAI's worker (default: this one)")
+
+    layouts = sorted({*LAYOUTS, *ALIASES})
+    sub = command(score)
+    sub.add_argument("results", help="folder, zip, tar(.gz) or JSON with the predicted masks")
+    sub.add_argument("--phase", help="score as this phase of the bundle")
+    sub.add_argument("--annotations", help="with --phase: another annotation file")
+    sub.add_argument("--truth", help="a packed annotation file, or a dataset root or zip in its published layout")
+    sub.add_argument("--protocol", choices=list(PROTOCOLS), metavar="PROTOCOL", help=", ".join(PROTOCOLS))
+    sub.add_argument("--subset", default="", help="the list of sequences to score, e.g. val")
+    sub.add_argument("--layout", choices=layouts, metavar="LAYOUT", help="how TRUTH is laid out (default: recognised)")
+    sub.add_argument("--split", help="score this split alone")
+    sub.add_argument("--sequences", help="score these sequences alone, separated by commas")
+    sub.add_argument("--unseen", help="file with the names of unseen sequences (lvos) or categories (youtube-vos)")
+    sub.add_argument("--strict", action="store_true", help="warnings are errors")
+    sub.add_argument("--csv", metavar="DIR", help="write CSV files as the official tool does")
+    sub.add_argument("--json", metavar="FILE", help="write everything with full precision (- for stdout)")
+
+    sub = command(pack)
+    sub.add_argument("--layout", required=True, choices=layouts, metavar="LAYOUT", help=", ".join(layouts))
+    sub.add_argument("--root", required=True, help="the dataset's folder or zip")
+    sub.add_argument("--subset", default="", help="the list of sequences, e.g. val")
+    sub.add_argument("--out", required=True, help="the annotation file to write")
+    sub.add_argument("--split", default="", help="add the dataset to OUT under this name")
+    sub.add_argument("--unseen", help="file with the names of unseen sequences or categories")
+
+    sub = command(demo)
+    sub.add_argument("--out", help="another folder than the bundle")
+    sub.add_argument("--seed", type=int, default=SEED)
+
+    sub = command(build)
+    sub.add_argument("--out", help="the zip to write (default: dist/challenge_config.zip)")
+
+    sub = command(check)
+    sub.add_argument("bundle", nargs="?", help="a built zip (default: build one)")
+    return parser

@@ -1,0 +1,1 @@
+"""Datasets in their published layouts → annotation files."""

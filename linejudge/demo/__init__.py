@@ -1,0 +1,1 @@
+"""Small synthetic datasets and submissions, made from a seed."""

@@ -1,0 +1,137 @@
+"""`linejudge demo`: the annotation files and sample submissions of this bundle, from a seed."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from evaluation_script.png import davis_palette
+from evaluation_script.truth import EPOCH
+from linejudge.datasets.pack import pack
+
+from .scenes import Array, Scene, scene
+
+SEED = 2017
+
+#: Phase → split → scenes as (name, objects, frames, hard).
+SPLITS: dict[str, dict[str, list[tuple[str, int, int, bool]]]] = {
+    "sequences-dev": {"dev": [("crossing", 2, 16, False), ("late-guest", 3, 20, False), ("solo", 1, 12, False)]},
+    "sequences-test": {
+        "test": [("carousel", 3, 18, False), ("duet", 2, 14, False)],
+        "test-hard": [("needle", 3, 18, True), ("swarm", 5, 20, True)],
+    },
+}
+
+Predict = Callable[[Scene, int], Array]
+
+#: What the sample submissions do, from strong to weak.
+LAG = 3
+
+
+def strong(one: Scene, frame: int) -> Array:
+    """A method whose masks are a little too fat."""
+    return one.labels(frame, grow=1.0)
+
+
+def lagging(one: Scene, frame: int) -> Array:
+    """A method that is three frames behind."""
+    return one.labels(max(frame - LAG, 0))
+
+
+def first_mask(one: Scene, frame: int) -> Array:
+    """The first mask, repeated."""
+    del frame
+    return one.labels(0)
+
+
+def make(root: str, seed: int = SEED) -> list[str]:
+    """Write `annotations/` and `examples/` below a folder; returns the files written."""
+    written = []
+    for phase, splits in SPLITS.items():
+        scenes = {split: _scenes(rows, f"{phase}/{split}", seed) for split, rows in splits.items()}
+        written.append(_annotations(root, phase, scenes))
+        every = [one for members in scenes.values() for one in members]
+        folder = os.path.join(root, "examples", phase)
+        os.makedirs(folder, exist_ok=True)
+        for name, predict in (("strong", strong), ("lagging", lagging)):
+            path = os.path.join(folder, f"{name}.zip")
+            _write_zip(path, _images(every, predict))
+            written.append(path)
+        path = os.path.join(folder, "first-mask.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(_run_lengths(every, first_mask), file, separators=(",", ":"))
+            file.write("\n")
+        written.append(path)
+    return written
+
+
+def _scenes(rows: list[tuple[str, int, int, bool]], salt: str, seed: int) -> list[Scene]:
+    start = seed + sum(map(ord, salt))
+    return [
+        scene(name, start + place, objects=objects, frames=frames, hard=hard)
+        for place, (name, objects, frames, hard) in enumerate(rows)
+    ]
+
+
+def _annotations(root: str, phase: str, scenes: dict[str, list[Scene]]) -> str:
+    """The truth in DAVIS's layout, packed."""
+    out = os.path.join(root, "annotations", f"{phase}.zip")
+    if os.path.exists(out):
+        os.remove(out)
+    for split, members in scenes.items():
+        with tempfile.TemporaryDirectory() as folder:
+            source = os.path.join(folder, "dataset.zip")
+            images = _images(members, Scene.truth)
+            _write_zip(source, ((f"Annotations/480p/{name}", data) for name, data in images))
+            pack(source, out, "davis2017", split=split)
+    return out
+
+
+def _images(scenes: list[Scene], labels: Predict) -> Iterator[tuple[str, bytes]]:
+    for one in scenes:
+        for frame in range(one.frames):
+            yield f"{one.name}/{frame:05d}.png", png_of(labels(one, frame))
+
+
+def png_of(labels: Array) -> bytes:
+    """A label image as DAVIS publishes it, with its palette."""
+    image = Image.fromarray(labels)
+    image.putpalette(davis_palette().tobytes())
+    out = io.BytesIO()
+    image.save(out, "PNG", optimize=True)
+    return out.getvalue()
+
+
+def _write_zip(path: str, files: Iterator[tuple[str, bytes]]) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+        for name, data in files:
+            out.writestr(zipfile.ZipInfo(name, EPOCH), data)
+
+
+def _run_lengths(scenes: list[Scene], labels: Predict) -> dict[str, dict[str, list[Any]]]:
+    """The JSON form of a submission."""
+    document: dict[str, dict[str, list[Any]]] = {}
+    for one in scenes:
+        objects: dict[str, list[Any]] = {}
+        for number in range(1, len(one.shapes) + 1):
+            masks = [labels(one, frame) == number for frame in range(one.frames)]
+            objects[str(number)] = [run_lengths(mask) if mask.any() else None for mask in masks]
+        document[one.name] = objects
+    return document
+
+
+def run_lengths(mask: Array) -> dict[str, Any]:
+    """COCO's uncompressed run lengths: down the columns, background first."""
+    down = mask.T.reshape(-1)
+    edges = np.flatnonzero(np.diff(down)) + 1
+    bounds = np.concatenate(([0], edges, [len(down)]))
+    runs = np.diff(bounds).tolist()
+    return {"size": list(mask.shape), "counts": [0, *runs] if down[0] else runs}

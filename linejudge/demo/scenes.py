@@ -1,0 +1,84 @@
+"""Synthetic videos: ellipses that move, hide each other, enter late and have a blurred rim nobody judges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+VOID = 255
+
+
+@dataclass(frozen=True)
+class Shape:
+    """An ellipse on its way through the frame; later shapes hide earlier ones."""
+
+    centre: tuple[float, float]
+    speed: tuple[float, float]
+    radii: tuple[float, float]
+    turn: float
+    enters: int = 0
+
+    def mask(self, frame: int, size: tuple[int, int], grow: float = 0.0) -> Array:
+        """Its pixels in a frame; `grow` makes it larger or smaller."""
+        y, x = np.mgrid[: size[0], : size[1]]
+        y = y - self.centre[0] - self.speed[0] * frame
+        x = x - self.centre[1] - self.speed[1] * frame
+        angle = self.turn * frame
+        along = x * np.cos(angle) + y * np.sin(angle)
+        across = y * np.cos(angle) - x * np.sin(angle)
+        inside: Array = (along / max(self.radii[1] + grow, 1)) ** 2 + (across / max(self.radii[0] + grow, 1)) ** 2 <= 1
+        return inside & (frame >= self.enters)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One sequence."""
+
+    name: str
+    size: tuple[int, int]
+    frames: int
+    shapes: tuple[Shape, ...]
+    #: Width of the rim of void around the first object.
+    rim: int = 0
+
+    def labels(self, frame: int, grow: float = 0.0) -> Array:
+        """Truth, or with `grow` a prediction that is too fat or too thin."""
+        labels = np.zeros(self.size, np.uint8)
+        for number, shape in enumerate(self.shapes, 1):
+            labels[shape.mask(frame, self.size, grow)] = number
+        return labels
+
+    def truth(self, frame: int) -> Array:
+        """The labels with the rim of void."""
+        labels = self.labels(frame)
+        if self.rim:
+            rim = self.shapes[0].mask(frame, self.size, self.rim) & (labels == 0)
+            labels[rim] = VOID
+        return labels
+
+
+def scene(name: str, seed: int, *, objects: int, frames: int, hard: bool = False) -> Scene:
+    """A scene drawn by lot: the same seed gives the same scene everywhere."""
+    lot = np.random.default_rng(seed)
+    height, width = 120, 160
+    shapes = []
+    for number in range(objects):
+        small = hard and number == objects - 1
+        radii = lot.uniform(5, 8, 2) if small else lot.uniform(14, 26, 2)
+        centre = lot.uniform(0.25, 0.75, 2) * (height, width)
+        towards = ((height, width) - 2 * centre) / (1.5 * frames) + lot.uniform(-1.5, 1.5, 2)
+        enters = frames // 3 if number == 1 and objects > 2 else 0
+        shapes.append(
+            Shape(
+                (float(centre[0]), float(centre[1])),
+                (float(towards[0]), float(towards[1])),
+                (float(radii[0]), float(radii[1])),
+                float(lot.uniform(-0.08, 0.08)),
+                enters,
+            )
+        )
+    return Scene(name, (height, width), frames, tuple(shapes), rim=3 if objects == 2 else 0)

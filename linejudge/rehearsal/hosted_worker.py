@@ -1,0 +1,110 @@
+"""EvalAI's submission worker, as far as `evaluate()` can tell.
+
+A program of its own that imports nothing of ours, so that it runs under the
+worker's Python 3.9 as well: it loads `challenge_data.challenge_<pk>` from the
+folder given, then reads one JSON request a line and answers one JSON a line.
+Streams are replaced by objects with `write` and `flush` only, and results are
+taken or refused as the real worker does (statuses, JSON without NaN).
+
+usage: hosted_worker.py FOLDER CHALLENGE_PK
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import tempfile
+import traceback
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator, Tuple
+
+
+class Tee:
+    """What the worker puts in place of a stream: a file and the real one, and no more methods than these."""
+
+    def __init__(self, *streams: Any) -> None:
+        self._streams = streams
+
+    def write(self, text: str) -> None:
+        for stream in self._streams:
+            stream.write(text)
+            stream.flush()
+
+    def flush(self) -> None:
+        for stream in self._streams:
+            stream.flush()
+
+
+@contextmanager
+def replaced_streams() -> Iterator[Tuple[Any, Any]]:
+    """Both streams replaced, with the files that catch what is written."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        sys.stdout, sys.stderr = Tee(out, sys.__stderr__), Tee(err, sys.__stderr__)
+        try:
+            yield out, err
+        finally:
+            sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+
+
+def text_of(file: Any) -> str:
+    """All that a temporary file caught."""
+    file.flush()
+    file.seek(0)
+    text: str = file.read()
+    return text
+
+
+def run(module: Any, request: Dict[str, Any]) -> Dict[str, Any]:
+    """Evaluate one submission: status, streams, and what would be stored."""
+    answer: Dict[str, Any] = {"status": "failed", "result": None}
+    with replaced_streams() as (out, err):
+        try:
+            returned = module.evaluate(
+                request["annotation"],
+                request["submission"],
+                request["phase"],
+                submission_metadata=request.get("metadata", {}),
+            )
+            answer.update(stored(returned, request["splits"]))
+        except Exception:  # noqa: BLE001 - the real worker goes on too
+            traceback.print_exc()
+        answer["stdout"], answer["stderr"] = text_of(out), text_of(err)
+    return answer
+
+
+def stored(returned: Any, splits: Any) -> Dict[str, Any]:
+    """What the server keeps of a returned dict; raises where the server would mark the submission failed."""
+    if "result" not in returned:
+        return {"status": "failed"}
+    for entry in returned["result"]:
+        split = next(iter(entry))
+        if split not in splits:
+            raise ValueError(f"no split {split!r} is mapped to this phase: {splits}")
+    kept = {
+        key: json.loads(json.dumps(returned[key], allow_nan=False)) for key in ("result", "error") if key in returned
+    }
+    files = {
+        key: json.dumps(returned[key], default=str)
+        for key in ("submission_result", "submission_metadata")
+        if key in returned
+    }
+    return {"status": "finished", **kept, **files}
+
+
+def main() -> None:
+    """Load the challenge, then answer requests until the input ends."""
+    folder, challenge = sys.argv[1], sys.argv[2]
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what C code or a careless script prints is no answer
+    sys.path.append(folder)
+    module = importlib.import_module(f"challenge_data.challenge_{challenge}")
+    if not os.path.realpath(module.__file__ or "").startswith(os.path.realpath(folder)):
+        raise SystemExit("the challenge was not loaded from the extracted bundle")
+    for line in sys.stdin:
+        print(json.dumps(run(module, json.loads(line))), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Submissions for tests, good and bad, made in memory."""
+
+from __future__ import annotations
+
+import io
+import struct
+import tarfile
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from evaluation_script import truth
+from evaluation_script.masks import Stack, cropped, empty_labels, pack
+
+ROOT = Path(__file__).resolve().parent.parent
+DEV = "sequences-dev"
+ANNOTATIONS = ROOT / "annotations" / f"{DEV}.zip"
+STRONG = ROOT / "examples" / DEV / "strong.zip"
+
+
+def files_of(path: Path = STRONG) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def zipped(files: Any, method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        for name, data in dict(files).items():
+            archive.writestr(name, data)
+    return out.getvalue()
+
+
+def tarred(files: dict[str, bytes], mode: str = "w") -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode=mode) as archive:
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
+def png(labels: Any, mode: str | None = None, **options: Any) -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(np.asarray(labels), mode).save(out, "PNG", **options)
+    return out.getvalue()
+
+
+def chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+def raw_png(
+    width: int, height: int, depth: int, colour: int, pixels: bytes, *extra: bytes, interlaced: int = 0
+) -> bytes:
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, interlaced))
+    body = b"".join(extra) + chunk(b"IDAT", zlib.compress(pixels)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + header + body
+
+
+def drawn(*rows: str) -> Any:
+    """A mask drawn as text: `#` belongs to the object."""
+    return np.array([[cell == "#" for cell in row] for row in rows])
+
+
+def stack_of(*masks: Any) -> Stack:
+    height, width = masks[0].shape
+    block = empty_labels(len(masks), (height, width), bool)
+    for place, mask in enumerate(masks):
+        block[place, :, :width] = mask
+    return cropped(pack(block), (height, width))
+
+
+def label_truth(tmp_path: Path, videos: dict[str, list[Any]]) -> truth.Split:
+    """A truth of label images, read as a published layout."""
+    from evaluation_script import published
+
+    path = tmp_path / "truth.zip"
+    path.write_bytes(label_zip(videos))
+    return published.read(str(path)).splits["val"]
+
+
+def label_zip(videos: dict[str, list[Any]]) -> bytes:
+    return zipped(
+        {
+            f"{name}/{k:05d}.png": png(np.asarray(frame, np.uint8))
+            for name, frames in videos.items()
+            for k, frame in enumerate(frames)
+        }
+    )

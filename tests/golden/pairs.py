@@ -1,0 +1,69 @@
+"""The golden pairs as zips of truth and prediction, made once a session from the real masks."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from tests.shared import SEQUENCES
+
+
+def _maker() -> Any:
+    spec = importlib.util.spec_from_file_location("make_pairs", SEQUENCES / "make_pairs.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def png_bytes(labels: Any, mode: str | None = None) -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(np.asarray(labels), mode).save(out, "PNG", compress_level=1)
+    return out.getvalue()
+
+
+def frames_of(pair: str) -> Iterator[tuple[str, int, Any, Any]]:
+    """Sequence, number of the frame, truth, prediction."""
+    maker = _maker()
+    osvos, rvos, davis = (
+        maker.load(f"{SEQUENCES}/open_{name}.zip", inner)
+        for name, inner in (("osvos", ""), ("rvos", ""), ("gt2016", "Annotations/480p/"))
+    )
+
+    def reader(source: Any, sequence: str) -> Any:
+        archive, names = source
+        if sequence not in names:
+            return None
+        return lambda k: np.array(Image.open(io.BytesIO(archive.read(names[sequence][k]))))
+
+    for sequence in sorted(osvos[1]):
+        readers = [reader(source, sequence) for source in (osvos, rvos, davis)]
+        for k, truth, prediction in maker.frames(pair, sequence, *readers, len(osvos[1][sequence])):
+            yield sequence, k, truth.astype(np.uint8), prediction.astype(np.uint8)
+
+
+def write_pair(pair: str, folder: Path, *, name: str = "{:05d}", by_object: bool = False) -> tuple[Path, Path]:
+    """`truth.zip` and `prediction.zip` of a pair; by object as SA-V lays masks out."""
+    paths = folder / "truth.zip", folder / "prediction.zip"
+    rows = list(frames_of(pair))
+    labels: dict[str, set[int]] = {}
+    for sequence, _, truth, _ in rows:
+        labels.setdefault(sequence, set()).update(np.unique(truth).tolist())
+    with zipfile.ZipFile(paths[0], "w") as first, zipfile.ZipFile(paths[1], "w") as second:
+        for sequence, k, *sides in rows:
+            for out, side in zip((first, second), sides):
+                if not by_object:
+                    out.writestr(f"{sequence}/{name.format(k)}.png", png_bytes(side))
+                    continue
+                for label in sorted(labels[sequence] - {0}):
+                    mask = np.where(side == label, 255, 0).astype(np.uint8)
+                    out.writestr(f"{sequence}/{label - 1:03d}/{name.format(k)}.png", png_bytes(mask))
+    return paths
