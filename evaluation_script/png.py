@@ -6,11 +6,10 @@ how much memory is taken. Only the chunks that make the picture are looked at.
 
 from __future__ import annotations
 
-import io
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import Any, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
 import numpy as np
 from PIL import Image
@@ -22,7 +21,6 @@ Size = Tuple[int, int]
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6
 DEPTHS = {GREY: (1, 2, 4, 8, 16), RGB: (8, 16), PALETTE: (1, 2, 4, 8), GREY_ALPHA: (8, 16), RGBA: (8, 16)}
-FILTER_NONE, FILTER_SUB, FILTER_UP = 0, 1, 2
 
 #: How other files begin that people send instead.
 OTHER_KINDS = (
@@ -49,8 +47,8 @@ class _Header:
 
 
 def read_labels(data: bytes, size: Size) -> np.ndarray[Any, Any]:
-    """The labels of a mask of this (height, width): uint8, or uint16 for 16-bit files."""
-    header, palette, pixels = _chunks(data)
+    """The labels of a mask of this (height, width), in 8 or 16 bits."""
+    header, pixels = _chunks(data)
     if (header.height, header.width) != size:
         raise Flaw(
             f"is {header.width}×{header.height} pixels but the frame is {size[1]}×{size[0]}",
@@ -60,15 +58,13 @@ def read_labels(data: bytes, size: Size) -> np.ndarray[Any, Any]:
         raise Flaw("is grey with an alpha channel", SAVE_AGAIN)
     if header.colour in (RGB, RGBA) and header.depth == 16:
         raise Flaw("is a 16-bit colour image", SAVE_AGAIN)
-    labels = _unfiltered(header, pixels)
-    if labels is None:
-        labels = _by_pillow(header, palette, pixels)
+    labels = _decoded(header, pixels)
     return labels if labels.ndim == 2 else _by_colour(labels)
 
 
 def size_of(data: bytes) -> Size:
     """The (height, width) that the header gives."""
-    header, _, _ = _chunks(data)
+    header, _ = _chunks(data)
     return header.height, header.width
 
 
@@ -77,12 +73,12 @@ def is_png(data: bytes) -> bool:
     return data.startswith(SIGNATURE)
 
 
-def _chunks(data: bytes) -> tuple[_Header, bytes, bytes]:
-    """Header, palette and compressed pixels; everything else in the file is left out."""
+def _chunks(data: bytes) -> tuple[_Header, bytes]:
+    """Header and compressed pixels; everything else in the file is left out."""
     if not is_png(data):
         raise Flaw(_other_kind(data), "Save masks as PNG")
     header: Optional[_Header] = None
-    palette, pixels = b"", []
+    pixels: List[bytes] = []
     position, view = len(SIGNATURE), memoryview(data)
     while True:
         if position + 12 > len(data):
@@ -91,14 +87,12 @@ def _chunks(data: bytes) -> tuple[_Header, bytes, bytes]:
         end = position + 8 + length
         if end + 4 > len(data):
             raise Flaw("is cut off: the file ends inside a chunk", UPLOAD_AGAIN)
-        if kind in (b"IHDR", b"PLTE", b"IDAT"):
+        if kind in (b"IHDR", b"IDAT"):
             if zlib.crc32(view[position + 4 : end]) != int.from_bytes(view[end : end + 4], "big"):
                 raise Flaw(f"is damaged: the checksum of its {kind.decode()} chunk is wrong", UPLOAD_AGAIN)
             body = data[position + 8 : end]
             if kind == b"IHDR":
                 header = _header(body)
-            elif kind == b"PLTE":
-                palette = body
             else:
                 pixels.append(body)
         if header is None:
@@ -108,7 +102,7 @@ def _chunks(data: bytes) -> tuple[_Header, bytes, bytes]:
         position = end + 4
     if not pixels:
         raise Flaw("is damaged: it has no pixels", UPLOAD_AGAIN)
-    return header, palette, b"".join(pixels)
+    return header, b"".join(pixels)
 
 
 def _other_kind(data: bytes) -> str:
@@ -129,71 +123,41 @@ def _header(body: bytes) -> _Header:
     return _Header(width, height, depth, colour, interlaced)
 
 
-def _unfiltered(header: _Header, pixels: bytes) -> Optional[np.ndarray[Any, Any]]:
-    """Labels of the plain 8-bit files that nearly everybody writes; None for other kinds.
+def _decoded(header: _Header, pixels: bytes) -> np.ndarray[Any, Any]:
+    """Pixels by Pillow's decoder alone, which takes half the time of opening a file with Pillow.
 
-    Measured on 480×854 palette masks: 0.65 ms, where Pillow takes 1.1 ms.
+    Grey of up to 8 bits is decoded as if it had a palette: Pillow would stretch
+    2 and 4 bits to 255, and a palette index is the raw value.
     """
-    if header.interlaced:
-        return None
+    mode, raw_mode = _modes(header)
+    try:
+        image = Image.frombytes(mode, (header.width, header.height), pixels, "zip", raw_mode, header.interlaced)
+    except (ValueError, OSError, SyntaxError, zlib.error):
+        raise _why_not(header, pixels) from None
+    return np.asarray(image)
+
+
+def _modes(header: _Header) -> Tuple[str, str]:
+    """What Pillow calls this kind of image, and its pixels in the file."""
+    if header.colour in (RGB, RGBA):
+        name = "RGB" if header.colour == RGB else "RGBA"
+        return name, name
+    if header.depth == 16:
+        return "I;16", "I;16B"
+    return "P", "P" if header.depth == 8 else f"P;{header.depth}"
+
+
+def _why_not(header: _Header, pixels: bytes) -> Flaw:
+    """What is wrong with pixels that could not be decoded."""
     channels = {RGB: 3, RGBA: 4}.get(header.colour, 1)
     stride = 1 + (header.width * header.depth * channels + 7) // 8
-    expected = stride * header.height
     try:
-        raw = zlib.decompressobj().decompress(pixels, expected)
+        raw = zlib.decompressobj().decompress(pixels, stride * header.height)
     except zlib.error:
-        raise Flaw("is damaged: its pixels cannot be inflated", UPLOAD_AGAIN) from None
-    if len(raw) < expected:
-        raise Flaw(f"is cut off: its pixels end in row {len(raw) // stride} of {header.height}", UPLOAD_AGAIN)
-    rows = np.frombuffer(raw, np.uint8).reshape(header.height, stride)
-    filters, body = rows[:, 0], rows[:, 1:]
-    highest = filters.max()
-    if highest > 4:
-        raise Flaw("is damaged: it uses a row filter that does not exist", UPLOAD_AGAIN)
-    if header.depth != 8 or channels != 1 or highest > FILTER_UP:
-        return None
-    if highest == FILTER_NONE:
-        return body
-    return _undo_filters(filters, body)
-
-
-def _undo_filters(filters: np.ndarray[Any, Any], body: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Undo `sub` (sums along a row) and `up` (sums down a run of rows)."""
-    labels = body.copy()
-    subs = filters == FILTER_SUB
-    labels[subs] = np.add.accumulate(labels[subs], axis=1, dtype=np.uint8)
-    starts = np.flatnonzero(filters != FILTER_UP)
-    first = 0 if not len(starts) or starts[0] else 1
-    if not first:
-        starts = np.concatenate(([0], starts))
-    for start, stop in zip(starts, np.append(starts[1:], len(filters))):
-        if stop - start > 1:
-            np.add.accumulate(labels[start:stop], axis=0, dtype=np.uint8, out=labels[start:stop])
-    return labels
-
-
-def _by_pillow(header: _Header, palette: bytes, pixels: bytes) -> np.ndarray[Any, Any]:
-    """Labels by Pillow, of a file rebuilt from the chunks that were checked.
-
-    Grey of up to 8 bits is handed over as if it had a palette: Pillow would
-    stretch 2 and 4 bits to 255, and a palette index is the raw value.
-    """
-    colour = PALETTE if header.colour == GREY and header.depth <= 8 else header.colour
-    body = struct.pack(">IIBBBBB", header.width, header.height, header.depth, colour, 0, 0, header.interlaced)
-    parts = [(b"IHDR", body), (b"IDAT", pixels), (b"IEND", b"")]
-    if colour == PALETTE:
-        parts.insert(1, (b"PLTE", palette if header.colour == PALETTE else bytes(768)))
-    file = SIGNATURE + b"".join(_chunk(kind, part) for kind, part in parts)
-    try:
-        with Image.open(io.BytesIO(file), formats=("PNG",)) as image:
-            labels = np.asarray(image)
-    except (OSError, SyntaxError, ValueError, zlib.error, struct.error, Image.DecompressionBombError):
-        raise Flaw("is damaged: its pixels cannot be decoded", UPLOAD_AGAIN) from None
-    return labels.astype(np.uint16) if header.depth == 16 else labels.astype(np.uint8)
-
-
-def _chunk(kind: bytes, body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        return Flaw("is damaged: its pixels cannot be inflated", UPLOAD_AGAIN)
+    if len(raw) < stride * header.height and not header.interlaced:
+        return Flaw(f"is cut off: its pixels end in row {len(raw) // stride} of {header.height}", UPLOAD_AGAIN)
+    return Flaw("is damaged: its pixels cannot be decoded", UPLOAD_AGAIN)
 
 
 def davis_palette(bright: int = 192) -> np.ndarray[Any, Any]:

@@ -188,10 +188,11 @@ class _Grown:
             return self._edge[:, start : start + rows]
 
         if inner is None or not (low <= inner[0] and inner[1] <= high):
-            inner, grown = (low, low), moved(low).copy()
+            inner, grown = (low, low), moved(low)
         else:
-            grown = self._spans[inner].copy()
-        for dy in [*range(low, inner[0]), *range(inner[1] + 1, high + 1)]:
+            grown = self._spans[inner]
+        grown, rest = grown | moved(high), [*range(low, inner[0]), *range(inner[1] + 1, high)]
+        for dy in rest:
             grown |= moved(dy)
         return grown
 

@@ -45,9 +45,9 @@ def tarred(files: dict[str, bytes], mode: str = "w") -> bytes:
     return out.getvalue()
 
 
-def png(labels: Any, mode: str | None = None, **options: Any) -> bytes:
+def png(labels: Any, **options: Any) -> bytes:
     out = io.BytesIO()
-    Image.fromarray(np.asarray(labels), mode).save(out, "PNG", **options)
+    Image.fromarray(np.asarray(labels)).save(out, "PNG", **options)
     return out.getvalue()
 
 

@@ -231,9 +231,9 @@ def image_of(rows: list[str], mode: str) -> bytes:
     if mode == "1":
         return png_bytes(labels.astype(bool))
     if mode in ("RGB", "LA"):
-        return png_bytes(np.stack([labels] * len(mode), axis=2).astype(np.uint8), mode)
+        return png_bytes(np.stack([labels] * len(mode), axis=2).astype(np.uint8))
     if mode.startswith("P"):
-        image = Image.fromarray(labels.astype(np.uint8), "L")
+        image = Image.fromarray(labels.astype(np.uint8))
         image.putpalette([255 - i // 3 if mode == "Pperm" else i // 3 for i in range(768)])
         out = io.BytesIO()
         image.save(out, "PNG", **({"bits": 2} if mode == "P2" else {}))

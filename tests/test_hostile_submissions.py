@@ -278,7 +278,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "png-no-header": (lambda: with_mask(b"\x89PNG\r\n\x1a\n" + chunk(b"IEND", b"")), "does not begin with its header"),
     "png-impossible-header": (lambda: with_mask(raw_png(160, 120, 3, 0, rows(160))), "no PNG may have"),
-    "png-impossible-filter": (lambda: with_mask(raw_png(160, 120, 8, 0, b"\7" + rows(160)[1:])), "row filter"),
+    "png-impossible-filter": (lambda: with_mask(raw_png(160, 120, 8, 0, b"\7" + rows(160)[1:])), "cannot be decoded"),
     "png-not-deflated": (
         lambda: with_mask(good_mask()[:33] + chunk(b"IDAT", b"garbage") + chunk(b"IEND", b"")),
         "cannot be inflated|damaged",

@@ -24,9 +24,9 @@ def _maker() -> Any:
     return module
 
 
-def png_bytes(labels: Any, mode: str | None = None) -> bytes:
+def png_bytes(labels: Any) -> bytes:
     out = io.BytesIO()
-    Image.fromarray(np.asarray(labels), mode).save(out, "PNG", compress_level=1)
+    Image.fromarray(np.asarray(labels)).save(out, "PNG", compress_level=1)
     return out.getvalue()
 
 
