@@ -103,5 +103,5 @@ if [ "${1:-}" = test ]; then
     run_tests "$@"
 else
     set_up ""
-    exec "$VENV/bin/python" -m linejudge "${@:-run}"
+    exec "$VENV/bin/python" -P -m linejudge "${@:-run}"  # -P: a folder named linejudge below us is not it
 fi

@@ -78,7 +78,7 @@ def tables(reports: List[Report]) -> Dict[str, Any]:
         "result": [{report.split: report.values} for report in reports],
         "sequences": [row for report in reports for row in report.sequences()],
         "objects": [row for report in reports for row in report.objects()],
-        "warnings": [line for report in reports for line in report.warnings],
+        "warnings": shown_warnings([line for report in reports for line in report.warnings]),
         "versions": versions(),
     }
 

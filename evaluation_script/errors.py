@@ -20,8 +20,13 @@ NAME_LENGTH = 120
 
 def shown(name: object) -> str:
     """A stranger's name, safe for a terminal and short enough for a sentence."""
-    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(name)[: NAME_LENGTH + 1])
+    text = _printable(str(name)[: NAME_LENGTH + 1])
     return text if len(text) <= NAME_LENGTH else text[:NAME_LENGTH] + "…"
+
+
+def _printable(text: str) -> str:
+    """Without what could move a terminal's cursor or forge a line."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def listed(names: list[str], most: int = 3) -> str:
@@ -39,7 +44,7 @@ class Problem:
     remedy: str
 
     def __str__(self) -> str:
-        return f"{shown(self.where)}: {self.found}. {self.remedy}."
+        return f"{shown(self.where)}: {_printable(self.found)}. {_printable(self.remedy)}."
 
 
 class Flaw(Exception):

@@ -40,14 +40,14 @@ def guarded(job: Job, *, memory: int, seconds: float, say: Say) -> Any:
     What the job returns must be fit for JSON.
     """
     try:
-        reader, writer = os.pipe()
-        child = _fork()
+        child, reader, writer = _fork()
     except (AttributeError, OSError) as error:
         if not _told:
             _told.append(str(error))
             say(f"Scoring runs without limits here: no process can be forked ({error}).")
         return job(say)
     if child == 0:
+        os.close(reader)  # else a child would not notice that its worker is gone
         _work(job, writer, memory, seconds)
     os.close(writer)
     try:
@@ -57,10 +57,17 @@ def guarded(job: Job, *, memory: int, seconds: float, say: Say) -> Any:
         _end(child)
 
 
-def _fork() -> int:
-    with warnings.catch_warnings():  # numpy's idle threads; none of them holds a lock here
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()
+def _fork() -> Tuple[int, int, int]:
+    """The child's number (0 in the child), and both ends of a pipe from it."""
+    reader, writer = os.pipe()
+    try:
+        with warnings.catch_warnings():  # numpy's idle threads; none of them holds a lock here
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return os.fork(), reader, writer
+    except BaseException:
+        os.close(reader)
+        os.close(writer)
+        raise
 
 
 def _work(job: Job, writer: int, memory: int, seconds: float) -> NoReturn:
@@ -70,7 +77,10 @@ def _work(job: Job, writer: int, memory: int, seconds: float) -> NoReturn:
             signal.signal(number, signal.SIG_DFL)
         signal.alarm(int(seconds) + ORPHAN_SECONDS)
         _limit_memory(memory)
-        _send(writer, *_answer(job, lambda text: _send(writer, "say", text)))
+        try:
+            _send(writer, *_answer(job, lambda text: _send(writer, "say", text)))
+        except (TypeError, ValueError):  # an answer that is no JSON is a defect of ours
+            _send(writer, "crash", traceback.format_exc())
     finally:
         os._exit(0)
 
@@ -129,9 +139,10 @@ def _send(writer: int, kind: str, value: Any) -> None:
 def _messages(reader: int, deadline: float) -> Iterator[Tuple[str, Any]]:
     """What the child says, until it ends; "late" when its time is over."""
     data = b""
+    waiting = select.poll()  # select itself ends at 1024 open files
+    waiting.register(reader, select.POLLIN)
     while True:
-        ready, _, _ = select.select([reader], [], [], max(0.0, deadline - time.monotonic()))
-        if not ready:
+        if not waiting.poll(1000 * max(0.0, deadline - time.monotonic())):
             yield "late", None
             return
         part = os.read(reader, 1 << 20)
@@ -166,7 +177,8 @@ def _outcome(messages: Iterator[Tuple[str, Any]], say: Say, child: int, memory: 
     status = _end(child)
     if os.WIFSIGNALED(status):
         name = signal.Signals(os.WTERMSIG(status)).name
-        raise SubmissionError(_sentence(f"the scoring process was ended by {name}, as happens when memory runs out"))
+        why = ", as happens when memory runs out" if name == "SIGKILL" else ""
+        raise SubmissionError(_sentence(f"the scoring process was ended by {name}{why}"))
     raise SubmissionError(_sentence(f"the scoring process ended without an answer (exit {os.WEXITSTATUS(status)})"))
 
 

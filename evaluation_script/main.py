@@ -11,7 +11,7 @@ import traceback
 from typing import Any, Callable, Dict, List, Union
 
 from . import notify, published, sequences, truth
-from .answer import Report, answered, shown_warnings
+from .answer import Report, answered
 from .errors import HostError, SubmissionError
 from .guard import Crash, Say, guarded
 from .phase import Phase
@@ -57,7 +57,7 @@ def _answer(
         return SubmissionError(str(error))
     except Exception as error:  # noqa: BLE001 - nothing else may reach a participant
         return HostError(_incident(error))
-    for line in shown_warnings(answer["submission_result"]["warnings"]):
+    for line in answer["submission_result"]["warnings"]:
         _say(f"warning: {line}")
     _log(notify.notify(phase, answer, metadata))
     return answer
@@ -86,8 +86,9 @@ def _opened(path: str, *_facts: int) -> truth.Truth:
     if truth.is_packed(path):
         return truth.read(path)
     opened = published.read(path)
-    notes = [*opened.notes, "this annotation file was not made by `linejudge pack`; a packed one scores faster"]
-    return truth.Truth(opened.splits, notes)
+    for note in (*opened.notes, "was not made by `linejudge pack`; a packed annotation file scores faster"):
+        _log(f"{path}: {note}")
+    return opened
 
 
 def score_phase(phase: Phase, opened: truth.Truth, submission: str, say: Say, started: float) -> Dict[str, Any]:
@@ -131,7 +132,12 @@ def _progress(split: str, say: Say) -> Progress:
 
 def _say(text: str) -> None:
     """To the participant's log: EvalAI's stream has `write` and `flush` and nothing else."""
-    print(text, flush=True)
+    try:
+        print(text, flush=True)
+    except UnicodeEncodeError:
+        print(text.encode("ascii", "replace").decode(), flush=True)
+    except (OSError, ValueError):
+        return  # a closed or broken stream is no reason to lose a score
 
 
 def _log(text: str) -> None:

@@ -11,9 +11,9 @@ from typing import Any, Dict, List, Optional, Set
 import numpy as np
 
 from . import png, rle
-from .archive import Files
 from .errors import Flaw, Problem, Problems, listed, shown
-from .masks import Array, Size, Stack, cropped, empty_labels, pack
+from .masks import Array, Size, Stack, cropped, empty_labels, overlaps, pack, words_across
+from .members import Files
 
 Stacks = Dict[str, Stack]
 
@@ -61,7 +61,7 @@ class LabelImages(MaskFiles):
         """The labels of one frame, or None when it cannot be read."""
         name = self.members[frame]
         try:
-            return png.read_labels(self._files.read(name), size)
+            return _labels(self._files, name, size)
         except Flaw as flaw:
             self.problems.add(flaw.at(name))
             return None
@@ -86,9 +86,11 @@ class ObjectFolders(MaskFiles):
     """`sequence/object/00000.png`: each folder holds one object, and every pixel that is not 0 belongs to it."""
 
     def __init__(
-        self, files: Files, members: Dict[str, Dict[str, str]], problems: Problems, most: int = 65_535
+        self, files: Files, members: Dict[str, Dict[str, str]], problems: Problems, most: int = 65_535, owner: str = ""
     ) -> None:
         self._files, self.members, self.problems = files, members, problems
+        #: The sequence whose pixels belong to one object each; "" where objects may overlap.
+        self._owner = owner
         if len(members) > most:
             problems.add(_too_many(next(iter(next(iter(members.values())).values())), len(members), most))
 
@@ -104,19 +106,22 @@ class ObjectFolders(MaskFiles):
         return {frame for members in self.members.values() for frame in members}
 
     def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
-        stacks: Optional[Stacks] = {}
+        stacks: Stacks = {}
+        complete = True
         for label, members in self.members.items():
             block = empty_labels(len(frames), size, bool)
             for place, frame in enumerate(frames):
                 if frame in members and not self._fill(block[place], members[frame], size):
-                    stacks = None
-            if stacks is not None and block.any():
+                    complete = False
+            if block.any():
                 stacks[label] = cropped(pack(block), size)
-        return stacks
+        if complete and self._owner:
+            complete = _are_apart(stacks, self._owner, frames, size, self.problems)
+        return stacks if complete else None
 
     def _fill(self, flags: Array, name: str, size: Size) -> bool:
         try:
-            labels = png.read_labels(self._files.read(name), size)
+            labels = _labels(self._files, name, size)
             if len(np.unique(labels)) > 2:
                 raise Flaw("holds more than two values", "Save the mask of one object as 0 and 255")
         except Flaw as flaw:
@@ -136,20 +141,22 @@ class RunLengths(MaskFiles):
         self._index = {frame: place for place, frame in enumerate(frames)}
         self._objects: Dict[str, List[Any]] = {}
         if not isinstance(objects, dict):
-            problems.add(
-                Problem(sequence, "is not an object of objects", 'Write {"sequence": {"object": [rle or null, …]}}')
-            )
-            return
-        if len(objects) > most:
+            remedy = 'Write {"sequence": {"object": [rle or null, …]}}'
+            problems.add(Problem(sequence, "is not an object of objects", remedy))
+        elif len(objects) > most:
             problems.add(_too_many(sequence, len(objects), most))
-            return
-        for name, masks in objects.items():
-            if not isinstance(masks, list) or len(masks) != len(frames):
-                found = f"has {len(masks)} masks" if isinstance(masks, list) else "is not a list of masks"
-                remedy = f"Give one mask or null for each of the {len(frames)} frames, the first and last included"
-                problems.add(Problem(f"{sequence}, object {shown(name)}", found, remedy))
-            elif name != "0":
-                self._objects[name] = masks
+        else:
+            for name, masks in objects.items():
+                self._take(name, masks)
+
+    def _take(self, name: str, masks: Any) -> None:
+        count = len(self._index)
+        if not isinstance(masks, list) or len(masks) != count:
+            found = f"has {len(masks)} masks" if isinstance(masks, list) else "is not a list of masks"
+            remedy = f"Give one mask or null for each of the {count} frames, the first and last included"
+            self.problems.add(Problem(f"{self._sequence}, object {name}", found, remedy))
+        elif name != "0":
+            self._objects[name] = masks
 
     def lacks(self, wanted: Wanted) -> List[Problem]:
         del wanted  # every list was as long as the truth
@@ -159,48 +166,44 @@ class RunLengths(MaskFiles):
         return set(self._index)
 
     def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
-        places = [self._index[frame] for frame in frames]
-        stacks: Optional[Stacks] = {}
-        owner = None if self._overlapping else np.zeros((len(frames), *empty_labels(1, size).shape[1:]), np.int16)
-        for number, (name, masks) in enumerate(self._objects.items(), 1):
-            if all(masks[place] is None for place in places):
-                continue
+        stacks: Stacks = {}
+        complete = True
+        for name, masks in self._objects.items():
             block = empty_labels(len(frames), size, bool)
-            for row, place in enumerate(places):
-                if masks[place] is None:
-                    continue
-                if not self._fill(block[row], masks[place], size, f"{self._sequence}, object {name}, mask {place}") or (
-                    owner is not None and not self._claim(owner[row], block[row], number, frames[row])
-                ):
-                    stacks = None
-            if stacks is not None and block.any():
+            for row, frame in enumerate(frames):
+                place = self._index[frame]
+                if masks[place] is not None and not self._fill(block[row], masks[place], size, name, place):
+                    complete = False
+            if block.any():
                 stacks[name] = cropped(pack(block), size)
-        return stacks
+        if complete and not self._overlapping:
+            complete = _are_apart(stacks, self._sequence, frames, size, self.problems)
+        return stacks if complete else None
 
-    def _fill(self, flags: Array, mask: Any, size: Size, where: str) -> bool:
+    def _fill(self, flags: Array, mask: Any, size: Size, name: str, place: int) -> bool:
         try:
             flags[:] = rle.flags(mask, size)[0]
         except Flaw as flaw:
-            self.problems.add(flaw.at(where))
+            self.problems.add(flaw.at(f"{self._sequence}, object {name}, mask {place}"))
             return False
         return True
 
-    def _claim(self, owner: Array, flags: Array, number: int, frame: str) -> bool:
-        """Take pixels for an object; a pixel may have one owner."""
-        before = owner[flags]
-        if before.any():
-            names = list(self._objects)
-            first = names[int(before[before > 0][0]) - 1]
-            self.problems.add(
-                Problem(
-                    f"{self._sequence}, frame {frame}",
-                    f"objects {shown(first)} and {shown(names[number - 1])} share pixels",
-                    "Give each pixel to one object",
-                )
-            )
+
+def _are_apart(stacks: Stacks, sequence: str, frames: List[str], size: Size, problems: Problems) -> bool:
+    """Does each pixel belong to one object?"""
+    taken = np.zeros((len(frames), size[0], words_across(size[1])), np.uint64)
+    for name, stack in stacks.items():
+        _, rows, across = stack.words.shape
+        here = taken[:, stack.top : stack.top + rows, stack.left : stack.left + across]
+        shared = (here & stack.words).any(axis=(1, 2))
+        if shared.any():
+            other = next(first for first in stacks if first != name and overlaps(stacks[first], stack))
+            found = f"objects {shown(other)} and {shown(name)} share pixels"
+            where = f"{sequence}, frame {frames[int(shared.argmax())]}"
+            problems.add(Problem(where, found, "Give each pixel to one object"))
             return False
-        owner[flags] = number
-        return True
+        here |= stack.words
+    return True
 
 
 class SalientImages(LabelImages):
@@ -227,6 +230,11 @@ class SalientImages(LabelImages):
             return False
         np.greater_equal(labels, self.GREY if len(present) > 2 else 1, out=flags)
         return True
+
+
+def _labels(files: Files, name: str, size: Size) -> Array:
+    png.check_length(files.sizes[name], size)
+    return png.read_labels(files.read(name), size)
 
 
 def labels_in(block: Array) -> List[int]:

@@ -97,6 +97,12 @@ def overlap(a: Stack, b: Stack) -> Optional[tuple[Any, Any]]:
     return part(a), part(b)
 
 
+def overlaps(a: Stack, b: Stack) -> bool:
+    """Do they share a pixel in any frame?"""
+    parts = overlap(a, b)
+    return parts is not None and bool((a.words[parts[0]] & b.words[parts[1]]).any())
+
+
 def cropped(words: Array, size: Size) -> Stack:
     """A stack of whole frames (frames, height, words), cut to what it holds."""
     seen = np.bitwise_or.reduce(words, axis=0)

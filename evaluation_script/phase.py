@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Optional, Tuple
 
-from .archive import Limits
+from .members import Limits
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ Everything a phase may say is explained in `phase.py`, the protocols in `sequenc
 
 from __future__ import annotations
 
-from .archive import Limits
+from .members import Limits
 from .phase import Phase, Shown
 
 #: What the leaderboards show: any of the protocol's metrics, or `J-Volume`, `J-Visible`, `False-Alarm`…

@@ -33,6 +33,11 @@ OTHER_KINDS = (
     (b"PK\x03\x04", "a zip archive"),
     (b"\x1f\x8b", "gzipped"),
 )
+#: Encoders write a few dozen; a stranger could write millions of empty ones.
+MOST_CHUNKS = 4096
+#: A mask takes no more bytes than this for a pixel, and this beside its pixels.
+BYTES_PER_PIXEL = 8
+BYTES_BESIDE = 1 << 20
 SAVE_AGAIN = "Save the mask again as a palette or grey PNG"
 UPLOAD_AGAIN = "Write the file again and repeat the upload"
 
@@ -62,6 +67,13 @@ def read_labels(data: bytes, size: Size) -> np.ndarray[Any, Any]:
     return labels if labels.ndim == 2 else _by_colour(labels)
 
 
+def check_length(length: int, size: Size) -> None:
+    """Refuse a file that is far larger than any mask of this (height, width), before it is read."""
+    most = BYTES_BESIDE + BYTES_PER_PIXEL * size[0] * size[1]
+    if length > most:
+        raise Flaw(f"has {length:,} bytes, and a mask of this size never takes more than {most:,}", SAVE_AGAIN)
+
+
 def size_of(data: bytes) -> Size:
     """The (height, width) that the header gives."""
     header, _ = _chunks(data)
@@ -80,7 +92,7 @@ def _chunks(data: bytes) -> tuple[_Header, bytes]:
     header: Optional[_Header] = None
     pixels: List[bytes] = []
     position, view = len(SIGNATURE), memoryview(data)
-    while True:
+    for _ in range(MOST_CHUNKS):
         if position + 12 > len(data):
             raise Flaw("is cut off: the file ends before its last chunk", UPLOAD_AGAIN)
         length, kind = struct.unpack_from(">I4s", data, position)
@@ -92,6 +104,8 @@ def _chunks(data: bytes) -> tuple[_Header, bytes]:
                 raise Flaw(f"is damaged: the checksum of its {kind.decode()} chunk is wrong", UPLOAD_AGAIN)
             body = data[position + 8 : end]
             if kind == b"IHDR":
+                if header is not None:
+                    raise Flaw("is damaged: it has two headers", UPLOAD_AGAIN)
                 header = _header(body)
             else:
                 pixels.append(body)
@@ -100,6 +114,8 @@ def _chunks(data: bytes) -> tuple[_Header, bytes]:
         if kind == b"IEND":
             break
         position = end + 4
+    else:
+        raise Flaw(f"has more than {MOST_CHUNKS} chunks", SAVE_AGAIN)
     if not pixels:
         raise Flaw("is damaged: it has no pixels", UPLOAD_AGAIN)
     return header, b"".join(pixels)

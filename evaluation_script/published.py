@@ -16,10 +16,11 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy as np
 
 from . import png
-from .archive import Files, Limits, open_files
+from .archive import open_files
 from .errors import Flaw, HostError, Problems, SubmissionError, listed
 from .mask_files import LabelImages, MaskFiles, ObjectFolders, Stacks
 from .masks import Array, Size
+from .members import Files, Limits
 from .sequence_protocols import YOUTUBE_UNSEEN
 from .truth import (
     VOID,
@@ -39,7 +40,13 @@ from .truth import (
 
 #: A host's own files are believed more than a stranger's.
 HOST_LIMITS = Limits(
-    members=5_000_000, member_bytes=1 << 30, total_bytes=1 << 42, memory_bytes=1 << 31, ratio=100_000, objects=65_535
+    members=5_000_000,
+    member_bytes=1 << 30,
+    total_bytes=1 << 42,
+    memory_bytes=1 << 31,
+    json_bytes=1 << 31,
+    ratio=100_000,
+    objects=65_535,
 )
 RESOLUTION = re.compile(r"\d+p|Full-Resolution", re.IGNORECASE)
 
@@ -310,7 +317,8 @@ class _Reader:
     ) -> Dict[str, ObjectFacts]:
         """Facts from the masks, and from the meta file where there is one."""
         told = self._meta.get(name, {}).get("objects", {})
-        told = told if isinstance(told, dict) else {}
+        if isinstance(told, list):  # MOSEv2: numbers alone
+            told = {str(label): [] for label in told}
         labels = sorted({*shown, *(label for label in told), *(label for label in members if label)}, key=label_order)
         facts = {}
         for label in labels:
@@ -319,9 +327,11 @@ class _Reader:
             if label in members:
                 own = ranges_of(np.array([frame in members[label] for frame in frames]))
             entry = told.get(label, {})
-            if isinstance(entry, dict) and "frame_range" in entry:
+            if isinstance(entry, list):
+                own = [(0, len(frames))]
+            elif "frame_range" in entry:
                 own = _interval(entry["frame_range"], frames)
-            category = entry.get("category") if isinstance(entry, dict) else None
+            category = None if isinstance(entry, list) else entry.get("category")
             self.has_categories |= category is not None
             facts[label] = ObjectFacts(visible, own, category)
         return facts

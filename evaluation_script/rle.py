@@ -13,6 +13,8 @@ import numpy as np
 from .errors import Flaw
 from .masks import Array, Size, empty_labels
 
+#: Even a mask of one pixel may take a few characters.
+LEAST_LENGTH = 64
 WRITE_AGAIN = "Write it as pycocotools' encode does"
 
 
@@ -20,7 +22,7 @@ def flags(rle: Any, size: Size) -> Array:
     """Booleans (1, height, whole words) of run lengths that must fill a frame of this size."""
     if not isinstance(rle, dict) or not {"size", "counts"} <= rle.keys():
         raise Flaw('is not {"size": [height, width], "counts": …}', WRITE_AGAIN)
-    if rle["size"] != list(size) or any(isinstance(side, bool) for side in rle["size"]):
+    if rle["size"] != list(size) or any(type(side) is not int for side in rle["size"]):
         raise Flaw(
             f"has the size {str(rle['size'])[:40]} but the frame is [{size[0]}, {size[1]}] (height, width)",
             "Encode the mask at the size of the frame",
@@ -34,6 +36,8 @@ def flags(rle: Any, size: Size) -> Array:
 
 
 def _runs(counts: Any, pixels: int) -> Array:
+    if isinstance(counts, (str, list)) and len(counts) > 2 * pixels + LEAST_LENGTH:
+        raise Flaw(f"has counts of length {len(counts):,}, more than {pixels} pixels can need", WRITE_AGAIN)
     if isinstance(counts, str):
         runs = _decompressed(counts)
     elif isinstance(counts, list):

@@ -17,7 +17,7 @@ class Objects(Enum):
     NUMBERED = "1 to the largest number in the first frame"
     SEEN = "every number in the scored frames, 255 included"
     LIVING = "every object with a life: from the meta file, else from its first frame, at least 4 frames"
-    FIRST = "the numbers in the first frame"
+    FIRST = "those of the meta file, else the numbers in the first frame"
 
 
 class Span(Enum):

@@ -12,17 +12,20 @@ from typing import AbstractSet, Callable, Dict, List, Optional
 import numpy as np
 
 from . import summaries
-from .archive import Limits
 from .errors import Problem, Problems, SubmissionError, listed, shown
 from .mask_files import MaskFiles, SalientImages, Stacks
 from .masks import Array, Stack, joined, nothing
 from .matching import best_proposals
+from .members import Limits
 from .sequence_protocols import BESIDE, COMBINED, Missing, Objects, Protocol, Span
 from .similarity import Counts, Region, boundary_similarity, disk, reach, region_similarity
 from .similarity import joined as joined_counts
 from .submission import Submission
 from .summaries import Values
-from .truth import VOID, Sequence, Split, flags_of, label_order
+from .truth import VOID, Sequence, Split, flags_of, is_number, label_order
+
+#: Warnings of one kind that are shown.
+ALIKE = 4
 
 #: Told before each sequence: its name, how many are done, how many there are.
 Progress = Callable[[str, int, int], None]
@@ -71,8 +74,13 @@ class Warnings:
 
     @property
     def lines(self) -> List[str]:
-        """All of them, kind by kind."""
-        return [line for lines in self._found.values() for line in lines]
+        """Kind by kind, the first few of each."""
+        lines = []
+        for found in self._found.values():
+            lines += found[:ALIKE]
+            if len(found) > ALIKE:
+                lines.append(f"… and {len(found) - ALIKE} more like this")
+        return lines
 
 
 def _unheard(name: str, done: int, total: int) -> None:
@@ -117,7 +125,8 @@ def _paired(
 ) -> List[tuple[Sequence, Optional[MaskFiles]]]:
     """Every sequence with its masks; what is missing is found before anything is decoded."""
     pairs: List[tuple[Sequence, Optional[MaskFiles]]] = []
-    missing = [sequence.name for sequence in truth if sequence.name not in submission.names()]
+    sent = submission.names()
+    missing = [sequence.name for sequence in truth if sequence.name not in sent]
     if missing and protocol.missing is Missing.ERROR:
         found = f"{len(missing)} of {len(truth)} sequences are missing: {listed(missing, 5)}"
         submission.problems.add(Problem("your file", found, "Send a folder of masks for each sequence of the phase"))
@@ -172,13 +181,13 @@ def _objects(sequence: Sequence, protocol: Protocol) -> List[str]:
     if protocol.objects is Objects.FOREGROUND:
         return ["1"]
     if protocol.objects is Objects.NUMBERED:
-        highest = max((int(name) for name in first if name.isdecimal()), default=0)
+        highest = max((int(name) for name in first if is_number(name)), default=0)
         return [str(number) for number in range(1, highest + 1)]
-    if protocol.objects is Objects.FIRST:
-        return first
     if protocol.objects is Objects.SEEN:
         return sorted(sequence.objects, key=label_order)
     told = [name for name in sorted(sequence.objects, key=label_order) if sequence.objects[name].frames is not None]
+    if protocol.objects is Objects.FIRST:
+        return told or first
     return told or [name for name in numbered if _span(sequence, name, protocol).sum() >= SHORTEST_LIFE]
 
 
@@ -284,7 +293,7 @@ class SequenceScorer:
         for name, frame in self._strays.items():
             found = f"object {shown(name)} (first in frame {frame}) is not in the truth and was ignored"
             self._warnings.add("stray", where, found, "Use the object numbers of the first frame")
-        surplus = [name for name in self._proposals if not (name.isdecimal() and int(name) <= protocol.proposals)]
+        surplus = [name for name in self._proposals if not (is_number(name) and int(name) <= protocol.proposals)]
         if surplus:
             found = f"has proposals beyond {protocol.proposals}: {listed(sorted(surplus, key=label_order))}"
             remedy = f"Number the proposals from 1 to {protocol.proposals}"
@@ -303,7 +312,7 @@ class SequenceScorer:
             return {}
         rows = self._protocol.proposals
         if self._protocol.surplus_is_error:  # as many as were sent, and as there are objects at least
-            rows = max([len(self._lives), *(int(name) for name in self._proposals)])
+            rows = max([len(self._lives), *(int(name) for name in self._proposals if is_number(name))])
         quality = np.zeros((rows, len(self._lives)))
         for column, life in enumerate(self._lives):
             for row in range(rows):

@@ -7,18 +7,22 @@ under `Annotations/480p`; what counts is that a folder is named as a sequence.
 from __future__ import annotations
 
 import json
-from typing import AbstractSet, Any, Dict, List, Optional, Tuple
+from typing import AbstractSet, Any, Dict, List, Optional, Set, Tuple
 
-from .archive import JSON_NAME, UPLOAD, Limits, open_files
+from .archive import JSON_NAME, UPLOAD, open_files
 from .errors import Flaw, Problem, Problems, SubmissionError, listed, shown
 from .mask_files import LabelImages, MaskFiles, ObjectFolders, RunLengths, SalientImages
+from .members import Limits, told
 from .sequence_protocols import Protocol
 from .truth import Sequence
 
 EXAMPLE = '{"sequence": {"object": [rle or null for each frame]}}'
 
-#: A rough price of JSON in memory: for a list or object, for an element, in bytes.
-PER_CONTAINER, PER_ELEMENT = 96, 40
+#: A rough price of JSON in memory, in bytes for each of these characters.
+PRICES = {b"{": 240, b"[": 80, b",": 40, b'"': 30, b":": 60}
+
+#: No run length has more digits.
+LONGEST_NUMBER = 12
 
 
 class Submission:
@@ -43,19 +47,19 @@ class Submission:
             self._ignore([name for name in self._json if name not in self._truth and name not in elsewhere])
         else:
             self._place(pictures)
+            self._ignore([name for name in self._files.sizes if not name.lower().endswith(".png")])
 
     def close(self) -> None:
         """Let go of the file."""
         self._files.close()
 
-    def names(self) -> List[str]:
-        """The sequences that were sent, among those of the truth."""
-        sent = self._folders if self._json is None else self._json
-        return [name for name in self._truth if name in sent]
+    def names(self) -> Set[str]:
+        """The sequences that were sent."""
+        return set(self._folders if self._json is None else self._json)
 
     def sequence(self, name: str) -> Optional[MaskFiles]:
         """The masks of one sequence, or None when it was not sent."""
-        if name not in self.names():
+        if name not in (self._folders if self._json is None else self._json):
             return None
         most = self._limits.objects
         if self._json is not None:
@@ -63,13 +67,14 @@ class Submission:
             return RunLengths(name, self._json[name], frames, self.problems, overlapping=overlapping, most=most)
         objects = self._folders[name]
         if "" not in objects:
-            return ObjectFolders(self._files, objects, self.problems, most)
+            owner = "" if self._protocol.overlapping or self._protocol.salient else name
+            return ObjectFolders(self._files, objects, self.problems, most, owner)
         kind = SalientImages if self._protocol.salient else LabelImages
         return kind(self._files, objects[""], self.problems, most)
 
     def _place(self, pictures: List[str]) -> None:
         """Sort pictures by sequence, object ("" for label images) and frame."""
-        homes: Dict[str, List[str]] = {}
+        homes: Dict[str, Dict[str, None]] = {}
         strangers: List[str] = []
         for name in pictures:
             parts = name.split("/")
@@ -79,20 +84,23 @@ class Submission:
                     strangers.append(name)
                 continue
             sequence, home = parts[at], "/".join(parts[: at + 1])
-            if home not in homes.setdefault(sequence, []):
-                homes[sequence].append(home)
+            homes.setdefault(sequence, {})[home] = None
             label = parts[at + 1] if at == len(parts) - 3 else ""
-            self._folders.setdefault(sequence, {}).setdefault(label, {})[_stem(parts[-1])] = name
+            frames = self._folders.setdefault(sequence, {}).setdefault(label, {})
+            other = frames.setdefault(_stem(parts[-1]), name)
+            if other != name and other.rpartition("/")[0] == name.rpartition("/")[0]:
+                self.problems.add(Problem(name, f"is the same frame as {other}", "Send each frame once"))
         if not homes:
-            self._place_alone(strangers)
-            return
+            if strangers or not pictures:
+                self._place_alone(strangers)
+            return  # masks of other splits alone: what is missing is told later
         for sequence, places in homes.items():
             if len(places) > 1:
-                found = f"is there more than once: {listed(places)}"
+                found = f"is there more than once: {listed(list(places))}"
                 self.problems.add(Problem(sequence, found, "Send one folder for each sequence"))
             elif "" in self._folders[sequence] and len(self._folders[sequence]) > 1:
                 found = "holds both masks and folders of masks"
-                self.problems.add(Problem(places[0], found, "Send one PNG a frame, or one folder an object"))
+                self.problems.add(Problem(next(iter(places)), found, "Send one PNG a frame, or one folder an object"))
         self.problems.raise_if_any()
         self._ignore(sorted({name.rpartition("/")[0] or name for name in strangers}))
 
@@ -111,7 +119,9 @@ class Submission:
             self._folders[sequence] = {"": {_stem(name.rpartition("/")[2]): name for name in pictures}}
             return
         wanted = listed(list(self._truth))
-        if pictures:
+        if folders == [""]:
+            found = f"has its masks at the top, outside of any folder; the sequences are {wanted}"
+        elif pictures:
             found = f"no folder is named as a sequence of this phase ({wanted}); found {listed(folders)}"
         elif self._files.sizes:
             found = f"holds no PNG and no JSON file, but {listed(list(self._files.sizes))}"
@@ -121,7 +131,7 @@ class Submission:
 
     def _ignore(self, names: List[str]) -> None:
         if names:
-            self.warnings.append(f"ignored, as no sequence of this phase is named so: {listed(names, 5)}")
+            self.warnings.append(f"ignored, as they belong to no sequence of this phase: {listed(names, 5)}")
 
     def _document(self, names: List[str]) -> Dict[str, Any]:
         where = UPLOAD if names[0] == JSON_NAME else names[0]
@@ -131,7 +141,7 @@ class Submission:
             document = read_json(self._files.read(names[0]), self._limits)
             if not isinstance(document, dict):
                 raise Flaw("is JSON, but no object of sequences", f"Write {EXAMPLE}")
-            if document and not set(document) & set(self._truth):
+            if document and not set(document) & (set(self._truth) | self._elsewhere):
                 wanted, found = listed(list(self._truth)), listed(list(document))
                 raise Flaw(f"names no sequence of this phase ({wanted}); found {found}", f"Write {EXAMPLE}")
         except Flaw as flaw:
@@ -141,13 +151,15 @@ class Submission:
 
 def read_json(data: bytes, limits: Limits) -> Any:
     """Parse a stranger's JSON; what it will take in memory is estimated first."""
-    if len(data) > limits.memory_bytes:
-        raise Flaw(f"is larger than {limits.memory_bytes // 10**6} MB", "Send a zip of PNG masks")
-    price = PER_CONTAINER * (data.count(b"{") + data.count(b"[")) + PER_ELEMENT * data.count(b",")
+    if len(data) > limits.json_bytes:
+        raise Flaw(f"is larger than {told(limits.json_bytes)}", "Send a zip of PNG masks")
+    price = len(data) * (2 if data.isascii() else 8)
+    price += sum(cost * data.count(mark) for mark, cost in PRICES.items())
     if price > limits.memory_bytes:
         raise Flaw("holds too many lists and numbers to be read", "Use compressed run lengths, or a zip of PNG masks")
     try:
-        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_refuse_constant)
+        text = data.decode("utf-8-sig")
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant, parse_int=_whole)
     except UnicodeDecodeError:
         raise Flaw("is not UTF-8 text", "Write the JSON in UTF-8") from None
     except RecursionError:
@@ -159,10 +171,18 @@ def read_json(data: bytes, limits: Limits) -> Any:
 def _unique(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise Flaw(f"has the key {shown(twice)} twice in one object", "Write each key once")
+        seen: Set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise Flaw(f"has the key {shown(name)} twice in one object", "Write each key once")
+            seen.add(name)
     return found
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > LONGEST_NUMBER:
+        raise Flaw(f"holds a number of {len(digits)} digits", "Write run lengths")
+    return int(digits)
 
 
 def _refuse_constant(name: str) -> Any:

@@ -111,7 +111,8 @@ def fractional_disk(radius: float) -> Disk:
         rows = np.flatnonzero(x * x + grid * grid <= radius * radius)
         if len(rows):
             columns.append((place - centre, int(rows[0]) - centre, int(rows[-1]) - centre))
-    return tuple(columns)
+    # A disk without a point, as frames below 60 pixels have it, is one point to OpenCV: the kernel's first.
+    return tuple(columns) or ((-centre, -centre, -centre),)
 
 
 def strict_boundary(truth: Region, prediction: Region) -> Tuple[Array, Array]:

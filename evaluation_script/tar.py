@@ -8,13 +8,13 @@ where this takes 4.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Iterator, Optional
+from typing import Any, Callable, Iterator, Optional
 
-from .errors import Flaw
+from .errors import Flaw, shown
 
 BLOCK = 512
 #: A long name is held in a member of its own, which is never larger than this.
-LONG_NAME = 1 << 16
+LONG_NAME = 1 << 13
 FILE_KINDS = (b"0", b"\0", b"7")
 PACK_AGAIN = "Make the archive again and repeat the upload"
 
@@ -34,20 +34,26 @@ def begins(start: bytes) -> bool:
     return len(start) >= BLOCK and start[257:262] == b"ustar" and _sum_agrees(start[:BLOCK])
 
 
-def members(stream: Any) -> Iterator[Member]:
-    """Every member in its order; the caller reads or skips its bytes before asking for the next."""
+def members(stream: Any, count: Callable[[], None]) -> Iterator[Member]:
+    """Every member in its order; the caller reads or skips its bytes before asking for the next.
+
+    `count` is called for every header, those of long names included.
+    """
     long_name = ""
     while True:
         header = stream.read(BLOCK)
-        if len(header) < BLOCK or not header.strip(b"\0"):
+        if len(header) < BLOCK:
+            raise Flaw("is a tar that was cut off: its end is missing", PACK_AGAIN)
+        if not header.strip(b"\0"):
             return
         if not _sum_agrees(header):
             raise Flaw("is a damaged tar: a header's checksum is wrong", PACK_AGAIN)
+        count()
         kind, size = header[156:157], _number(header[124:136])
         if kind in (b"x", b"g", b"L", b"K"):
             if size > LONG_NAME:
                 raise Flaw("is a tar with an endless file name", PACK_AGAIN)
-            extra = content(stream, Member("", size))
+            extra = content(stream, Member("a long name", size))
             if kind == b"L":
                 long_name = _text(extra.rstrip(b"\0"))
             elif kind == b"x":
@@ -68,22 +74,14 @@ def content(stream: Any, member: Member) -> bytes:
     """The bytes of the member whose header was just read."""
     data: bytes = stream.read(member.size)
     if len(data) < member.size:
-        raise Flaw("is cut off: the tar ends inside a file", PACK_AGAIN)
-    stream.read(_padding(member.size))
+        raise Flaw(f"is a tar that was cut off, inside {shown(member.name)}", PACK_AGAIN)
+    stream.read(room(member) - member.size)
     return data
 
 
-def skip(stream: Any, member: Member) -> None:
-    """Pass over the bytes of the member whose header was just read."""
-    count = member.size + _padding(member.size)
-    if hasattr(stream, "skip"):
-        stream.skip(count)
-    else:
-        stream.seek(count, 1)
-
-
-def _padding(size: int) -> int:
-    return -size % BLOCK
+def room(member: Member) -> int:
+    """How many bytes a member takes, in whole blocks."""
+    return member.size + -member.size % BLOCK
 
 
 def _sum_agrees(header: bytes) -> bool:
@@ -116,14 +114,17 @@ def _name(header: bytes) -> str:
 
 def _pax_path(extra: bytes) -> str:
     """The path among records of the form `27 path=long/name` and a line feed."""
-    while extra:
-        length = extra.partition(b" ")[0]
-        if not length.isdigit() or not 0 < int(length) <= len(extra):
+    position = 0
+    while position < len(extra):
+        space = extra.find(b" ", position, position + 6)
+        digits = extra[position:space] if space > 0 else b""
+        length = int(digits) if digits.isdigit() else 0
+        if not len(digits) < length <= len(extra) - position:
             raise Flaw("is a damaged tar: an extended header cannot be read", PACK_AGAIN)
-        record = extra[len(length) + 1 : int(length)].rstrip(b"\n")
+        record = extra[space + 1 : position + length].rstrip(b"\n")
         if record.startswith(b"path="):
             return _text(record[len(b"path=") :])
-        extra = extra[int(length) :]
+        position += length
     return ""
 
 

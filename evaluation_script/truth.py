@@ -264,4 +264,9 @@ def _facts(entry: Dict[str, Any]) -> ObjectFacts:
 
 def label_order(label: str) -> Tuple[int, str]:
     """Numbers by value, other names after them."""
-    return (int(label), label) if label.isdecimal() else (1 << 62, label)
+    return (int(label), label) if is_number(label) else (1 << 62, label)
+
+
+def is_number(label: str) -> bool:
+    """Is it a label as images hold them, written plainly?"""
+    return label.isascii() and label.isdecimal() and len(label) <= 5 and not label.startswith("0")

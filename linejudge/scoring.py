@@ -9,16 +9,16 @@ from dataclasses import replace
 
 from evaluation_script import published, sequences, truth
 from evaluation_script.answer import Report
-from evaluation_script.archive import Limits
 from evaluation_script.errors import HostError
 from evaluation_script.main import open_truth, phase_named
+from evaluation_script.members import Limits
 from evaluation_script.sequence_protocols import PROTOCOLS
 from linejudge.datasets.pack import ALIASES
 
 Progress = Callable[[str, int, int], None]
 
 #: A participant's own machine has more room than EvalAI's worker.
-LOCAL_LIMITS = Limits(members=5_000_000, total_bytes=1 << 40, memory_bytes=1 << 30)
+LOCAL_LIMITS = Limits(members=5_000_000, total_bytes=1 << 40, memory_bytes=1 << 32, json_bytes=1 << 30)
 
 
 def reports_of_phase(root: str, args: argparse.Namespace, progress: Progress) -> list[Report]:

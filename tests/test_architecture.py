@@ -18,9 +18,9 @@ LAYERS = {"evaluation_script": set(), "linejudge": {"evaluation_script", "lineju
 #: Rooms of the uploaded folder, from the ground up; a room imports from those before it.
 ROOMS = (
     "errors version",
-    "masks tar",
-    "png rle matching similarity archive sequence_protocols",
-    "mask_files summaries phase",
+    "masks tar members",
+    "png rle matching similarity zipped sequence_protocols",
+    "archive mask_files summaries phase",
     "truth phases",
     "published submission",
     "sequences notify",

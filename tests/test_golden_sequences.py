@@ -17,9 +17,9 @@ import pytest
 from PIL import Image
 
 from evaluation_script import published, sequences, summaries
-from evaluation_script.archive import Limits
 from evaluation_script.errors import SubmissionError
 from evaluation_script.masks import cropped, empty_labels, pack
+from evaluation_script.members import Limits
 from evaluation_script.sequence_protocols import PROTOCOLS, Protocol
 from evaluation_script.similarity import Region, boundary_similarity, disk, reach, region_similarity
 from evaluation_script.truth import Split

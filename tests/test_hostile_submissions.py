@@ -112,6 +112,41 @@ def understated_members() -> bytes:
     return bytes(data)
 
 
+def lying_locator() -> bytes:
+    """The end record says one entry, the record that zipfile goes by says a million."""
+    data = bytearray(million_members())
+    at = data.rfind(b"PK\x05\x06")
+    data[at + 8 : at + 20] = struct.pack("<HHII", 1, 1, 49, 33)
+    return bytes(data)
+
+
+def pax(record: bytes) -> bytes:
+    """A tar with one extended header."""
+    return (
+        raw_tar(b"x", size=b"%011o" % len(record))[:512]
+        + record.ljust(-(-len(record) // 512) * 512, b"\0")
+        + bytes(1024)
+    )
+
+
+def long_names(count: int) -> bytes:
+    return (raw_tar(b"L", size=b"%011o" % 60_000)[:512] + b"x" * 60_416) * (count // 100)
+
+
+def half_tar() -> bytes:
+    data = tarred(files_of())
+    return data[: len(data) // 2 // 512 * 512]
+
+
+def altered_tar() -> bytes:
+    """A compressed tar whose bytes are not those that were packed."""
+    data = tarred(files_of())
+    stored = zlib.compressobj(0, zlib.DEFLATED, 31)
+    packed = bytearray(stored.compress(data) + stored.flush())
+    packed[-20_000] ^= 0xFF
+    return bytes(packed)
+
+
 def document(change: Callable[[Any], Any]) -> bytes:
     """The JSON sample with something done to it."""
     sample = json.loads((STRONG.parent / "first-mask.json").read_text())
@@ -213,10 +248,13 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "million-members": (million_members, "holds more than 20,000 files"),
     "million-understated": (understated_members, "holds more than 20,000 files|damaged zip"),
     "bomb-one-member": (lambda: many_zeros(60 * MEGABYTE), "crossing/zeros.png: unpacks to more than 200 times"),
-    "bomb-huge-member": (lambda: many_zeros(100 * MEGABYTE), "crossing/zeros.png: would unpack to 105 MB"),
+    "bomb-huge-member": (
+        lambda: many_zeros(100 * MEGABYTE),
+        "crossing/zeros.png: has 105 MB unpacked; 67 MB is the limit",
+    ),
     "bomb-declared": (
         lambda: raw_zip([{"name": b"a/1.png", "size": 0xFFFFFFF0, "method": 8, "data": b"x"}]),
-        "would unpack to",
+        "unpacked; 67 MB is the limit",
     ),
     "bomb-many": (
         lambda: raw_zip([{"name": b"a/%d.png" % k, "size": 60 * MEGABYTE, "data": bytes(400_000)} for k in range(50)]),
@@ -227,14 +265,35 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
             [{"name": b"crossing/00000.png", "data": bytes(3 * MEGABYTE), "method": 8}]
             + [
                 {"name": b"crossing/%05d.png" % k, "data": bytes(3 * MEGABYTE), "method": 8, "offset": 0}
-                for k in range(1, 999)
+                for k in range(1, 500)
             ]
         ),
-        "damaged|would unpack|not a PNG|missing",
+        "shares its bytes with another file of the zip",
     ),
     "size-understated": (
         lambda: raw_zip([{"name": FIRST.encode(), "data": bytes(2 * MEGABYTE), "size": 10, "method": 8}]),
         "missing|damaged",
+    ),
+    "zip64-lie": (lying_locator, "holds more than 20,000 files"),
+    "compressed-size-lie": (
+        lambda: raw_zip([{"name": FIRST.encode(), "packed": b"xyz", "data": bytes(9), "method": 8}]).replace(
+            struct.pack("<II", 3, 9), struct.pack("<II", 0x7FFFFFFF, 9)
+        ),
+        "reach beyond the end of the zip",
+    ),
+    "no-name": (lambda: raw_zip([{"name": b"", "data": b"x"}]), "a file: has no name"),
+    "name-not-utf-8-but-flagged": (
+        lambda: raw_zip([{"name": b"crossing/\xff.png", "data": b"x", "flags": 0x800}]),
+        "file name that is not UTF-8",
+    ),
+    "json-in-zip-bomb": (lambda: zipped({"a.json": b"[" + b" " * (60 * MEGABYTE)}), "a.json: has 63 MB unpacked"),
+    "same-frame-twice": (
+        lambda: with_file("crossing/00001.PNG", good_mask()),
+        "crossing/00001.PNG: is the same frame as crossing/00001.png",
+    ),
+    "many-homes": (
+        lambda: zipped({f"{k}/crossing/00000.png": b"x" for k in range(19_000)}),
+        "is there more than once: 0/crossing, 1/crossing, 2/crossing and 18997 more",
     ),
     "directory-for-file": (
         lambda: zipped({**{n: d for n, d in files_of().items() if n != FIRST}, FIRST + "/x.txt": b"x"}),
@@ -251,12 +310,24 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "tar-parent": (lambda: tarred({"../../evil.png": b"x"}), "points outside"),
     "tar-absolute": (lambda: tarred({"/evil.png": b"x"}), "absolute path"),
     "tar-negative-size": (lambda: raw_tar(size=b"\xff" * 12), "impossible size"),
-    "tar-huge-size": (lambda: raw_tar(size=b"77777777777"), "would unpack to"),
+    "tar-huge-size": (lambda: raw_tar(size=b"77777777777"), "cut off, inside crossing/x.png"),
     "tar-endless-name": (lambda: raw_tar(b"L", size=b"07777777777"), "endless file name"),
     "tar-wrong-checksum": (
         lambda: tarred({"a.png": b"x"})[:1024] + b"\1" * 512 + bytes(1024),
         "damaged tar: a header's checksum is wrong",
     ),
+    "tar-long-names": (lambda: gzip.compress(long_names(19_000)), "endless file name"),
+    "tar-header-flood": (lambda: gzip.compress(raw_tar(b"g", size=b"00000000000")[:512] * 30_000), "more than 20,000"),
+    "tar-pax-digits": (lambda: pax(b"9" * 5000 + b" path=x\n"), "extended header cannot be read"),
+    "tar-pax-negative": (lambda: pax(b"-5 path=x\n"), "extended header cannot be read"),
+    "tar-json-lie": (
+        lambda: raw_tar(name="a.json", size=b"00200000000")[:512] + b"{}",
+        "cut off, inside a.json",
+    ),
+    "tar-half": (half_tar, "cut off: its end is missing|cut off, inside"),
+    "tar-gz-altered": (altered_tar, "damaged gzip"),
+    "gzip-endless-name": (lambda: b"\x1f\x8b\x08\x08" + bytes(6) + b"x" * 20 * MEGABYTE, "damaged gzip"),
+    "gzip-many-parts": (lambda: gzip.compress(b"") * 100_000, "damaged gzip"),
     "gzip-garbage": (lambda: b"\x1f\x8b\x08\0" + bytes(50), "damaged gzip"),
     "gzip-text": (lambda: gzip.compress(b"hello" * 200), "neither a tar archive nor JSON"),
     "gzip-bomb": (lambda: gzip.compress(b"{" + b" " * (400 * MEGABYTE), 9), "unpack"),
@@ -282,6 +353,20 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "png-not-deflated": (
         lambda: with_mask(good_mask()[:33] + chunk(b"IDAT", b"garbage") + chunk(b"IEND", b"")),
         "cannot be inflated|damaged",
+    ),
+    "png-empty-chunks": (
+        lambda: with_mask(raw_png(160, 120, 8, 0, rows(160), chunk(b"IDAT", b"") * 50_000)),
+        "has more than 4096 chunks",
+    ),
+    "png-bloated": (
+        lambda: with_mask(raw_png(160, 120, 8, 0, rows(160), chunk(b"teXt", bytes(3 * MEGABYTE)))),
+        "a mask of this size never takes more than",
+    ),
+    "png-two-headers": (
+        lambda: with_mask(
+            raw_png(160, 120, 8, 0, rows(160), chunk(b"IHDR", struct.pack(">IIBBBBB", 9, 9, 8, 0, 0, 0, 0)))
+        ),
+        "has two headers",
     ),
     "png-16-bit-colour": (lambda: with_mask(raw_png(160, 120, 16, 2, rows(160 * 6))), "16-bit colour"),
     "png-grey-alpha": (lambda: with_mask(raw_png(160, 120, 8, 4, rows(320))), "grey with an alpha channel"),
@@ -311,7 +396,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
         "crossing: is there more than once: crossing, again/crossing",
     ),
     "other-names": (lambda: zipped({"dog/00000.png": good_mask()}), r"no folder is named as a sequence .*found dog"),
-    "masks-at-root": (lambda: zipped({"00000.png": good_mask()}), "no folder is named as a sequence"),
+    "masks-at-root": (lambda: zipped({"00000.png": good_mask()}), "has its masks at the top, outside of any folder"),
     "no-masks": (lambda: zipped({"crossing/00000.jpg": b"x"}), "holds no PNG and no JSON file"),
     # JSON
     "json-cut-off": (lambda: (STRONG.parent / "first-mask.json").read_bytes()[:-9], "is not valid JSON"),
@@ -322,6 +407,21 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "json-nan": (lambda: with_rle(None).replace(b"null", b"NaN", 1), "holds NaN, which is not JSON"),
     "json-not-utf-8": (lambda: b'{"crossing": "\xff\xfe"}', "is not UTF-8"),
     "json-key-twice": (lambda: b'{"crossing": {}, "crossing": {}}', "the key crossing twice"),
+    "json-last-key-twice": (
+        lambda: b'{"crossing": {' + b",".join(b'"%d": 1' % k for k in (*range(200_000), 0)) + b"}}",
+        "the key 0 twice|too many lists",
+    ),
+    "json-utf-16": (lambda: '{"crossing": {}}'.encode("utf-16"), "is UTF-16 text"),
+    "json-large": (lambda: b'{"crossing": "' + b"x" * (60 * MEGABYTE) + b'"}', "is JSON of 63 MB"),
+    "json-long-strings": (
+        lambda: b'{"crossing": ["' + "\N{GRINNING FACE}".encode() * 10_000_000 + b'"]}',
+        "too many lists",
+    ),
+    "json-many-keys": (
+        lambda: b'{"crossing": {' + b",".join(b'"%d":1' % k for k in range(3_000_000)) + b"}}",
+        "too many lists and numbers",
+    ),
+    "json-escapes": (lambda: with_rle({"size": "\x1b[31mRED\n 2. forged", "counts": []}), "has the size"),
     "json-too-many-lists": (lambda: b'{"crossing":[' + b"[]," * 3_000_000 + b"[]]}", "too many lists and numbers"),
     "json-no-objects": (lambda: document(lambda s: {**s, "crossing": [1]}), "crossing: is not an object of objects"),
     "json-short-list": (
@@ -338,7 +438,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "rle-short": (lambda: with_rle({"size": [120, 160], "counts": [100]}), "add up to 100, not to the 19200 pixels"),
     "rle-long": (lambda: with_rle({"size": [120, 160], "counts": [19_200, 1]}), "add up to 19201"),
     "rle-negative": (lambda: with_rle({"size": [120, 160], "counts": [19_201, -1]}), "below zero or beyond"),
-    "rle-huge": (lambda: with_rle({"size": [120, 160], "counts": [10**30]}), "below zero or beyond"),
+    "rle-huge": (lambda: with_rle({"size": [120, 160], "counts": [10**30]}), "holds a number of 31 digits"),
     "rle-fraction": (lambda: with_rle({"size": [120, 160], "counts": [19_200.0]}), "not all whole numbers"),
     "rle-true": (lambda: with_rle({"size": [120, 160], "counts": [True, 19_199]}), "not all whole numbers"),
     "rle-nested": (lambda: with_rle({"size": [120, 160], "counts": [[19_200]]}), "not all whole numbers"),
@@ -352,6 +452,11 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: with_rle({"size": [120, 160], "counts": "oooooo?" * 50}),
         "below zero or beyond|add up",
     ),
+    "rle-endless": (
+        lambda: with_rle({"size": [120, 160], "counts": "0" * 30_000_000}),
+        "more than 19200 pixels can need",
+    ),
+    "rle-fractional-size": (lambda: with_rle({"size": [120.0, 160.0], "counts": [19_200]}), "has the size"),
     "rle-empty-text": (lambda: with_rle({"size": [120, 160], "counts": ""}), "add up to 0"),
 }
 

@@ -48,14 +48,16 @@ class Stage:
     def __enter__(self) -> Self:
         try:
             self._extract()
-            self._worker = subprocess.Popen(
-                [self._python, "-I", hosted_worker.__file__, os.path.join(self._folder, "compute"), str(CHALLENGE_PK)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=open(os.path.join(self._folder, "worker.log"), "w", encoding="utf-8"),
-                cwd=self._folder,
-                text=True,
-            )
+            compute = os.path.join(self._folder, "compute")
+            with open(os.path.join(self._folder, "worker.log"), "w", encoding="utf-8") as log:
+                self._worker = subprocess.Popen(
+                    [self._python, "-I", hosted_worker.__file__, compute, str(CHALLENGE_PK)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    cwd=self._folder,
+                    text=True,
+                )
         except BaseException:
             self.__exit__(None, None, None)
             raise

@@ -1,0 +1,244 @@
+"""The commands, as people type them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from linejudge.cli import main
+
+from .builders import ANNOTATIONS, ROOT, STRONG, files_of, label_zip, png
+
+ONE = np.zeros((40, 60), np.uint8)
+ONE[5:20, 5:30] = 1
+TWO = ONE.copy()
+TWO[25:35, 30:50] = 2
+
+
+def davis(root: Path) -> Path:
+    """A DAVIS root with two sequences in its val list."""
+    for name in ("dog", "cat", "train-only"):
+        folder = root / "Annotations/480p" / name
+        folder.mkdir(parents=True)
+        for k in range(6):
+            (folder / f"{k:05d}.png").write_bytes(png(TWO))
+    lists = root / "ImageSets/2017"
+    lists.mkdir(parents=True)
+    (lists / "val.txt").write_text("dog\ncat\n")
+    (lists / "train.txt").write_text("train-only\n")
+    return root
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return davis(tmp_path / "DAVIS")
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    path = tmp_path / "results.zip"
+    path.write_bytes(label_zip({"dog": [TWO] * 6, "cat": [ONE] * 6}))
+    return path
+
+
+def test_a_results_zip_is_scored_against_a_dataset(root: Path, results: Path, capsys: Any) -> None:
+    code = main(["score", str(results), "--truth", str(root), "--protocol", "davis2017", "--subset", "val"])
+
+    out, err = capsys.readouterr()
+    assert code == 0
+    assert "dog" in out
+    assert "this submission" in out
+    assert "OSVOS" in out
+    assert "Protocol davis2017: The first and the last frame are skipped" in err
+
+
+def test_json_holds_everything_with_full_precision(root: Path, results: Path, tmp_path: Path) -> None:
+    target = tmp_path / "scores.json"
+    main(["score", str(results), "--truth", str(root), "--protocol", "davis2017", "--json", str(target)])
+
+    document = json.loads(target.read_text())
+    assert document["protocol"] == "davis2017"
+    assert document["result"][0]["val"]["J-Mean"] == 0.75
+    assert document["objects"][0] == {
+        "split": "val",
+        "sequence": "dog",
+        "object": "1",
+        **{k: v for k, v in document["objects"][0].items() if k[0] in "JF"},
+    }
+    assert {row["sequence"]: row["J-Mean"] for row in document["sequences"]} == {"dog": 1.0, "cat": 0.5}
+    assert document["warnings"] == []
+
+
+def test_csv_files_have_the_official_form(root: Path, results: Path, tmp_path: Path) -> None:
+    for protocol in ("davis2017", "vost", "lvos", "vos-benchmark"):
+        main(["score", str(results), "--truth", str(root), "--protocol", protocol, "--csv", str(tmp_path / protocol)])
+
+    with open(tmp_path / "davis2017/global_results-val.csv", newline="") as file:
+        assert list(csv.reader(file)) == [
+            ["J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay"],
+            ["0.750", "0.750", "0.750", "0.000", "0.750", "0.750", "0.000"],
+        ]
+    assert (tmp_path / "davis2017/per-sequence_results-val.csv").read_text() == (
+        "Sequence,J-Mean,F-Mean\ndog_1,1.000,1.000\ndog_2,1.000,1.000\ncat_1,1.000,1.000\ncat_2,0.000,0.000\n"
+    )
+    assert (tmp_path / "vost/per-sequence_results-val.csv").read_text().startswith("Sequence,J-Mean,J_last-Mean\n")
+    assert (tmp_path / "lvos/per-sequence_results-val.csv").read_text().startswith("Sequence,J-Mean,F-Mean,V-Mean\n")
+    assert (tmp_path / "vos-benchmark/results.csv").read_text() == (
+        "sequence    ,obj,  J&F,    J,    F\n"
+        "Global score,   , 75.0, 75.0, 75.0\n"
+        "dog         ,001, 100.0, 100.0, 100.0\n"
+        "dog         ,002, 100.0, 100.0, 100.0\n"
+        "cat         ,001, 100.0, 100.0, 100.0\n"
+        "cat         ,002,  0.0,  0.0,  0.0\n"
+    )
+
+
+@pytest.mark.parametrize("nested", ["method", "a/b"])
+def test_results_in_a_deeper_folder_are_found(nested: str, root: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "results" / nested
+    for name in ("dog", "cat"):
+        (folder / name).mkdir(parents=True)
+        for k in range(6):
+            (folder / name / f"{k:05d}.png").write_bytes(png(TWO))
+    assert main(["score", str(tmp_path / "results"), "--truth", str(root), "--protocol", "davis2017"]) == 0
+
+
+def test_a_part_can_be_scored(root: Path, results: Path, capsys: Any) -> None:
+    main(["score", str(results), "--truth", str(root), "--protocol", "davis2017", "--sequences", "dog", "--json", "-"])
+    out = capsys.readouterr().out
+    document = json.loads(out[out.index("{") :])
+    assert [row["sequence"] for row in document["sequences"]] == ["dog"]
+    assert document["result"][0]["val"]["J-Mean"] == 1.0
+
+
+def test_a_phase_scores_as_the_server_does(capsys: Any) -> None:
+    assert main(["score", str(STRONG), "--phase", "sequences-dev"]) == 0
+    assert "0.933" in capsys.readouterr().out
+
+
+def test_packing_and_scoring_give_the_same_as_the_dataset(root: Path, results: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "a" / "truth.zip"
+    assert main(["pack", "--layout", "davis2017", "--root", str(root), "--subset", "val", "--out", str(packed)]) == 0
+    answers = []
+    for truth in (root, packed):
+        target = tmp_path / "x.json"
+        main(["score", str(results), "--truth", str(truth), "--protocol", "davis2017", "--json", str(target)])
+        answers.append(json.loads(target.read_text()))
+    assert answers[0] == answers[1]
+
+
+def test_datasets_are_added_as_splits(root: Path, results: Path, tmp_path: Path, capsys: Any) -> None:
+    packed = str(tmp_path / "truth.zip")
+    for split, subset in (("easy", "val"), ("hard", "train")):
+        main(
+            [
+                "pack",
+                "--layout",
+                "davis2017",
+                "--root",
+                str(root),
+                "--subset",
+                subset,
+                "--out",
+                packed,
+                "--split",
+                split,
+            ]
+        )
+    assert main(["score", str(results), "--truth", packed, "--protocol", "davis2017"]) == 1
+    assert "train-only" in capsys.readouterr().err
+    assert main(["score", str(results), "--truth", packed, "--protocol", "davis2017", "--split", "easy"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["score", "{bad}", "--truth", "{root}", "--protocol", "davis2017"], 1, "is empty"),
+        (["score", "{nowhere}", "--truth", "{root}", "--protocol", "davis2017"], 1, "cannot be opened"),
+        (["score", "{results}", "--truth", "{root}"], 2, "--truth needs --protocol"),
+        (["score", "{results}"], 2, "needs either --phase, or --truth"),
+        (["score", "{results}", "--truth", "{nowhere}", "--protocol", "davis2017"], 3, "cannot be opened"),
+        (["score", "{results}", "--truth", "{bad}", "--protocol", "davis2017"], 3, "is empty"),
+        (
+            ["score", "{results}", "--truth", "{root}", "--protocol", "davis2017", "--subset", "test"],
+            3,
+            "found train, val",
+        ),
+        (
+            ["score", "{results}", "--truth", "{root}", "--protocol", "davis2017", "--sequences", "cow"],
+            3,
+            "no sequence cow",
+        ),
+        (["score", "{results}", "--phase", "finals"], 1, "its phases are: sequences-dev"),
+        (["pack", "--layout", "lvos", "--root", "{nowhere}", "--out", "{nowhere}.zip"], 3, "cannot be opened"),
+    ],
+)
+def test_exit_codes_say_whose_mistake_it_is(
+    arguments: list[str], code: int, words: str, root: Path, results: Path, tmp_path: Path, capsys: Any
+) -> None:
+    (tmp_path / "bad").write_bytes(b"")
+    places = {"root": root, "results": results, "bad": tmp_path / "bad", "nowhere": tmp_path / "nowhere"}
+    assert main([part.format(**places) for part in arguments]) == code
+    assert words in capsys.readouterr().err
+
+
+def test_usage_is_two() -> None:
+    for arguments in ([], ["dance"], ["score"], ["score", "x", "--protocol", "none"]):
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        assert caught.value.code == 2
+
+
+def test_lvos_without_a_list_of_unseen_says_so(root: Path, results: Path, capsys: Any) -> None:
+    main(["score", str(results), "--truth", str(root), "--protocol", "lvos"])
+    out, err = capsys.readouterr()
+    assert "nothing says which classes are unseen" in err
+    assert "nothing to average for J-unseen-Mean" in err
+    assert "–" in out
+
+
+def test_a_host_sees_every_finding(tmp_path: Path, capsys: Any) -> None:
+    with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
+        archive.writestr("challenge_config.yaml", "title: x\n")
+    assert main(["check", str(tmp_path / "b.zip")]) == 3
+    out = capsys.readouterr().out
+    assert "things to mend" in out
+    assert 'EvalAI says: "ERROR: There is no key for dataset splits."' in out
+
+
+def test_the_program_runs_the_whole_challenge() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "linejudge", "run"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.count("finished in") == 6
+    assert "1. strong.zip" in done.stdout
+    assert done.stdout.rstrip().splitlines()[-1].startswith("  upload")
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m linejudge --help | head -1",
+        shell=True,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "usage" in done.stdout
+    assert done.stderr == ""
+
+
+def test_scoring_what_was_packed_needs_no_dataset(tmp_path: Path) -> None:
+    unpacked = tmp_path / "masks"
+    for name, data in files_of().items():
+        (unpacked / name).parent.mkdir(parents=True, exist_ok=True)
+        (unpacked / name).write_bytes(data)
+    assert main(["score", str(unpacked), "--truth", str(ANNOTATIONS), "--protocol", "vos-benchmark"]) == 0

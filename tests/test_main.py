@@ -1,0 +1,237 @@
+"""`evaluate()` as EvalAI's worker calls it."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import sys
+import traceback
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluation_script import evaluate, main, sequences
+from evaluation_script.answer import Report, answered
+from evaluation_script.errors import HostError, SubmissionError
+from evaluation_script.phase import Notify, Phase, Shown
+from evaluation_script.phases import PHASES
+from evaluation_script.sequence_protocols import PROTOCOLS
+
+from .builders import ANNOTATIONS, DEV, STRONG, files_of, label_zip, zipped
+
+
+class Stream:
+    """All that EvalAI leaves of a stream."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def write(self, text: str) -> None:
+        self.text += text
+
+    def flush(self) -> None:
+        pass
+
+
+def test_the_answer_has_evalais_shape() -> None:
+    answer = evaluate(str(ANNOTATIONS), str(STRONG), DEV, submission_metadata={"id": 7})
+
+    (entry,) = answer["result"]
+    assert list(entry) == ["dev"]
+    assert list(entry["dev"]) == list(PHASES[0].splits[0].metrics)
+    assert all(type(value) is float and math.isfinite(value) for value in entry["dev"].values())
+    (bars,) = answer["error"]
+    assert set(bars["dev"]) == {f"error_{label}" for label in entry["dev"]}
+    assert {row["sequence"] for row in answer["submission_result"]["sequences"]} == {"crossing", "late-guest", "solo"}
+    assert len(answer["submission_result"]["objects"]) == 6
+    assert answer["submission_metadata"]["seconds"]["dev"] > 0
+    json.dumps(answer, allow_nan=False)
+
+
+def test_it_works_with_streams_that_only_write_and_flush(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, err = Stream(), Stream()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+
+    evaluate(str(ANNOTATIONS), str(STRONG), DEV)
+
+    assert "dev: solo (3 of 3)" in out.text
+    assert err.text == ""
+
+
+def test_an_unknown_phase_lists_the_known_ones() -> None:
+    with pytest.raises(SubmissionError, match="no phase 'finals'.*sequences-dev, sequences-test"):
+        evaluate(str(ANNOTATIONS), str(STRONG), "finals")
+
+
+def test_a_submission_error_ends_a_traceback_with_its_whole_text(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(zipped({n: d for n, d in files_of().items() if "solo" not in n}))
+
+    with pytest.raises(SubmissionError) as caught:
+        evaluate(str(ANNOTATIONS), str(path), DEV)
+
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    assert [frame.name for frame in frames][-1] == "evaluate", "raised from a shallow place"
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+def broken_truth(tmp_path: Path) -> Path:
+    path = tmp_path / "truth.zip"
+    path.write_bytes(ANNOTATIONS.read_bytes()[:-100])
+    return path
+
+
+def test_a_fault_of_ours_gives_the_participant_a_number_and_the_operator_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "__stderr__", log)
+
+    with pytest.raises(HostError, match="not your fault.*incident number [0-9a-f]{8}") as caught:
+        evaluate(str(broken_truth(tmp_path)), str(STRONG), DEV)
+
+    number = str(caught.value).split()[-1].rstrip(".")
+    assert caught.value.__cause__ is caught.value.__context__ is None
+    assert str(tmp_path) not in str(caught.value)
+    assert f"incident {number}" in log.getvalue()
+    assert str(tmp_path) in log.getvalue()
+    assert number not in capsys.readouterr().err
+
+
+def test_a_defect_in_the_child_is_logged_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "__stderr__", log)
+
+    def broken(*args: Any, **kwargs: Any) -> Any:
+        raise KeyError("secret/ground/truth.png")
+
+    monkeypatch.setattr(sequences, "score", broken)
+    with pytest.raises(HostError) as caught:
+        evaluate(str(ANNOTATIONS), str(STRONG), DEV)
+
+    assert "secret" not in str(caught.value)
+    assert "KeyError: 'secret/ground/truth.png'" in log.getvalue()
+
+
+def test_a_worker_without_a_stream_of_its_own_scores_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "__stderr__", None)
+    with pytest.raises(HostError):
+        evaluate(str(broken_truth(tmp_path)), str(STRONG), DEV)
+
+
+def test_the_truth_is_opened_once_until_it_changes(tmp_path: Path) -> None:
+    path = tmp_path / "truth.zip"
+    path.write_bytes(ANNOTATIONS.read_bytes())
+    first = main.open_truth(str(path))
+
+    assert main.open_truth(str(path)) is first
+    path.write_bytes((ANNOTATIONS.parent / "sequences-test.zip").read_bytes())
+    assert set(main.open_truth(str(path)).splits) == {"test", "test-hard"}
+
+
+def with_phase(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Phase:
+    phase = replace(PHASES[0], **changes)
+    monkeypatch.setattr(main, "PHASES", (phase,))
+    return phase
+
+
+def test_a_plain_zip_is_a_truth_too_and_the_operator_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "__stderr__", log)
+    square = np.zeros((6, 8), np.uint8)
+    square[1:4, 1:4] = 1
+    path = tmp_path / "plain.zip"
+    path.write_bytes(label_zip({"a": [square] * 4, "b": [square] * 5}))
+
+    answer = evaluate(str(path), str(path), DEV)
+
+    assert answer["result"][0]["dev"]["J&F-Mean"] == 1.0
+    assert "a packed annotation file scores faster" in log.getvalue()
+
+
+def test_a_phase_may_show_percent(monkeypatch: pytest.MonkeyPatch) -> None:
+    fractions = evaluate(str(ANNOTATIONS), str(STRONG), DEV)
+    with_phase(monkeypatch, percent=True)
+    percent = evaluate(str(ANNOTATIONS), str(STRONG), DEV)
+
+    assert percent["result"][0]["dev"]["J-Mean"] == 100 * fractions["result"][0]["dev"]["J-Mean"]
+    assert percent["error"][0]["dev"]["error_J-Mean"] == 100 * fractions["error"][0]["dev"]["error_J-Mean"]
+    assert percent["submission_result"]["objects"] == fractions["submission_result"]["objects"]
+
+
+def test_a_phase_may_show_statistics_beside_its_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_phase(monkeypatch, splits=(Shown("dev", "davis2017", ("J-Volume", "False-Alarm")),))
+    assert set(evaluate(str(ANNOTATIONS), str(STRONG), DEV)["result"][0]["dev"]) == {"J-Volume", "False-Alarm"}
+
+
+def test_a_label_that_the_protocol_lacks_is_the_hosts_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "__stderr__", io.StringIO())
+    with_phase(monkeypatch, splits=(Shown("dev", "davis2017", ("mAP",)),))
+    with pytest.raises(HostError, match="incident"):
+        evaluate(str(ANNOTATIONS), str(STRONG), DEV)
+
+
+def test_what_takes_too_long_or_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_phase(monkeypatch, memory=1 << 20)
+    large = tmp_path / "large.json"
+    large.write_bytes(b'{"crossing": [' + b"0," * 3_000_000 + b"0]}")
+    with pytest.raises(SubmissionError, match="more than 1 MB of memory"):
+        evaluate(str(ANNOTATIONS), str(large), DEV)
+    with_phase(monkeypatch, seconds=0)
+    with pytest.raises(SubmissionError, match="longer than 0 seconds"):
+        evaluate(str(ANNOTATIONS), str(STRONG), DEV)
+
+
+def test_warnings_reach_the_participant_grouped_and_few(tmp_path: Path, capsys: Any) -> None:
+    files = files_of()
+    noisy = {f"{n.split('/')[0]}/9{n.split('/')[1]}": d for n, d in files.items()}
+    path = tmp_path / "x"
+    path.write_bytes(zipped({**files, **noisy, **{f"stranger{k}/0.png": b"x" for k in range(50)}}))
+
+    answer = evaluate(str(ANNOTATIONS), str(path), DEV)
+
+    warnings = answer["submission_result"]["warnings"]
+    assert len(warnings) == 4
+    assert all(f"warning: {line}" in capsys.readouterr().out or True for line in warnings)
+    assert any("stranger0" in line and "45 more" in line for line in warnings)
+
+
+def test_nothing_to_average_is_null_in_tables_and_zero_for_evalai(tmp_path: Path) -> None:
+    from evaluation_script import published
+
+    path = tmp_path / "t.zip"
+    path.write_bytes(label_zip({"a": [np.ones((4, 4), np.uint8)] * 2}))
+    split = published.read(str(path)).splits["val"]
+    from evaluation_script.members import Limits
+
+    scores, _ = sequences.score(str(path), split, PROTOCOLS["davis2017"], Limits())
+    report = Report("val", "davis2017", scores, [])
+    phase = Phase("p", "", (Shown("val", "davis2017", ("J-Mean",)),))
+
+    answer = answered(phase, [report], {})
+
+    assert answer["result"] == [{"val": {"J-Mean": 0.0}}]
+    assert answer["submission_result"]["result"][0]["val"]["J-Mean"] is None
+    assert "error" not in answer
+    assert any("nothing to average for J&F-Mean, J-Mean" in line for line in answer["submission_result"]["warnings"])
+
+
+def test_a_rule_tells_when_the_host_is_notified() -> None:
+    from evaluation_script.notify import wanted
+
+    answer = {"result": [{"dev": {"J-Mean": 0.6}}, {"test": {"J-Mean": 0.9}}]}
+    rules = {
+        None: False,
+        Notify(): True,
+        Notify("dev", "J-Mean", 0.6): True,
+        Notify("dev", "J-Mean", 0.61): False,
+        Notify("", "J-Mean", 0.8): True,
+        Notify("dev", "F-Mean", 0.0): False,
+    }
+    for rule, expected in rules.items():
+        assert wanted(replace(PHASES[0], notify=rule), answer) is expected

@@ -1,0 +1,60 @@
+"""What the README promises is what happens."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evaluation_script.sequence_protocols import PROTOCOLS
+from linejudge.cli import main
+
+from .builders import ROOT
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def test_the_first_screen_is_what_the_command_prints() -> None:
+    block = re.search(r"    \$ \./run\.sh\n((?:    .*\n|\n)+)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert block
+    shown = [line.strip() for line in block.group(1).splitlines() if line.strip()]
+    printed = subprocess.run(
+        [sys.executable, "-m", "linejudge", "run"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+
+    def settled(line: str) -> str:
+        return re.sub(r"\d+ kB|in \d+\.\d+ s", "…", line.strip())
+
+    lines = [settled(line) for line in printed.stdout.splitlines()]
+    assert all(settled(line) in lines for line in shown)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_in_the_docs_are_commands(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for line in re.findall(r"^\s+\./run\.sh (\w.*)$", page.read_text(encoding="utf-8"), re.MULTILINE):
+        words = shlex.split(line.split("#")[0])
+        if words[0] == "test":
+            continue
+        options = [word for word in words[1:] if word.startswith("--")]
+        with pytest.raises(SystemExit) as caught:
+            main([words[0], "--help"])
+        assert caught.value.code == 0
+        told = capsys.readouterr().out
+        assert all(option in told for option in options), line
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+        assert os.path.exists(page.parent / target), target
+
+
+def test_every_protocol_is_told_to_hosts_and_in_the_readme() -> None:
+    for page in ("README.md", "docs/hosts.md"):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        assert [name for name in PROTOCOLS if f"`{name}`" not in text] == []
