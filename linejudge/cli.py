@@ -168,9 +168,10 @@ def score(args: argparse.Namespace) -> int:
                 _say(f"truth: {note}")
     finally:
         bar.close()
+    tables_to = sys.stderr if args.json == "-" else sys.stdout
     for report in reports:
         _say(f"Protocol {report.protocol.name}: {report.protocol.about}")
-        print(of_report(report) + "\n")
+        print(of_report(report, compare=bool(args.truth)) + "\n", file=tables_to)
         if args.csv:
             for path in official.write(report, args.csv, report.split):
                 _say(f"wrote {path}")
@@ -179,7 +180,7 @@ def score(args: argparse.Namespace) -> int:
     if args.json:
         text = json.dumps(tables(reports), indent=1, allow_nan=False)
         if args.json == "-":
-            print(text)
+            print(text)  # alone: a program reads it
         else:
             with open(args.json, "w", encoding="utf-8") as file:
                 file.write(text + "\n")

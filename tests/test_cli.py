@@ -56,7 +56,8 @@ def test_a_results_zip_is_scored_against_a_dataset(root: Path, results: Path, ca
     assert code == 0
     assert "dog" in out
     assert "this submission" in out
-    assert "OSVOS" in out
+    assert "PReMVOS, DAVIS 2017 val" in out
+    assert "test-dev" not in out
     assert "Protocol davis2017: The first and the last frame are skipped" in err
 
 
@@ -113,8 +114,7 @@ def test_results_in_a_deeper_folder_are_found(nested: str, root: Path, tmp_path:
 
 def test_a_part_can_be_scored(root: Path, results: Path, capsys: Any) -> None:
     main(["score", str(results), "--truth", str(root), "--protocol", "davis2017", "--sequences", "dog", "--json", "-"])
-    out = capsys.readouterr().out
-    document = json.loads(out[out.index("{") :])
+    document = json.loads(capsys.readouterr().out)
     assert [row["sequence"] for row in document["sequences"]] == ["dog"]
     assert document["result"][0]["val"]["J-Mean"] == 1.0
 

@@ -32,8 +32,8 @@ def number(value: float | None, digits: int = 3) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
 
 
-def of_report(report: Report) -> str:
-    """A split's sequences and means, with the field's published numbers below."""
+def of_report(report: Report, *, compare: bool) -> str:
+    """A split's sequences and means; `compare` sets the field's published numbers below."""
     metrics = [metric for metric in report.metrics if metric not in BESIDE]
     rows = report.sequences()
     note = ""
@@ -42,31 +42,30 @@ def of_report(report: Report) -> str:
         note = f"(the {ROWS} lowest of {len(report.sequences())} sequences; --json and --csv hold all)\n"
     body = [[row["sequence"], *(number(row[metric]) for metric in metrics)] for row in rows]
     head = table([report.split, *metrics], body)
-    return f"{head}\n{note}\n{means(report)}"
+    return f"{head}\n{note}\n{means(report, compare=compare)}"
 
 
-def means(report: Report) -> str:
-    """The protocol's metrics, those beside it, and what others reached."""
+def means(report: Report, *, compare: bool) -> str:
+    """The protocol's metrics, what others reached, and the statistics beside the protocol."""
     names = list(report.protocol.metrics)
     rows = [["this submission", *(number(report.values[name]) for name in names)]]
-    rows += [
-        [entry["method"], *(number(entry["values"][name]) if name in entry["values"] else "" for name in names)]
-        for entry in published(report.protocol.name)
-    ]
+    others = published(report.protocol.name, report.split) if compare else []
+    for entry in others:
+        values = entry["values"]
+        label = f"{entry['method']}, {entry['dataset']}"
+        rows.append([label, *(number(values[name]) if name in values else "" for name in names)])
+    lines = [table([f"{report.split}, all objects", *names], rows)]
+    if others:
+        lines.append("(published numbers; their sources are in linejudge/report/published.json)")
     beside = ", ".join(f"{name} {number(report.values[name])}" for name in BESIDE)
-    lines = [table([f"{report.split}, all objects", *names], rows), f"beside the protocol: {beside}"]
-    sources = {entry["dataset"] for entry in published(report.protocol.name)}
-    if sources:
-        lines.append(
-            f"published numbers are for {', '.join(sorted(sources))}; sources in linejudge/report/published.json"
-        )
-    return "\n".join(lines)
+    return "\n".join([*lines, f"\nBeside the protocol: {beside}"])
 
 
-def published(protocol: str) -> list[dict[str, Any]]:
-    """The field's numbers for a protocol."""
+def published(protocol: str, split: str) -> list[dict[str, Any]]:
+    """The field's numbers for a protocol: those for this subset, else all."""
     with open(PUBLISHED, encoding="utf-8") as file:
-        return [entry for entry in json.load(file) if entry["protocol"] == protocol]
+        entries = [entry for entry in json.load(file) if entry["protocol"] == protocol]
+    return [entry for entry in entries if entry["dataset"].endswith(f" {split}")] or entries
 
 
 def leaderboard(title: str, rows: Mapping[str, Mapping[str, float]], order: str, digits: int = 4) -> str:
