@@ -2,40 +2,76 @@
 
 from __future__ import annotations
 
+import abc
 import platform
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Union
 
 import numpy as np
 import PIL
 
 from .errors import HostError
+from .instance_protocols import InstanceProtocol
+from .instances import InstanceScore
 from .phase import Phase, Shown
-from .sequence_protocols import BESIDE, PROTOCOLS
+from .sequence_protocols import BESIDE
+from .sequence_protocols import Protocol as SequenceProtocol
 from .sequences import ObjectScore, averaged, by_sequence, standard_errors
 from .summaries import Values
 from .version import VERSION
+
+Protocol = Union[SequenceProtocol, InstanceProtocol]
 
 #: More lines of warnings than this are counted, not shown.
 WARNING_LINES = 20
 
 
-class Report:
+class Report(abc.ABC):
     """One split's scores as rows for people and programs; nothing that is not a number becomes null."""
 
-    def __init__(self, split: str, protocol: str, scores: List[ObjectScore], warnings: List[str]) -> None:
-        self.split, self.protocol = split, PROTOCOLS[protocol]
-        self.scores = scores
-        self.values = averaged(scores, self.protocol)
+    #: The protocol's own metrics and those beside it.
+    values: Values
+    warnings: List[str]
+
+    def __init__(self, split: str, protocol: Protocol) -> None:
+        self.split, self.protocol = split, protocol
+
+    def _warn(self, lines: List[str]) -> None:
+        self.warnings = [f"{self.split}: {line}" for line in lines]
         empty = [metric for metric in self.protocol.metrics if self.values[metric] is None]
-        self.warnings = [f"{split}: {line}" for line in warnings]
         if empty:
-            self.warnings.append(f"{split}: nothing to average for {', '.join(empty)}")
+            self.warnings.append(f"{self.split}: nothing to average for {', '.join(empty)}")
+
+    @abc.abstractmethod
+    def errors(self) -> Values:
+        """Standard errors, of the metrics that have one."""
+
+    @abc.abstractmethod
+    def rows(self) -> Dict[str, List[Dict[str, Any]]]:
+        """Tables of the parts that were averaged, by name."""
+
+
+class SequenceReport(Report):
+    """Scores of mask sequences."""
+
+    protocol: SequenceProtocol
+
+    def __init__(self, split: str, protocol: SequenceProtocol, scores: List[ObjectScore], warnings: List[str]) -> None:
+        super().__init__(split, protocol)
+        self.scores = scores
+        self.values = averaged(scores, protocol)
+        self._warn(warnings)
 
     @property
     def metrics(self) -> List[str]:
         """The metrics that sequences and objects have."""
         held = {metric for one in self.scores for metric in one.values}
         return [metric for metric in (*self.protocol.metrics, *BESIDE) if metric in held]
+
+    def errors(self) -> Values:
+        return standard_errors(self.scores, self.protocol)
+
+    def rows(self) -> Dict[str, List[Dict[str, Any]]]:
+        return {"sequences": self.sequences(), "objects": self.objects()}
 
     def sequences(self) -> List[Dict[str, Any]]:
         """A row for each sequence."""
@@ -47,6 +83,21 @@ class Report:
         return [
             {"split": self.split, "sequence": one.sequence, "object": one.name, **one.values} for one in self.scores
         ]
+
+
+class InstanceReport(Report):
+    """Scores of instance masks."""
+
+    def __init__(self, split: str, protocol: InstanceProtocol, score: InstanceScore) -> None:
+        super().__init__(split, protocol)
+        self.values, self._score = score.values, score
+        self._warn(score.warnings)
+
+    def errors(self) -> Values:
+        return self._score.errors
+
+    def rows(self) -> Dict[str, List[Dict[str, Any]]]:
+        return {"categories": [{"split": self.split, **row} for row in self._score.categories]}
 
 
 def shown_warnings(lines: List[str]) -> List[str]:
@@ -76,11 +127,18 @@ def tables(reports: List[Report]) -> Dict[str, Any]:
     return {
         "protocol": reports[0].protocol.name if len({r.protocol.name for r in reports}) == 1 else "several",
         "result": [{report.split: report.values} for report in reports],
-        "sequences": [row for report in reports for row in report.sequences()],
-        "objects": [row for report in reports for row in report.objects()],
+        **_joined_rows(reports),
         "warnings": shown_warnings([line for report in reports for line in report.warnings]),
         "versions": versions(),
     }
+
+
+def _joined_rows(reports: List[Report]) -> Dict[str, List[Dict[str, Any]]]:
+    tables: Dict[str, List[Dict[str, Any]]] = {}
+    for report in reports:
+        for name, rows in report.rows().items():
+            tables.setdefault(name, []).extend(rows)
+    return tables
 
 
 def versions() -> Dict[str, str]:
@@ -108,7 +166,7 @@ def _number(phase: Phase, value: Optional[float]) -> float:
 
 def _error_bars(phase: Phase, shown: Shown, report: Report) -> Optional[Dict[str, Dict[str, float]]]:
     """A standard error for every label, or None: EvalAI's page breaks on a partial one."""
-    errors = standard_errors(report.scores, report.protocol)
+    errors = report.errors()
     if not set(shown.metrics) <= set(errors):
         return None
     return {shown.codename: {f"error_{metric}": _number(phase, errors[metric]) for metric in shown.metrics}}

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import stat
 import zlib
-from typing import Iterator
+from typing import Any, Iterator, NoReturn
 
 from . import tar
 from .errors import Flaw, Problem, SubmissionError, shown
-from .members import PACK_AGAIN, SEND_ZIP, Files, Limits, Names, told
+from .members import PACK_AGAIN, PIECE, SEND_ZIP, Files, Limits, Names, told
 from .zipped import ZipFiles
 
 #: How the whole upload is called where it has no name of its own.
@@ -87,7 +87,7 @@ def _by_content(path: str, start: bytes, limits: Limits) -> Files:
         if start.startswith(magic):
             raise Flaw(f"is {kind}", SEND_ZIP)
     if _is_json(start):
-        return _plain_json(path, limits)
+        return _Json(path, limits, gzipped=False)
     raise Flaw("is neither a zip nor a tar archive nor JSON", SEND_ZIP)
 
 
@@ -146,8 +146,8 @@ class _Inflated:
     By zlib itself: the gzip module reads an endless file name byte by byte.
     """
 
-    def __init__(self, path: str, limits: Limits) -> None:
-        self._parts = self._inflate(path, limits)
+    def __init__(self, path: str, limits: Limits, most: int) -> None:
+        self._parts = self._inflate(path, limits, most)
         self._held = b""
 
     def read(self, count: int) -> bytes:
@@ -175,7 +175,7 @@ class _Inflated:
         return passed
 
     @staticmethod
-    def _inflate(path: str, limits: Limits) -> Iterator[bytes]:
+    def _inflate(path: str, limits: Limits, most: int) -> Iterator[bytes]:
         inflated, packed, parts = 0, 0, 1
         stream = zlib.decompressobj(GZIP_WINDOW)
         damaged = Flaw("is a damaged gzip file", PACK_AGAIN)
@@ -191,8 +191,8 @@ class _Inflated:
                     raise damaged from None
                 waiting = stream.unconsumed_tail
                 packed, inflated = file.tell(), inflated + len(data)
-                if inflated > limits.memory_bytes:
-                    raise Flaw(f"would unpack to more than {told(limits.memory_bytes)}", "Send a zip instead")
+                if inflated > most:
+                    raise Flaw(f"would unpack to more than {told(most)}", "Send a zip instead")
                 if inflated > 8 * limits.ratio_from and inflated > limits.ratio * packed:
                     raise Flaw(f"unpacks to more than {limits.ratio} times its size, as a bomb does", SEND_ZIP)
                 if data:
@@ -208,15 +208,13 @@ class _Inflated:
 
 
 def _gzipped(path: str, limits: Limits) -> Files:
-    start = _Inflated(path, limits).read(tar.BLOCK)
+    most = limits.memory_bytes
+    start = _Inflated(path, limits, most).read(tar.BLOCK)
     if tar.begins(start):
-        return _compressed_tar(_Inflated(path, limits), limits)
+        return _compressed_tar(_Inflated(path, limits, most), limits)
     if not _is_json(start):
         raise Flaw("is a gzip file that holds neither a tar archive nor JSON", SEND_ZIP)
-    data = _Inflated(path, limits).read(limits.json_bytes + 1)
-    if len(data) > limits.json_bytes:
-        raise Flaw(f"unpacks to JSON of more than {told(limits.json_bytes)}", "Send a zip of PNG masks")
-    return _Memory({JSON_NAME: data})
+    return _Json(path, limits, gzipped=True)
 
 
 def _compressed_tar(stream: _Inflated, limits: Limits) -> Files:
@@ -234,12 +232,32 @@ def _compressed_tar(stream: _Inflated, limits: Limits) -> Files:
     return _Memory(contents)
 
 
-def _plain_json(path: str, limits: Limits) -> Files:
-    size = os.path.getsize(path)
-    if size > limits.json_bytes:
-        raise Flaw(f"is JSON of {told(size)}; {told(limits.json_bytes)} is the limit", "Send a zip of PNG masks")
-    with open(path, "rb") as file:
-        return _Memory({JSON_NAME: file.read()})
+class _Json(Files):
+    """A lone JSON file, plain or gzipped."""
+
+    def __init__(self, path: str, limits: Limits, *, gzipped: bool) -> None:
+        super().__init__()
+        self._path, self._limits, self._gzipped = path, limits, gzipped
+        self.sizes = {JSON_NAME: os.path.getsize(path)}
+        if self.sizes[JSON_NAME] > limits.json_bytes:
+            self._refuse(told(self.sizes[JSON_NAME]))
+
+    def _refuse(self, size: str) -> NoReturn:
+        raise Flaw(f"is JSON of {size}; {told(self._limits.json_bytes)} is the limit", "Send a zip of PNG masks")
+
+    def read(self, name: str) -> bytes:
+        return b"".join(self.parts(name))
+
+    def parts(self, name: str) -> Iterator[bytes]:
+        del name  # there is one
+        most, count = self._limits.json_bytes, 0
+        with open(self._path, "rb") as file:
+            source: Any = _Inflated(self._path, self._limits, most) if self._gzipped else file
+            for part in iter(lambda: source.read(PIECE), b""):
+                count += len(part)
+                if count > most:
+                    self._refuse(f"more than {told(most)}")
+                yield part
 
 
 class _Folder(Files):

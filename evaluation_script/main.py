@@ -8,20 +8,26 @@ import secrets
 import sys
 import time
 import traceback
-from typing import Any, Callable, Dict, List, Union
+import zipfile
+from typing import Any, Callable, Dict, Mapping, Tuple, Union
 
-from . import notify, published, sequences, truth
-from .answer import Report, answered
+from . import instance_truth, instances, notify, published, sequences, truth
+from .answer import InstanceReport, Report, SequenceReport, answered
 from .errors import HostError, SubmissionError
 from .guard import Crash, Say, guarded
-from .phase import Phase
+from .instance_protocols import INSTANCE_PROTOCOLS
+from .members import Limits
+from .phase import Phase, Shown
 from .phases import PHASES
-from .sequence_protocols import PROTOCOLS
+from .sequence_protocols import PROTOCOLS, Protocol
 
 #: Progress is told this often at the most.
 PROGRESS_LINES = 20
 
 Progress = Callable[[str, int, int], None]
+
+#: An annotation file: its splits, of one track.
+Opened = Mapping[str, Union[truth.Split, instance_truth.InstanceTruth]]
 
 
 def evaluate(
@@ -72,7 +78,7 @@ def phase_named(codename: str) -> Phase:
     raise SubmissionError(f"There is no phase {codename!r} in this challenge; its phases are: {known}.")
 
 
-def open_truth(path: str) -> truth.Truth:
+def open_truth(path: str) -> Opened:
     """The annotation file, opened once for each path, size and time."""
     try:
         found = os.stat(path)
@@ -82,42 +88,93 @@ def open_truth(path: str) -> truth.Truth:
 
 
 @functools.lru_cache(maxsize=8)
-def _opened(path: str, *_facts: int) -> truth.Truth:
-    if truth.is_packed(path):
-        return truth.read(path)
+def _opened(path: str, *_facts: int) -> Opened:
+    track = truth.track_of(path)
+    if track == instance_truth.TRACK or (not track and not _holds_masks(path)):
+        return instance_truth.read(path)
+    if track:
+        return truth.read(path).splits
     opened = published.read(path)
     for note in (*opened.notes, "was not made by `linejudge pack`; a packed annotation file scores faster"):
         _log(f"{path}: {note}")
-    return opened
+    return opened.splits
 
 
-def score_phase(phase: Phase, opened: truth.Truth, submission: str, say: Say, started: float) -> Dict[str, Any]:
+def _holds_masks(path: str) -> bool:
+    """Is a plain annotation file a dataset of PNGs, and not a document of instances?"""
+    with open(path, "rb") as file:
+        start = file.read(1 << 16).lstrip()
+    if not start.startswith(b"PK"):
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(name.lower().endswith(".png") for name in archive.namelist())
+    except zipfile.BadZipFile as error:
+        raise HostError(f"{path}: cannot be read ({error})") from None
+
+
+def score_phase(phase: Phase, opened: Opened, submission: str, say: Say, started: float) -> Dict[str, Any]:
     """Score every split of a phase."""
-    reports: List[Report] = []
     timings = {"open": time.monotonic() - started}
+    reports = []
     for shown in phase.splits:
         begun = time.monotonic()
-        split = _split(phase, opened, shown.codename)
-        scores, warnings = sequences.score(
-            submission,
-            split,
-            PROTOCOLS[shown.protocol],
-            phase.limits,
-            strict=phase.strict,
-            elsewhere={one.name for other in opened.splits.values() if other is not split for one in other.sequences},
-            progress=_progress(shown.codename, say),
-        )
-        reports.append(Report(shown.codename, shown.protocol, scores, warnings))
+        reports.append(score_split(phase, opened, shown, submission, _progress(shown.codename, say)))
         timings[shown.codename] = time.monotonic() - begun
     return answered(phase, reports, timings)
 
 
-def _split(phase: Phase, opened: truth.Truth, codename: str) -> truth.Split:
-    if codename in opened.splits:
-        return opened.splits[codename]
-    if len(opened.splits) == len(phase.splits) == 1:
-        return next(iter(opened.splits.values()))
-    raise HostError(f"the annotation file of {phase.codename} has no split {codename!r}, only {list(opened.splits)}")
+def score_split(phase: Phase, opened: Opened, shown: Shown, submission: str, progress: Progress) -> Report:
+    """Score one split of a phase, by the rules of its track."""
+    split = _split(phase, opened, shown.codename)
+    if isinstance(split, instance_truth.InstanceTruth):
+        protocol = INSTANCE_PROTOCOLS[shown.protocol]
+        progress("the submission", 0, 1)
+        report = InstanceReport(shown.codename, protocol, instances.score(submission, split, protocol, phase.limits))
+        progress("", 1, 1)
+        return report
+    return score_sequences(
+        submission,
+        (shown.codename, split),
+        {name: other for name, other in opened.items() if isinstance(other, truth.Split)},
+        PROTOCOLS[shown.protocol],
+        phase.limits,
+        strict=phase.strict,
+        progress=progress,
+    )
+
+
+def score_sequences(  # noqa: PLR0913 - what a split's score depends on
+    submission: str,
+    named: Tuple[str, truth.Split],
+    splits: Dict[str, truth.Split],
+    protocol: Protocol,
+    limits: Limits,
+    *,
+    strict: bool,
+    progress: Progress,
+) -> SequenceReport:
+    """Score one split; sequences of the other splits are no strangers in a submission."""
+    name, split = named
+    elsewhere = {one.name for other in splits.values() for one in other.sequences}
+    scores, warnings = sequences.score(
+        submission,
+        split,
+        protocol,
+        limits,
+        strict=strict,
+        elsewhere=elsewhere - {one.name for one in split.sequences},
+        progress=progress,
+    )
+    return SequenceReport(name, protocol, scores, warnings)
+
+
+def _split(phase: Phase, opened: Opened, codename: str) -> Union[truth.Split, instance_truth.InstanceTruth]:
+    if codename in opened:
+        return opened[codename]
+    if len(opened) == len(phase.splits) == 1:
+        return next(iter(opened.values()))
+    raise HostError(f"the annotation file of {phase.codename} has no split {codename!r}, only {list(opened)}")
 
 
 def _progress(split: str, say: Say) -> Progress:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Iterator
 
 from .errors import Flaw, Problems
 
@@ -40,6 +41,15 @@ class Limits:
     depth: int = 12
     #: Objects that a prediction may hold in one sequence.
     objects: int = 255
+    #: Instance masks in a submission.
+    records: int = 1_000_000
+
+
+#: A JSON file of instance masks is read piece by piece, so it may be larger than what fits into memory.
+INSTANCE_LIMITS = Limits(json_bytes=512 << 20)
+
+#: Bytes read at a time.
+PIECE = 4 << 20
 
 
 class Files:
@@ -51,6 +61,10 @@ class Files:
     def read(self, name: str) -> bytes:
         """The bytes of one file."""
         raise NotImplementedError
+
+    def parts(self, name: str) -> Iterator[bytes]:
+        """The same bytes, some at a time where that saves memory."""
+        yield self.read(name)
 
     def close(self) -> None:
         """Let go of the file below."""

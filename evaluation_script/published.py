@@ -11,7 +11,7 @@ import json
 import re
 import zlib
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 import numpy as np
 
@@ -33,7 +33,6 @@ from .truth import (
     block_bytes,
     block_stacks,
     blocks_of,
-    flags_of,
     label_order,
     ranges_of,
 )
@@ -50,6 +49,9 @@ HOST_LIMITS = Limits(
 )
 RESOLUTION = re.compile(r"\d+p|Full-Resolution", re.IGNORECASE)
 
+#: LVOS annotates every fifth frame.
+LVOS_STEP = 5
+
 #: An object that never has more pixels than this may be a stray colour.
 STRAY_PIXELS = 8
 
@@ -65,6 +67,8 @@ class Layout:
     years: Tuple[str, ...] = ("2017", "2019", "2016", "480p")
     unseen_categories: Tuple[str, ...] = ()
     object_folders: bool = False
+    #: Frames are sorted as numbers, not as text.
+    numeric: bool = False
 
 
 GENERIC = Layout("generic")
@@ -79,7 +83,7 @@ LAYOUTS = {
         Layout("vost"),
         Layout("youtube-vos", unseen_categories=YOUTUBE_UNSEEN),
         Layout("mose"),
-        Layout("mosev2"),
+        Layout("mosev2", numeric=True),
         Layout("sav", masks="Annotations_6fps", object_folders=True),
     )
 }
@@ -111,7 +115,9 @@ def read(
         files = open_files(path, HOST_LIMITS, trusted=True)
         tree = _tree(files, path, layout)
         names, meta = _names(tree, layout, subset)
-        reader = _Reader(tree, meta, _list(tree, "unsupervised_videos.txt"), _unseen(tree, unseen))
+        reader = _Reader(
+            tree, meta, _list(tree, "unsupervised_videos.txt"), _unseen(tree, unseen), numeric=layout.numeric
+        )
         sequences = [reader.sequence(name) for name in names]
     except (SubmissionError, Flaw) as error:
         raise HostError(f"{path}: {error}") from None
@@ -265,8 +271,11 @@ def _meta(metas: Dict[str, Dict[str, Any]], subset: str) -> Dict[str, Any]:
 class _Reader:
     """Reads sequences of a tree, and notes what is odd in them."""
 
-    def __init__(self, tree: Tree, meta: Dict[str, Any], salient: List[str], unseen: List[str]) -> None:
+    def __init__(
+        self, tree: Tree, meta: Dict[str, Any], salient: List[str], unseen: List[str], *, numeric: bool
+    ) -> None:
         self._tree, self._meta, self._salient, self._unseen = tree, meta, salient, unseen
+        self._numeric = numeric
         self.notes: List[str] = []
         self.has_categories = False
 
@@ -275,10 +284,10 @@ class _Reader:
         members, problems = self._tree.masks[name], Problems()
         images: MaskFiles
         if "" in members:
-            frames = sorted(members[""])
+            frames = self._in_order(members[""])
             images = LabelImages(self._tree.files, members[""], problems)
         else:
-            frames = sorted({frame for held in members.values() for frame in held})
+            frames = self._in_order({frame for held in members.values() for frame in held})
             images = ObjectFolders(self._tree.files, members, problems)
         sizes = [self._size(members, frame) for frame in frames]
         blocks: List[Block] = blocks_of(sizes)
@@ -300,10 +309,16 @@ class _Reader:
         def read_block(index: int) -> Stacks:
             return block_stacks(zlib.decompress(kept[index]), blocks[index], labels)
 
-        objects = self._objects(name, members, frames, shown)
+        told = self._told(name, members)
+        objects = self._objects(told, members, frames, shown)
         self._note_oddities(name, frames, sizes, shown, areas)
         salient = not self._salient or name in self._salient
-        return Sequence(name, frames, blocks, objects, read_block, name in self._unseen, salient)
+        unseen = name in self._unseen
+        return Sequence(name, frames, blocks, objects, read_block, unseen, salient, told is not None)
+
+    def _in_order(self, frames: Iterable[str]) -> List[str]:
+        numbers = self._numeric and all(frame.isdecimal() for frame in frames)
+        return sorted(frames, key=int if numbers else None)
 
     def _size(self, members: Dict[str, Dict[str, str]], frame: str) -> Size:
         name = next(held[frame] for held in members.values() if frame in held)
@@ -312,26 +327,35 @@ class _Reader:
         except Flaw as flaw:
             raise HostError(f"{self._tree.root}: {flaw.at(name)}") from None
 
+    def _told(self, name: str, members: Dict[str, Dict[str, str]]) -> Optional[Dict[str, Any]]:
+        """What the meta file, or else the folders of objects, say of a sequence's objects."""
+        if name in self._meta and "objects" in self._meta[name]:
+            told = self._meta[name]["objects"]
+            return told if isinstance(told, dict) else {str(label): [] for label in told}  # MOSEv2: numbers alone
+        if "" in members:
+            return None
+        return {label: {} for label in sorted(members, key=label_order)}
+
     def _objects(
-        self, name: str, members: Dict[str, Dict[str, str]], frames: List[str], shown: Dict[str, Array]
+        self,
+        told: Optional[Dict[str, Any]],
+        members: Dict[str, Dict[str, str]],
+        frames: List[str],
+        shown: Dict[str, Array],
     ) -> Dict[str, ObjectFacts]:
-        """Facts from the masks, and from the meta file where there is one."""
-        told = self._meta.get(name, {}).get("objects", {})
-        if isinstance(told, list):  # MOSEv2: numbers alone
-            told = {str(label): [] for label in told}
-        labels = sorted({*shown, *(label for label in told), *(label for label in members if label)}, key=label_order)
+        """Facts from the masks, and what was told."""
         facts = {}
-        for label in labels:
+        for label in [*(told or {}), *sorted(set(shown) - set(told or {}), key=label_order)]:
             visible = ranges_of(shown.get(label, np.zeros(len(frames), bool)))
-            own: Optional[Ranges] = None
+            entry = (told or {}).get(label)
+            own: Optional[Ranges] = None if entry is None else [(0, len(frames))]
             if label in members:
                 own = ranges_of(np.array([frame in members[label] for frame in frames]))
-            entry = told.get(label, {})
-            if isinstance(entry, list):
-                own = [(0, len(frames))]
-            elif "frame_range" in entry:
+            if isinstance(entry, dict) and "frame_range" in entry:
                 own = _interval(entry["frame_range"], frames)
-            category = None if isinstance(entry, list) else entry.get("category")
+            category = entry.get("category") if isinstance(entry, dict) else None
+            if isinstance(entry, dict) and category is not None:
+                own = _first_to_last(visible, len(frames))
             self.has_categories |= category is not None
             facts[label] = ObjectFacts(visible, own, category)
         return facts
@@ -357,10 +381,15 @@ class _Reader:
 
 
 def _interval(frame_range: Dict[str, Any], frames: List[str]) -> Ranges:
-    """The frames of an object's own interval: from `start`, as many as `frame_nums` says.
+    """The frames of an object's own interval (LVOS): every fifth from `start`, as many as `frame_nums` says.
 
     Whether `end` is meant to be included is not known; the count decides.
     """
     start, count = int(frame_range["start"]), int(frame_range["frame_nums"])
-    places = [i for i, frame in enumerate(frames) if frame.isdecimal() and int(frame) >= start][:count]
-    return ranges_of(flags_of([(place, place + 1) for place in places], len(frames)))
+    wanted = range(start, start + LVOS_STEP * count, LVOS_STEP)
+    return ranges_of(np.array([frame.isdecimal() and int(frame) in wanted for frame in frames], bool))
+
+
+def _first_to_last(visible: Ranges, count: int) -> Ranges:
+    """From where an object is first visible to the end of its video."""
+    return [(visible[0][0], count)] if visible else []

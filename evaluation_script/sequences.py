@@ -185,10 +185,11 @@ def _objects(sequence: Sequence, protocol: Protocol) -> List[str]:
         return [str(number) for number in range(1, highest + 1)]
     if protocol.objects is Objects.SEEN:
         return sorted(sequence.objects, key=label_order)
-    told = [name for name in sorted(sequence.objects, key=label_order) if sequence.objects[name].frames is not None]
+    if sequence.told:
+        return [name for name, facts in sequence.objects.items() if facts.frames is not None]
     if protocol.objects is Objects.FIRST:
-        return told or first
-    return told or [name for name in numbered if _span(sequence, name, protocol).sum() >= SHORTEST_LIFE]
+        return first
+    return [name for name in numbered if _span(sequence, name, protocol).sum() >= SHORTEST_LIFE]
 
 
 def _visible(sequence: Sequence, name: str) -> Array:
@@ -326,7 +327,7 @@ class SequenceScorer:
         counts = joined_counts(self._counts[life.name, partner])
         counted = life.counted[self._read]
         if self._protocol.span is Span.SIGHT:
-            counted &= np.maximum.accumulate((counts.truth > 0) | (counts.prediction > 0))
+            counted &= np.maximum.accumulate(counted & ((counts.truth > 0) | (counts.prediction > 0)))
         return counted, counts.at(counted)
 
     def _object(self, life: Life, proposal: int) -> ObjectScore:
@@ -352,12 +353,12 @@ class SequenceScorer:
         )
 
     def _reappearance(self, life: Life, counted: Array, counts: Counts) -> Values:
-        """MOSEv2's values; a sequence that was not sent has zeros and no absences."""
+        """MOSEv2's values; a sequence that was not sent, or has no frame to score, has zeros and no absences."""
         both = np.concatenate(self._strict[life.name], axis=1) if self._strict[life.name] else np.zeros((2, 0))
         f_new, f = both[:, counted] if len(counted) else both
         visible = counts.truth > 0
         values = summaries.reappearance(summaries.rewarded_similarity(counts), f_new, f, visible)
-        if self._masks is None:
+        if self._masks is None or not len(self._read):
             values = {name: None if "appear_" in name else 0.0 for name in values}
         return summaries.only_named(values, self._protocol)
 
@@ -392,6 +393,9 @@ class _Table:
     """The values of all objects, ready to be averaged with or without a sequence."""
 
     def __init__(self, scores: List[ObjectScore], protocol: Protocol) -> None:
+        place = {name: number for number, name in enumerate(dict.fromkeys(one.sequence for one in scores))}
+        # Matched proposals are summed in their own order officially: it decides the last bit.
+        scores = sorted(scores, key=lambda one: (place[one.sequence], one.proposal))
         self.sequences, self._of = np.unique([one.sequence for one in scores], return_inverse=True)
         unseen = np.array([one.unseen for one in scores], bool)
         self.groups = {"": np.ones(len(scores), bool), "seen": ~unseen, "unseen": unseen}

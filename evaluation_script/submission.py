@@ -150,7 +150,18 @@ class Submission:
 
 
 def read_json(data: bytes, limits: Limits) -> Any:
-    """Parse a stranger's JSON; what it will take in memory is estimated first."""
+    """Parse a stranger's JSON, which may hold each key once and no NaN."""
+    text = json_text(data, limits)
+    try:
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant, parse_int=_whole)
+    except RecursionError:
+        raise Flaw("is nested too deeply", f"Write {EXAMPLE}") from None
+    except ValueError as error:
+        raise Flaw(f"is not valid JSON ({shown(error)})", "Write it with a JSON library") from None
+
+
+def json_text(data: bytes, limits: Limits) -> str:
+    """The text of a JSON document, once what it will take in memory was estimated."""
     if len(data) > limits.json_bytes:
         raise Flaw(f"is larger than {told(limits.json_bytes)}", "Send a zip of PNG masks")
     price = len(data) * (2 if data.isascii() else 8)
@@ -158,14 +169,9 @@ def read_json(data: bytes, limits: Limits) -> Any:
     if price > limits.memory_bytes:
         raise Flaw("holds too many lists and numbers to be read", "Use compressed run lengths, or a zip of PNG masks")
     try:
-        text = data.decode("utf-8-sig")
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant, parse_int=_whole)
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise Flaw("is not UTF-8 text", "Write the JSON in UTF-8") from None
-    except RecursionError:
-        raise Flaw("is nested too deeply", f"Write {EXAMPLE}") from None
-    except ValueError as error:
-        raise Flaw(f"is not valid JSON ({shown(error)})", "Write it with a JSON library") from None
 
 
 def _unique(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:

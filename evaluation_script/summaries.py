@@ -50,14 +50,18 @@ def consistency(values: Array) -> Optional[float]:
     """V of LVOS: the spread of J&F, its variance rounded to four decimals first."""
     if not len(values):
         return None
-    return math.sqrt(round(float(((values.mean() - values) ** 2).sum() / len(values)), 4))
+    # NumPy's rounding, which now and then differs from Python's in the last of the four.
+    return math.sqrt(np.round(((values.mean() - values) ** 2).sum() / len(values), 4))
 
 
 def summary(counts: Counts, protocol: Protocol) -> Values:
     """Every per-object metric that the protocol names, but for MOSEv2's."""
     j, f = region_similarity(counts), boundary_similarity(counts)
     late = j[math.floor(LATE * len(j)) :]
-    everything: Values = {"V-Mean": consistency((j + f) / 2)}
+    both = (j + f) / 2
+    if protocol.salient:  # LVOS stores the first frame last here, and V is summed in that order
+        both = np.roll(both, -1)
+    everything: Values = {"V-Mean": consistency(both)}
     for name, values in (("J", j), ("F", f), ("J_last", late)):
         everything[f"{name}-Mean"] = mean(values)
         everything[f"{name}-Recall"] = recall(values)

@@ -23,6 +23,7 @@ from .masks import Array, Size, Stack
 
 FORMAT = "linejudge truth 1"
 MANIFEST = "manifest.json"
+TRACK = "sequences"
 
 #: The label that marks pixels nobody is judged by, in most datasets.
 VOID = "255"
@@ -72,6 +73,8 @@ class Sequence:
     #: Of a class that training data lacks, and suited to one salient mask (LVOS).
     unseen: bool = False
     salient: bool = True
+    #: A meta file names its objects: those with frames of their own, in its order.
+    told: bool = False
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,7 @@ def block_stacks(data: bytes, block: Block, labels: List[str]) -> Stacks:
 
 def write(path: str, splits: Dict[str, Split]) -> None:
     """Write an annotation file; the same splits give the same bytes."""
-    manifest: Dict[str, Any] = {"format": FORMAT, "track": "sequences", "splits": {}}
+    manifest: Dict[str, Any] = {"format": FORMAT, "track": TRACK, "splits": {}}
     partial = path + ".partial"
     with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as out:
         for split_name, split in splits.items():
@@ -157,7 +160,7 @@ def write(path: str, splits: Dict[str, Split]) -> None:
                 "unseen_categories": split.unseen_categories,
                 "sequences": entries,
             }
-        _add(out, MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False).encode())
+        add_member(out, MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False).encode())
     os.replace(partial, path)
 
 
@@ -166,7 +169,7 @@ def _write_sequence(out: zipfile.ZipFile, split: str, sequence: Sequence) -> Dic
     for index in range(len(sequence.blocks)):
         data = block_bytes(sequence.read_block(index), labels)
         digest.update(data)
-        _add(out, _member(split, sequence.name, index), data)
+        add_member(out, _member(split, sequence.name, index), data)
     return {
         "name": sequence.name,
         "frames": sequence.frames,
@@ -174,6 +177,7 @@ def _write_sequence(out: zipfile.ZipFile, split: str, sequence: Sequence) -> Dic
         "objects": {label: _facts_entry(facts) for label, facts in sequence.objects.items()},
         "unseen": sequence.unseen,
         "salient": sequence.salient,
+        "told": sequence.told,
         "sha256": digest.hexdigest(),
     }
 
@@ -187,7 +191,8 @@ def _facts_entry(facts: ObjectFacts) -> Dict[str, Any]:
     return entry
 
 
-def _add(out: zipfile.ZipFile, name: str, data: bytes) -> None:
+def add_member(out: zipfile.ZipFile, name: str, data: bytes) -> None:
+    """Add a file without anything that differs from run to run."""
     info = zipfile.ZipInfo(name, EPOCH)
     info.compress_type = zipfile.ZIP_DEFLATED
     info.external_attr = 0o644 << 16
@@ -199,12 +204,30 @@ def _member(split: str, sequence: str, index: int) -> str:
     return f"masks/{split}/{sequence}/{index:05d}"
 
 
-def is_packed(path: Source) -> bool:
-    """Was this file made by `linejudge pack`?"""
+def manifest_of(path: Source) -> Dict[str, Any]:
+    """What a file made by `linejudge pack` says of itself; nothing for other files."""
     if not zipfile.is_zipfile(path):
-        return False
-    with zipfile.ZipFile(path) as file:
-        return MANIFEST in file.namelist()
+        return {}
+    try:
+        with zipfile.ZipFile(path) as file:
+            return dict(json.loads(file.read(MANIFEST))) if MANIFEST in file.namelist() else {}
+    except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError) as error:
+        raise HostError(f"{path}: is not an annotation file that can be read ({error!r}). Pack it anew") from None
+
+
+def track_of(path: Source) -> str:
+    """The track of a packed file; nothing for other files."""
+    return str(manifest_of(path).get("track", ""))
+
+
+def splits_of(path: Source) -> List[str]:
+    """The splits of a packed file; nothing for other files."""
+    return list(manifest_of(path).get("splits", {}))
+
+
+def is_packed(path: Source) -> bool:
+    """Was this file made by `linejudge pack`, from mask sequences?"""
+    return track_of(path) == TRACK
 
 
 def read(path: Source) -> Truth:
@@ -250,6 +273,7 @@ def _sequence(file: zipfile.ZipFile, split: str, entry: Dict[str, Any]) -> Seque
         read_block,
         entry["unseen"],
         entry["salient"],
+        entry["told"],
     )
 
 

@@ -7,10 +7,10 @@ import stat
 import struct
 import zipfile
 import zlib
-from typing import BinaryIO
+from typing import IO, BinaryIO, Iterator
 
 from .errors import Flaw, Problems
-from .members import PACK_AGAIN, SEND_ZIP, Files, Limits, Names
+from .members import PACK_AGAIN, PIECE, SEND_ZIP, Files, Limits, Names
 
 END, END64, LOCATOR = b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07"
 END_SIZE, END64_SIZE, LOCATOR_SIZE, LOCAL_SIZE = 22, 56, 20, 30
@@ -66,6 +66,24 @@ class ZipFiles(Files):
         if len(data) != info.file_size:
             raise Flaw("is damaged in the zip: it ends too early", PACK_AGAIN)
         return data
+
+    def parts(self, name: str) -> Iterator[bytes]:
+        left = self._infos[name].file_size
+        with self._zip.open(self._infos[name]) as member:
+            while left > 0:
+                part = self._part(member, min(PIECE, left))
+                left -= len(part)
+                yield part
+
+    @staticmethod
+    def _part(member: IO[bytes], count: int) -> bytes:
+        try:
+            part = member.read(count)
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError):
+            raise Flaw("is damaged in the zip: it cannot be unpacked", PACK_AGAIN) from None
+        if not part:
+            raise Flaw("is damaged in the zip: it ends too early", PACK_AGAIN)
+        return part
 
     def close(self) -> None:
         self._zip.close()

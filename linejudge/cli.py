@@ -18,9 +18,11 @@ from typing import Any
 
 import linejudge
 from evaluation_script.errors import HostError, SubmissionError
+from evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 from evaluation_script.sequence_protocols import PROTOCOLS
 
 DONE, THEIRS, USAGE, OURS = 0, 1, 2, 3
+ALL_PROTOCOLS = [*PROTOCOLS, *INSTANCE_PROTOCOLS]
 
 #: Where `run.sh` is; without it the folder of the bundle is looked for.
 BUNDLE = "LINEJUDGE_BUNDLE"
@@ -149,7 +151,7 @@ def _next_steps(root: str) -> str:
 
 def score(args: argparse.Namespace) -> int:
     """Score a results folder, zip or JSON, exactly as the server would."""
-    from evaluation_script.answer import shown_warnings, tables
+    from evaluation_script.answer import SequenceReport, shown_warnings, tables
     from linejudge.report import official
     from linejudge.report.tables import of_report
     from linejudge.scoring import reports_of_phase, reports_of_truth
@@ -157,7 +159,7 @@ def score(args: argparse.Namespace) -> int:
     if bool(args.phase) == bool(args.truth):
         raise UsageError("score needs either --phase, or --truth with --protocol")
     if args.truth and not args.protocol:
-        raise UsageError(f"--truth needs --protocol, one of: {', '.join(PROTOCOLS)}")
+        raise UsageError(f"--truth needs --protocol, one of: {', '.join(ALL_PROTOCOLS)}")
     bar = _Bar()
     try:
         if args.phase:
@@ -172,7 +174,7 @@ def score(args: argparse.Namespace) -> int:
     for report in reports:
         _say(f"Protocol {report.protocol.name}: {report.protocol.about}")
         print(of_report(report, compare=bool(args.truth)) + "\n", file=tables_to)
-        if args.csv:
+        if args.csv and isinstance(report, SequenceReport):
             for path in official.write(report, args.csv, report.split):
                 _say(f"wrote {path}")
     for line in shown_warnings([line for report in reports for line in report.warnings]):
@@ -292,12 +294,14 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--phase", help="score as this phase of the bundle")
     sub.add_argument("--annotations", help="with --phase: another annotation file")
     sub.add_argument("--truth", help="a packed annotation file, or a dataset root or zip in its published layout")
-    sub.add_argument("--protocol", choices=list(PROTOCOLS), metavar="PROTOCOL", help=", ".join(PROTOCOLS))
+    sub.add_argument("--protocol", choices=ALL_PROTOCOLS, metavar="PROTOCOL", help=", ".join(ALL_PROTOCOLS))
     sub.add_argument("--subset", default="", help="the list of sequences to score, e.g. val")
     sub.add_argument("--layout", choices=layouts, metavar="LAYOUT", help="how TRUTH is laid out (default: recognised)")
     sub.add_argument("--split", help="score this split alone")
     sub.add_argument("--sequences", help="score these sequences alone, separated by commas")
     sub.add_argument("--unseen", help="file with the names of unseen sequences (lvos) or categories (youtube-vos)")
+    sub.add_argument("--cap", choices=["image", "category"], help="instances: what the cap on detections counts")
+    sub.add_argument("--id-zero-quirk", choices=["on", "off"], help="instances: the annotation with id 0 is lost")
     sub.add_argument("--strict", action="store_true", help="warnings are errors")
     sub.add_argument("--csv", metavar="DIR", help="write CSV files as the official tool does")
     sub.add_argument("--json", metavar="FILE", help="write everything with full precision (- for stdout)")

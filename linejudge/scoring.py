@@ -6,11 +6,13 @@ import argparse
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
-from evaluation_script import published, sequences, truth
-from evaluation_script.answer import Report
+from evaluation_script import instance_truth, instances, published, truth
+from evaluation_script.answer import InstanceReport, Report
 from evaluation_script.errors import HostError
-from evaluation_script.main import open_truth, phase_named
+from evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
+from evaluation_script.main import open_truth, phase_named, score_sequences, score_split
 from evaluation_script.members import Limits
 from evaluation_script.sequence_protocols import PROTOCOLS
 from linejudge.datasets.pack import ALIASES
@@ -18,60 +20,63 @@ from linejudge.datasets.pack import ALIASES
 Progress = Callable[[str, int, int], None]
 
 #: A participant's own machine has more room than EvalAI's worker.
-LOCAL_LIMITS = Limits(members=5_000_000, total_bytes=1 << 40, memory_bytes=1 << 32, json_bytes=1 << 30)
+LOCAL_LIMITS = Limits(members=5_000_000, total_bytes=1 << 40, memory_bytes=1 << 32, json_bytes=1 << 31)
 
 
 def reports_of_phase(root: str, args: argparse.Namespace, progress: Progress) -> list[Report]:
     """Score as a phase of this bundle does, limits included."""
     phase = phase_named(args.phase)
+    phase = replace(phase, strict=args.strict or phase.strict)
     opened = open_truth(args.annotations or os.path.join(root, phase.annotations))
-    known = {one.name for split in opened.splits.values() for one in split.sequences}
-    reports = []
-    for shown in phase.splits:
-        if args.split and shown.codename != args.split:
-            continue
-        split = _part(opened.splits[shown.codename], args.sequences)
-        scores, warnings = sequences.score(
-            args.results,
-            split,
-            PROTOCOLS[shown.protocol],
-            phase.limits,
-            strict=args.strict or phase.strict,
-            elsewhere=known - {one.name for one in split.sequences},
-            progress=progress,
-        )
-        reports.append(Report(shown.codename, shown.protocol, scores, warnings))
-    if not reports:
+    parts = {name: _part(split, args.sequences) for name, split in opened.items()}
+    wanted = [shown for shown in phase.splits if args.split in (None, shown.codename)]
+    if not wanted:
         raise HostError(f"{args.phase} has no split {args.split!r}, only {[one.codename for one in phase.splits]}")
-    return reports
+    return [score_split(phase, parts, shown, args.results, progress) for shown in wanted]
 
 
 def reports_of_truth(args: argparse.Namespace, progress: Progress) -> tuple[list[Report], list[str]]:
     """Score against a packed file or a dataset; and what is odd about the truth."""
+    if args.protocol in INSTANCE_PROTOCOLS:
+        return _instance_reports(args)
     opened = _opened(args)
-    wanted = [args.split] if args.split else list(opened.splits)
-    if not set(wanted) <= set(opened.splits):
-        raise HostError(f"{args.truth} has no split {args.split!r}, only {list(opened.splits)}")
+    wanted = _wanted(args, list(opened.splits))
     protocol = PROTOCOLS[args.protocol]
     notes = list(opened.notes)
-    reports = []
-    known = {one.name for split in opened.splits.values() for one in split.sequences}
+    reports: list[Report] = []
     for name in wanted:
         whole = opened.splits[name]
         if protocol.by_class and not whole.tells_unseen:
             notes.append(f"{name}: nothing says which classes are unseen (--unseen FILE); all count as seen")
-        split = _part(whole, args.sequences)
-        scores, warnings = sequences.score(
-            args.results,
-            split,
-            protocol,
-            LOCAL_LIMITS,
-            strict=args.strict,
-            elsewhere=known - {one.name for one in split.sequences},
-            progress=progress,
+        named = (name, _sequences_part(whole, args.sequences))
+        reports.append(
+            score_sequences(
+                args.results, named, opened.splits, protocol, LOCAL_LIMITS, strict=args.strict, progress=progress
+            )
         )
-        reports.append(Report(name, args.protocol, scores, warnings))
     return reports, notes
+
+
+def _instance_reports(args: argparse.Namespace) -> tuple[list[Report], list[str]]:
+    protocol = INSTANCE_PROTOCOLS[args.protocol]
+    if args.cap:
+        protocol = replace(protocol, cap=args.cap)
+    if args.id_zero_quirk:
+        protocol = replace(protocol, id_zero_quirk=args.id_zero_quirk == "on")
+    opened = instance_truth.read(args.truth, args.subset or "val")
+    reports: list[Report] = []
+    notes = []
+    for name in _wanted(args, list(opened)):
+        notes += [f"{name}: {note}" for note in opened[name].notes]
+        score = instances.score(args.results, opened[name], protocol, LOCAL_LIMITS)
+        reports.append(InstanceReport(name, protocol, score))
+    return reports, notes
+
+
+def _wanted(args: argparse.Namespace, splits: list[str]) -> list[str]:
+    if args.split and args.split not in splits:
+        raise HostError(f"{args.truth} has no split {args.split!r}, only {splits}")
+    return [args.split] if args.split else splits
 
 
 def _opened(args: argparse.Namespace) -> truth.Truth:
@@ -82,7 +87,11 @@ def _opened(args: argparse.Namespace) -> truth.Truth:
     return published.read(args.truth, layout, args.subset, unseen=args.unseen or "")
 
 
-def _part(split: truth.Split, names: str | None) -> truth.Split:
+def _part(split: truth.Split | instance_truth.InstanceTruth, names: str | None) -> Any:
+    return split if isinstance(split, instance_truth.InstanceTruth) else _sequences_part(split, names)
+
+
+def _sequences_part(split: truth.Split, names: str | None) -> truth.Split:
     """Some of a split's sequences."""
     if not names:
         return split

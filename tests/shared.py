@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("LINEJUDGE_SHARED", ROOT.parent / "shared"))
 SEQUENCES = SHARED / "data" / "sequences"
+INSTANCES = SHARED / "data" / "instances"
 IN_CI = os.environ.get("CI", "").lower() == "true"
 
 if IN_CI and not SEQUENCES.is_dir():

@@ -221,3 +221,22 @@ def test_masks_of_a_lone_sequence_may_lie_at_the_root(tmp_path: Path) -> None:
     lone = zipped({f"{k:05d}.png": png(ONE) for k in range(6)})
     scored, _ = score({"b": [ONE] * 6}, lone, "davis2017", tmp_path)
     assert scored["b/1"]["J-Mean"] == 1.0
+
+
+def test_an_object_of_its_own_frames_is_not_seen_outside_them(tmp_path: Path) -> None:
+    """A skipped first frame of one object may be a scored frame of another."""
+    whole = {f"v/000/{k:05d}.png": png(BIG.astype(np.uint8) * 255) for k in range(8)}
+    truth = {f"v/001/{k:05d}.png": png((SMALL if k in (2, 6) else NONE).astype(np.uint8)) for k in range(2, 8)}
+    sent = {f"v/001/{k:05d}.png": png(SMALL.astype(np.uint8) if k in (2, 6) else NONE) for k in range(8)}
+    (tmp_path / "t.zip").write_bytes(zipped({**whole, **truth}))
+    (tmp_path / "p.zip").write_bytes(zipped({**whole, **sent}))
+    split = published.read(str(tmp_path / "t.zip"), published.LAYOUTS["sav"]).splits["val"]
+
+    scores, _ = sequences.score(str(tmp_path / "p.zip"), split, PROTOCOLS["sav"], Limits())
+
+    assert scores[1].frames == ["00006"], "its frame 2 is its skipped first one"
+
+
+def test_mosev2_gives_zero_where_no_frame_is_scored(tmp_path: Path) -> None:
+    scored, _ = score({"a": [ONE] * 2}, {"a": [ONE] * 2}, "mosev2", tmp_path)
+    assert scored["a/1"]["J-Mean"] == 0.0

@@ -19,8 +19,9 @@ from typing import Any
 import yaml
 from PIL import Image
 
-from evaluation_script import truth
+from evaluation_script import instance_truth, truth
 from evaluation_script.errors import HostError
+from evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 from evaluation_script.phase import Phase
 from evaluation_script.phases import PHASES
 from evaluation_script.sequence_protocols import BESIDE, PROTOCOLS
@@ -341,11 +342,11 @@ class Checker:
                 yield Finding(
                     where, f"the metrics of {shown.codename} are not the labels of its leaderboard", "Copy them"
                 )
-            protocol = PROTOCOLS.get(shown.protocol)
-            if protocol is None:
-                yield Finding(where, f"{shown.protocol} is no protocol", f"Use one of {', '.join(PROTOCOLS)}")
+            known = _metrics_of(scored.track, shown.protocol)
+            if not known:
+                yield Finding(where, f"{shown.protocol} is no protocol of {scored.track}", "See docs/hosts.md")
                 continue
-            unknown = [metric for metric in shown.metrics if metric not in (*protocol.metrics, *BESIDE)]
+            unknown = [metric for metric in shown.metrics if metric not in known]
             if unknown:
                 yield Finding(where, f"{shown.protocol} has no metric {', '.join(unknown)}", "Use one that it has")
         if scored.annotations != told.get("test_annotation_file", scored.annotations):
@@ -356,14 +357,21 @@ class Checker:
     def _truth_agreement(self, where: str, scored: Phase) -> Findings:
         data = io.BytesIO(self._files.read(scored.annotations))
         try:
-            splits = truth.read(data).splits if truth.is_packed(data) else None
+            splits = truth.splits_of(data)
         except HostError as error:
             yield Finding(scored.annotations, str(error), "Pack it anew")
             return
-        if splits is not None and not {shown.codename for shown in scored.splits} <= set(splits):
+        if splits and not {shown.codename for shown in scored.splits} <= set(splits):
             yield Finding(
                 where, f"{scored.annotations} has the splits {', '.join(splits)} only", "Pack what is missing"
             )
+
+
+def _metrics_of(track: str, protocol: str) -> tuple[str, ...]:
+    """What a protocol can show; nothing when the track has no such protocol."""
+    if track == instance_truth.TRACK:
+        return INSTANCE_PROTOCOLS[protocol].metrics if protocol in INSTANCE_PROTOCOLS else ()
+    return (*PROTOCOLS[protocol].metrics, *BESIDE) if protocol in PROTOCOLS else ()
 
 
 def _schema(where: str, number: Any, schema: dict[str, Any]) -> Findings:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import os
 
-from evaluation_script.answer import Report
+import numpy as np
+
+from evaluation_script.answer import SequenceReport
 from evaluation_script.sequences import ObjectScore
-from evaluation_script.summaries import Values
+from evaluation_script.truth import is_number
 
 #: Columns of the per-sequence file, among the protocol's metrics.
 PER_OBJECT = ("J-Mean", "F-Mean", "V-Mean", "J_last-Mean")
@@ -16,7 +18,7 @@ PER_OBJECT = ("J-Mean", "F-Mean", "V-Mean", "J_last-Mean")
 VOS_BENCHMARK = ("vos-benchmark", "vos-benchmark-all-frames", "sav")
 
 
-def write(report: Report, folder: str, split: str) -> list[str]:
+def write(report: SequenceReport, folder: str, split: str) -> list[str]:
     """Write the files of one split; returns their paths."""
     os.makedirs(folder, exist_ok=True)
     paths = [os.path.join(folder, f"{kind}_results-{split}.csv") for kind in ("global", "per-sequence")]
@@ -55,19 +57,31 @@ def _cell(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
 
 
-def _vos_benchmark(report: Report) -> str:
-    """Padded columns, one decimal, percent."""
+def _vos_benchmark(report: SequenceReport) -> str:
+    """Padded columns, one decimal, percent; averaged in percent too, as that tool does."""
     wide = max([len("Global score"), *(len(one.sequence) for one in report.scores)])
-    total = ", ".join(f"{number:.1f}" for number in _percent(report.values))
+    scores = _in_set_order(report.scores)
+    j, f = (np.array([100 * (one.values[name] or 0.0) for one in scores]) for name in ("J-Mean", "F-Mean"))
+    total = (float("nan"),) * 3 if not scores else ((j.mean() + f.mean()) / 2, j.mean(), f.mean())
     lines = [
         f"{'sequence':<{wide}},{'obj':>3}, {'J&F':>4}, {'J':>4}, {'F':>4}",
-        f"{'Global score':<{wide}},   , {total}",
+        f"{'Global score':<{wide}},   , {', '.join(f'{number:.1f}' for number in total)}",
     ]
-    for one in report.scores:
-        numbers = ", ".join(f"{number:>4.1f}" for number in _percent(one.values))
+    for one, mine, theirs in zip(scores, j, f, strict=True):
+        numbers = ", ".join(f"{number:>4.1f}" for number in ((mine + theirs) / 2, mine, theirs))
         lines.append(f"{one.sequence:<{wide}},{one.name:0>3}, {numbers}")
     return "\n".join(lines) + "\n"
 
 
-def _percent(values: Values) -> list[float]:
-    return [100 * (values[metric] or 0.0) for metric in ("J&F-Mean", "J-Mean", "F-Mean")]
+def _in_set_order(scores: list[ObjectScore]) -> list[ObjectScore]:
+    """Objects of a sequence in the order in which Python walks a set of their numbers, as in that tool."""
+    by_sequence: dict[str, dict[str, ObjectScore]] = {}
+    for one in scores:
+        by_sequence.setdefault(one.sequence, {})[one.name] = one
+    ordered = []
+    for objects in by_sequence.values():
+        names: list[str] = list(objects)
+        if all(is_number(name) for name in names):
+            names = [str(number) for number in {int(name) for name in names}]
+        ordered += [objects[name] for name in names]
+    return ordered

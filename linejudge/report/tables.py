@@ -34,13 +34,14 @@ def number(value: float | None, digits: int = 3) -> str:
 
 def of_report(report: Report, *, compare: bool) -> str:
     """A split's sequences and means; `compare` sets the field's published numbers below."""
-    metrics = [metric for metric in report.metrics if metric not in BESIDE]
-    rows = report.sequences()
+    kind, rows = next(iter(report.rows().items()))
+    named = {"sequences": "sequence", "categories": "name"}[kind]
+    metrics = [name for name in rows[0] if name not in (*BESIDE, "split", "id", named)] if rows else []
     note = ""
     if len(rows) > ROWS:
+        note = f"(the {ROWS} lowest of {len(rows)} {kind}; --json holds all)\n"
         rows = sorted(rows, key=lambda row: row[metrics[0]] if row[metrics[0]] is not None else 2.0)[:ROWS]
-        note = f"(the {ROWS} lowest of {len(report.sequences())} sequences; --json and --csv hold all)\n"
-    body = [[row["sequence"], *(number(row[metric]) for metric in metrics)] for row in rows]
+    body = [[row[named], *(number(row[metric]) for metric in metrics)] for row in rows]
     head = table([report.split, *metrics], body)
     return f"{head}\n{note}\n{means(report, compare=compare)}"
 
@@ -54,11 +55,11 @@ def means(report: Report, *, compare: bool) -> str:
         values = entry["values"]
         label = f"{entry['method']}, {entry['dataset']}"
         rows.append([label, *(number(values[name]) if name in values else "" for name in names)])
-    lines = [table([f"{report.split}, all objects", *names], rows)]
+    lines = [table([f"{report.split}, all", *names], rows)]
     if others:
         lines.append("(published numbers; their sources are in linejudge/report/published.json)")
-    beside = ", ".join(f"{name} {number(report.values[name])}" for name in BESIDE)
-    return "\n".join([*lines, f"\nBeside the protocol: {beside}"])
+    beside = ", ".join(f"{name} {number(report.values[name])}" for name in BESIDE if name in report.values)
+    return "\n".join([*lines, f"\nBeside the protocol: {beside}"] if beside else lines)
 
 
 def published(protocol: str, split: str) -> list[dict[str, Any]]:

@@ -1,0 +1,187 @@
+"""Scoring a Places-size set of instance masks, beside pycocotools and hotcoco on the same files in the same run.
+
+    python -m benchmarks.instances [--images 2000] [--repeat N] [--python PYTHON] [--peer-python PYTHON]
+
+The set is made by a seeded generator: images of 480×640 and 512×683, 15 instances an image in 100
+categories, about 107 detections an image (some images 340), scores with ties. Everything runs on one
+core; CPU is user and system time of a process and its children, start-up included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.sequences import ROOT, measured
+
+CATEGORIES = 100
+
+OURS = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from evaluation_script import main
+from evaluation_script.phase import Phase, Shown
+from evaluation_script.members import INSTANCE_LIMITS
+labels = ("AP", "AP50", "AP75")
+main.PHASES = (Phase("bench", "", (Shown("val", "places2017-official", labels),), track="instances", limits=INSTANCE_LIMITS),)
+print(json.dumps(main.evaluate(sys.argv[2], sys.argv[3], "bench")["result"]))
+"""
+
+PYCOCOTOOLS = """
+import contextlib, io, json, sys
+from pycocotools.coco import COCO
+from pycocotools.cocoeval import COCOeval
+with contextlib.redirect_stdout(io.StringIO()):
+    truth = COCO(sys.argv[1])
+    run = COCOeval(truth, truth.loadRes(sys.argv[2]), "segm")
+    run.params.maxDets = [1, 50, 255]
+    run.evaluate()
+    run.accumulate()
+precision = run.eval["precision"]
+taken = precision[:, :, :, 0, 2]
+print(json.dumps([{"val": {"AP": float(taken[taken > -1].mean())}}]))
+"""
+
+HOTCOCO = """
+import json, sys
+from hotcoco import COCO, COCOeval
+truth = COCO(sys.argv[1])
+run = COCOeval(truth, truth.load_res(sys.argv[2]), "segm")
+run.params.max_dets = [1, 50, 255]
+run.evaluate()
+run.accumulate()
+run.summarize()
+print(json.dumps([{"val": {"AP": float(run.stats[0])}}]))
+"""
+
+
+def blob(lot: np.random.Generator, size: tuple[int, int], radius: float) -> tuple[int, list[int]]:
+    """A wobbly disk as runs down the columns: first column and, column by column, top and height."""
+    height, width = size
+    centre = lot.uniform(0.1, 0.9, 2) * size
+    left = int(max(0, centre[1] - radius))
+    columns = np.arange(left, int(min(width, centre[1] + radius)) + 1)[: width - left]
+    half = np.sqrt(np.maximum(radius**2 - (columns - centre[1]) ** 2, 0)) * lot.uniform(0.85, 1.15, len(columns))
+    top = np.clip(centre[0] - half, 0, height - 1).astype(int)
+    bottom = np.clip(centre[0] + half, 0, height - 1).astype(int)
+    return left, np.stack([top, np.maximum(bottom - top, 0)], axis=1).reshape(-1).tolist()
+
+
+def shifted(
+    lot: np.random.Generator, shape: tuple[int, list[int]], size: tuple[int, int], by: int
+) -> tuple[int, list[int]]:
+    """The same blob a little elsewhere and frayed."""
+    left, spans = shape
+    table = np.array(spans).reshape(-1, 2)
+    table[:, 0] = np.clip(table[:, 0] + by + lot.integers(-1, 2, len(table)), 0, size[0] - 1)
+    table[:, 1] = np.clip(table[:, 1] + lot.integers(-2, 3, len(table)), 0, size[0] - table[:, 0])
+    left = int(np.clip(left + by, 0, size[1] - 1))
+    return left, table[: size[1] - left].reshape(-1).tolist()
+
+
+def run_lengths(shape: tuple[int, list[int]], size: tuple[int, int]) -> tuple[str, int]:
+    """COCO's compressed text, and the area."""
+    from evaluation_script.rle import compressed
+
+    left, spans = shape
+    height, width = size
+    runs, gap, area = [], left * height, 0
+    for top, tall in zip(spans[::2], spans[1::2], strict=True):
+        if tall:
+            runs += [gap + top, tall]
+            gap, area = height - top - tall, area + tall
+        else:
+            gap += height
+    used = left * height + len(spans) // 2 * height
+    return compressed([*runs, gap + width * height - used]), area
+
+
+def write_set(folder: Path, images: int, seed: int = 2017) -> tuple[int, int]:
+    """Truth and detections; how many of each."""
+    lot = np.random.default_rng(seed)
+    truth: dict[str, Any] = {
+        "images": [],
+        "categories": [{"id": k, "name": f"category {k}"} for k in range(1, CATEGORIES + 1)],
+        "annotations": [],
+    }
+    found = []
+    for image in range(1, images + 1):
+        size = ((480, 640), (512, 683))[image % 2]
+        truth["images"].append({"id": image, "file_name": f"{image}.jpg", "height": size[0], "width": size[1]})
+        shapes = []
+        for _ in range(int(lot.poisson(13.44))):
+            shape = blob(lot, size, float(lot.lognormal(3.3, 0.6)))
+            category = int(lot.zipf(1.35)) % CATEGORIES + 1
+            counts, area = run_lengths(shape, size)
+            shapes.append((shape, category))
+            truth["annotations"].append(
+                {
+                    "id": len(truth["annotations"]) + 1,
+                    "image_id": image,
+                    "category_id": category,
+                    "area": area,
+                    "iscrowd": 0,
+                    "segmentation": {"size": list(size), "counts": counts},
+                }
+            )
+        for _ in range(340 if image % 40 == 0 else int(lot.poisson(101))):
+            if shapes and lot.random() < 0.55:
+                shape, category = shapes[int(lot.integers(len(shapes)))]
+                shape = shifted(lot, shape, size, int(lot.integers(-6, 7)))
+                category = category if lot.random() < 0.85 else int(lot.integers(1, CATEGORIES + 1))
+            else:
+                shape, category = blob(lot, size, float(lot.lognormal(3.3, 0.6))), int(lot.zipf(1.35)) % CATEGORIES + 1
+            score = float(lot.random())
+            found.append(
+                {
+                    "image_id": image,
+                    "category_id": category,
+                    "score": round(score, 2) if lot.random() < 0.3 else score,
+                    "segmentation": {"size": list(size), "counts": run_lengths(shape, size)[0]},
+                }
+            )
+    (folder / "truth.json").write_text(json.dumps(truth))
+    (folder / "found.json").write_text(json.dumps(found))
+    (folder / "found.json.gz").write_bytes(gzip.compress((folder / "found.json").read_bytes(), 1))
+    return len(truth["annotations"]), len(found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--images", type=int, default=2000)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--python", default=sys.executable, help="the interpreter to score with")
+    parser.add_argument("--peer-python", default=sys.executable, help="an interpreter with pycocotools and hotcoco")
+    parser.add_argument("--folder", help="keep the set here and use it again")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(args.folder or temporary)
+        if not (folder / "found.json").exists():
+            print("{} instances, {} detections".format(*write_set(folder, args.images)))
+        truth, found = str(folder / "truth.json"), str(folder / "found.json")
+        runs = [measured([args.python, "-c", OURS, str(ROOT), truth, found]) for _ in range(args.repeat)]
+        cpu = min(run[0] for run in runs)
+        spread = max(run[0] for run in runs) / cpu - 1
+        print(
+            f"linejudge: {cpu:.2f} CPU-s (spread {spread:.0%} of {args.repeat} runs), {max(run[2] for run in runs):.0f} MB"
+        )
+        print("  ", runs[0][3].splitlines()[-1][:200])
+        for name, code in (("pycocotools", PYCOCOTOOLS), ("hotcoco", HOTCOCO)):
+            try:
+                peer = measured([args.peer_python, "-c", code, truth, found])
+            except SystemExit as error:
+                print(f"{name}: not measured ({str(error).splitlines()[-1]})")
+                continue
+            print(f"{name}: {peer[0]:.2f} CPU-s, {peer[2]:.0f} MB: ratio {peer[0] / cpu:.2f}")
+            print("  ", peer[3].splitlines()[-1][:200])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""The benchmarks of instance masks, one row each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Dict, Tuple
+
+import numpy as np
+
+#: Intersection over union from which a detection counts as right: .50, .55, … .95.
+THRESHOLDS = tuple(np.linspace(0.5, 0.95, 10).tolist())
+
+#: Areas in pixels, both ends included: an instance of 1,024 pixels is small and medium.
+AREAS = {"": (0, 10**10), "s": (0, 32**2), "m": (32**2, 96**2), "l": (96**2, 10**10)}
+
+PER_IMAGE, PER_CATEGORY = "image", "category"
+
+
+@dataclass(frozen=True)
+class InstanceProtocol:
+    """The rules of one benchmark."""
+
+    name: str
+    #: One line for people: what is applied, and what it skips.
+    about: str
+    #: Recall is reported at these numbers of detections; the last one is the cap.
+    detections: Tuple[int, int, int]
+    #: What the cap counts: detections of an image, or of an image and category.
+    cap: str = PER_CATEGORY
+    #: An annotation with the id 0 can never be matched, as in the COCO API.
+    id_zero_quirk: bool = False
+    #: Boxes are compared instead of masks.
+    boxes: bool = False
+
+    @property
+    def metrics(self) -> Tuple[str, ...]:
+        """Names in the benchmark's order."""
+        averages = ("AP", "AP50", "AP75", "APs", "APm", "APl")
+        return (*averages, *(f"AR@{count}" for count in self.detections), "ARs", "ARm", "ARl")
+
+
+#: What each category is given; null where the truth has none of it.
+PER_CATEGORY_METRICS = ("AP", "AP50", "AP75", "AR")
+
+_places = InstanceProtocol(
+    "places2017",
+    "Up to 255 masks for each image, over all categories; what lies beyond is dropped.",
+    (1, 50, 255),
+    PER_IMAGE,
+)
+_coco = InstanceProtocol("coco", "Up to 100 masks for each image and category.", (1, 10, 100))
+
+_ROWS = (
+    _places,
+    replace(
+        _places,
+        name="places2017-official",
+        about="As the task's script computes: up to 255 masks for each image and category; the annotation with id 0 "
+        "cannot be matched.",
+        cap=PER_CATEGORY,
+        id_zero_quirk=True,
+    ),
+    _coco,
+    replace(_coco, name="coco-box", about="Boxes; up to 100 for each image and category.", boxes=True),
+)
+
+INSTANCE_PROTOCOLS: Dict[str, InstanceProtocol] = {protocol.name: protocol for protocol in _ROWS}

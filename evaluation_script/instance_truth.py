@@ -1,0 +1,196 @@
+"""The truth of instance masks: COCO's JSON as it is, alone or packed with other datasets as splits."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zipfile
+from dataclasses import dataclass, field
+from typing import Any, Dict, List
+
+import numpy as np
+
+from . import rle
+from .errors import Flaw, HostError, listed
+from .masks import Array
+from .records import Images, polygon_mask
+from .truth import FORMAT, MANIFEST, add_member
+
+TRACK = "instances"
+
+
+@dataclass(frozen=True)
+class Category:
+    """One of the truth's categories."""
+
+    id: int
+    name: str
+
+
+@dataclass(frozen=True)
+class InstanceTruth:
+    """The annotated images of one dataset."""
+
+    images: Images
+    categories: List[Category]
+    #: One entry for each annotation.
+    ids: Array
+    image: Array
+    category: Array
+    #: As annotated, and pixels of the mask.
+    area: Array
+    pixels: Array
+    crowd: Array
+    masks: List[str]
+    boxes: Array
+    notes: List[str] = field(default_factory=list)
+
+
+def read(path: str, split: str = "val") -> Dict[str, InstanceTruth]:
+    """Open an annotation file: packed, or a COCO-format document (plain, gzipped or zipped) as one split."""
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as file:
+                if MANIFEST in file.namelist():
+                    return _packed(file, path)
+                names = [name for name in file.namelist() if name.endswith(".json")]
+                if len(names) != 1:
+                    raise HostError(f"{path}: holds {len(names)} JSON files, not one")
+                return {split: read_document(file.read(names[0]), path)}
+        with open(path, "rb") as plain:
+            data = plain.read()
+        return {split: read_document(gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data, path)}
+    except (OSError, EOFError, zipfile.BadZipFile, KeyError) as error:
+        raise HostError(f"{path}: cannot be read ({error!r})") from None
+
+
+def _packed(file: zipfile.ZipFile, path: str) -> Dict[str, InstanceTruth]:
+    manifest = json.loads(file.read(MANIFEST))
+    if manifest.get("format") != FORMAT or manifest.get("track") != TRACK:
+        raise HostError(f"{path}: is no annotation file of instance masks of this version. Pack it anew")
+    return {name: read_document(file.read(_member(name)), f"{path}, {name}") for name in manifest["splits"]}
+
+
+def documents(path: str) -> Dict[str, bytes]:
+    """The documents of a packed file, by split."""
+    with zipfile.ZipFile(path) as file:
+        return {name: file.read(_member(name)) for name in json.loads(file.read(MANIFEST))["splits"]}
+
+
+def write(path: str, splits: Dict[str, bytes]) -> None:
+    """Pack COCO-format documents as splits; the same documents give the same bytes."""
+    manifest = {"format": FORMAT, "track": TRACK, "splits": {name: _facts(data) for name, data in splits.items()}}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+        for name, data in splits.items():
+            add_member(out, _member(name), data)
+        add_member(out, MANIFEST, json.dumps(manifest, indent=1).encode())
+
+
+def _facts(data: bytes) -> Dict[str, int]:
+    document = json.loads(data)
+    return {key: len(document[key]) for key in ("images", "categories", "annotations")}
+
+
+def _member(split: str) -> str:
+    return f"instances/{split}.json"
+
+
+def read_document(data: bytes, where: str) -> InstanceTruth:
+    """The truth of a COCO-format document."""
+    try:
+        document = json.loads(data)
+        return _Document(document, where).truth()
+    except HostError:
+        raise
+    except Flaw as flaw:
+        raise HostError(f"{where}: {flaw.found}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise HostError(f"{where}: is no annotation file in COCO's format ({error!r})") from None
+
+
+class _Document:
+    """Reads a COCO-format document."""
+
+    def __init__(self, document: Dict[str, Any], where: str) -> None:
+        self._where = where
+        self._images = sorted(document["images"], key=lambda image: image["id"])
+        self._categories = sorted(document["categories"], key=lambda category: category["id"])
+        self._annotations = document["annotations"]
+        self._notes: List[str] = []
+
+    def truth(self) -> InstanceTruth:
+        """Arrays of everything."""
+        ids = np.array([image["id"] for image in self._images], np.int64)
+        sizes = self._sizes()
+        categories = np.array([category["id"] for category in self._categories], np.int64)
+        self._once(ids.tolist(), "images")
+        self._once(categories.tolist(), "categories")
+        own = [annotation["id"] for annotation in self._annotations]
+        self._once(own, "annotations")
+        image = _places(ids, [annotation["image_id"] for annotation in self._annotations])
+        strangers = [own[place] for place in np.flatnonzero(image < 0)]
+        if strangers:
+            raise HostError(f"{self._where}: annotations of images that are not listed: {listed(strangers)}")
+        category = _places(categories, [annotation["category_id"] for annotation in self._annotations])
+        masks = [self._mask(annotation, sizes[place]) for annotation, place in zip(self._annotations, image)]
+        checked = rle.check_many(masks, sizes[image, 0] * sizes[image, 1])
+        bad = np.flatnonzero(checked.fault)
+        if len(bad):
+            raise HostError(f"{self._where}: annotation {own[bad[0]]} {rle.FAULTS[int(checked.fault[bad[0]])]}")
+        return InstanceTruth(
+            Images(ids, sizes, categories),
+            [Category(int(one["id"]), str(one["name"])) for one in self._categories],
+            np.array(own, np.int64),
+            image,
+            category,
+            self._areas(checked.area),
+            checked.area,
+            self._crowds(),
+            masks,
+            self._boxes(),
+            self._notes,
+        )
+
+    def _sizes(self) -> Array:
+        lacking = [image["id"] for image in self._images if not {"height", "width"} <= image.keys()]
+        if lacking:
+            raise HostError(f"{self._where}: images without height and width: {listed(lacking)}")
+        return np.array([(image["height"], image["width"]) for image in self._images], np.int64).reshape(-1, 2)
+
+    def _once(self, ids: List[Any], what: str) -> None:
+        if len(set(ids)) < len(ids):
+            twice = [one for place, one in enumerate(sorted(ids)) if place and one == sorted(ids)[place - 1]]
+            raise HostError(f"{self._where}: {what} with the same id: {listed(twice)}")
+
+    def _mask(self, annotation: Dict[str, Any], size: Array) -> str:
+        segmentation = annotation["segmentation"]
+        height, width = size.tolist()
+        if isinstance(segmentation, list):
+            return polygon_mask(segmentation, height, width)
+        if list(segmentation["size"]) != [height, width]:
+            found = f"has the size {segmentation['size']} but its image is [{height}, {width}]"
+            raise HostError(f"{self._where}: the mask of annotation {annotation['id']} {found}")
+        counts = segmentation["counts"]
+        return counts if isinstance(counts, str) else rle.compressed(rle.runs_of(counts, height * width).tolist())
+
+    def _areas(self, counted: Array) -> Array:
+        lacking = sum("area" not in annotation for annotation in self._annotations)
+        if lacking:
+            self._notes.append(f"{lacking:,} annotations have no area; it is taken from their masks")
+        pairs = zip(self._annotations, counted.tolist())
+        return np.array([annotation.get("area", area) for annotation, area in pairs], float)
+
+    def _crowds(self) -> Array:
+        lacking = sum("iscrowd" not in annotation for annotation in self._annotations)
+        if lacking:
+            self._notes.append(f"{lacking:,} annotations have no iscrowd; it is taken to be 0")
+        return np.array([bool(annotation.get("iscrowd", 0)) for annotation in self._annotations], bool)
+
+    def _boxes(self) -> Array:
+        boxes = [annotation.get("bbox", (0, 0, 0, 0)) for annotation in self._annotations]
+        return np.array(boxes, float).reshape(-1, 4)
+
+
+def _places(known: Array, ids: List[Any]) -> Array:
+    index = {one: place for place, one in enumerate(known.tolist())}
+    return np.array([index.get(one, -1) for one in ids], np.int64)
