@@ -88,6 +88,8 @@ class SequenceReport(Report):
 class InstanceReport(Report):
     """Scores of instance masks."""
 
+    protocol: InstanceProtocol
+
     def __init__(self, split: str, protocol: InstanceProtocol, score: InstanceScore) -> None:
         super().__init__(split, protocol)
         self.values, self._score = score.values, score

@@ -43,6 +43,8 @@ class InstanceTruth:
     crowd: Array
     masks: List[str]
     boxes: Array
+    #: File names of images, where they are told.
+    names: Dict[int, str] = field(default_factory=dict)
     notes: List[str] = field(default_factory=list)
 
 
@@ -148,6 +150,7 @@ class _Document:
             self._crowds(),
             masks,
             self._boxes(),
+            {int(image["id"]): str(image["file_name"]) for image in self._images if "file_name" in image},
             self._notes,
         )
 

@@ -6,11 +6,12 @@ Everything a phase may say is explained in `phase.py`, the protocols in `sequenc
 
 from __future__ import annotations
 
-from .members import Limits
+from .members import INSTANCE_LIMITS, Limits
 from .phase import Phase, Shown
 
 #: What the leaderboards show: any of the protocol's metrics, or `J-Volume`, `J-Visible`, `False-Alarm`…
 LABELS = ("J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay")
+INSTANCE_LABELS = ("AP", "AP50", "AP75", "APs", "APm", "APl", "AR@1", "AR@50", "AR@255", "ARs", "ARm", "ARl")
 
 PHASES = (
     Phase(
@@ -24,5 +25,12 @@ PHASES = (
         annotations="annotations/sequences-test.zip",
         splits=(Shown("test", "davis2017", LABELS), Shown("test-hard", "davis2017", LABELS)),
         limits=Limits(members=20_000, total_bytes=2 << 30),
+    ),
+    Phase(
+        codename="instances-dev",
+        track="instances",
+        annotations="annotations/instances-dev.zip",
+        splits=(Shown("dev", "places2017", INSTANCE_LABELS),),
+        limits=INSTANCE_LIMITS,
     ),
 )

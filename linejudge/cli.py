@@ -14,7 +14,7 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Self
 
 import linejudge
 from evaluation_script.errors import HostError, SubmissionError
@@ -151,34 +151,47 @@ def _next_steps(root: str) -> str:
 
 def score(args: argparse.Namespace) -> int:
     """Score a results folder, zip or JSON, exactly as the server would."""
-    from evaluation_script.answer import SequenceReport, shown_warnings, tables
-    from linejudge.report import official
-    from linejudge.report.tables import of_report
+    from evaluation_script.answer import shown_warnings
     from linejudge.scoring import reports_of_phase, reports_of_truth
 
+    args.results = args.results or args.preds_json
+    args.truth = args.truth or args.dataset_json
+    if not args.results:
+        raise UsageError("score needs the results to score")
     if bool(args.phase) == bool(args.truth):
         raise UsageError("score needs either --phase, or --truth with --protocol")
     if args.truth and not args.protocol:
         raise UsageError(f"--truth needs --protocol, one of: {', '.join(ALL_PROTOCOLS)}")
-    bar = _Bar()
-    try:
+    notes: list[str] = []
+    with _Bar() as bar:
         if args.phase:
             reports = reports_of_phase(bundle_root(), args, bar)
         else:
             reports, notes = reports_of_truth(args, bar)
-            for note in shown_warnings(notes):
-                _say(f"truth: {note}")
-    finally:
-        bar.close()
+    for note in shown_warnings(notes):
+        _say(f"truth: {note}")
+    _show(reports, args)
+    for line in shown_warnings([line for report in reports for line in report.warnings]):
+        _say(f"warning: {line}")
+    return DONE
+
+
+def _show(reports: list[Any], args: argparse.Namespace) -> None:
+    """Print what was scored, and write the files that were asked for."""
+    from evaluation_script.answer import InstanceReport, SequenceReport, tables
+    from linejudge.report import official
+    from linejudge.report.tables import of_report
+
     tables_to = sys.stderr if args.json == "-" else sys.stdout
     for report in reports:
         _say(f"Protocol {report.protocol.name}: {report.protocol.about}")
-        print(of_report(report, compare=bool(args.truth)) + "\n", file=tables_to)
+        if args.style == "official" and isinstance(report, InstanceReport):
+            print(official.places(report), file=tables_to)
+        else:
+            print(of_report(report, compare=bool(args.truth)) + "\n", file=tables_to)
         if args.csv and isinstance(report, SequenceReport):
             for path in official.write(report, args.csv, report.split):
                 _say(f"wrote {path}")
-    for line in shown_warnings([line for report in reports for line in report.warnings]):
-        _say(f"warning: {line}")
     if args.json:
         text = json.dumps(tables(reports), indent=1, allow_nan=False)
         if args.json == "-":
@@ -186,29 +199,31 @@ def score(args: argparse.Namespace) -> int:
         else:
             with open(args.json, "w", encoding="utf-8") as file:
                 file.write(text + "\n")
-    return DONE
 
 
 class _Bar:
     """A progress bar where there is a terminal, nothing elsewhere."""
 
-    def __init__(self) -> None:
+    def __init__(self, unit: str = "sequence") -> None:
         self._bar: Any = None
+        self._unit = unit
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
 
     def __call__(self, name: str, done: int, total: int) -> None:
         """Note how far the scoring is."""
         if self._bar is None and sys.stderr.isatty():
             from tqdm import tqdm
 
-            self._bar = tqdm(total=total, unit="sequence", leave=False)
+            self._bar = tqdm(total=total, unit=self._unit, leave=False)
         if self._bar is not None:
             self._bar.total, self._bar.n = total, done
             self._bar.set_description(name)
-
-    def close(self) -> None:
-        """Take the bar away."""
-        if self._bar is not None:
-            self._bar.close()
 
 
 # ── pack, demo, build, check ────────────────────────────────────────────────
@@ -216,17 +231,63 @@ class _Bar:
 
 def pack(args: argparse.Namespace) -> int:
     """Make an annotation file from a dataset in its published layout."""
+    from linejudge.datasets.pack import PLACES, pack_places
     from linejudge.datasets.pack import pack as pack_dataset
 
+    if args.layout == PLACES:
+        if not args.categories:
+            raise UsageError("--layout places2017 needs --categories FILE")
+        with _Bar("image") as bar:
+            told, odd = pack_places(args.root, args.out, args.categories, bar, split=args.split)
+        _warn(odd)
+        print(f"{args.out}: split {args.split or 'val'}, {told}, {os.path.getsize(args.out) / 1e6:.1f} MB")
+        return DONE
     read = pack_dataset(
         args.root, args.out, args.layout, subset=args.subset, split=args.split, unseen=args.unseen or ""
     )
-    for note in read.notes:
-        _say(f"warning: {note}")
+    _warn(read.notes)
     for name, split in read.splits.items():
         frames = sum(len(sequence.frames) for sequence in split.sequences)
         size = os.path.getsize(args.out)
         print(f"{args.out}: split {name}, {len(split.sequences)} sequences, {frames} frames, {size / 1e6:.1f} MB")
+    return DONE
+
+
+def convert(args: argparse.Namespace) -> int:
+    """Convert Places-style PNGs to COCO's JSON, as the official converter does."""
+    from linejudge.datasets.places import convert as convert_places
+
+    with _Bar("image") as bar:
+        document, odd = convert_places(args.png_dir, args.categories, bar)
+    with open(args.out, "w", encoding="utf-8") as file:
+        json.dump(document, file)
+    _warn(odd)
+    print(f"{args.out}: {len(document['images']):,} images, {len(document['annotations']):,} instances")
+    return DONE
+
+
+def _warn(lines: list[str]) -> None:
+    for line in lines:
+        _say(f"warning: {line}")
+
+
+def show(args: argparse.Namespace) -> int:
+    """Draw truth and detections over images: PNGs and one page."""
+    from evaluation_script import instance_truth
+    from evaluation_script.records import read_records
+    from linejudge.report.show import View
+    from linejudge.report.show import show as draw
+    from linejudge.scoring import LOCAL_LIMITS
+
+    splits = instance_truth.read(args.truth)
+    name = args.split or next(iter(splits))
+    if name not in splits:
+        raise UsageError(f"{args.truth} has no split {name!r}, only {list(splits)}")
+    truth = splits[name]
+    records = read_records(args.results, truth.images, INSTANCE_PROTOCOLS["coco"], LOCAL_LIMITS)
+    with _Bar("image") as bar:
+        drawn = draw(truth, records, args.out, View(args.images or "", args.iou, args.score), bar)
+    print(f"{os.path.join(args.out, 'index.html')}: {len(drawn)} images")
     return DONE
 
 
@@ -272,7 +333,7 @@ def _report_findings(findings: list[Any]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     from evaluation_script.published import LAYOUTS
-    from linejudge.datasets.pack import ALIASES
+    from linejudge.datasets.pack import ALIASES, PLACES
     from linejudge.demo.make import SEED
 
     parser = argparse.ArgumentParser(prog="linejudge", description=linejudge.__doc__)
@@ -289,30 +350,32 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--python", help="the interpreter that plays EvalAI's worker (default: this one)")
 
     layouts = sorted({*LAYOUTS, *ALIASES})
-    sub = command(score)
-    sub.add_argument("results", help="folder, zip, tar(.gz) or JSON with the predicted masks")
-    sub.add_argument("--phase", help="score as this phase of the bundle")
-    sub.add_argument("--annotations", help="with --phase: another annotation file")
-    sub.add_argument("--truth", help="a packed annotation file, or a dataset root or zip in its published layout")
-    sub.add_argument("--protocol", choices=ALL_PROTOCOLS, metavar="PROTOCOL", help=", ".join(ALL_PROTOCOLS))
-    sub.add_argument("--subset", default="", help="the list of sequences to score, e.g. val")
-    sub.add_argument("--layout", choices=layouts, metavar="LAYOUT", help="how TRUTH is laid out (default: recognised)")
-    sub.add_argument("--split", help="score this split alone")
-    sub.add_argument("--sequences", help="score these sequences alone, separated by commas")
-    sub.add_argument("--unseen", help="file with the names of unseen sequences (lvos) or categories (youtube-vos)")
-    sub.add_argument("--cap", choices=["image", "category"], help="instances: what the cap on detections counts")
-    sub.add_argument("--id-zero-quirk", choices=["on", "off"], help="instances: the annotation with id 0 is lost")
-    sub.add_argument("--strict", action="store_true", help="warnings are errors")
-    sub.add_argument("--csv", metavar="DIR", help="write CSV files as the official tool does")
-    sub.add_argument("--json", metavar="FILE", help="write everything with full precision (- for stdout)")
+    _score_options(command(score), layouts)
 
     sub = command(pack)
-    sub.add_argument("--layout", required=True, choices=layouts, metavar="LAYOUT", help=", ".join(layouts))
+    packable = [*layouts, PLACES]
+    sub.add_argument("--layout", required=True, choices=packable, metavar="LAYOUT", help=", ".join(packable))
+    sub.add_argument("--categories", help="places2017: JSON with categories, and images where there is a list")
     sub.add_argument("--root", required=True, help="the dataset's folder or zip")
     sub.add_argument("--subset", default="", help="the list of sequences, e.g. val")
     sub.add_argument("--out", required=True, help="the annotation file to write")
     sub.add_argument("--split", default="", help="add the dataset to OUT under this name")
     sub.add_argument("--unseen", help="file with the names of unseen sequences or categories")
+
+    sub = command(show)
+    sub.add_argument("results", help="the detections")
+    sub.add_argument("--truth", required=True, help="COCO's JSON, or a packed annotation file of instances")
+    sub.add_argument("--split", help="which split of a packed file (default: the first)")
+    sub.add_argument("--images", help="folder of the images; without it masks are drawn on a plain ground")
+    sub.add_argument("--iou", type=float, default=0.5, help="from which overlap a detection is right (0.5)")
+    sub.add_argument("--score", type=float, default=0.0, help="leave out detections with a lower score")
+    sub.add_argument("--out", required=True, help="folder for index.html and the pictures")
+
+    sub = command(convert)
+    sub.add_argument("kind", choices=["places"], help="what is converted")
+    sub.add_argument("png_dir", help="folder of PNGs: red holds the category, green the instance")
+    sub.add_argument("out", help="the JSON to write")
+    sub.add_argument("--categories", required=True, help="JSON with categories, and images where there is a list")
 
     sub = command(demo)
     sub.add_argument("--out", help="another folder than the bundle")
@@ -324,3 +387,24 @@ def _parser() -> argparse.ArgumentParser:
     sub = command(check)
     sub.add_argument("bundle", nargs="?", help="a built zip (default: build one)")
     return parser
+
+
+def _score_options(sub: argparse.ArgumentParser, layouts: list[str]) -> None:
+    sub.add_argument("results", nargs="?", help="folder, zip, tar(.gz) or JSON with the predicted masks")
+    sub.add_argument("--preds_json", help="the results, as the script of Places 2017 names them")
+    sub.add_argument("--dataset_json", help="the truth, likewise")
+    sub.add_argument("--phase", help="score as this phase of the bundle")
+    sub.add_argument("--annotations", help="with --phase: another annotation file")
+    sub.add_argument("--truth", help="a packed annotation file, or a dataset root or zip in its published layout")
+    sub.add_argument("--protocol", choices=ALL_PROTOCOLS, metavar="PROTOCOL", help=", ".join(ALL_PROTOCOLS))
+    sub.add_argument("--subset", default="", help="the list of sequences to score, e.g. val")
+    sub.add_argument("--layout", choices=layouts, metavar="LAYOUT", help="how TRUTH is laid out (default: recognised)")
+    sub.add_argument("--split", help="score this split alone")
+    sub.add_argument("--sequences", help="score these sequences alone, separated by commas")
+    sub.add_argument("--unseen", help="file with the names of unseen sequences (lvos) or categories (youtube-vos)")
+    sub.add_argument("--cap", choices=["image", "category"], help="instances: what the cap on detections counts")
+    sub.add_argument("--id-zero-quirk", choices=["on", "off"], help="instances: the annotation with id 0 is lost")
+    sub.add_argument("--style", choices=["official"], help="instances: print as the script of Places 2017 does")
+    sub.add_argument("--strict", action="store_true", help="warnings are errors")
+    sub.add_argument("--csv", metavar="DIR", help="write CSV files as the official tool does")
+    sub.add_argument("--json", metavar="FILE", help="write everything with full precision (- for stdout)")

@@ -164,6 +164,7 @@ def test_datasets_are_added_as_splits(root: Path, results: Path, tmp_path: Path,
         (["score", "{bad}", "--truth", "{root}", "--protocol", "davis2017"], 1, "is empty"),
         (["score", "{nowhere}", "--truth", "{root}", "--protocol", "davis2017"], 1, "cannot be opened"),
         (["score", "{results}", "--truth", "{root}"], 2, "--truth needs --protocol"),
+        (["score"], 2, "needs the results to score"),
         (["score", "{results}"], 2, "needs either --phase, or --truth"),
         (["score", "{results}", "--truth", "{nowhere}", "--protocol", "davis2017"], 3, "cannot be opened"),
         (["score", "{results}", "--truth", "{bad}", "--protocol", "davis2017"], 3, "is empty"),
@@ -191,7 +192,7 @@ def test_exit_codes_say_whose_mistake_it_is(
 
 
 def test_usage_is_two() -> None:
-    for arguments in ([], ["dance"], ["score"], ["score", "x", "--protocol", "none"]):
+    for arguments in ([], ["dance"], ["score", "x", "--protocol", "none"]):
         with pytest.raises(SystemExit) as caught:
             main(arguments)
         assert caught.value.code == 2
@@ -218,7 +219,7 @@ def test_the_program_runs_the_whole_challenge() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "linejudge", "run"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert done.stdout.count("finished in") == 6
+    assert done.stdout.count("finished in") == 9
     assert "1. strong.zip" in done.stdout
     assert done.stdout.rstrip().splitlines()[-1].startswith("  upload")
 

@@ -46,7 +46,7 @@ def test_samples_score_in_the_extracted_bundle_as_here(python: str, tmp_path: Pa
                 assert outcome.result == {split: v for entry in here["result"] for split, v in entry.items()}
                 assert list(outcome.result) == stage.splits(phase)
                 assert "sequences scored" in outcome.stdout
-    assert number == 6
+    assert number == 9
 
 
 @pytest.mark.parametrize("python", PYTHONS)

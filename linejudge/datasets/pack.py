@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 
-from evaluation_script import published, truth
+from evaluation_script import instance_truth, published, truth
 from evaluation_script.errors import HostError
+from linejudge.datasets.places import Progress, convert
 
 #: Tasks of LVOS read the same files.
 ALIASES = {"lvos-unsupervised": "lvos", "lvos-unsupervised-single": "lvos"}
+
+
+PLACES = "places2017"
+
+
+def pack_places(root: str, out: str, categories: str, progress: Progress, *, split: str = "") -> tuple[str, list[str]]:
+    """Convert Places-style PNGs and write (or extend) an annotation file; what it holds, and what was odd."""
+    document, odd = convert(root, categories, progress)
+    data = json.dumps(document, separators=(",", ":")).encode()
+    splits = {split or "val": data}
+    if split and os.path.exists(out):
+        splits = {**instance_truth.documents(out), **splits}
+    os.makedirs(os.path.dirname(out) or ".", exist_ok=True)
+    instance_truth.write(out, splits)
+    return f"{len(document['images']):,} images, {len(document['annotations']):,} instances", odd
 
 
 def pack(root: str, out: str, layout: str, *, subset: str = "", split: str = "", unseen: str = "") -> truth.Truth:

@@ -14,9 +14,11 @@ import numpy as np
 from PIL import Image
 
 from evaluation_script.png import davis_palette
+from evaluation_script.rle import compressed
 from evaluation_script.truth import EPOCH
-from linejudge.datasets.pack import pack
+from linejudge.datasets.pack import pack, pack_places
 
+from .pictures import CATEGORIES, SIZE, Thing, picture, places_png
 from .scenes import Array, Scene, scene
 
 SEED = 2017
@@ -29,6 +31,9 @@ SPLITS: dict[str, dict[str, list[tuple[str, int, int, bool]]]] = {
         "test-hard": [("needle", 3, 18, True), ("swarm", 5, 20, True)],
     },
 }
+
+INSTANCE_PHASE = "instances-dev"
+PICTURES = 12
 
 Predict = Callable[[Scene, int], Array]
 
@@ -70,7 +75,73 @@ def make(root: str, seed: int = SEED) -> list[str]:
             json.dump(_run_lengths(every, first_mask), file, separators=(",", ":"))
             file.write("\n")
         written.append(path)
+    return written + _instances(root, seed)
+
+
+def _instances(root: str, seed: int) -> list[str]:
+    """The phase of instance masks: truth from Places-style PNGs, and detections of three qualities."""
+    lot = np.random.default_rng(seed)
+    pictures = [picture(lot) for _ in range(PICTURES)]
+    annotations = os.path.join(root, "annotations", f"{INSTANCE_PHASE}.zip")
+    if os.path.exists(annotations):
+        os.remove(annotations)
+    with tempfile.TemporaryDirectory() as folder:
+        masks, listing = (os.path.join(folder, name) for name in ("png", "listing.json"))
+        os.mkdir(masks)
+        for number, things in enumerate(pictures):
+            Image.fromarray(places_png(things)).save(os.path.join(masks, f"image_{number:03d}.png"))
+        with open(listing, "w", encoding="utf-8") as file:
+            json.dump(_listing(), file)
+        pack_places(masks, annotations, listing, _unheard, split="dev")
+    written = [annotations]
+    folder = os.path.join(root, "examples", INSTANCE_PHASE)
+    os.makedirs(folder, exist_ok=True)
+    for name, quality in (("sharp.json", 0.9), ("coarse.json", 0.5), ("wild.json", 0.15)):
+        path = os.path.join(folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(_detections(pictures, quality, np.random.default_rng(seed + 1)), file, separators=(",", ":"))
+            file.write("\n")
+        written.append(path)
     return written
+
+
+def _listing() -> dict[str, Any]:
+    return {
+        "images": [
+            {"id": number + 1, "file_name": f"image_{number:03d}.jpg", "height": SIZE[0], "width": SIZE[1]}
+            for number in range(PICTURES)
+        ],
+        "categories": [{"id": place, "name": name} for place, name in enumerate(CATEGORIES, 1)],
+    }
+
+
+def _unheard(name: str, done: int, total: int) -> None:
+    del name, done, total
+
+
+def _detections(pictures: list[list[Thing]], quality: float, lot: np.random.Generator) -> list[dict[str, Any]]:
+    """Masks that are the more off, the worse the method is; the worst also sees things that are not there."""
+    found = []
+    for image, things in enumerate(pictures, 1):
+        seen = [*things, *(picture(lot) if quality < 0.3 else [])]
+        for thing in seen:
+            off = lot.normal(0, 6 * (1 - quality), 3)
+            right = lot.random() < 0.5 + quality / 2
+            category = thing.category if right else int(lot.integers(len(CATEGORIES)))
+            found.append(
+                {
+                    "image_id": image,
+                    "category_id": category + 1,
+                    "score": round(float(np.clip(lot.normal(0.4 + quality / 2 * right, 0.15), 0.01, 0.99)), 3),
+                    "segmentation": _compressed(thing.mask(*off.tolist())),
+                }
+            )
+    return found
+
+
+def _compressed(mask: Array) -> dict[str, Any]:
+    runs = run_lengths(mask)
+    return {"size": runs["size"], "counts": compressed(runs["counts"])}
 
 
 def _scenes(rows: list[tuple[str, int, int, bool]], salt: str, seed: int) -> list[Scene]:

@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 
-from evaluation_script.answer import SequenceReport
+from evaluation_script.answer import InstanceReport, SequenceReport
 from evaluation_script.sequences import ObjectScore
 from evaluation_script.truth import is_number
 
@@ -32,6 +32,29 @@ def write(report: SequenceReport, folder: str, split: str) -> list[str]:
         with open(paths[2], "w", encoding="utf-8") as file:
             file.write(_vos_benchmark(report))
     return paths
+
+
+def places(report: InstanceReport) -> str:
+    """What the script of the Places Challenge 2017 prints."""
+    values = report.values
+    lines = [f"* MeanAP: {_or_nan(values['AP'])}", "* Performance by class:"]
+    lines += [f"{row['name']}, AP: {_or_nan(row['AP'])}" for row in report.rows()["categories"]]
+    lines.append("* Performance at different thresholds:")
+    first, second, last = report.protocol.detections
+    for name, iou, area, cap in (
+        *(("AP", "0.50:0.95", "all", last), ("AP50", "0.50", "all", last), ("AP75", "0.75", "all", last)),
+        *((f"AP{area[0]}", "0.50:0.95", area, last) for area in ("small", "medium", "large")),
+        *((f"AR@{cap}", "0.50:0.95", "all", cap) for cap in (first, second, last)),
+        *((f"AR{area[0]}", "0.50:0.95", area, last) for area in ("small", "medium", "large")),
+    ):
+        kind, short = ("Average Precision", "(AP)") if name.startswith("AP") else ("Average Recall", "(AR)")
+        value = -1.0 if values[name] is None else values[name]
+        lines.append(f" {kind:<18} {short} @[ IoU={iou:<9} | area={area:>6s} | maxDets={cap:>3d} ] = {value:0.3f}")
+    return "\n".join(lines)
+
+
+def _or_nan(value: float | None) -> float:
+    return float("nan") if value is None else value
 
 
 def _named(scores: list[ObjectScore]) -> list[tuple[str, ObjectScore]]:
