@@ -22,7 +22,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 def test_the_first_screen_is_what_the_command_prints() -> None:
     block = re.search(r"    \$ \./run\.sh\n((?:    .*\n|\n)+)", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert block
-    shown = [line.strip() for line in block.group(1).splitlines() if line.strip()]
+    shown = [line.strip() for line in block.group(1).splitlines() if line.strip(" …")]
     printed = subprocess.run(
         [sys.executable, "-m", "linejudge", "run"], cwd=ROOT, capture_output=True, text=True, check=True
     )
