@@ -12,8 +12,10 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +155,14 @@ def write_set(folder: Path, images: int, seed: int = 2017) -> tuple[int, int]:
     return len(truth["annotations"]), len(found)
 
 
+def measured_wall(python: str, truth: str, found: str, jobs: int) -> float:
+    """Seconds of `linejudge score` with so many processes, on all cores."""
+    command = [python, "-m", "linejudge", "score", found, "--truth", truth, "--protocol", "places2017-official"]
+    started = time.perf_counter()
+    subprocess.run([*command, "--jobs", str(jobs)], check=True, capture_output=True, cwd=ROOT)
+    return time.perf_counter() - started
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=2000)
@@ -173,6 +183,8 @@ def main() -> None:
             f"linejudge: {cpu:.2f} CPU-s (spread {spread:.0%} of {args.repeat} runs), {max(run[2] for run in runs):.0f} MB"
         )
         print("  ", runs[0][3].splitlines()[-1][:200])
+        walls = [min(measured_wall(args.python, truth, found, jobs) for _ in range(args.repeat)) for jobs in (1, 2)]
+        print(f"wall: one process {walls[0]:.2f} s, two {walls[1]:.2f} s: {walls[1] / walls[0]:.2f}")
         for name, code in (("pycocotools", PYCOCOTOOLS), ("hotcoco", HOTCOCO)):
             try:
                 peer = measured([args.peer_python, "-c", code, truth, found])

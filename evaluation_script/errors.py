@@ -51,7 +51,7 @@ class Flaw(Exception):
     """Raised by a room that can say what is wrong but not where."""
 
     def __init__(self, found: str, remedy: str) -> None:
-        super().__init__(found)
+        super().__init__(found, remedy)
         self.found = found
         self.remedy = remedy
 

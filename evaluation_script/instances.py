@@ -11,8 +11,18 @@ from .instance_protocols import PER_IMAGE, InstanceProtocol
 from .instance_truth import InstanceTruth
 from .masks import Array
 from .members import Limits
-from .precision import Curver, Detections, Instances, averages, by_category, reported_pairs
+from .precision import (
+    Curver,
+    Curves,
+    Detections,
+    Instances,
+    averages,
+    by_category,
+    joined_curves,
+    reported_pairs,
+)
 from .records import Records, read_records
+from .workers import mapped
 
 Values = Dict[str, Optional[float]]
 
@@ -34,32 +44,52 @@ class InstanceScore:
     warnings: List[str]
 
 
-def score(path: str, truth: InstanceTruth, protocol: InstanceProtocol, limits: Limits) -> InstanceScore:
-    """Score a submission."""
-    return scored(read_records(path, truth.images, protocol, limits), truth, protocol)
-
-
-def scored(records: Records, truth: InstanceTruth, protocol: InstanceProtocol) -> InstanceScore:
-    """Score records that were read and checked."""
+def score(
+    path: str, truth: InstanceTruth, protocol: InstanceProtocol, limits: Limits, *, jobs: int = 1
+) -> InstanceScore:
+    """Score a submission, by several processes if there are cores to spare."""
+    records = read_records(path, truth.images, protocol, limits, jobs=jobs)
     caps = protocol.detections
-    curver, warnings = matched(records, truth, protocol)
     wanted = reported_pairs(caps)
-    result = curver.curves(wanted)
+    shares = _shares(records.category, len(truth.categories), jobs)
+
+    def drawn(number: int) -> Tuple[Curves, List[str]]:
+        curver, warnings = matched(records, truth, protocol, shares[number])
+        return curver.curves(wanted), warnings
+
+    parts = mapped(drawn, len(shares), jobs)
+    result = joined_curves([curves for curves, _ in parts])
     rows = [
         {"id": one.id, "name": one.name, **by_category(result, caps, place)}
         for place, one in enumerate(truth.categories)
     ]
     errors: Values = {}
-    if len(curver.seen) * len(wanted) * RESAMPLES <= MOST_CURVES and len(truth.images.ids) > 1:
-        errors = _standard_errors(curver, caps, len(truth.images.ids))
-    return InstanceScore(averages(result, caps), rows, errors, warnings)
+    if len(truth.categories) * len(wanted) * RESAMPLES <= MOST_CURVES and len(truth.images.ids) > 1:
+        errors = _standard_errors(matched(records, truth, protocol)[0], caps, len(truth.images.ids))
+    return InstanceScore(averages(result, caps), rows, errors, parts[0][1])
 
 
-def matched(records: Records, truth: InstanceTruth, protocol: InstanceProtocol) -> Tuple[Curver, List[str]]:
-    """Detections within the cap, matched with the truth; and what was left out."""
+def _shares(category: Array, categories: int, jobs: int) -> List[Array]:
+    """The categories dealt out to processes, the most frequent ones first, so that each has as much to do."""
+    frequent = np.argsort(-np.bincount(category[category >= 0], minlength=categories), kind="stable")
+    shares = np.zeros((max(jobs, 1), categories), bool)
+    for place, one in enumerate(frequent.tolist()):
+        turn, place_in_turn = divmod(place, len(shares))
+        shares[place_in_turn if turn % 2 == 0 else len(shares) - 1 - place_in_turn, one] = True
+    return list(shares)
+
+
+def matched(
+    records: Records, truth: InstanceTruth, protocol: InstanceProtocol, share: Optional[Array] = None
+) -> Tuple[Curver, List[str]]:
+    """Detections within the cap, matched with the truth, of some categories or of all; and what was left out."""
     kept, dropped = _kept(records, protocol)
+    if share is not None:
+        kept = kept[share[records.category[kept]]]
     found = Detections(records.image[kept], records.category[kept], records.area[kept], records.score[kept])
     known = np.flatnonzero(truth.category >= 0)
+    if share is not None:
+        known = known[share[truth.category[known]]]
     extent = truth.boxes[:, 2] * truth.boxes[:, 3] if protocol.boxes else truth.pixels
     instances = Instances(
         truth.image[known],

@@ -128,6 +128,13 @@ class Curver:
         return np.array(counts)
 
 
+def joined_curves(parts: Sequence[Curves]) -> Curves:
+    """Curves of different categories as one; what a part does not have is -1 in it."""
+    return Curves(
+        np.maximum.reduce([part.precision for part in parts]), np.maximum.reduce([part.recall for part in parts])
+    )
+
+
 def every_pair(caps: Sequence[int]) -> List[Pair]:
     """All ranges of areas with all numbers of detections."""
     return [(area, cap) for area in range(len(RANGES)) for cap in range(len(caps))]

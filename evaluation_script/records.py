@@ -10,8 +10,8 @@ import gc
 import json
 import math
 import re
-from dataclasses import dataclass
-from typing import Any, Iterator, List, Optional, Tuple
+from dataclasses import dataclass, field
+from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 import numpy as np
 
@@ -22,7 +22,10 @@ from .instance_protocols import InstanceProtocol
 from .masks import Array
 from .members import Limits
 from .submission import json_text
+from .workers import mapped
 
+#: What may stand before the list.
+BLANKS = b"\xef\xbb\xbf \r\n\t"
 #: Between two records of the list.
 _BORDER = re.compile(rb"\}\s{0,99},\s{0,99}(?=\{)")
 #: How far back a border is looked for in a piece, and how many are tried.
@@ -67,7 +70,7 @@ class Records:
     warnings: List[str]
 
 
-def read_records(path: str, images: Images, protocol: InstanceProtocol, limits: Limits) -> Records:
+def read_records(path: str, images: Images, protocol: InstanceProtocol, limits: Limits, *, jobs: int = 1) -> Records:
     """Read and check a submission; raises SubmissionError with every problem."""
     files = open_files(path, limits)
     try:
@@ -77,7 +80,7 @@ def read_records(path: str, images: Images, protocol: InstanceProtocol, limits: 
             raise SubmissionError.of(Problem(UPLOAD, found, f"Send one: {EXAMPLE}"))
         where = UPLOAD if names[0] == JSON_NAME else names[0]
         try:
-            return _Reader(images, protocol, limits).read(files.parts(names[0]))
+            return _joined(_parts(lambda: files.parts(names[0]), images, protocol, jobs), protocol, limits)
         except Flaw as flaw:
             raise SubmissionError.of(flaw.at(where)) from None
     finally:
@@ -96,78 +99,119 @@ class _Columns:
     boxes: Array
 
 
-class _Reader:
-    """Turns records into arrays."""
+@dataclass
+class _Part:
+    """Some of the records, checked."""
 
-    def __init__(self, images: Images, protocol: InstanceProtocol, limits: Limits) -> None:
-        self._images, self._protocol, self._limits = images, protocol, limits
-        self._problems = Problems()
-        self._parts: List[Tuple[Array, ...]] = []
-        self._masks: List[str] = []
-        self._count = 0
-        self._boxed = 0
+    count: int = 0
+    #: How many have a bbox beside their mask.
+    boxed: int = 0
+    #: Place among these records, image, what was found, what to do.
+    problems: List[Tuple[int, Any, str, str]] = field(default_factory=list)
+    #: Image, category, score, area and box of each.
+    columns: Tuple[Array, ...] = ()
+    masks: List[str] = field(default_factory=list)
 
-    def read(self, parts: Iterator[bytes]) -> Records:
-        """All records of a JSON document."""
-        enabled = gc.isenabled()
-        gc.disable()  # a million small objects, none of them a cycle: half the time of parsing
-        try:
-            for records in _pieces(parts):
-                self._take(records)
-        finally:
-            if enabled:
-                gc.enable()
-        self._problems.raise_if_any()
-        nothing = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64), np.zeros((0, 4)))
-        columns: List[Array] = [np.concatenate(part) for part in zip(nothing, *self._parts)]
-        image, category, score, area, boxes = columns
-        return Records(image, category, score, area, self._masks, boxes, self._warnings(category))
 
-    def _warnings(self, category: Array) -> List[str]:
-        lines = []
-        unknown = int((category < 0).sum())
-        if unknown:
-            lines.append(
-                f"{unknown:,} of {self._count:,} records have a category that the truth lacks and were ignored"
-            )
-        if self._boxed and not self._protocol.boxes:
-            lines.append(
-                f"{self._boxed:,} records have a bbox beside the mask, which was ignored; the official script would "
-                "take areas from it"
-            )
-        if not self._count:
-            lines.append("the submission holds no records")
-        return lines
+def _parts(
+    source: Callable[[], Iterator[bytes]], images: Images, protocol: InstanceProtocol, jobs: int
+) -> Iterator[_Part]:
+    """All records, some at a time; by several processes where a border between records is what it seems to be."""
+    if jobs > 1:
+        raw = list(_raw_pieces(source()))
 
-    def _take(self, records: List[Any]) -> None:
-        """Check some records and keep them as columns."""
-        if not records:
+        def checked(number: int) -> Optional[_Part]:
+            records = _parsed(raw[number], whole=number == len(raw) - 1)
+            return None if records is None else _Checker(images, protocol).part(records)
+
+        parts = mapped(checked, len(raw), jobs)
+        if all(part is not None for part in parts):
+            yield from (part for part in parts if part is not None)
             return
-        first = self._count
-        self._count += len(records)
-        if self._count > self._limits.records:
-            raise Flaw(f"holds more than {self._limits.records:,} records", "Send fewer, those with the highest scores")
+    for records in _pieces(source()):
+        yield _Checker(images, protocol).part(records)
+
+
+def _joined(parts: Iterator[_Part], protocol: InstanceProtocol, limits: Limits) -> Records:
+    """One table of all parts, or every problem."""
+    problems = Problems()
+    kept: List[_Part] = []
+    count = boxed = 0
+    enabled = gc.isenabled()
+    gc.disable()  # a million small objects, none of them a cycle: half the time of parsing
+    try:
+        for part in parts:
+            for place, image, found, remedy in part.problems:
+                problems.add(Problem(f"record {count + place} (image {shown(image)})", found, remedy))
+            count, boxed = count + part.count, boxed + part.boxed
+            if count > limits.records:
+                most = f"holds more than {limits.records:,} records"
+                raise Flaw(most, "Send fewer, those with the highest scores")
+            if part.columns and not problems:
+                kept.append(part)
+    finally:
+        if enabled:
+            gc.enable()
+    problems.raise_if_any()
+    nothing = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64), np.zeros((0, 4)))
+    columns: List[Array] = [np.concatenate(some) for some in zip(nothing, *(part.columns for part in kept))]
+    image, category, score, area, boxes = columns
+    warnings = _warnings(category, count, 0 if protocol.boxes else boxed)
+    return Records(image, category, score, area, [mask for part in kept for mask in part.masks], boxes, warnings)
+
+
+def _warnings(category: Array, count: int, boxed: int) -> List[str]:
+    lines = []
+    unknown = int((category < 0).sum())
+    if unknown:
+        lines.append(f"{unknown:,} of {count:,} records have a category that the truth lacks and were ignored")
+    if boxed:
+        lines.append(
+            f"{boxed:,} records have a bbox beside the mask, which was ignored; the official script would "
+            "take areas from it"
+        )
+    if not count:
+        lines.append("the submission holds no records")
+    return lines
+
+
+class _Checker:
+    """Checks some records."""
+
+    def __init__(self, images: Images, protocol: InstanceProtocol) -> None:
+        self._images, self._protocol = images, protocol
+        self._part = _Part()
+
+    def part(self, records: List[Any]) -> _Part:
+        """These records as columns; none of them when one has a problem."""
+        part = self._part
+        part.count = len(records)
+        if not records:
+            return part
         try:
             table: Optional[_Columns] = self._columns(records)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-            table = self._columns_one_by_one(records, first)
+            part.boxed = 0
+            table = self._columns_one_by_one(records)
         if table is None:
-            return
+            return part
         image = _place(self._images.ids, table.image_id)
         for place in np.flatnonzero(image < 0).tolist():
             found = "is of an image that the truth lacks"
-            self._add(first + place, table.image_id[place], found, "Use the ids of the truth's images")
+            self._add(place, table.image_id[place], found, "Use the ids of the truth's images")
         finite = np.isfinite(table.score)
         for place in np.flatnonzero(~finite).tolist():
-            self._add(first + place, table.image_id[place], "has a score that is not finite", "Write a number")
+            self._add(place, table.image_id[place], "has a score that is not finite", "Write a number")
         good = (image >= 0) & finite
-        area = self._areas(first, table, np.where(good, image, 0), good)
-        if not self._problems:
+        area = self._areas(table, np.where(good, image, 0), good)
+        if not part.problems:
             category = _place(self._images.categories, table.category_id)
-            self._parts.append((image, category, table.score, area, table.boxes))
-            self._masks += table.masks
+            part.columns = (image, category, table.score, area, table.boxes)
+            part.masks = table.masks
+        part.problems.sort(key=lambda problem: problem[0])
+        return part
 
-    def _areas(self, first: int, table: _Columns, image: Array, good: Array) -> Array:
+    def _areas(self, table: _Columns, image: Array, good: Array) -> Array:
         if self._protocol.boxes:
             area: Array = table.boxes[:, 2] * table.boxes[:, 3]
             return area
@@ -175,14 +219,14 @@ class _Reader:
         for place in np.flatnonzero(other).tolist():
             height, width = self._images.sizes[image[place]].tolist()
             found = f"has a mask of size {table.sizes[place].tolist()} but the image is [{height}, {width}]"
-            self._add(first + place, table.image_id[place], found, "Encode the mask at the size of the image")
+            self._add(place, table.image_id[place], found, "Encode the mask at the size of the image")
         checked = rle.check_many(table.masks, table.sizes[:, 0] * table.sizes[:, 1])
         for place in np.flatnonzero(good & ~other & (checked.fault > 0)).tolist():
-            self._add(first + place, table.image_id[place], rle.FAULTS[int(checked.fault[place])], rle.WRITE_AGAIN)
+            self._add(place, table.image_id[place], rle.FAULTS[int(checked.fault[place])], rle.WRITE_AGAIN)
         return checked.area
 
     def _add(self, place: int, image: Any, found: str, remedy: str) -> None:
-        self._problems.add(Problem(f"record {place} (image {shown(image)})", found, remedy))
+        self._part.problems.append((place, image, found, remedy))
 
     def _columns(self, records: List[Any]) -> _Columns:
         """The usual case in few steps; anything unusual raises and is looked at one by one."""
@@ -200,13 +244,13 @@ class _Reader:
         masks = [segmentation["counts"] for segmentation in segmentations]
         _only(masks, (str,))
         sizes = _sizes([segmentation["size"] for segmentation in segmentations])
-        self._boxed += sum("bbox" in record for record in records)
+        self._part.boxed += sum("bbox" in record for record in records)
         nothing = np.zeros((len(records), 4))
         return _Columns(image_id, category_id, np.array(scores, float), sizes, masks, nothing)
 
-    def _columns_one_by_one(self, records: List[Any], first: int) -> Optional[_Columns]:
+    def _columns_one_by_one(self, records: List[Any]) -> Optional[_Columns]:
         rows = []
-        for place, record in enumerate(records, first):
+        for place, record in enumerate(records):
             try:
                 rows.append(self._row(record))
             except Flaw as flaw:  # noqa: PERF203 - every record may have a flaw of its own
@@ -241,7 +285,7 @@ class _Reader:
         head = (record["image_id"], record["category_id"], float(score))
         if self._protocol.boxes:
             return (*head, (0, 0), "", _box(record["bbox"]))
-        self._boxed += "bbox" in record
+        self._part.boxed += "bbox" in record
         return (*head, *self._mask(record["segmentation"], record["image_id"]), (0.0,) * 4)
 
     def _mask(self, segmentation: Any, image_id: int) -> Tuple[Tuple[int, int], str]:
@@ -328,7 +372,7 @@ def _pieces(parts: Iterator[bytes]) -> Iterator[List[Any]]:
     for part in parts:
         waiting += part
         if not begun:
-            waiting = waiting.lstrip(b"\xef\xbb\xbf \r\n\t")
+            waiting = waiting.lstrip(BLANKS)
             if not waiting:
                 continue
             if not waiting.startswith(b"["):
@@ -342,10 +386,33 @@ def _pieces(parts: Iterator[bytes]) -> Iterator[List[Any]]:
                 break
         if len(waiting) > LONGEST_RECORD:
             raise Flaw("holds a record that does not end", f"Write {EXAMPLE}")
+    yield _parsed(_without_end(waiting if begun else b""), whole=True) or []
+
+
+def _raw_pieces(parts: Iterator[bytes]) -> Iterator[bytes]:
+    """The same pieces unparsed, cut at what looks like the last border of each."""
+    waiting, begun = b"", False
+    for part in parts:
+        waiting += part
+        if not begun:
+            waiting = waiting.lstrip(BLANKS)
+            if not waiting.startswith(b"["):
+                return
+            waiting, begun = waiting[1:], True
+        for stop, following in _borders(waiting):
+            yield waiting[:stop]
+            waiting = waiting[following:]
+            break
+    if begun:
+        yield _without_end(waiting)
+
+
+def _without_end(waiting: bytes) -> bytes:
+    """The last piece without the bracket that ends the list."""
     waiting = waiting.rstrip(b" \r\n\t\0")
-    if not begun or not waiting.endswith(b"]"):
+    if not waiting.endswith(b"]"):
         raise Flaw("is not valid JSON: the list does not end", "Write it with a JSON library")
-    yield _parsed(waiting[:-1], whole=True) or []
+    return waiting[:-1]
 
 
 def _borders(waiting: bytes) -> Iterator[Tuple[int, int]]:

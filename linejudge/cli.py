@@ -402,6 +402,7 @@ def _score_options(sub: argparse.ArgumentParser, layouts: list[str]) -> None:
     sub.add_argument("--split", help="score this split alone")
     sub.add_argument("--sequences", help="score these sequences alone, separated by commas")
     sub.add_argument("--unseen", help="file with the names of unseen sequences (lvos) or categories (youtube-vos)")
+    sub.add_argument("--jobs", type=int, default=1, help="instances with --truth: score with so many processes")
     sub.add_argument("--cap", choices=["image", "category"], help="instances: what the cap on detections counts")
     sub.add_argument("--id-zero-quirk", choices=["on", "off"], help="instances: the annotation with id 0 is lost")
     sub.add_argument("--style", choices=["official"], help="instances: print as the script of Places 2017 does")

@@ -68,7 +68,7 @@ def _instance_reports(args: argparse.Namespace) -> tuple[list[Report], list[str]
     notes = []
     for name in _wanted(args, list(opened)):
         notes += [f"{name}: {note}" for note in opened[name].notes]
-        score = instances.score(args.results, opened[name], protocol, LOCAL_LIMITS)
+        score = instances.score(args.results, opened[name], protocol, LOCAL_LIMITS, jobs=args.jobs)
         reports.append(InstanceReport(name, protocol, score))
     return reports, notes
 

@@ -17,7 +17,7 @@ LAYERS = {"evaluation_script": set(), "linejudge": {"evaluation_script", "lineju
 
 #: Rooms of the uploaded folder, from the ground up; a room imports from those before it.
 ROOMS = (
-    "errors version",
+    "errors version workers",
     "masks tar members",
     "png rle matching similarity zipped sequence_protocols instance_protocols",
     "archive mask_files summaries phase precision",

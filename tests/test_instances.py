@@ -389,3 +389,35 @@ def test_runs_are_compressed_as_pycocotools_does(runs: list[int]) -> None:
     checked = rle.check_many([text], np.array([sum(runs)]))
     assert checked.fault[0] == 0
     assert checked.area[0] == sum(runs[1::2])
+
+
+@pytest.mark.parametrize("jobs", [2, 3])
+def test_several_processes_score_the_same(jobs: int, tmp_path: Path) -> None:
+    truth, found = document(3, images=40, categories=7)
+    path = tmp_path / "found.json"
+    padded = [{**record, "note": "x" * 30_000} for record in found]
+    path.write_text(json.dumps(padded))
+    read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
+    for name in ("coco", "places2017-official"):
+        alone, together = (
+            instances.score(str(path), read, INSTANCE_PROTOCOLS[name], INSTANCE_LIMITS, jobs=count)
+            for count in (1, jobs)
+        )
+        assert alone == together
+
+
+def test_several_processes_refuse_in_the_same_words(tmp_path: Path) -> None:
+    path = tmp_path / "found.json"
+    truth = instance_truth.read_document(json.dumps(TRUTH).encode(), "truth")
+    bad = [{**GOOD, "note": "x" * 30_000, "image_id": 9 if k % 100 == 7 else 1} for k in range(500)]
+    for data in (json.dumps(bad), json.dumps(bad)[:-9], json.dumps([{**GOOD, "note": "}, {" * 9000}] * 300)):
+        path.write_text(data)
+        answers = []
+        for jobs in (1, 2):
+            try:
+                answers.append(
+                    instances.score(str(path), truth, INSTANCE_PROTOCOLS["coco"], INSTANCE_LIMITS, jobs=jobs)
+                )
+            except SubmissionError as error:
+                answers.append(str(error))
+        assert answers[0] == answers[1]
