@@ -9,14 +9,14 @@ from typing import Any, Dict, List, Optional, Union
 import numpy as np
 import PIL
 
+from .averages import averaged, by_sequence, standard_errors
 from .errors import HostError
 from .instance_protocols import InstanceProtocol
 from .instances import InstanceScore
 from .phase import Phase, Shown
 from .sequence_protocols import BESIDE
 from .sequence_protocols import Protocol as SequenceProtocol
-from .sequences import ObjectScore, averaged, by_sequence, standard_errors
-from .summaries import Values
+from .summaries import ObjectScore, Values
 from .version import VERSION
 
 Protocol = Union[SequenceProtocol, InstanceProtocol]

@@ -7,9 +7,7 @@ few, and what stays are arrays and the masks' own text.
 from __future__ import annotations
 
 import gc
-import json
 import math
-import re
 from dataclasses import dataclass, field
 from typing import Any, Callable, Iterator, List, Optional, Tuple
 
@@ -21,22 +19,8 @@ from .errors import Flaw, Problem, Problems, SubmissionError, shown
 from .instance_protocols import InstanceProtocol
 from .masks import Array
 from .members import Limits
-from .submission import json_text
+from .pieces import EXAMPLE, parsed, pieces, raw_pieces
 from .workers import mapped
-
-#: What may stand before the list.
-BLANKS = b"\xef\xbb\xbf \r\n\t"
-#: Between two records of the list.
-_BORDER = re.compile(rb"\}\s{0,99},\s{0,99}(?=\{)")
-#: How far back a border is looked for in a piece, and how many are tried.
-MOST_BRACES = 1000
-MOST_BORDERS = 60
-#: What a text in a record might hide between two records is no longer than this.
-NEAR_THE_END = 1 << 18
-LONGEST_RECORD = 32 << 20
-PIECE_LIMITS = Limits(json_bytes=2 * LONGEST_RECORD)
-
-EXAMPLE = '[{"image_id": 1, "category_id": 1, "segmentation": {"size": [h, w], "counts": "…"}, "score": 0.9}, …]'
 
 #: A corner of a polygon this many image sizes away would make a library allocate gigabytes.
 FAR = 4
@@ -118,17 +102,17 @@ def _parts(
 ) -> Iterator[_Part]:
     """All records, some at a time; by several processes where a border between records is what it seems to be."""
     if jobs > 1:
-        raw = list(_raw_pieces(source()))
+        raw = list(raw_pieces(source()))
 
         def checked(number: int) -> Optional[_Part]:
-            records = _parsed(raw[number], whole=number == len(raw) - 1)
+            records = parsed(raw[number], whole=number == len(raw) - 1)
             return None if records is None else _Checker(images, protocol).part(records)
 
         parts = mapped(checked, len(raw), jobs)
         if all(part is not None for part in parts):
             yield from (part for part in parts if part is not None)
             return
-    for records in _pieces(source()):
+    for records in pieces(source()):
         yield _Checker(images, protocol).part(records)
 
 
@@ -364,80 +348,3 @@ def _place(known: Array, ids: Array) -> Array:
         return np.full(len(ids), -1)
     found = np.minimum(np.searchsorted(known, ids), len(known) - 1)
     return np.where(known[found] == ids, found, -1)
-
-
-def _pieces(parts: Iterator[bytes]) -> Iterator[List[Any]]:
-    """The records of a JSON list, some at a time."""
-    waiting, begun = b"", False
-    for part in parts:
-        waiting += part
-        if not begun:
-            waiting = waiting.lstrip(BLANKS)
-            if not waiting:
-                continue
-            if not waiting.startswith(b"["):
-                raise Flaw("is JSON, but no list of records", f"Write {EXAMPLE}")
-            waiting, begun = waiting[1:], True
-        for stop, following in _borders(waiting):
-            records = _parsed(waiting[:stop], whole=False)
-            if records is not None:
-                yield records
-                waiting = waiting[following:]
-                break
-        if len(waiting) > LONGEST_RECORD:
-            raise Flaw("holds a record that does not end", f"Write {EXAMPLE}")
-    yield _parsed(_without_end(waiting if begun else b""), whole=True) or []
-
-
-def _raw_pieces(parts: Iterator[bytes]) -> Iterator[bytes]:
-    """The same pieces unparsed, cut at what looks like the last border of each."""
-    waiting, begun = b"", False
-    for part in parts:
-        waiting += part
-        if not begun:
-            waiting = waiting.lstrip(BLANKS)
-            if not waiting.startswith(b"["):
-                return
-            waiting, begun = waiting[1:], True
-        for stop, following in _borders(waiting):
-            yield waiting[:stop]
-            waiting = waiting[following:]
-            break
-    if begun:
-        yield _without_end(waiting)
-
-
-def _without_end(waiting: bytes) -> bytes:
-    """The last piece without the bracket that ends the list."""
-    waiting = waiting.rstrip(b" \r\n\t\0")
-    if not waiting.endswith(b"]"):
-        raise Flaw("is not valid JSON: the list does not end", "Write it with a JSON library")
-    return waiting[:-1]
-
-
-def _borders(waiting: bytes) -> Iterator[Tuple[int, int]]:
-    """Where records end that are followed by another, and where those begin; the last ones, backwards."""
-    end, found = len(waiting), 0
-    for _ in range(MOST_BRACES):
-        end = waiting.rfind(b"}", 0, end)
-        if end < 0 or found == MOST_BORDERS:
-            return
-        border = _BORDER.match(waiting, end)
-        if border:
-            found += 1
-            yield end + 1, border.end()
-
-
-def _parsed(piece: bytes, *, whole: bool) -> Optional[List[Any]]:
-    """The records of a piece; None when it seems to end inside one (its border was part of a text)."""
-    text = json_text(b"[" + piece + b"]", PIECE_LIMITS)
-    try:
-        return list(json.loads(text))
-    except RecursionError:
-        raise Flaw("is nested too deeply", f"Write {EXAMPLE}") from None
-    except json.JSONDecodeError as error:
-        if not whole and error.pos > len(text) - NEAR_THE_END:
-            return None
-        raise Flaw(f"is not valid JSON ({shown(error)})", "Write it with a JSON library") from None
-    except ValueError as error:
-        raise Flaw(f"holds a number that cannot be read ({shown(error)})", "Write plain numbers") from None

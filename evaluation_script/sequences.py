@@ -6,56 +6,29 @@ memory is a few frames whatever their length.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import AbstractSet, Callable, Dict, List, Optional
 
 import numpy as np
 
 from . import summaries
 from .errors import Problem, Problems, SubmissionError, listed, shown
+from .lives import Life, ends_cut, lives
 from .mask_files import MaskFiles, SalientImages, Stacks
 from .masks import Array, Stack, joined, nothing
 from .matching import best_proposals
 from .members import Limits
-from .sequence_protocols import BESIDE, COMBINED, Missing, Objects, Protocol, Span
+from .sequence_protocols import Missing, Objects, Protocol, Span
 from .similarity import Counts, Region, boundary_similarity, disk, reach, region_similarity
 from .similarity import joined as joined_counts
 from .submission import Submission
-from .summaries import Values
-from .truth import VOID, Sequence, Split, flags_of, is_number, label_order
+from .summaries import ObjectScore, Values
+from .truth import VOID, Sequence, Split, is_number, label_order
 
 #: Warnings of one kind that are shown.
 ALIKE = 4
 
 #: Told before each sequence: its name, how many are done, how many there are.
 Progress = Callable[[str, int, int], None]
-
-#: LVOS leaves out objects that are seen in fewer frames.
-SHORTEST_LIFE = 4
-
-
-@dataclass(frozen=True)
-class ObjectScore:
-    """What one object of one sequence scored."""
-
-    sequence: str
-    name: str
-    values: Values
-    #: Frame by frame: names, J and F of the frames that counted.
-    frames: List[str]
-    j: Array
-    f: Array
-    unseen: bool = False
-    #: Which proposal was matched, in protocols that match.
-    proposal: int = 0
-
-
-@dataclass(frozen=True)
-class Life:
-    """An object to be scored and the frames that may count for it."""
-
-    name: str
-    counted: Array
 
 
 class Warnings:
@@ -137,7 +110,7 @@ def _paired(
     for sequence in truth:
         masks = submission.sequence(sequence.name)
         if masks is not None:
-            living = lives(sequence, protocol) or [Life("", _ends_cut(np.ones(len(sequence.frames), bool), protocol))]
+            living = lives(sequence, protocol) or [Life("", ends_cut(np.ones(len(sequence.frames), bool), protocol))]
             wanted = {life.name: [sequence.frames[frame] for frame in np.flatnonzero(life.counted)] for life in living}
             for problem in masks.lacks(wanted):
                 submission.problems.add(problem)
@@ -154,59 +127,6 @@ def _paired(
     return pairs
 
 
-def lives(sequence: Sequence, protocol: Protocol) -> List[Life]:
-    """The objects that a protocol scores in a sequence, each with the frames that may count."""
-    found = []
-    for name in _objects(sequence, protocol):
-        counted = _ends_cut(_span(sequence, name, protocol), protocol)
-        if protocol.objects is Objects.SEEN and not (_visible(sequence, name) & counted).any():
-            continue
-        found.append(Life(name, counted))
-    return found
-
-
-def _ends_cut(counted: Array, protocol: Protocol) -> Array:
-    """These frames without the first and last of them, where the protocol skips those."""
-    places = np.flatnonzero(counted)
-    if protocol.skip_first:
-        counted[places[:1]] = False
-    if protocol.skip_last:
-        counted[places[-1:]] = False
-    return counted
-
-
-def _objects(sequence: Sequence, protocol: Protocol) -> List[str]:
-    numbered = sorted((name for name in sequence.objects if name != VOID), key=label_order)
-    first = [name for name in numbered if _visible(sequence, name)[:1].any()]
-    if protocol.objects is Objects.FOREGROUND:
-        return ["1"]
-    if protocol.objects is Objects.NUMBERED:
-        highest = max((int(name) for name in first if is_number(name)), default=0)
-        return [str(number) for number in range(1, highest + 1)]
-    if protocol.objects is Objects.SEEN:
-        return sorted(sequence.objects, key=label_order)
-    if sequence.told:
-        return [name for name, facts in sequence.objects.items() if facts.frames is not None]
-    if protocol.objects is Objects.FIRST:
-        return first
-    return [name for name in numbered if _span(sequence, name, protocol).sum() >= SHORTEST_LIFE]
-
-
-def _visible(sequence: Sequence, name: str) -> Array:
-    facts = sequence.objects.get(name)
-    return flags_of(facts.visible if facts else [], len(sequence.frames))
-
-
-def _span(sequence: Sequence, name: str, protocol: Protocol) -> Array:
-    count = len(sequence.frames)
-    facts = sequence.objects.get(name)
-    if protocol.span is not Span.VIDEO and facts is not None and facts.frames is not None:
-        return flags_of(facts.frames, count)
-    if protocol.span is Span.LIFE:
-        return np.maximum.accumulate(_visible(sequence, name))
-    return np.ones(count, bool)
-
-
 class SequenceScorer:
     """Scores one sequence: reads block by block, counts, then sums up."""
 
@@ -217,7 +137,7 @@ class SequenceScorer:
         self._warnings = warnings
         self._lives = lives(truth, protocol)
         # Without objects the masks are read all the same: what is wrong with them is said.
-        wanted = [life.counted for life in self._lives] or [_ends_cut(np.ones(len(truth.frames), bool), protocol)]
+        wanted = [life.counted for life in self._lives] or [ends_cut(np.ones(len(truth.frames), bool), protocol)]
         self._read = np.flatnonzero(np.any(wanted, axis=0))
         self._counts: Dict[tuple[str, str], List[Counts]] = {}
         self._strict: Dict[str, List[Array]] = {life.name: [] for life in self._lives}
@@ -366,89 +286,3 @@ class SequenceScorer:
         facts = self._truth.objects.get(name)
         category = facts.category if facts else None
         return self._truth.unseen or (category is not None and category in self._split.unseen_categories)
-
-
-def averaged(scores: List[ObjectScore], protocol: Protocol) -> Values:
-    """The protocol's metrics, and those beside it, over these objects."""
-    table = _Table(scores, protocol)
-    means = _combined(protocol, lambda metric, rows: table.means(metric, rows).reshape(1), table.groups)
-    return {metric: None if np.isnan(value[0]) else float(value[0]) for metric, value in means.items()}
-
-
-def standard_errors(scores: List[ObjectScore], protocol: Protocol) -> Values:
-    """How much each metric would vary with other sequences: the jackknife over sequences."""
-    table = _Table(scores, protocol)
-    count = len(table.sequences)
-    if count < 2:
-        return {}
-    without = _combined(protocol, table.means_without_each, table.groups)
-    return {
-        metric: float(np.sqrt((count - 1) / count * ((value - value.mean()) ** 2).sum()))
-        for metric, value in without.items()
-        if not np.isnan(value).any()
-    }
-
-
-class _Table:
-    """The values of all objects, ready to be averaged with or without a sequence."""
-
-    def __init__(self, scores: List[ObjectScore], protocol: Protocol) -> None:
-        place = {name: number for number, name in enumerate(dict.fromkeys(one.sequence for one in scores))}
-        # Matched proposals are summed in their own order officially: it decides the last bit.
-        scores = sorted(scores, key=lambda one: (place[one.sequence], one.proposal))
-        self.sequences, self._of = np.unique([one.sequence for one in scores], return_inverse=True)
-        unseen = np.array([one.unseen for one in scores], bool)
-        self.groups = {"": np.ones(len(scores), bool), "seen": ~unseen, "unseen": unseen}
-        names = [*protocol.metrics, *BESIDE]
-        self._columns = {name: np.array([one.values.get(name) for one in scores], float) for name in names}
-
-    def means(self, metric: str, rows: Array) -> Array:
-        """The mean over some objects; NaN where none has a value."""
-        value = summaries.mean(self._columns[metric][rows])
-        return np.array(np.nan if value is None else value)
-
-    def means_without_each(self, metric: str, rows: Array) -> Array:
-        """The mean over some objects, each time without one sequence."""
-        values = np.where(rows, self._columns[metric], np.nan)
-        there = ~np.isnan(values)
-        sums = np.bincount(self._of, np.where(there, values, 0.0), len(self.sequences))
-        counts = np.bincount(self._of, there, len(self.sequences))
-        left = counts.sum() - counts
-        return np.where(left > 0, (sums.sum() - sums) / np.maximum(left, 1), np.nan)
-
-
-def _combined(protocol: Protocol, mean: Callable[[str, Array], Array], groups: Dict[str, Array]) -> Dict[str, Array]:
-    """Means by metric, then means of means, which leave an empty part out."""
-    values: Dict[str, Array] = {}
-    for metric in (*protocol.metrics, *BESIDE):
-        letter, _, group = metric.rpartition("-")[0].partition("-")
-        if group in ("seen", "unseen"):
-            values[metric] = mean(f"{letter}-Mean", groups[group])
-        elif metric not in COMBINED:
-            values[metric] = mean(metric, groups[""])
-    if protocol.by_class:
-        for letter in {metric[0] for metric in values if "-seen-" in metric}:
-            values[f"{letter}-Mean"] = _average(values[f"{letter}-seen-Mean"], values[f"{letter}-unseen-Mean"])
-    for metric in protocol.metrics:
-        if metric in COMBINED:
-            values[metric] = _average(*(values[part] for part in COMBINED[metric]))
-    return {metric: values[metric] for metric in (*protocol.metrics, *BESIDE)}
-
-
-def _average(*parts: Array) -> Array:
-    """The mean of the parts that are there, place by place."""
-    there = [~np.isnan(part) for part in parts]
-    total = sum(np.where(here, part, 0.0) for here, part in zip(there, parts))
-    count = np.sum(there, axis=0)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
-
-
-def by_sequence(scores: List[ObjectScore], metrics: List[str]) -> Dict[str, Values]:
-    """A sequence's value is the mean over its objects."""
-    sequences: Dict[str, List[ObjectScore]] = {}
-    for one in scores:
-        sequences.setdefault(one.sequence, []).append(one)
-    return {
-        name: {metric: summaries.average([one.values[metric] for one in objects]) for metric in metrics}
-        for name, objects in sequences.items()
-    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Dict, List, Optional, Tuple
 
 import numpy as np
@@ -12,6 +13,23 @@ from .sequence_protocols import COMBINED, Protocol
 from .similarity import Counts, Disk, Region, boundary_similarity, diagonal_tolerance, disk, reach, region_similarity
 
 Values = Dict[str, Optional[float]]
+
+
+@dataclass(frozen=True)
+class ObjectScore:
+    """What one object of one sequence scored."""
+
+    sequence: str
+    name: str
+    values: Values
+    #: Frame by frame: names, J and F of the frames that counted.
+    frames: List[str]
+    j: Array
+    f: Array
+    unseen: bool = False
+    #: Which proposal was matched, in protocols that match.
+    proposal: int = 0
+
 
 #: A frame is recalled when its value is larger than this.
 RECALLED = 0.5

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from evaluation_script import published, sequences, summaries
+from evaluation_script import averages, published, sequences, summaries
 from evaluation_script.errors import SubmissionError
 from evaluation_script.masks import cropped, empty_labels, pack
 from evaluation_script.members import Limits
@@ -94,7 +94,7 @@ def test_real_masks_score_as_the_official_evaluator_says(path: Path, pair_files:
     scores, _ = sequences.score(str(prediction_path), split, protocol, Limits())
 
     scale = 100 if golden["unit"].startswith("percent") else 1
-    values = sequences.averaged(scores, protocol)
+    values = averages.averaged(scores, protocol)
     for name, number in golden["global"].items():
         if name == "n_objects":
             assert len(scores) == number
@@ -105,8 +105,8 @@ def test_real_masks_score_as_the_official_evaluator_says(path: Path, pair_files:
     check_frames(pair, evaluator, scores)
 
 
-def rows_by_sequence(scores: list[sequences.ObjectScore]) -> dict[str, list[sequences.ObjectScore]]:
-    rows: dict[str, list[sequences.ObjectScore]] = {}
+def rows_by_sequence(scores: list[summaries.ObjectScore]) -> dict[str, list[summaries.ObjectScore]]:
+    rows: dict[str, list[summaries.ObjectScore]] = {}
     for one in scores:
         rows.setdefault(one.sequence, []).append(one)
     for of_one in rows.values():  # official tables of matched proposals are in the proposals' order

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation_script import published, sequences
+from evaluation_script import averages, published, sequences
 from evaluation_script.errors import SubmissionError
 from evaluation_script.members import Limits
 from evaluation_script.sequence_protocols import BESIDE, COMBINED, PROTOCOLS
@@ -164,7 +164,7 @@ def means(videos: Any, prediction: Any, protocol: str, tmp_path: Path, unseen: s
     (tmp_path / "unseen.txt").write_text(unseen)
     split = published.read(str(tmp_path / "truth.zip"), unseen=str(tmp_path / "unseen.txt")).splits["val"]
     scores, _ = sequences.score(str(tmp_path / "prediction"), split, PROTOCOLS[protocol], Limits())
-    return sequences.averaged(scores, PROTOCOLS[protocol])
+    return averages.averaged(scores, PROTOCOLS[protocol])
 
 
 def test_means_of_means_leave_an_empty_part_out(tmp_path: Path) -> None:
@@ -184,15 +184,15 @@ def test_standard_errors_are_those_of_leaving_each_sequence_out(tmp_path: Path) 
     split = published.read(str(tmp_path / "t.zip")).splits["val"]
     scores, _ = sequences.score(str(tmp_path / "p"), split, PROTOCOLS["davis2017"], Limits())
 
-    errors = sequences.standard_errors(scores, PROTOCOLS["davis2017"])
+    errors = averages.standard_errors(scores, PROTOCOLS["davis2017"])
 
     without = [
-        sequences.averaged([one for one in scores if one.sequence != name], PROTOCOLS["davis2017"])["J&F-Mean"]
+        averages.averaged([one for one in scores if one.sequence != name], PROTOCOLS["davis2017"])["J&F-Mean"]
         for name in "abcd"
     ]
     expected = np.sqrt(3 / 4 * ((np.array(without, float) - np.mean(np.array(without, float))) ** 2).sum())
     assert errors["J&F-Mean"] == pytest.approx(expected)
-    assert sequences.standard_errors(scores[:1], PROTOCOLS["davis2017"]) == {}
+    assert averages.standard_errors(scores[:1], PROTOCOLS["davis2017"]) == {}
 
 
 def test_long_sequences_of_changing_size_are_scored_block_by_block(tmp_path: Path) -> None:

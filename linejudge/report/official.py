@@ -8,7 +8,7 @@ import os
 import numpy as np
 
 from evaluation_script.answer import InstanceReport, SequenceReport
-from evaluation_script.sequences import ObjectScore
+from evaluation_script.summaries import ObjectScore
 from evaluation_script.truth import is_number
 
 #: Columns of the per-sequence file, among the protocol's metrics.
