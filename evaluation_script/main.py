@@ -102,6 +102,8 @@ def _opened(path: str, *_facts: int) -> Opened:
 
 def _holds_masks(path: str) -> bool:
     """Is a plain annotation file a dataset of PNGs, and not a document of instances?"""
+    if os.path.isdir(path):
+        return True
     with open(path, "rb") as file:
         start = file.read(1 << 16).lstrip()
     if not start.startswith(b"PK"):

@@ -156,6 +156,8 @@ def score(args: argparse.Namespace) -> int:
 
     args.results = args.results or args.preds_json
     args.truth = args.truth or args.dataset_json
+    if args.dataset_json and not args.protocol:
+        args.protocol = "places2017-official"  # what the script with these options computes
     if not args.results:
         raise UsageError("score needs the results to score")
     if bool(args.phase) == bool(args.truth):

@@ -98,7 +98,7 @@ def test_all_four_golden_runs_are_reached(options: list[str], key: str, tmp_path
 
 
 def test_the_official_layout_is_printed(capsys: Any) -> None:
-    assert main(["score", SHARP, "--truth", TRUTH, "--protocol", "places2017", "--style", "official"]) == 0
+    assert main(["score", "--preds_json", SHARP, "--dataset_json", TRUTH, "--style", "official"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("* MeanAP: 0.")
     assert lines[2].startswith("disk, AP: 0.")
