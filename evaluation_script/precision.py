@@ -9,7 +9,7 @@ original runs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -179,12 +179,13 @@ def _matched(truth: Instances, found: Detections, cap: int, overlap: Overlap) ->
     outside = np.array([(area < low) | (area > high) for low, high in RANGES])
     ignored = np.repeat(outside[:, None], len(THRESHOLDS), axis=1)
     right = np.zeros_like(ignored)
-    places = _Groups(truth, category, image)
     aside = _ignored(truth.area, truth.crowd)
+    crowds = bool(truth.crowd.any())
     pairs = _Pairs()
-    for detections, instances in places.shared(area):
+    for detections, instances in _Groups(truth, category, image, area):
         ious = overlap(order[detections], instances)
-        if truth.crowd[instances].any() or ((ious >= REACHED[0]).sum(axis=1) > 1).any():
+        choice = len(instances) > 1 and ((ious >= REACHED[0]).sum(axis=1) > 1).any()
+        if choice or (crowds and truth.crowd[instances].any()):
             for place in range(len(RANGES)):
                 group = _Group(truth, instances, aside[place])
                 group.match(ious, detections, right[place], ignored[place])
@@ -205,33 +206,43 @@ def _rank(category: Array, image: Array) -> Array:
 
 
 class _Groups:
-    """Images and categories that have both truth and detections."""
+    """Images and categories that have both truth and detections that might overlap by half."""
 
-    def __init__(self, truth: Instances, category: Array, image: Array) -> None:
+    def __init__(self, truth: Instances, category: Array, image: Array, extent: Array) -> None:
         images = int(max(truth.image.max(initial=0), image.max(initial=0))) + 1
-        self._truth = truth
         key = truth.category.astype(np.int64) * images + truth.image
         self._instances = np.argsort(key, kind="stable")
-        sorted_key = key[self._instances]
-        mine = category.astype(np.int64) * images + image
-        keys, self._starts = np.unique(mine, return_index=True)
-        self._stops = np.append(self._starts[1:], len(mine))
-        self._low = np.searchsorted(sorted_key, keys, side="left")
-        self._high = np.searchsorted(sorted_key, keys, side="right")
+        self._keys = key[self._instances]
+        self._mine = category.astype(np.int64) * images + image
+        self._likely = np.flatnonzero(_near(key, truth.extent, self._mine, extent) | self._crowded(truth, key))
 
-    def shared(self, area: Array) -> Any:
-        """Places of detections and instances that might overlap by half, group by group."""
-        size = self._truth.extent
-        for group in np.flatnonzero(self._high > self._low).tolist():
-            instances = self._instances[self._low[group] : self._high[group]]
-            detections = np.arange(self._starts[group], self._stops[group])
-            if not self._truth.crowd[instances].any():
-                # IoU is at most the smaller area over the larger.
-                mine, theirs = area[detections][:, None], size[instances][None]
-                likely = (2 * np.minimum(mine, theirs) >= np.maximum(mine, theirs)).any(axis=1)
-                detections = detections[likely]
-            if len(detections):
-                yield detections, instances
+    def _crowded(self, truth: Instances, key: Array) -> Array:
+        """Detections of groups with a crowd, whose overlap is another fraction."""
+        return np.isin(self._mine, key[truth.crowd])
+
+    def __iter__(self) -> Iterator[Tuple[Array, Array]]:
+        """Places of detections and instances, group by group."""
+        if not len(self._likely):
+            return
+        mine = self._mine[self._likely]
+        starts = np.flatnonzero(np.concatenate(([True], mine[1:] != mine[:-1])))
+        low = np.searchsorted(self._keys, mine[starts], side="left").tolist()
+        high = np.searchsorted(self._keys, mine[starts], side="right").tolist()
+        stops = [*starts[1:].tolist(), len(mine)]
+        for start, stop, first, last in zip(starts.tolist(), stops, low, high):
+            yield self._likely[start:stop], self._instances[first:last]
+
+
+def _near(key: Array, extent: Array, mine: Array, own: Array) -> Array:
+    """Which detections have an instance in their group from half to twice their size: IoU is at most that fraction."""
+    if not len(key):
+        return np.zeros(len(mine), bool)
+    wide = 4.0 * max(float(extent.max(initial=0)), float(own.max(initial=0)), 1.0)
+    sizes = np.sort(key * wide + extent)
+    slack = 1e-3  # against rounding; this need not be exact
+    place = np.searchsorted(sizes, mine * wide + own / 2 - slack)
+    near: Array = sizes[np.minimum(place, len(sizes) - 1)] <= mine * wide + 2 * own + slack
+    return near & (place < len(sizes))
 
 
 class _Pairs:

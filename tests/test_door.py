@@ -12,9 +12,10 @@ import pytest
 from linejudge import __version__
 
 from .builders import ROOT
+from .shared import IN_CI
 
-BASH = shutil.which("bash")
-pytestmark = pytest.mark.skipif(not BASH, reason="no bash")
+READY = shutil.which("bash") and shutil.which("git") and (ROOT / ".git").exists()
+pytestmark = pytest.mark.skipif(not READY and not IN_CI, reason="NO GIT CHECKOUT, or no bash")
 
 
 def run(folder: Path, *arguments: str, expected: int = 0) -> str:
