@@ -14,7 +14,7 @@ from . import rle
 from .errors import Flaw, HostError, listed
 from .masks import Array
 from .records import Images, polygon_mask
-from .truth import FORMAT, MANIFEST, add_member
+from .truth import FORMAT, MANIFEST, add_member, splits_of, track_of
 
 TRACK = "instances"
 
@@ -62,21 +62,27 @@ def read(path: str, split: str = "val") -> Dict[str, InstanceTruth]:
         with open(path, "rb") as plain:
             data = plain.read()
         return {split: read_document(gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data, path)}
-    except (OSError, EOFError, zipfile.BadZipFile, KeyError) as error:
-        raise HostError(f"{path}: cannot be read ({error!r})") from None
+    except (OSError, EOFError, zipfile.BadZipFile) as error:
+        raise HostError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
 
 
 def _packed(file: zipfile.ZipFile, path: str) -> Dict[str, InstanceTruth]:
     manifest = json.loads(file.read(MANIFEST))
-    if manifest.get("format") != FORMAT or manifest.get("track") != TRACK:
-        raise HostError(f"{path}: is no annotation file of instance masks of this version. Pack it anew")
+    if manifest.get("track") != TRACK:
+        raise HostError(f"{path}: holds no instance masks but {manifest.get('track')}; choose another file or protocol")
+    if manifest.get("format") != FORMAT:
+        raise HostError(
+            f"{path}: has the format {manifest.get('format')!r}; this version reads {FORMAT!r}. Pack it anew"
+        )
     return {name: read_document(file.read(_member(name)), f"{path}, {name}") for name in manifest["splits"]}
 
 
 def documents(path: str) -> Dict[str, bytes]:
     """The documents of a packed file, by split."""
+    if track_of(path) != TRACK:
+        raise HostError(f"{path}: holds no packed instance masks, so no split can be added")
     with zipfile.ZipFile(path) as file:
-        return {name: file.read(_member(name)) for name in json.loads(file.read(MANIFEST))["splits"]}
+        return {name: file.read(_member(name)) for name in splits_of(path)}
 
 
 def write(path: str, splits: Dict[str, bytes]) -> None:

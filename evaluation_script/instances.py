@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
+from .errors import SubmissionError
 from .instance_protocols import PER_IMAGE, InstanceProtocol
 from .instance_truth import InstanceTruth
 from .masks import Array
@@ -45,9 +46,15 @@ class InstanceScore:
 
 
 def score(
-    path: str, truth: InstanceTruth, protocol: InstanceProtocol, limits: Limits, *, jobs: int = 1
+    path: str,
+    truth: InstanceTruth,
+    protocol: InstanceProtocol,
+    limits: Limits,
+    *,
+    strict: bool = False,
+    jobs: int = 1,
 ) -> InstanceScore:
-    """Score a submission, by several processes if there are cores to spare."""
+    """Score a submission, by several processes if there are cores to spare; when strict a warning refuses it."""
     records = read_records(path, truth.images, protocol, limits, jobs=jobs)
     caps = protocol.detections
     wanted = reported_pairs(caps)
@@ -58,6 +65,9 @@ def score(
         return curver.curves(wanted), warnings
 
     parts = mapped(drawn, len(shares), jobs)
+    warnings = parts[0][1]
+    if strict and warnings:
+        raise SubmissionError(f"your file: {'; '.join(warnings)}. This is scored strictly: send what counts alone.")
     result = joined_curves([curves for curves, _ in parts])
     rows = [
         {"id": one.id, "name": one.name, **by_category(result, caps, place)}
@@ -66,7 +76,7 @@ def score(
     errors: Values = {}
     if len(truth.categories) * len(wanted) * RESAMPLES <= MOST_CURVES and len(truth.images.ids) > 1:
         errors = _standard_errors(matched(records, truth, protocol)[0], caps, len(truth.images.ids))
-    return InstanceScore(averages(result, caps), rows, errors, parts[0][1])
+    return InstanceScore(averages(result, caps), rows, errors, warnings)
 
 
 def _shares(category: Array, categories: int, jobs: int) -> List[Array]:

@@ -131,10 +131,10 @@ def score_split(phase: Phase, opened: Opened, shown: Shown, submission: str, pro
     split = _split(phase, opened, shown.codename)
     if isinstance(split, instance_truth.InstanceTruth):
         protocol = INSTANCE_PROTOCOLS[shown.protocol]
-        progress("the submission", 0, 1)
-        report = InstanceReport(shown.codename, protocol, instances.score(submission, split, protocol, phase.limits))
+        progress("detections", 0, 1)
+        score = instances.score(submission, split, protocol, phase.limits, strict=phase.strict)
         progress("", 1, 1)
-        return report
+        return InstanceReport(shown.codename, protocol, score)
     return score_sequences(
         submission,
         (shown.codename, split),
@@ -182,7 +182,7 @@ def _split(phase: Phase, opened: Opened, codename: str) -> Union[truth.Split, in
 def _progress(split: str, say: Say) -> Progress:
     def tell(name: str, done: int, total: int) -> None:
         if done == total:
-            say(f"{split}: {total} of {total} sequences scored")
+            say(f"{split}: {total} of {total} scored")
         elif done * PROGRESS_LINES // total != (done - 1) * PROGRESS_LINES // total:
             say(f"{split}: {name} ({done + 1} of {total})")
 

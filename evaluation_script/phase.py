@@ -14,7 +14,7 @@ class Shown:
 
     #: The dataset split's codename, here and in the annotation file.
     codename: str
-    #: A row of `sequence_protocols.py`.
+    #: A row of `sequence_protocols.py` or `instance_protocols.py`.
     protocol: str
     #: The leaderboard's labels, in its order.
     metrics: Tuple[str, ...]

@@ -135,11 +135,6 @@ def joined_curves(parts: Sequence[Curves]) -> Curves:
     )
 
 
-def every_pair(caps: Sequence[int]) -> List[Pair]:
-    """All ranges of areas with all numbers of detections."""
-    return [(area, cap) for area in range(len(RANGES)) for cap in range(len(caps))]
-
-
 def reported_pairs(caps: Sequence[int]) -> List[Pair]:
     """Those that the twelve statistics read."""
     last = len(caps) - 1

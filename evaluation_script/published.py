@@ -11,7 +11,7 @@ import json
 import re
 import zlib
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 import numpy as np
 
@@ -102,6 +102,11 @@ class Tree:
     notes: List[str] = field(default_factory=list)
 
 
+def _unheard(name: str, done: int, total: int) -> None:
+    """Progress that nobody asked for."""
+    del name, done, total
+
+
 def read(
     path: str,
     layout: Layout = GENERIC,
@@ -109,6 +114,7 @@ def read(
     *,
     unseen: str = "",
     split: str = "",
+    progress: Callable[[str, int, int], None] = _unheard,
 ) -> Truth:
     """Open a dataset in its published layout as a truth with one split."""
     try:
@@ -118,9 +124,13 @@ def read(
         reader = _Reader(
             tree, meta, _list(tree, "unsupervised_videos.txt"), _unseen(tree, unseen), numeric=layout.numeric
         )
-        sequences = [reader.sequence(name) for name in names]
+        sequences = []
+        for done, name in enumerate(names):
+            progress(name, done, len(names))
+            sequences.append(reader.sequence(name))
     except (SubmissionError, Flaw) as error:
-        raise HostError(f"{path}: {error}") from None
+        told = str(error)
+        raise HostError(told if told.startswith(path) else f"{path}: {told}") from None
     categories = _unseen(tree, unseen) or list(layout.unseen_categories)
     notes = tree.notes + reader.notes
     tells = bool(_unseen(tree, unseen)) or (bool(categories) and reader.has_categories)

@@ -75,6 +75,8 @@ def read_records(path: str, images: Images, protocol: InstanceProtocol, limits: 
 class _Columns:
     """Some records as columns, each of the right type."""
 
+    #: Where they stand among those that were looked at.
+    places: List[int]
     image_id: Array
     category_id: Array
     score: Array
@@ -104,13 +106,20 @@ def _parts(
     if jobs > 1:
         raw = list(raw_pieces(source()))
 
-        def checked(number: int) -> Optional[_Part]:
+        def checked(number: int) -> Optional[Tuple[_Part, str, Array]]:
             records = parsed(raw[number], whole=number == len(raw) - 1)
-            return None if records is None else _Checker(images, protocol).part(records)
+            if records is None:
+                return None
+            part = _Checker(images, protocol).part(records)
+            masks, part.masks = part.masks, []  # one long text travels faster than many short ones
+            return part, "".join(masks), np.cumsum([0, *map(len, masks)])
 
         parts = mapped(checked, len(raw), jobs)
         if all(part is not None for part in parts):
-            yield from (part for part in parts if part is not None)
+            for part, text, bounds in (part for part in parts if part is not None):
+                ends = bounds.tolist()
+                part.masks = [text[start:end] for start, end in zip(ends, ends[1:])]
+                yield part
             return
     for records in pieces(source()):
         yield _Checker(images, protocol).part(records)
@@ -179,13 +188,14 @@ class _Checker:
             table = self._columns_one_by_one(records)
         if table is None:
             return part
+        places = table.places
         image = _place(self._images.ids, table.image_id)
         for place in np.flatnonzero(image < 0).tolist():
             found = "is of an image that the truth lacks"
-            self._add(place, table.image_id[place], found, "Use the ids of the truth's images")
+            self._add(places[place], table.image_id[place], found, "Use the ids of the truth's images")
         finite = np.isfinite(table.score)
         for place in np.flatnonzero(~finite).tolist():
-            self._add(place, table.image_id[place], "has a score that is not finite", "Write a number")
+            self._add(places[place], table.image_id[place], "has a score that is not finite", "Write a number")
         good = (image >= 0) & finite
         area = self._areas(table, np.where(good, image, 0), good)
         if not part.problems:
@@ -203,10 +213,12 @@ class _Checker:
         for place in np.flatnonzero(other).tolist():
             height, width = self._images.sizes[image[place]].tolist()
             found = f"has a mask of size {table.sizes[place].tolist()} but the image is [{height}, {width}]"
-            self._add(place, table.image_id[place], found, "Encode the mask at the size of the image")
+            self._add(table.places[place], table.image_id[place], found, "Encode the mask at the size of the image")
         checked = rle.check_many(table.masks, table.sizes[:, 0] * table.sizes[:, 1])
         for place in np.flatnonzero(good & ~other & (checked.fault > 0)).tolist():
-            self._add(place, table.image_id[place], rle.FAULTS[int(checked.fault[place])], rle.WRITE_AGAIN)
+            self._add(
+                table.places[place], table.image_id[place], rle.FAULTS[int(checked.fault[place])], rle.WRITE_AGAIN
+            )
         return checked.area
 
     def _add(self, place: int, image: Any, found: str, remedy: str) -> None:
@@ -214,6 +226,7 @@ class _Checker:
 
     def _columns(self, records: List[Any]) -> _Columns:
         """The usual case in few steps; anything unusual raises and is looked at one by one."""
+        places = list(range(len(records)))
         image_id = _whole([record["image_id"] for record in records])
         category_id = _whole([record["category_id"] for record in records])
         scores = [record["score"] for record in records]
@@ -223,27 +236,29 @@ class _Checker:
             _only([side for box in boxes for side in box], (float, int))
             sizes = np.zeros((len(records), 2), np.int64)
             masks = [""] * len(records)
-            return _Columns(image_id, category_id, np.array(scores, float), sizes, masks, _boxes(boxes))
+            return _Columns(places, image_id, category_id, np.array(scores, float), sizes, masks, _boxes(boxes))
         segmentations = [record["segmentation"] for record in records]
         masks = [segmentation["counts"] for segmentation in segmentations]
         _only(masks, (str,))
         sizes = _sizes([segmentation["size"] for segmentation in segmentations])
         self._part.boxed += sum("bbox" in record for record in records)
         nothing = np.zeros((len(records), 4))
-        return _Columns(image_id, category_id, np.array(scores, float), sizes, masks, nothing)
+        return _Columns(places, image_id, category_id, np.array(scores, float), sizes, masks, nothing)
 
     def _columns_one_by_one(self, records: List[Any]) -> Optional[_Columns]:
-        rows = []
+        rows, places = [], []
         for place, record in enumerate(records):
             try:
                 rows.append(self._row(record))
+                places.append(place)
             except Flaw as flaw:  # noqa: PERF203 - every record may have a flaw of its own
                 image = record.get("image_id", "?") if isinstance(record, dict) else "?"
                 self._add(place, image, flaw.found, flaw.remedy)
-        if len(rows) < len(records):
+        if not rows:
             return None
         image_id, category_id, score, size, mask, box = zip(*rows)
         return _Columns(
+            places,
             np.array(image_id, np.int64),
             np.array(category_id, np.int64),
             np.array(score, float),

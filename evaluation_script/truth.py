@@ -235,6 +235,8 @@ def read(path: Source) -> Truth:
     try:
         file = zipfile.ZipFile(path)
         manifest = json.loads(file.read(MANIFEST))
+        if manifest["track"] != TRACK:
+            raise HostError(f"{path}: holds no mask sequences but {manifest['track']}; choose another file or protocol")
         if manifest["format"] != FORMAT:
             raise HostError(
                 f"{path}: has the format {manifest['format']!r}; this version reads {FORMAT!r}. Pack it anew"

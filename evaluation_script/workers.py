@@ -7,21 +7,47 @@ from typing import Any, Callable, List, TypeVar
 
 Result = TypeVar("Result")
 
-#: What the children of the current call do: they are forked, so they see it and everything it refers to.
-_work: List[Callable[[int], Any]] = []
-
 
 def mapped(work: Callable[[int], Result], count: int, jobs: int) -> List[Result]:
-    """The results for 0, 1, … count - 1, in order, by so many processes."""
-    if jobs < 2 or count < 2 or "fork" not in multiprocessing.get_all_start_methods():
+    """The results for 0, 1, … count - 1, in order, by so many processes, this one included.
+
+    Children are forked, so they see whatever the work refers to; each does
+    every so-manieth number and sends its results when all are done.
+    """
+    jobs = min(jobs, count)
+    if jobs < 2 or "fork" not in multiprocessing.get_all_start_methods():
         return [work(number) for number in range(count)]
-    _work.append(work)
+    context = multiprocessing.get_context("fork")
+    children: List[Any] = []
+    readers: List[Any] = []
     try:
-        with multiprocessing.get_context("fork").Pool(min(jobs, count)) as pool:
-            return pool.map(_run, range(count), chunksize=1)
+        for place in range(1, jobs):
+            reader, writer = context.Pipe(duplex=False)
+            children.append(context.Process(target=_answer, args=(work, range(place, count, jobs), writer)))
+            children[-1].start()
+            writer.close()
+            readers.append(reader)
+        results = [[work(number) for number in range(0, count, jobs)], *map(_received, readers)]
+        return [results[number % jobs][number // jobs] for number in range(count)]
     finally:
-        _work.pop()
+        for child, reader in zip(children, readers):
+            reader.close()
+            child.kill()
+            child.join()
 
 
-def _run(number: int) -> Any:
-    return _work[-1](number)
+def _answer(work: Callable[[int], Any], numbers: range, writer: Any) -> None:
+    try:
+        writer.send(([work(number) for number in numbers], None))
+    except Exception as error:  # noqa: BLE001 - it is raised again where it is received
+        writer.send((None, error))
+
+
+def _received(reader: Any) -> Any:
+    try:
+        results, error = reader.recv()
+    except EOFError:
+        raise MemoryError("a process that scored was ended") from None
+    if error is not None:
+        raise error
+    return results

@@ -16,20 +16,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Self
 
-import linejudge
 from evaluation_script.errors import HostError, SubmissionError
 from evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 from evaluation_script.sequence_protocols import PROTOCOLS
+from evaluation_script.version import VERSION
+from linejudge.scoring import UsageError
 
 DONE, THEIRS, USAGE, OURS = 0, 1, 2, 3
+DESCRIPTION = "The toolkit of hosts and participants: score, pack, build, check and run a challenge."
 ALL_PROTOCOLS = [*PROTOCOLS, *INSTANCE_PROTOCOLS]
 
 #: Where `run.sh` is; without it the folder of the bundle is looked for.
 BUNDLE = "LINEJUDGE_BUNDLE"
-
-
-class UsageError(Exception):
-    """The command was called in a way that makes no sense."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -68,7 +66,7 @@ def _say(text: str) -> None:
 
 def bundle_root() -> str:
     """The folder with `challenge_config.yaml`."""
-    for folder in (os.environ.get(BUNDLE, ""), os.getcwd(), os.path.dirname(os.path.dirname(linejudge.__file__))):
+    for folder in (os.environ.get(BUNDLE, ""), os.getcwd(), os.path.dirname(os.path.dirname(__file__))):
         if folder and os.path.exists(os.path.join(folder, "challenge_config.yaml")):
             return folder
     raise UsageError("no challenge_config.yaml here; run it in the bundle's folder")
@@ -92,8 +90,11 @@ def run(args: argparse.Namespace) -> int:
     print("Checked: EvalAI would accept it.\n", flush=True)
     with Stage(bundle, args.python or sys.executable) as stage:
         failed = _rehearse(stage, root)
-    print(_next_steps(root))
-    return THEIRS if failed else DONE
+        log = stage.log()
+    if log:
+        print(f"What the worker's own log says, which no participant sees:\n{log}")
+    print(_next_steps(root, stage.config["challenge_phases"][0]["codename"]))
+    return OURS if "incident" in log else THEIRS if failed else DONE
 
 
 def _rehearse(stage: Any, root: str) -> int:
@@ -104,6 +105,9 @@ def _rehearse(stage: Any, root: str) -> int:
     for phase in stage.config["challenge_phases"]:
         folder = os.path.join(root, "examples", phase["codename"])
         samples = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        if not samples:
+            print(f"{phase['codename']}: no samples in {os.path.relpath(folder)}, so nothing was scored\n")
+            continue
         boards: dict[str, dict[str, dict[str, float]]] = {}
         for sample in samples:
             number += 1
@@ -134,14 +138,14 @@ def _order(config: dict[str, Any], phase: dict[str, Any], split: str) -> str:
     return label
 
 
-def _next_steps(root: str) -> str:
+def _next_steps(root: str, phase: str) -> str:
     place = os.path.relpath(root)
     here = "" if place == "." else f" (in {place})"
     return (
         f"Next{here}:\n"
         "  your annotations   ./run.sh pack --layout davis2017 --root DAVIS --subset val --out annotations/NAME.zip\n"
         "  your challenge     edit challenge_config.yaml and evaluation_script/phases.py, then ./run.sh again\n"
-        "  your submission    ./run.sh score RESULTS --phase sequences-dev\n"
+        f"  your submission    ./run.sh score RESULTS --phase {phase}\n"
         "  upload             create a challenge on eval.ai with dist/challenge_config.zip (docs/hosts.md)"
     )
 
@@ -162,6 +166,7 @@ def score(args: argparse.Namespace) -> int:
         raise UsageError("score needs the results to score")
     if bool(args.phase) == bool(args.truth):
         raise UsageError("score needs either --phase, or --truth with --protocol")
+    _check_options(args)
     if args.truth and not args.protocol:
         raise UsageError(f"--truth needs --protocol, one of: {', '.join(ALL_PROTOCOLS)}")
     notes: list[str] = []
@@ -178,29 +183,45 @@ def score(args: argparse.Namespace) -> int:
     return DONE
 
 
+def _check_options(args: argparse.Namespace) -> None:
+    """Refuse options that would be ignored."""
+    of_instances = args.protocol in INSTANCE_PROTOCOLS
+    pointless = {
+        "--phase": ("protocol", "subset", "layout", "unseen", "cap", "id_zero_quirk") if args.phase else (),
+        "instances": ("csv", "sequences", "layout", "unseen") if of_instances else (),
+        "sequences": ("cap", "id_zero_quirk", "style") if args.truth and not of_instances else (),
+    }
+    for what, names in pointless.items():
+        for name in names:
+            if getattr(args, name):
+                raise UsageError(f"--{name.replace('_', '-')} has no meaning for {what}")
+
+
 def _show(reports: list[Any], args: argparse.Namespace) -> None:
-    """Print what was scored, and write the files that were asked for."""
-    from evaluation_script.answer import InstanceReport, SequenceReport, tables
+    """Write the files that were asked for, and print what was scored."""
+    from evaluation_script.answer import InstanceReport, tables
     from linejudge.report import official
     from linejudge.report.tables import of_report
 
-    tables_to = sys.stderr if args.json == "-" else sys.stdout
+    text = json.dumps(tables(reports), indent=1, allow_nan=False) if args.json else ""
+    try:
+        written = official.write_all(reports, args.csv) if args.csv else []
+        if args.json and args.json != "-":
+            with open(args.json, "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+    except OSError as error:
+        raise UsageError(f"{error.filename}: cannot be written ({error.strerror})") from None
+    for path in written:
+        _say(f"wrote {path}")
     for report in reports:
         _say(f"Protocol {report.protocol.name}: {report.protocol.about}")
         if args.style == "official" and isinstance(report, InstanceReport):
-            print(official.places(report), file=tables_to)
+            shown = official.places(report)
         else:
-            print(of_report(report, compare=bool(args.truth)) + "\n", file=tables_to)
-        if args.csv and isinstance(report, SequenceReport):
-            for path in official.write(report, args.csv, report.split):
-                _say(f"wrote {path}")
-    if args.json:
-        text = json.dumps(tables(reports), indent=1, allow_nan=False)
-        if args.json == "-":
-            print(text)  # alone: a program reads it
-        else:
-            with open(args.json, "w", encoding="utf-8") as file:
-                file.write(text + "\n")
+            shown = of_report(report, compare=bool(args.truth)) + "\n"
+        print(shown, file=sys.stderr if args.json == "-" else sys.stdout)
+    if args.json == "-":
+        print(text)  # alone: a program reads it
 
 
 class _Bar:
@@ -244,9 +265,10 @@ def pack(args: argparse.Namespace) -> int:
         _warn(odd)
         print(f"{args.out}: split {args.split or 'val'}, {told}, {os.path.getsize(args.out) / 1e6:.1f} MB")
         return DONE
-    read = pack_dataset(
-        args.root, args.out, args.layout, subset=args.subset, split=args.split, unseen=args.unseen or ""
-    )
+    with _Bar() as bar:
+        read = pack_dataset(
+            args.root, args.out, args.layout, bar, subset=args.subset, split=args.split, unseen=args.unseen
+        )
     _warn(read.notes)
     for name, split in read.splits.items():
         frames = sum(len(sequence.frames) for sequence in split.sequences)
@@ -281,6 +303,10 @@ def show(args: argparse.Namespace) -> int:
     from linejudge.report.show import show as draw
     from linejudge.scoring import LOCAL_LIMITS
 
+    if not 0 < args.iou <= 1:
+        raise UsageError(f"--iou is a fraction above 0, not {args.iou:g}")
+    if args.images and not os.path.isdir(args.images):
+        raise UsageError(f"--images {args.images}: there is no such folder")
     splits = instance_truth.read(args.truth)
     name = args.split or next(iter(splits))
     if name not in splits:
@@ -338,8 +364,8 @@ def _parser() -> argparse.ArgumentParser:
     from linejudge.datasets.pack import ALIASES, PLACES
     from linejudge.demo.make import SEED
 
-    parser = argparse.ArgumentParser(prog="linejudge", description=linejudge.__doc__)
-    parser.add_argument("--version", action="version", version=f"linejudge {linejudge.__version__}")
+    parser = argparse.ArgumentParser(prog="linejudge", description=DESCRIPTION)
+    parser.add_argument("--version", action="version", version=f"linejudge {VERSION}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(function: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
@@ -362,7 +388,7 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--subset", default="", help="the list of sequences, e.g. val")
     sub.add_argument("--out", required=True, help="the annotation file to write")
     sub.add_argument("--split", default="", help="add the dataset to OUT under this name")
-    sub.add_argument("--unseen", help="file with the names of unseen sequences or categories")
+    sub.add_argument("--unseen", default="", help="file with the names of unseen sequences or categories")
 
     sub = command(show)
     sub.add_argument("results", help="the detections")

@@ -10,12 +10,14 @@ from typing import Any
 
 from evaluation_script import instance_truth, instances, published, truth
 from evaluation_script.answer import InstanceReport, Report
-from evaluation_script.errors import HostError
-from evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
+from evaluation_script.errors import SubmissionError
+from evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE, InstanceProtocol
 from evaluation_script.main import open_truth, phase_named, score_sequences, score_split
 from evaluation_script.members import Limits
 from evaluation_script.sequence_protocols import PROTOCOLS
 from linejudge.datasets.pack import ALIASES
+
+_COUNTED = {PER_IMAGE: "image", PER_CATEGORY: "image and category"}
 
 Progress = Callable[[str, int, int], None]
 
@@ -23,22 +25,29 @@ Progress = Callable[[str, int, int], None]
 LOCAL_LIMITS = Limits(members=5_000_000, total_bytes=1 << 40, memory_bytes=1 << 32, json_bytes=1 << 31)
 
 
+class UsageError(Exception):
+    """The command was called in a way that makes no sense."""
+
+
 def reports_of_phase(root: str, args: argparse.Namespace, progress: Progress) -> list[Report]:
     """Score as a phase of this bundle does, limits included."""
-    phase = phase_named(args.phase)
+    try:
+        phase = phase_named(args.phase)
+    except SubmissionError as error:
+        raise UsageError(str(error)) from None
     phase = replace(phase, strict=args.strict or phase.strict)
     opened = open_truth(args.annotations or os.path.join(root, phase.annotations))
     parts = {name: _part(split, args.sequences) for name, split in opened.items()}
     wanted = [shown for shown in phase.splits if args.split in (None, shown.codename)]
     if not wanted:
-        raise HostError(f"{args.phase} has no split {args.split!r}, only {[one.codename for one in phase.splits]}")
+        raise UsageError(f"{args.phase} has no split {args.split!r}, only {[one.codename for one in phase.splits]}")
     return [score_split(phase, parts, shown, args.results, progress) for shown in wanted]
 
 
 def reports_of_truth(args: argparse.Namespace, progress: Progress) -> tuple[list[Report], list[str]]:
     """Score against a packed file or a dataset; and what is odd about the truth."""
     if args.protocol in INSTANCE_PROTOCOLS:
-        return _instance_reports(args)
+        return _instance_reports(args, progress)
     opened = _opened(args)
     wanted = _wanted(args, list(opened.splits))
     protocol = PROTOCOLS[args.protocol]
@@ -57,25 +66,34 @@ def reports_of_truth(args: argparse.Namespace, progress: Progress) -> tuple[list
     return reports, notes
 
 
-def _instance_reports(args: argparse.Namespace) -> tuple[list[Report], list[str]]:
-    protocol = INSTANCE_PROTOCOLS[args.protocol]
-    if args.cap:
-        protocol = replace(protocol, cap=args.cap)
-    if args.id_zero_quirk:
-        protocol = replace(protocol, id_zero_quirk=args.id_zero_quirk == "on")
+def _changed(protocol: InstanceProtocol, args: argparse.Namespace) -> InstanceProtocol:
+    """The protocol with the rules that were asked for, which its line then tells."""
+    cap = args.cap or protocol.cap
+    quirk = protocol.id_zero_quirk if args.id_zero_quirk is None else args.id_zero_quirk == "on"
+    if (cap, quirk) == (protocol.cap, protocol.id_zero_quirk):
+        return protocol
+    lost = "cannot be matched" if quirk else "is as any other"
+    about = f"changed: up to {protocol.detections[-1]} for each {_COUNTED[cap]}; the annotation with id 0 {lost}."
+    return replace(protocol, cap=cap, id_zero_quirk=quirk, about=about)
+
+
+def _instance_reports(args: argparse.Namespace, progress: Progress) -> tuple[list[Report], list[str]]:
+    protocol = _changed(INSTANCE_PROTOCOLS[args.protocol], args)
     opened = instance_truth.read(args.truth, args.subset or "val")
     reports: list[Report] = []
     notes = []
     for name in _wanted(args, list(opened)):
         notes += [f"{name}: {note}" for note in opened[name].notes]
-        score = instances.score(args.results, opened[name], protocol, LOCAL_LIMITS, jobs=args.jobs)
+        progress(name, 0, 1)
+        score = instances.score(args.results, opened[name], protocol, LOCAL_LIMITS, strict=args.strict, jobs=args.jobs)
+        progress(name, 1, 1)
         reports.append(InstanceReport(name, protocol, score))
     return reports, notes
 
 
 def _wanted(args: argparse.Namespace, splits: list[str]) -> list[str]:
     if args.split and args.split not in splits:
-        raise HostError(f"{args.truth} has no split {args.split!r}, only {splits}")
+        raise UsageError(f"{args.truth} has no split {args.split!r}, only {splits}")
     return [args.split] if args.split else splits
 
 
@@ -95,9 +113,9 @@ def _sequences_part(split: truth.Split, names: str | None) -> truth.Split:
     """Some of a split's sequences."""
     if not names:
         return split
-    wanted = names.split(",")
+    wanted = [name.strip() for name in names.split(",")]
     held = {one.name: one for one in split.sequences}
     unknown = [name for name in wanted if name not in held]
     if unknown:
-        raise HostError(f"the truth has no sequence {', '.join(unknown)}")
+        raise UsageError(f"the truth has no sequence {', '.join(unknown)}")
     return replace(split, sequences=[held[name] for name in wanted])

@@ -184,6 +184,12 @@ def test_a_broken_rule_is_reported(change: Any, words: str, bundle: Path, tmp_pa
     assert any(words in finding for finding in findings), findings
 
 
+def test_an_annotation_file_of_the_other_track_is_reported(bundle: Path, tmp_path: Path) -> None:
+    other = (ROOT / "annotations/sequences-dev.zip").read_bytes()
+    findings = [str(finding) for finding in changed(bundle, tmp_path, files={"annotations/instances-dev.zip": other})]
+    assert any("holds sequences, not instances" in finding for finding in findings), findings
+
+
 @pytest.mark.parametrize(
     ("files", "words"),
     [

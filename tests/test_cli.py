@@ -175,10 +175,10 @@ def test_datasets_are_added_as_splits(root: Path, results: Path, tmp_path: Path,
         ),
         (
             ["score", "{results}", "--truth", "{root}", "--protocol", "davis2017", "--sequences", "cow"],
-            3,
+            2,
             "no sequence cow",
         ),
-        (["score", "{results}", "--phase", "finals"], 1, "its phases are: sequences-dev"),
+        (["score", "{results}", "--phase", "finals"], 2, "its phases are: sequences-dev"),
         (["pack", "--layout", "lvos", "--root", "{nowhere}", "--out", "{nowhere}.zip"], 3, "cannot be opened"),
     ],
 )
@@ -189,6 +189,56 @@ def test_exit_codes_say_whose_mistake_it_is(
     places = {"root": root, "results": results, "bad": tmp_path / "bad", "nowhere": tmp_path / "nowhere"}
     assert main([part.format(**places) for part in arguments]) == code
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--phase", "instances-dev", "--cap", "image"], "--cap has no meaning for --phase"),
+        (["--truth", "{root}", "--protocol", "davis2017", "--cap", "image"], "--cap has no meaning for sequences"),
+        (
+            ["--truth", "{root}", "--protocol", "davis2017", "--style", "official"],
+            "--style has no meaning for sequences",
+        ),
+        (["--truth", "{root}", "--protocol", "coco", "--csv", "x"], "--csv has no meaning for instances"),
+        (["--truth", "{root}", "--protocol", "davis2017", "--json", "/nowhere/x.json"], "cannot be written"),
+    ],
+)
+def test_no_option_is_ignored_in_silence(
+    arguments: list[str], words: str, root: Path, results: Path, capsys: Any
+) -> None:
+    assert main(["score", str(results), *(part.format(root=root) for part in arguments)]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_files_are_written_though_nobody_reads_the_tables(root: Path, results: Path, tmp_path: Path) -> None:
+    target = tmp_path / "scores.json"
+    command = (
+        f"{sys.executable} -m linejudge score {results} --truth {root} --protocol davis2017 --json {target} | true"
+    )
+    subprocess.run(command, shell=True, cwd=ROOT, check=True, capture_output=True)
+    assert json.loads(target.read_text())["result"]
+
+
+def test_a_mistake_in_phases_py_is_told_with_its_line(tmp_path: Path) -> None:
+    import shutil
+
+    copy = tmp_path / "fork"
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "dist", "*.egg-info", "__pycache__"))
+    phases = copy / "evaluation_script/phases.py"
+    for broken in (
+        phases.read_text().replace("codename=", "codenam=", 1),
+        phases.read_text().replace("splits=(", "splits=((", 1),
+    ):
+        original = phases.read_text()
+        phases.write_text(broken)
+        done = subprocess.run(
+            [sys.executable, "-m", "linejudge", "check"], cwd=copy, capture_output=True, text=True, check=False
+        )
+        phases.write_text(original)
+        assert "phases.py, line " in done.stderr
+        assert "Traceback" not in done.stderr
+        assert done.returncode
 
 
 def test_usage_is_two() -> None:

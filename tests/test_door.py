@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from linejudge import __version__
+from evaluation_script.version import VERSION
 
 from .builders import ROOT
 from .shared import IN_CI
@@ -80,7 +80,7 @@ def test_a_moved_checkout_mends_itself(copy: Path) -> None:
     moved = copy.parent / "moved here"
     copy.rename(moved)
     try:
-        assert f"linejudge {__version__}" in run(moved, "--version")
+        assert f"linejudge {VERSION}" in run(moved, "--version")
         assert "6 files" not in run(moved, "check")
     finally:
         moved.rename(copy)

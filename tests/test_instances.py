@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation_script import instance_truth, instances, precision, rle
+from evaluation_script import instance_truth, instances, rle
 from evaluation_script.errors import HostError, SubmissionError
 from evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 from evaluation_script.members import INSTANCE_LIMITS, Limits
@@ -24,6 +24,9 @@ from .builders import zipped
 
 coco = pytest.importorskip("pycocotools.mask")
 SIZE = (30, 40)
+
+#: Ranges of areas and caps.
+EVERY_PAIR = [(area, cap) for area in range(4) for cap in range(3)]
 
 #: Every detection right: pycocotools adds an epsilon below the fraction.
 ONE = pytest.approx(1.0, abs=1e-12)
@@ -105,7 +108,7 @@ def ours(truth: Any, found: Any, protocol: Any, folder: Path) -> tuple[Any, Any]
     read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
     records = read_records(str(path), read.images, protocol, INSTANCE_LIMITS)
     curver, warnings = instances.matched(records, read, protocol)
-    return curver.curves(precision.every_pair(protocol.detections)), warnings
+    return curver.curves(EVERY_PAIR), warnings
 
 
 @pytest.mark.parametrize("first_id", [0, 1])
@@ -421,3 +424,19 @@ def test_several_processes_refuse_in_the_same_words(tmp_path: Path) -> None:
             except SubmissionError as error:
                 answers.append(str(error))
         assert answers[0] == answers[1]
+
+
+def test_when_strict_a_warning_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "found.json"
+    path.write_text(json.dumps([GOOD, {**GOOD, "category_id": 77}]))
+    truth = instance_truth.read_document(json.dumps(TRUTH).encode(), "truth")
+    with pytest.raises(SubmissionError, match="1 of 2 records have a category that the truth lacks"):
+        instances.score(str(path), truth, INSTANCE_PROTOCOLS["coco"], INSTANCE_LIMITS, strict=True)
+
+
+def test_malformed_records_do_not_hide_the_problems_of_others(tmp_path: Path) -> None:
+    bad = [GOOD, {**GOOD, "score": True}, {**GOOD, "image_id": 9}, *with_counts(rle.compressed([1205, -5]))]
+    with pytest.raises(
+        SubmissionError, match="(?s)3 problems.*record 1 .*score True.*record 2 .*lacks.*record 3 .*below zero"
+    ):
+        score(bad, tmp_path)

@@ -334,6 +334,7 @@ class Checker:
             for row in self._items("challenge_phase_splits")
             if row.get("challenge_phase_id") == told.get("id")
         }
+        yield from _notify_agreement(where, scored)
         if set(mapped) != {shown.codename for shown in scored.splits}:
             yield Finding(where, f"its splits are not the YAML's ({', '.join(map(str, mapped))})", "Make them agree")
         for shown in scored.splits:
@@ -357,14 +358,29 @@ class Checker:
     def _truth_agreement(self, where: str, scored: Phase) -> Findings:
         data = io.BytesIO(self._files.read(scored.annotations))
         try:
-            splits = truth.splits_of(data)
+            splits, track = truth.splits_of(data), truth.track_of(data)
         except HostError as error:
             yield Finding(scored.annotations, str(error), "Pack it anew")
             return
-        if splits and not {shown.codename for shown in scored.splits} <= set(splits):
+        if splits and track != scored.track:
+            yield Finding(
+                where, f"{scored.annotations} holds {track}, not {scored.track}", "Name another file or track"
+            )
+        elif splits and not {shown.codename for shown in scored.splits} <= set(splits):
             yield Finding(
                 where, f"{scored.annotations} has the splits {', '.join(splits)} only", "Pack what is missing"
             )
+
+
+def _notify_agreement(where: str, scored: Phase) -> Findings:
+    """A rule that can never fire tells nobody anything."""
+    rule = scored.notify
+    if rule is None or rule.threshold is None:
+        return
+    shown = [split for split in scored.splits if rule.split in ("", split.codename)]
+    if not any(rule.metric in split.metrics for split in shown):
+        found = f"notify names {rule.metric or 'no metric'} of {rule.split or 'any split'}, which no leaderboard shows"
+        yield Finding(where, found, "Name one of the phase's splits and metrics")
 
 
 def _metrics_of(track: str, protocol: str) -> tuple[str, ...]:

@@ -29,13 +29,15 @@ def pack_places(root: str, out: str, categories: str, progress: Progress, *, spl
     return f"{len(document['images']):,} images, {len(document['annotations']):,} instances", odd
 
 
-def pack(root: str, out: str, layout: str, *, subset: str = "", split: str = "", unseen: str = "") -> truth.Truth:
+def pack(  # noqa: PLR0913 - a dataset leaves several choices
+    root: str, out: str, layout: str, progress: Progress, *, subset: str = "", split: str = "", unseen: str = ""
+) -> truth.Truth:
     """Read a dataset and write (or extend) an annotation file; returns what was read.
 
     With `split` the dataset is added to those that the file holds already.
     """
     row = published.LAYOUTS[ALIASES.get(layout, layout)]
-    read = published.read(root, row, subset, unseen=unseen, split=split)
+    read = published.read(root, row, subset, unseen=unseen, split=split, progress=progress)
     ((name, added),) = read.splits.items()
     splits = {name: replace(added, layout=layout)}
     if split and os.path.exists(out):

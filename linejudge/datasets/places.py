@@ -67,7 +67,7 @@ def _listing(path: str) -> dict[str, Any]:
             int(category["id"])
             str(category["name"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise HostError(f"{path}: is no list of categories ({error!r})") from None
+        raise HostError(f"{path}: is no list of categories ({getattr(error, 'strerror', None) or error!r})") from None
     return dict(listing)
 
 
@@ -108,7 +108,9 @@ def instances_of(path: str, categories: set[int]) -> Found:
         if others:
             odd.append(f"instance {number} has the categories {category} and {listed([str(one) for one in others])}")
         if category not in categories:
-            odd.append(f"instance {number} has the category {category}, which is not in the list")
+            odd.append(
+                f"instance {number} has the category {category}, which is not in the list: it is kept, and never scored"
+            )
         encoded = coco.encode(np.asfortranarray(mask.astype(np.uint8)))
         counts = encoded["counts"]
         instances.append(

@@ -162,7 +162,7 @@ def _annotations(root: str, phase: str, scenes: dict[str, list[Scene]]) -> str:
             source = os.path.join(folder, "dataset.zip")
             images = _images(members, Scene.truth)
             _write_zip(source, ((f"Annotations/480p/{name}", data) for name, data in images))
-            pack(source, out, "davis2017", split=split)
+            pack(source, out, "davis2017", _unheard, split=split)
     return out
 
 

@@ -18,8 +18,14 @@ PER_OBJECT = ("J-Mean", "F-Mean", "V-Mean", "J_last-Mean")
 VOS_BENCHMARK = ("vos-benchmark", "vos-benchmark-all-frames", "sav")
 
 
-def write(report: SequenceReport, folder: str, split: str) -> list[str]:
-    """Write the files of one split; returns their paths."""
+def write_all(reports: list[SequenceReport], folder: str) -> list[str]:
+    """Write the files of every split; returns their paths."""
+    alone = len(reports) == 1
+    return [path for report in reports for path in _write(report, folder, "" if alone else f"-{report.split}")]
+
+
+def _write(report: SequenceReport, folder: str, tail: str) -> list[str]:
+    split = report.split
     os.makedirs(folder, exist_ok=True)
     paths = [os.path.join(folder, f"{kind}_results-{split}.csv") for kind in ("global", "per-sequence")]
     metrics = report.protocol.metrics
@@ -28,7 +34,7 @@ def write(report: SequenceReport, folder: str, split: str) -> list[str]:
     rows = [[name, *(_cell(one.values[metric]) for metric in columns)] for name, one in _named(report.scores)]
     _write_csv(paths[1], ["Sequence", *columns], rows)
     if report.protocol.name in VOS_BENCHMARK:
-        paths.append(os.path.join(folder, "results.csv"))
+        paths.append(os.path.join(folder, f"results{tail}.csv"))
         with open(paths[2], "w", encoding="utf-8") as file:
             file.write(_vos_benchmark(report))
     return paths

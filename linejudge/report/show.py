@@ -23,6 +23,7 @@ Colour = tuple[int, int, int]
 FOUND, MISSED, WRONG = (46, 160, 67), (215, 58, 73), (227, 148, 0)
 GROUND = (58, 62, 70)
 ALPHA = 0.45
+ENDINGS = (".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG")
 #: Between the two halves of a picture, and above each for its title.
 GAP, TITLE = 8, 26
 FONT_SIZE = 14
@@ -137,9 +138,11 @@ def _pixels(mask: str, size: list[int]) -> Array:
 
 def _ground(pictures: str, name: str, size: list[int]) -> Image.Image:
     """The image itself where there is one, else a plain ground."""
-    path = os.path.join(pictures, name)
-    if not pictures or not os.path.isfile(path):
+    stem = os.path.join(pictures, os.path.splitext(name)[0])
+    paths = [path for ending in ENDINGS if os.path.isfile(path := stem + ending)] if pictures else []
+    if not paths:
         return Image.new("RGB", (size[1], size[0]), GROUND)
+    path = paths[0]
     try:
         with Image.open(path) as image:
             return image.convert("RGB").resize((size[1], size[0]))

@@ -57,7 +57,7 @@ def means(report: Report, *, compare: bool) -> str:
         rows.append([label, *(number(values[name]) if name in values else "" for name in names)])
     lines = [table([f"{report.split}, all", *names], rows)]
     if others:
-        lines.append("(published numbers; their sources are in linejudge/report/published.json)")
+        lines.append("(published numbers, on the data named beside them; sources in linejudge/report/published.json)")
     beside = ", ".join(f"{name} {number(report.values[name])}" for name in BESIDE if name in report.values)
     return "\n".join([*lines, f"\nBeside the protocol: {beside}"] if beside else lines)
 
