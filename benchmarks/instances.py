@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.sequences import ROOT, measured
+from benchmarks.sequences import measured
+from tests.data import ROOT
 
 CATEGORIES = 100
 

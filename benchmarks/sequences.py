@@ -30,9 +30,8 @@ from PIL import Image
 from benchmarks import reference
 from evaluation_script import published, truth
 from linejudge.demo.scenes import scene
-
-ROOT = Path(__file__).resolve().parent.parent
-SHARED = Path(os.environ.get("LINEJUDGE_SHARED", ROOT.parent / "shared")) / "data" / "sequences"
+from tests.data import ROOT, SEQUENCES
+from tests.golden.pairs import frames_of
 
 #: The reference is so slow that it does every n-th frame and is multiplied.
 EVERY = 10
@@ -49,9 +48,6 @@ print(json.dumps(main.evaluate(sys.argv[2], sys.argv[3], "bench")["result"]))
 
 
 def golden_frames() -> Iterator[tuple[str, int, Any, Any]]:
-    sys.path.insert(0, str(ROOT))
-    from tests.golden.pairs import frames_of
-
     yield from frames_of("B")
 
 
@@ -65,7 +61,7 @@ def synthetic_frames() -> Iterator[tuple[str, int, Any, Any]]:
 
 def write_dataset(folder: Path) -> int:
     """A DAVIS root with truth, a folder and a zip of predictions, a packed truth; the number of frames."""
-    frames = golden_frames() if SHARED.is_dir() else synthetic_frames()
+    frames = golden_frames() if SEQUENCES.is_dir() else synthetic_frames()
     count, names = 0, []
     with zipfile.ZipFile(folder / "predictions.zip", "w") as archive:
         for sequence, k, *sides in frames:
@@ -126,7 +122,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         frames = write_dataset(folder)
-        print(f"{frames} frames of {'pair B' if SHARED.is_dir() else 'synthetic sequences'}, one core")
+        print(f"{frames} frames of {'pair B' if SEQUENCES.is_dir() else 'synthetic sequences'}, one core")
         results = {}
         for protocol, peer, command in (
             ("davis2017", args.davis, ["evaluation_method.py", "--task", "semi-supervised", "--set", "val"]),

@@ -1,16 +1,13 @@
-"""Where the real masks and golden numbers are, outside the repository."""
+"""What a test needs beside the repository, and what it does without."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-SHARED = Path(os.environ.get("LINEJUDGE_SHARED", ROOT.parent / "shared"))
-SEQUENCES = SHARED / "data" / "sequences"
-INSTANCES = SHARED / "data" / "instances"
+from .data import SEQUENCES
+
 IN_CI = os.environ.get("CI", "").lower() == "true"
 
 if IN_CI and not SEQUENCES.is_dir():

@@ -17,7 +17,8 @@ from evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_CATEGOR
 from evaluation_script.members import INSTANCE_LIMITS
 from evaluation_script.records import read_records
 
-from .shared import INSTANCES, needs_shared
+from .data import INSTANCES
+from .shared import needs_shared
 
 pytestmark = needs_shared
 

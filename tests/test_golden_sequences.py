@@ -24,8 +24,9 @@ from evaluation_script.sequence_protocols import PROTOCOLS, Protocol
 from evaluation_script.similarity import Region, boundary_similarity, disk, reach, region_similarity
 from evaluation_script.truth import Split
 
+from .data import SEQUENCES
 from .golden.pairs import png_bytes, write_pair
-from .shared import SEQUENCES, needs_shared
+from .shared import needs_shared
 
 pytestmark = needs_shared
 

@@ -18,7 +18,8 @@ from evaluation_script import instance_truth
 from linejudge.cli import main
 
 from .builders import ROOT
-from .shared import IN_CI, INSTANCES, needs_shared
+from .data import INSTANCES
+from .shared import IN_CI, needs_shared
 
 PNGS = INSTANCES / "places_inputs" / "png"
 TRUTH = str(ROOT / "annotations/instances-dev.zip")

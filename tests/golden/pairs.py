@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from tests.shared import SEQUENCES
+from tests.data import SEQUENCES
 
 
 def _maker() -> Any:
