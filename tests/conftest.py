@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+
+from hypothesis import HealthCheck, settings
 
 HERE = Path(__file__).parent
 
@@ -14,3 +17,12 @@ NEEDS_TOOLKIT = (
     else []
 )
 collect_ignore = NEEDS_TOOLKIT
+
+# A slow machine is no failure; CI draws the same examples every time, so that it fails for what was changed.
+settings.register_profile(
+    "here",
+    derandomize=os.environ.get("CI", "").lower() == "true",
+    suppress_health_check=[HealthCheck.too_slow],
+    database=None,
+)
+settings.load_profile("here")

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from evaluation_script.errors import HostError
-from evaluation_script.truth import EPOCH
+from evaluation_script.truth import add_member
 
 CONFIG = "challenge_config.yaml"
 SCRIPT = "evaluation_script"
@@ -29,10 +29,10 @@ def build(root: str, out: str = "") -> str:
     os.makedirs(os.path.dirname(os.path.abspath(out)), exist_ok=True)
     partial = out + ".partial"
     with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as bundle:
-        _add(bundle, CONFIG, _bytes(root, CONFIG))
-        _add(bundle, f"{SCRIPT}.zip", script_zip(root))
+        add_member(bundle, CONFIG, _bytes(root, CONFIG))
+        add_member(bundle, f"{SCRIPT}.zip", script_zip(root))
         for name in dict.fromkeys(files_named(config)):
-            _add(bundle, name, _bytes(root, name))
+            add_member(bundle, name, _bytes(root, name))
     os.replace(partial, out)
     return out
 
@@ -68,7 +68,7 @@ def script_zip(root: str) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as script:
         for name in names:
-            _add(script, name, _bytes(root, os.path.join(SCRIPT, name)))
+            add_member(script, name, _bytes(root, os.path.join(SCRIPT, name)))
     return out.getvalue()
 
 
@@ -81,11 +81,3 @@ def _bytes(root: str, name: str) -> bytes:
             return file.read()
     except OSError as error:
         raise HostError(f"{name}: cannot be read ({error.strerror}); {CONFIG} names it") from None
-
-
-def _add(bundle: zipfile.ZipFile, name: str, data: bytes) -> None:
-    info = zipfile.ZipInfo(name, EPOCH)
-    info.compress_type = zipfile.ZIP_DEFLATED
-    info.external_attr = 0o644 << 16
-    info.create_system = 3
-    bundle.writestr(info, data)
