@@ -6,12 +6,13 @@ import contextlib
 import gzip
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from evaluation_script import instance_truth, instances, rle
@@ -111,18 +112,22 @@ def ours(truth: Any, found: Any, protocol: Any, folder: Path) -> tuple[Any, Any]
     return curver.curves(EVERY_PAIR), warnings
 
 
-@pytest.mark.parametrize("first_id", [0, 1])
-@pytest.mark.parametrize("name", ["coco", "places2017-official"])
-@pytest.mark.parametrize("seed", range(12))
-def test_random_data_score_as_pycocotools_says_bit_for_bit(name: str, seed: int, first_id: int, tmp_path: Path) -> None:
-    from dataclasses import replace
-
-    truth, found = document(seed, first_id=first_id)
-    if not found:
-        pytest.skip("pycocotools fails on no detections")
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    images=st.integers(1, 8),
+    categories=st.integers(1, 5),
+    first_id=st.integers(0, 1),
+    name=st.sampled_from(["coco", "places2017-official"]),
+)
+def test_random_data_score_as_pycocotools_says_bit_for_bit(
+    seed: int, images: int, categories: int, first_id: int, name: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    truth, found = document(seed, images=images, categories=categories, first_id=first_id)
+    assume(found)  # pycocotools fails on no detections
     protocol = replace(INSTANCE_PROTOCOLS[name], id_zero_quirk=True)
 
-    curves, _ = ours(truth, found, protocol, tmp_path)
+    curves, _ = ours(truth, found, protocol, tmp_path_factory.getbasetemp())
 
     theirs = official(truth, found, protocol.detections)
     assert np.array_equal(curves.precision, theirs["precision"])
@@ -131,8 +136,6 @@ def test_random_data_score_as_pycocotools_says_bit_for_bit(name: str, seed: int,
 
 @pytest.mark.parametrize("caps", [(1, 2, 3), (1, 10, 100)])
 def test_small_caps_cut_as_pycocotools_does(caps: tuple[int, int, int], tmp_path: Path) -> None:
-    from dataclasses import replace
-
     truth, found = document(5, images=3, categories=1)
     protocol = replace(INSTANCE_PROTOCOLS["coco"], detections=caps)
     curves, warnings = ours(truth, found * 2, protocol, tmp_path)
