@@ -119,7 +119,7 @@ def read(
     """Open a dataset in its published layout as a truth with one split."""
     try:
         files = open_files(path, HOST_LIMITS, trusted=True)
-        tree = _tree(files, path, layout)
+        tree = _tree(files, path, layout, subset)
         names, meta = _names(tree, layout, subset)
         reader = _Reader(
             tree, meta, _list(tree, "unsupervised_videos.txt"), _unseen(tree, unseen), numeric=layout.numeric
@@ -137,7 +137,7 @@ def read(
     return Truth({split or subset or "val": Split(sequences, layout.name, tells, categories)}, notes)
 
 
-def _tree(files: Files, root: str, layout: Layout) -> Tree:
+def _tree(files: Files, root: str, layout: Layout, subset: str) -> Tree:
     homes: Dict[str, List[Tuple[List[str], str]]] = {}
     pictures: Dict[str, List[str]] = {}
     for name in files.sizes:
@@ -149,7 +149,7 @@ def _tree(files: Files, root: str, layout: Layout) -> Tree:
             homes.setdefault(home, []).append((rest, name))
     if not homes:
         raise HostError(f"{root}: holds no PNG masks")
-    home = _chosen(sorted(homes), layout)
+    home = _chosen(sorted(homes), layout, subset)
     tree = Tree(files, root, _sorted_masks(homes[home], 3 if layout.object_folders else 2), pictures)
     others = [other for other in homes if other != home]
     if others:
@@ -165,12 +165,14 @@ def _home(parts: List[str]) -> Tuple[str, List[str]]:
     return "/".join(parts[: at + 1]), parts[at + 1 :]
 
 
-def _chosen(homes: List[str], layout: Layout) -> str:
-    """The folder of masks that suits the layout best; 480p before other resolutions."""
+def _chosen(homes: List[str], layout: Layout, subset: str) -> str:
+    """The folder of masks that suits subset and layout best; 480p before other resolutions."""
+    subsets = {subset, "valid" if subset == "val" else subset}
 
-    def fit(home: str) -> Tuple[bool, bool, bool, str]:
+    def fit(home: str) -> Tuple[bool, bool, bool, bool, str]:
         parts = home.split("/")
-        return (layout.masks not in parts, "Annotations" not in parts, parts[-1] != "480p", home)
+        fits = subsets.isdisjoint(parts), layout.masks not in parts, "Annotations" not in parts, parts[-1] != "480p"
+        return (*fits, home)
 
     return min(homes, key=fit)
 

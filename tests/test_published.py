@@ -305,3 +305,18 @@ def test_a_broken_annotation_file_is_the_hosts_mistake(damage: str, tmp_path: Pa
     with pytest.raises(HostError):
         opened = truth.read(str(path))
         opened.splits["val"].sequences[0].read_block(0)
+
+
+@pytest.mark.parametrize("subset", ["train", "valid", "val"])
+def test_subsets_in_folders_of_their_own_are_told_apart(subset: str, tmp_path: Path) -> None:
+    content = {**files("train/Annotations", {"early": moving(1)}), **files("valid/Annotations", {"late": moving(1)})}
+    metas = {
+        f"{name}/meta.json": meta({one: {"objects": {"1": {"category": "dog"}}}})
+        for name, one in (("train", "early"), ("valid", "late"))
+    }
+    path = tmp_path / "root.zip"
+    path.write_bytes(zipped({**content, **metas}))
+
+    (split,) = published.read(str(path), LAYOUTS["youtube-vos"], subset).splits.values()
+
+    assert [one.name for one in split.sequences] == (["early"] if subset == "train" else ["late"])
