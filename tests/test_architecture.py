@@ -21,7 +21,7 @@ ROOMS = (
     "masks tar members",
     "png rle matching similarity zipped sequence_protocols instance_protocols",
     "archive mask_files summaries phase precision",
-    "truth phases",
+    "truth phases tree",
     "published submission lives averages",
     "sequences pieces notify",
     "records",

@@ -13,7 +13,8 @@ import yaml
 
 from evaluation_script.phases import PHASES
 from linejudge.bundle.build import build, files_named, read_config
-from linejudge.bundle.check import Finding, check
+from linejudge.bundle.check import check
+from linejudge.bundle.finding import Finding
 
 from .builders import ROOT
 

@@ -12,19 +12,14 @@ import os
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import yaml
 from PIL import Image
 
-from evaluation_script import instance_truth, truth
-from evaluation_script.errors import HostError
-from evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
-from evaluation_script.phase import Phase
-from evaluation_script.phases import PHASES
-from evaluation_script.sequence_protocols import BESIDE, PROTOCOLS
+from .agreement import Agreement
+from .finding import Finding, Findings, items
 
 HTML_KEYS = {
     "description": "Please add the challenge description",
@@ -48,24 +43,6 @@ TAGS = 4
 PATH_LENGTH = 70
 #: Its web server takes no larger upload.
 UPLOAD_BYTES = 200 * 10**6
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that the server would reject, or that would go wrong later."""
-
-    where: str
-    found: str
-    remedy: str
-    #: The server's own words.
-    quote: str = ""
-
-    def __str__(self) -> str:
-        said = f' EvalAI says: "{self.quote}"' if self.quote else ""
-        return f"{self.where}: {self.found}. {self.remedy}.{said}"
-
-
-Findings = Iterator[Finding]
 
 
 def check(bundle: str) -> list[Finding]:
@@ -96,7 +73,7 @@ def check(bundle: str) -> list[Finding]:
             checker.splits,
             checker.mappings,
             checker.rest,
-            checker.agreement,
+            Agreement(config, files).findings,
         ]
         return [finding for rule in rules for finding in rule()]
 
@@ -107,10 +84,6 @@ class Checker:
     def __init__(self, config: dict[str, Any], files: zipfile.ZipFile) -> None:
         self._config, self._files = config, files
         self._names = set(files.namelist())
-
-    def _items(self, key: str) -> list[dict[str, Any]]:
-        items = self._config.get(key)
-        return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
     def challenge(self) -> Findings:
         """Title, texts, image, script and dates."""
@@ -198,7 +171,7 @@ class Checker:
 
     def leaderboards(self) -> Findings:
         """Labels and ordering."""
-        boards = self._items("leaderboard")
+        boards = items(self._config, "leaderboard")
         if not boards:
             quote = "ERROR: There is no key for the leaderboard in the YAML file. Please add it and then try again!"
             yield Finding("leaderboard", "is missing or empty", "Add a leaderboard", quote)
@@ -215,7 +188,7 @@ class Checker:
 
     def phases(self) -> Findings:
         """Codenames, files, dates and limits."""
-        phases = self._items("challenge_phases")
+        phases = items(self._config, "challenge_phases")
         if not phases:
             quote = "ERROR: No challenge phase key found. Please add challenge phases in the YAML file and try again!"
             yield Finding("challenge_phases", "is missing or empty", "Add a phase", quote)
@@ -254,7 +227,7 @@ class Checker:
 
     def splits(self) -> Findings:
         """Dataset splits."""
-        splits = self._items("dataset_splits")
+        splits = items(self._config, "dataset_splits")
         if not splits:
             yield Finding(
                 "dataset_splits", "is missing or empty", "Add a split", "ERROR: There is no key for dataset splits."
@@ -275,7 +248,7 @@ class Checker:
 
     def mappings(self) -> Findings:
         """Which phase shows which split on which leaderboard."""
-        rows = self._items("challenge_phase_splits")
+        rows = items(self._config, "challenge_phase_splits")
         if not rows:
             quote = "ERROR: There is no key for challenge phase splits."
             yield Finding("challenge_phase_splits", "is missing or empty", "Map each phase to its splits", quote)
@@ -291,7 +264,7 @@ class Checker:
                 quote = f'"{row["visibility"]}" is not a valid choice.'
                 yield Finding(f"{where}.visibility", "is not 1, 2 or 3", "1 host, 2 owner and host, 3 public", quote)
             for key, (block, words) in MAPPING_KEYS.items():
-                if row.get(key) not in [item.get("id") for item in self._items(block)]:
+                if row.get(key) not in [item.get("id") for item in items(self._config, block)]:
                     quote = "ERROR: " + words.format(row.get(key), place + 1)
                     yield Finding(f"{where}.{key}", f"{row.get(key)!r} is no id of {block}", "Mend the id", quote)
             triples[tuple(row.get(key) for key in MAPPING_KEYS)] += 1
@@ -313,81 +286,6 @@ class Checker:
         if "domain" in self._config and self._config["domain"] not in DOMAINS:
             quote = "ERROR: Domain name is incorrect. Please enter correct domain name then try again!"
             yield Finding("domain", f"is {self._config['domain']}", f"Use one of {', '.join(DOMAINS)}", quote)
-
-    def agreement(self) -> Findings:
-        """`phases.py`, the YAML and the annotation files say the same."""
-        told = {str(phase.get("codename")): phase for phase in self._items("challenge_phases")}
-        scored = {phase.codename: phase for phase in PHASES}
-        for codename in told.keys() - scored.keys():
-            yield Finding("phases.py", f"lacks the phase {codename}", "Add a row, or remove it from the YAML")
-        for codename in scored.keys() - told.keys():
-            yield Finding("phases.py", f"has the phase {codename}, which the YAML lacks", "Remove it, or add it there")
-        for codename in told.keys() & scored.keys():
-            yield from self._phase_agreement(told[codename], scored[codename])
-
-    def _phase_agreement(self, told: dict[str, Any], scored: Phase) -> Findings:
-        where = f"phases.py, {scored.codename}"
-        names = {split.get("id"): split.get("codename") for split in self._items("dataset_splits")}
-        boards = {board.get("id"): board.get("schema", {}) for board in self._items("leaderboard")}
-        mapped = {
-            names.get(row.get("dataset_split_id")): boards.get(row.get("leaderboard_id"), {})
-            for row in self._items("challenge_phase_splits")
-            if row.get("challenge_phase_id") == told.get("id")
-        }
-        yield from _notify_agreement(where, scored)
-        if set(mapped) != {shown.codename for shown in scored.splits}:
-            yield Finding(where, f"its splits are not the YAML's ({', '.join(map(str, mapped))})", "Make them agree")
-        for shown in scored.splits:
-            labels = list(mapped.get(shown.codename, {}).get("labels", shown.metrics))
-            if labels != list(shown.metrics):
-                yield Finding(
-                    where, f"the metrics of {shown.codename} are not the labels of its leaderboard", "Copy them"
-                )
-            known = _metrics_of(scored.track, shown.protocol)
-            if not known:
-                yield Finding(where, f"{shown.protocol} is no protocol of {scored.track}", "See docs/hosts.md")
-                continue
-            unknown = [metric for metric in shown.metrics if metric not in known]
-            if unknown:
-                yield Finding(where, f"{shown.protocol} has no metric {', '.join(unknown)}", "Use one that it has")
-        if scored.annotations != told.get("test_annotation_file", scored.annotations):
-            yield Finding(where, f"reads {scored.annotations}, not the file of the YAML", "Make them agree")
-        elif scored.annotations in self._names:
-            yield from self._truth_agreement(where, scored)
-
-    def _truth_agreement(self, where: str, scored: Phase) -> Findings:
-        data = io.BytesIO(self._files.read(scored.annotations))
-        try:
-            splits, track = truth.splits_of(data), truth.track_of(data)
-        except HostError as error:
-            yield Finding(scored.annotations, str(error), "Pack it anew")
-            return
-        if splits and track != scored.track:
-            yield Finding(
-                where, f"{scored.annotations} holds {track}, not {scored.track}", "Name another file or track"
-            )
-        elif splits and not {shown.codename for shown in scored.splits} <= set(splits):
-            yield Finding(
-                where, f"{scored.annotations} has the splits {', '.join(splits)} only", "Pack what is missing"
-            )
-
-
-def _notify_agreement(where: str, scored: Phase) -> Findings:
-    """A rule that can never fire tells nobody anything."""
-    rule = scored.notify
-    if rule is None or rule.threshold is None:
-        return
-    shown = [split for split in scored.splits if rule.split in ("", split.codename)]
-    if not any(rule.metric in split.metrics for split in shown):
-        found = f"notify names {rule.metric or 'no metric'} of {rule.split or 'any split'}, which no leaderboard shows"
-        yield Finding(where, found, "Name one of the phase's splits and metrics")
-
-
-def _metrics_of(track: str, protocol: str) -> tuple[str, ...]:
-    """What a protocol can show; nothing when the track has no such protocol."""
-    if track == instance_truth.TRACK:
-        return INSTANCE_PROTOCOLS[protocol].metrics if protocol in INSTANCE_PROTOCOLS else ()
-    return (*PROTOCOLS[protocol].metrics, *BESIDE) if protocol in PROTOCOLS else ()
 
 
 def _schema(where: str, number: Any, schema: dict[str, Any]) -> Findings:
