@@ -15,6 +15,7 @@ from evaluation_script.phases import PHASES
 from linejudge.bundle.build import build, files_named, read_config
 from linejudge.bundle.check import check
 from linejudge.bundle.finding import Finding
+from linejudge.bundle.lines import read, unreadable
 
 from .builders import ROOT
 
@@ -207,3 +208,69 @@ def test_an_annotation_file_of_the_other_track_is_reported(bundle: Path, tmp_pat
 def test_a_broken_file_is_reported(files: Any, words: str, bundle: Path, tmp_path: Path) -> None:
     findings = [str(finding) for finding in changed(bundle, tmp_path, files=files)]
     assert any(words in finding for finding in findings), findings
+
+
+TEXT = """\
+title: x
+leaderboard:
+  - id: 1
+    schema:
+      labels: ["J"]
+challenge_phases:
+  - id: 1
+  - name: second
+    max_submissions: many
+title: y
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        pytest.param("title", "10:1", id="last-of-two-keys"),
+        pytest.param("leaderboard", "2:1", id="block"),
+        pytest.param("leaderboard[0].schema.labels", "5:7", id="key"),
+        pytest.param("leaderboard[0].schema.default_order_by", "4:5", id="missing-key"),
+        pytest.param("challenge_phases[1].max_submissions", "9:5", id="second-item"),
+        pytest.param("challenge_phases[1]", "8:5", id="item"),
+        pytest.param("challenge_phases[7]", "6:1", id="no-such-item"),
+    ],
+)
+def test_a_finding_has_line_and_column(path: str, place: str) -> None:
+    _, lines = read("c.yaml", TEXT.encode())
+    assert lines.place(path) == f"c.yaml:{place}"
+
+
+@pytest.mark.parametrize("path", ["description", "phases.py, sequences-dev", "annotations/a.zip"])
+def test_what_is_not_in_the_yaml_has_no_line(path: str) -> None:
+    assert read("c.yaml", TEXT.encode())[1].place(path) == ""
+
+
+def test_the_line_is_that_of_the_file_that_the_host_edits(tmp_path: Path, bundle: Path) -> None:
+    text = (ROOT / "challenge_config.yaml").read_text()
+    line = next(number for number, line in enumerate(text.splitlines(), 1) if line.startswith("image:"))
+    broken = text.replace("image: logo.png", "image: nowhere.png").encode()
+    findings = [str(finding) for finding in changed(bundle, tmp_path, files={"challenge_config.yaml": broken})]
+    assert [finding.split(" names ")[0] for finding in findings] == [f"challenge_config.yaml:{line}:1: image:"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param(b"a: 1\nb: [c\n", "c.yaml:3:1: is not valid YAML: expected ',' or ']'", id="unclosed"),
+        pytest.param(b"a: 1\nb: 2026-13-45\n", "c.yaml:2:4: is not valid YAML: month must be in 1..12", id="date"),
+        pytest.param(b"a: \xff\n", "c.yaml: is not valid YAML", id="no-utf-8"),
+        pytest.param(b"\ta: 1\n", "c.yaml:1:1: is not valid YAML: found character '\\t'", id="tab"),
+    ],
+)
+def test_no_yaml_names_the_place(text: bytes, words: str) -> None:
+    with pytest.raises(yaml.YAMLError) as raised:
+        read("c.yaml", text)
+    assert str(unreadable("c.yaml", raised.value)).startswith(words)
+
+
+def test_broken_yaml_is_quoted_as_the_server_says_it() -> None:
+    with pytest.raises(yaml.YAMLError) as raised:
+        read("c.yaml", b"a: 1\nb: [c\n")
+    assert "Expected ',' or ']'" in unreadable("c.yaml", raised.value).quote
+    assert unreadable("c.yaml", raised.value).quote.endswith("in line 3, column 1")

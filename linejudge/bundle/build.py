@@ -13,6 +13,8 @@ import yaml
 from evaluation_script.errors import HostError
 from evaluation_script.truth import add_member
 
+from .lines import read, unreadable
+
 CONFIG = "challenge_config.yaml"
 SCRIPT = "evaluation_script"
 OUT = os.path.join("dist", "challenge_config.zip")
@@ -40,9 +42,9 @@ def build(root: str, out: str = "") -> str:
 def read_config(root: str) -> dict[str, Any]:
     """The YAML, which must be a mapping."""
     try:
-        config = yaml.safe_load(_bytes(root, CONFIG))
+        config, _ = read(CONFIG, _bytes(root, CONFIG))
     except yaml.YAMLError as error:
-        raise HostError(f"{CONFIG}: is not valid YAML: {error}") from None
+        raise HostError(str(unreadable(CONFIG, error))) from None
     if not isinstance(config, dict):
         raise HostError(f"{CONFIG}: is empty or no mapping of keys")
     return config

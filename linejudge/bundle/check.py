@@ -13,6 +13,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -20,6 +21,7 @@ from PIL import Image
 
 from .agreement import Agreement
 from .finding import Finding, Findings, items
+from .lines import read, unreadable
 
 HTML_KEYS = {
     "description": "Please add the challenge description",
@@ -60,9 +62,9 @@ def check(bundle: str) -> list[Finding]:
             )
             return [Finding(bundle, f"holds {len(configs)} challenge configs", "Keep exactly one", quote)]
         try:
-            config = yaml.safe_load(files.read(configs[0]))
+            config, lines = read(configs[0], files.read(configs[0]))
         except yaml.YAMLError as error:
-            return [Finding(configs[0], f"is not valid YAML: {error}", "Mend the line it names")]
+            return [unreadable(configs[0], error)]
         if not isinstance(config, dict):
             return [Finding(configs[0], "is empty or no mapping of keys", "Write it as key: value")]
         checker = Checker(config, files)
@@ -75,7 +77,7 @@ def check(bundle: str) -> list[Finding]:
             checker.rest,
             Agreement(config, files).findings,
         ]
-        return [finding for rule in rules for finding in rule()]
+        return [replace(finding, at=lines.place(finding.where)) for rule in rules for finding in rule()]
 
 
 class Checker:

@@ -16,10 +16,13 @@ class Finding:
     remedy: str
     #: The server's own words.
     quote: str = ""
+    #: File, line and column, where it lies in the YAML.
+    at: str = ""
 
     def __str__(self) -> str:
         said = f' EvalAI says: "{self.quote}"' if self.quote else ""
-        return f"{self.where}: {self.found}. {self.remedy}.{said}"
+        place = f"{self.at}: " if self.at else ""
+        return f"{place}{self.where}: {self.found}. {self.remedy}.{said}"
 
 
 Findings = Iterator[Finding]
