@@ -59,9 +59,8 @@ def read(
         files = open_files(path, HOST_LIMITS, trusted=True)
         tree = sorted_tree(files, path, layout, subset)
         names, meta = names_and_facts(tree, layout, subset)
-        reader = _Reader(
-            tree, meta, listed_in(tree, "unsupervised_videos.txt"), unseen_names(tree, unseen), numeric=layout.numeric
-        )
+        hidden = unseen_names(tree, unseen)
+        reader = _Reader(tree, meta, listed_in(tree, "unsupervised_videos.txt"), hidden, numeric=layout.numeric)
         sequences = []
         for done, name in enumerate(names):
             progress(name, done, len(names))
@@ -69,9 +68,9 @@ def read(
     except (SubmissionError, Flaw) as error:
         told = str(error)
         raise HostError(told if told.startswith(path) else f"{path}: {told}") from None
-    categories = unseen_names(tree, unseen) or list(layout.unseen_categories)
+    categories = hidden or list(layout.unseen_categories)
     notes = tree.notes + reader.notes
-    tells = bool(unseen_names(tree, unseen)) or (bool(categories) and reader.has_categories)
+    tells = bool(hidden) or (bool(categories) and reader.has_categories)
     return Truth({split or subset or "val": Split(sequences, layout.name, tells, categories)}, notes)
 
 
