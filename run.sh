@@ -68,12 +68,12 @@ find_worker_python() { # the worker's interpreter, fetched when it is nowhere
 
 set_up_worker() { # Python 3.9 with the packages and pins of EvalAI's worker
     local wanted python
-    wanted="$(stamp worker "$HERE/tests/worker-constraints.txt" "$HERE/tests/worker-requirements.txt" "$HERE/evaluation_script/requirements.txt")"
+    wanted="$(stamp worker "$HERE/linejudge/bundle/worker-3.9.txt" "$HERE/tests/worker-requirements.txt" "$HERE/evaluation_script/requirements.txt")"
     is_good "$WORKER" "$wanted" && return
     python="$(find_worker_python)" || return 1
     make_venv "$python" "$WORKER"
     quietly "$WORKER/install.log" "$WORKER/bin/python" -m pip install --disable-pip-version-check \
-        -c "$HERE/tests/worker-constraints.txt" -r "$HERE/evaluation_script/requirements.txt" \
+        -c "$HERE/linejudge/bundle/worker-3.9.txt" -r "$HERE/evaluation_script/requirements.txt" \
         -r "$HERE/tests/worker-requirements.txt"
     printf '%s' "$wanted" >"$WORKER/stamp"
 }

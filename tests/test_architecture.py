@@ -34,7 +34,11 @@ ROOMS = (
 FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms.split()}
 
 #: Only these print, and only these may look at the clock of a deployable.
-PRINTING = {"evaluation_script/main.py", "linejudge/cli.py", "linejudge/rehearsal/hosted_worker.py"}
+PRINTING = {
+    "evaluation_script/main.py",
+    *(f"linejudge/commands/{name}.py" for name in ("bundle", "data", "score", "shared")),
+    "linejudge/rehearsal/hosted_worker.py",
+}
 
 
 def imports(path: Path) -> list[tuple[int, str]]:

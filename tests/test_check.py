@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import copy
+import datetime
 import io
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from evaluation_script.errors import HostError
 from evaluation_script.phases import PHASES
 from linejudge.bundle.build import build, files_named, read_config
-from linejudge.bundle.check import check
-from linejudge.bundle.finding import Finding
+from linejudge.bundle.check import check, refusal
+from linejudge.bundle.finding import ERROR, WARNING, Finding
 from linejudge.bundle.lines import read, unreadable
+from linejudge.bundle.state import LAST_PUSH, State, remember, remembered, state_of
 
-from .builders import ROOT
+from .builders import ROOT, zipped
 
 
 @pytest.fixture(scope="session")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return Path(build(str(ROOT), str(tmp_path_factory.mktemp("dist") / "challenge_config.zip")))
+    return Path(build(str(ROOT), str(tmp_path_factory.mktemp("dist") / "challenge_config.zip")).path)
 
 
-def changed(bundle: Path, tmp_path: Path, change: Any = None, files: Any = None) -> list[Finding]:
+def changed(
+    bundle: Path, tmp_path: Path, change: Any = None, files: Any = None, state: State | None = None
+) -> list[Finding]:
     """The findings of a bundle with another config or other files."""
     with zipfile.ZipFile(bundle) as archive:
         content = {name: archive.read(name) for name in archive.namelist()}
@@ -39,7 +45,7 @@ def changed(bundle: Path, tmp_path: Path, change: Any = None, files: Any = None)
         for name, data in content.items():
             if data is not None:
                 archive.writestr(name, data)
-    return check(str(path))
+    return check(str(path), state)
 
 
 def test_the_bundle_of_this_repository_is_accepted(bundle: Path) -> None:
@@ -47,7 +53,7 @@ def test_the_bundle_of_this_repository_is_accepted(bundle: Path) -> None:
 
 
 def test_the_same_files_give_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
-    assert Path(build(str(ROOT), str(tmp_path / "again.zip"))).read_bytes() == bundle.read_bytes()
+    assert Path(build(str(ROOT), str(tmp_path / "again.zip")).path).read_bytes() == bundle.read_bytes()
 
 
 def test_the_bundle_holds_what_the_config_names_and_no_more(bundle: Path) -> None:
@@ -80,7 +86,7 @@ def put(*path: Any, value: Any) -> Any:
         if value is None:
             del config[path[-1]]
         else:
-            config[path[-1]] = value
+            config[path[-1]] = None if value is NULL else value
 
     return change
 
@@ -89,6 +95,33 @@ def twice(block: str) -> Any:
     return lambda config: config[block].append(copy.deepcopy(config[block][0]))
 
 
+def dated(value: Any) -> Any:
+    return lambda config: config.update(start_date=value, end_date=value)
+
+
+def attribute(kind: str) -> dict[str, str]:
+    return {"name": "x", "description": "x", "type": kind}
+
+
+def prize(rank: Any, amount: Any = "10EUR") -> dict[str, Any]:
+    return {"rank": rank, "amount": amount, "description": "x"}
+
+
+def without_limits(config: Any) -> None:
+    del config["challenge_phases"][0]["max_submissions"]
+    del config["challenge_phases"][0]["max_submissions_per_month"]
+
+
+def drop(config: Any, row: int) -> None:
+    del config["challenge_phase_splits"][row]
+
+
+def without(block: str, place: int) -> Any:
+    return lambda config: config.update({block: [one for k, one in enumerate(config[block]) if k != place]})
+
+
+NULL = object()
+LATE = datetime.datetime(2037, 1, 1)
 PHASE, BOARD, SPLIT, ROW = (
     ("challenge_phases", 0),
     ("leaderboard", 0),
@@ -97,93 +130,204 @@ PHASE, BOARD, SPLIT, ROW = (
 )
 SCHEMA = (*BOARD, "schema")
 
+ATTRIBUTES = (*PHASE, "submission_meta_attributes")
+TEXTS = ["description", "evaluation_details", "terms_and_conditions", "submission_guidelines"]
+CRASH = "error 500"
+
+#: The server's rules by their number: a change that breaks it, and words of what is said.
 BROKEN = [
-    pytest.param(put("title", value=None), "Please add the challenge title", id="8-title"),
-    pytest.param(put("title", value=2026), "is no text", id="8-title-number"),
-    pytest.param(put("title", value="x" * 101), "no more than 100 characters", id="24-title-length"),
-    pytest.param(put("description", value=None), "Please add the challenge description", id="10"),
-    pytest.param(put("evaluation_details", value=None), "Please add the evaluation details", id="11"),
-    pytest.param(put("terms_and_conditions", value=None), "Please add the terms and conditions.", id="12"),
-    pytest.param(put("submission_guidelines", value=None), "Please add the submission guidelines.", id="13"),
-    pytest.param(put("description", value="../x.html"), "Invalid file path for description.", id="14"),
-    pytest.param(put("description", value="nowhere.html"), "File at path description not found", id="15"),
-    pytest.param(put("description", value="logo.png"), "File description is not a HTML file", id="16"),
-    pytest.param(put("image", value="nowhere.png"), "The submitted data was not a file", id="24-image"),
-    pytest.param(put("evaluation_script", value=None), "There is no key for the evaluation script", id="17"),
-    pytest.param(put("evaluation_script", value="evaluation_script"), "Please pass in a zip file", id="18"),
-    pytest.param(put("evaluation_script", value="other.zip"), "No evaluation script is present", id="19"),
-    pytest.param(put("start_date", value=None), "Please add the start_date and end_date.", id="20"),
-    pytest.param(put("start_date", value="2026-01-01 00:00:00"), "no date with a time", id="22-quoted"),
+    pytest.param(8, put("title", value=None), "Please add the challenge title", id="8"),
+    pytest.param(8, put("title", value=2026), CRASH, id="8-number"),
+    pytest.param(8, put("description", value=7), CRASH, id="8-text-number"),
+    pytest.param(8, put("evaluation_script", value=7), CRASH, id="8-script-number"),
+    pytest.param(10, put("description", value=None), "Please add the challenge description", id="10"),
+    pytest.param(11, put("evaluation_details", value=None), "Please add the evaluation details", id="11"),
+    pytest.param(12, put("terms_and_conditions", value=None), "Please add the terms and conditions.", id="12"),
+    pytest.param(13, put("submission_guidelines", value=None), "Please add the submission guidelines.", id="13"),
+    *[pytest.param(14, put(key, value="../x.html"), f"Invalid file path for {key}.", id=f"14-{key}") for key in TEXTS],
+    *[
+        pytest.param(15, put(key, value="x.html"), f"File at path {key} not found. Please specify", id=f"15-{key}")
+        for key in TEXTS
+    ],
+    pytest.param(16, put("description", value="logo.png"), "File description is not a HTML file.", id="16"),
+    pytest.param(17, put("evaluation_script", value=None), "There is no key for the evaluation script", id="17"),
+    pytest.param(18, put("evaluation_script", value="evaluation_script"), "Please pass in a zip file", id="18"),
+    pytest.param(19, put("evaluation_script", value="other.zip"), "No evaluation script is present", id="19"),
+    pytest.param(20, put("start_date", value=None), "Please add the start_date and end_date.", id="20"),
+    pytest.param(21, put("start_date", value=LATE), "Start date cannot be greater than end date.", id="21"),
+    pytest.param(22, put("start_date", value="2026-01-01 00:00:00"), "of two kinds", id="22-one-quoted"),
+    pytest.param(22, put("start_date", value=datetime.date(2026, 1, 1)), "of two kinds", id="22-one-date"),
     pytest.param(
-        lambda c: c.update(start_date=c["end_date"], end_date=c["start_date"]),
-        "Start date cannot be greater than end date.",
-        id="21",
+        24,
+        put("title", value="x" * 101),
+        "{'title': [ErrorDetail(string='Ensure this field has no more than 100 characters.', code='max_length')]}",
+        id="24-title",
     ),
-    pytest.param(put("worker_python_version", value="3.10"), '"3.10" is not a valid choice.', id="24-python"),
-    pytest.param(put("leaderboard", value=[]), "There is no key for the leaderboard", id="25"),
-    pytest.param(put(*BOARD, "id", value=None), "There is no leaderboard ID", id="26"),
-    pytest.param(put(*SCHEMA, value=None), "There is no leaderboard schema", id="27"),
-    pytest.param(put(*SCHEMA, "labels", value=None), "There is no 'labels' key", id="28"),
-    pytest.param(put(*SCHEMA, "default_order_by", value=None), "There is no 'default_order_by' key", id="29"),
-    pytest.param(put(*SCHEMA, "default_order_by", value="mAP"), "is not a valid label", id="30"),
+    pytest.param(24, put("image", value="nowhere.png"), "The submitted data was not a file.", id="24-image"),
+    pytest.param(24, put("image", value="templates/description.html"), "was not a file", id="24-image-kind"),
+    pytest.param(24, put("worker_python_version", value="3.10"), '"3.10" is not a valid choice.', id="24-python"),
+    pytest.param(24, put("worker_python_version", value=3.1), '"3.1" is not a valid choice.', id="24-python-float"),
+    pytest.param(24, put("worker_image_url", value="me/image"), "worker_image_url must be", id="24-worker-image"),
+    pytest.param(24, put("published", value="perhaps"), "Must be a valid boolean.", id="24-flag"),
+    pytest.param(24, put("max_team_members", value="many"), "A valid integer is required.", id="24-number"),
+    pytest.param(24, put("max_team_members", value=-1), "greater than or equal to 0.", id="24-negative"),
+    pytest.param(24, put("published", value=NULL), "This field may not be null.", id="24-null"),
+    pytest.param(24, put("job_memory", value=""), "This field may not be blank.", id="24-blank"),
+    pytest.param(24, put("forum_url", value="nowhere"), "Enter a valid URL.", id="24-url"),
+    pytest.param(24, dated(datetime.date(2026, 1, 1)), "Expected a datetime but got a date.", id="24-dates"),
+    pytest.param(24, dated("soon"), "Datetime has wrong format. Use one of these formats", id="24-no-dates"),
+    pytest.param(25, put("leaderboard", value=[]), "There is no key for the leaderboard", id="25"),
+    pytest.param(26, put(*BOARD, "id", value=None), "There is no leaderboard ID", id="26"),
+    pytest.param(27, put(*SCHEMA, value=None), "There is no leaderboard schema", id="27"),
+    pytest.param(28, put(*SCHEMA, "labels", value=None), "There is no 'labels' key", id="28"),
+    pytest.param(29, put(*SCHEMA, "default_order_by", value=None), "There is no 'default_order_by' key", id="29"),
+    pytest.param(30, put(*SCHEMA, "default_order_by", value="mAP"), "'mAP' in the schema for the leaderboard", id="30"),
+    pytest.param(31, put(*BOARD, "id", value="one"), "leaderboard with ID: one has the following schema", id="31"),
+    pytest.param(34, put("challenge_phases", value=[]), "No challenge phase key found", id="34"),
+    pytest.param(34, put("challenge_phases", value=["a"]), CRASH, id="34-no-mappings"),
+    pytest.param(35, put(*PHASE, "codename", value=None), "No codename found", id="35"),
+    pytest.param(36, twice("challenge_phases"), "Duplicate codename sequences-dev for phase Sequences", id="36"),
+    pytest.param(37, put(*PHASE, "description", value=None), "There is no key for description in phase", id="37"),
     pytest.param(
-        put(*SCHEMA, "metadata", "J-Mean", value={"description": "x"}), "lacks sort_ascending", id="sorts-upwards"
+        37,
+        put(*PHASE, "description", value="x.html"),
+        "{'description': [ErrorDetail(string='This field may not be null.'",
+        id="37-file",
     ),
-    pytest.param(put("challenge_phases", value=[]), "No challenge phase key found", id="34"),
-    pytest.param(put(*PHASE, "codename", value=None), "No codename found", id="35"),
-    pytest.param(twice("challenge_phases"), "Duplicate codename sequences-dev", id="36"),
-    pytest.param(put(*PHASE, "description", value=None), "There is no key for description in phase", id="37"),
-    pytest.param(put(*PHASE, "test_annotation_file", value="x.zip"), "No test annotation file found", id="38"),
-    pytest.param(put(*PHASE, "test_annotation_file", value=None), "EvalAI's worker dies without", id="no-annotation"),
+    pytest.param(38, put(*PHASE, "test_annotation_file", value="x.zip"), "No test annotation file found", id="38"),
+    pytest.param(39, put(*PHASE, "is_restricted_to_select_one_submission", value=True), "can't be 'True'", id="39"),
+    pytest.param(40, put(*PHASE, "end_date", value=None), "end_date in challenge phase 1", id="40"),
     pytest.param(
-        put(*PHASE, "is_restricted_to_select_one_submission", value=True),
-        "is_submission_public can't be 'True'",
-        id="39",
+        40, put(*PHASE, "start_date", value=LATE), "greater than end date in challenge phase 1.", id="40-order"
     ),
-    pytest.param(put(*PHASE, "end_date", value=None), "end_date in challenge phase 1", id="40"),
+    pytest.param(41, put(*ATTRIBUTES, value=[{"name": "x"}]), "phase 1: description, type", id="41"),
+    pytest.param(42, put(*ATTRIBUTES, value=[attribute("number")]), "for the attribute 'number' in", id="42"),
+    pytest.param(43, put(*ATTRIBUTES, value=[attribute("radio")]), "at least one option", id="43"),
+    pytest.param(44, put(*PHASE, "max_submissions_per_day", value="many"), "A valid integer is required.", id="44"),
+    pytest.param(44, put(*PHASE, "name", value=None), "This field is required.", id="44-name"),
     pytest.param(
-        put(*PHASE, "submission_meta_attributes", value=[{"name": "x"}]), "Please enter the following fields", id="41"
+        44,
+        without_limits,
+        "{'max_submissions_per_month': [ErrorDetail(string='This field may not be null.'",
+        id="44-limits",
+    ),
+    pytest.param(44, put(*PHASE, "codename", value="x" * 101), "more than 100 characters", id="44-codename"),
+    pytest.param(45, put(*PHASE, "id", value=None), CRASH, id="45"),
+    pytest.param(45, put(*PHASE, "test_annotation_file", value=7), CRASH, id="45-annotation"),
+    pytest.param(45, put(*PHASE, "end_date", value="2036-01-01 00:00:00"), "of two kinds", id="45-dates"),
+    pytest.param(47, put("dataset_splits", value=[]), "There is no key for dataset splits.", id="47"),
+    pytest.param(48, put(*SPLIT, "name", value=None), "There is no name for dataset split", id="48"),
+    pytest.param(49, put(*SPLIT, "codename", value=None), "There is no codename for dataset split", id="49"),
+    pytest.param(50, twice("dataset_splits"), "Duplicate codename dev for dataset split Development.", id="50"),
+    pytest.param(51, put(*SPLIT, "name", value="x" * 101), "Dataset split 1 has the following schema errors", id="51"),
+    pytest.param(52, put(*SPLIT, "id", value=None), CRASH, id="52"),
+    pytest.param(55, put("challenge_phase_splits", value=[]), "There is no key for challenge phase splits.", id="55"),
+    pytest.param(55, put("challenge_phase_splits", value=None), CRASH, id="55-missing"),
+    pytest.param(55, put(*ROW, "leaderboard_id", value=None), CRASH, id="55-item"),
+    pytest.param(
+        56,
+        twice("challenge_phase_splits"),
+        "Duplicate combinations of leaderboard_id 1, challenge_phase_id 1 and dataset_split_id 1",
+        id="56",
+    ),
+    pytest.param(57, put(*ROW, "visibility", value=None), "(phase_split: 1): visibility", id="57"),
+    pytest.param(58, put(*ROW, "leaderboard_id", value=9), "Invalid leaderboard id 9 found in", id="58-leaderboard"),
+    pytest.param(58, put(*ROW, "challenge_phase_id", value=9), "Invalid phased id 9 found in", id="58-phase"),
+    pytest.param(58, put(*ROW, "dataset_split_id", value="1"), "Invalid dataset split id 1 found in", id="58-split"),
+    pytest.param(59, put(*ROW, "visibility", value=4), '"4" is not a valid choice.', id="59"),
+    pytest.param(
+        59, put(*ROW, "leaderboard_decimal_precision", value=-1), "greater than or equal to 0", id="59-precision"
+    ),
+    pytest.param(64, put("tags", value=list("abcde")), "Tags are limited to 4.", id="64"),
+    pytest.param(65, put("domain", value="AL"), "Domain name is incorrect.", id="65"),
+    pytest.param(65, put("domain", value=NULL), "Domain name is incorrect.", id="65-null"),
+    pytest.param(66, put("prizes", value=[{"rank": 1}]), "Prize rank or amount not found", id="66-amount"),
+    pytest.param(66, put("prizes", value=[prize(1), prize(1)]), "Duplicate rank 1 found", id="66-twice"),
+    pytest.param(66, put("prizes", value=[prize("first")]), "Invalid rank value first.", id="66-rank"),
+    pytest.param(66, put("prizes", value=[prize(1, "10 EUR")]), "Invalid amount value 10 EUR.", id="66-no-amount"),
+    pytest.param(66, put("prizes", value=[prize(1, 10)]), CRASH, id="66-number"),
+]
+
+#: No file at all (1), never reached after 2 (6), never an error by itself (9), told by 24 (23), not tested at all (67).
+ELSEWHERE = {1, 6, 9, 23, 67}
+
+
+@pytest.mark.parametrize(("rule", "change", "words"), BROKEN)
+def test_a_broken_rule_is_reported(rule: int, change: Any, words: str, bundle: Path, tmp_path: Path) -> None:
+    findings = [finding for finding in changed(bundle, tmp_path, change) if finding.rule == rule]
+    assert any(words in str(finding) for finding in findings), changed(bundle, tmp_path, change)
+    assert all(finding.at.startswith("challenge_config.yaml") for finding in findings)
+
+
+def test_each_rule_of_the_server_has_a_bundle_that_breaks_it() -> None:
+    covered = {int(param.values[0]) for table in (BROKEN, BROKEN_FILES, UPDATES) for param in table}
+    assert covered - {0} | ELSEWHERE == set(range(1, 68))
+
+
+BEYOND = [
+    pytest.param(put(*SCHEMA, "metadata", "J-Mean", value={"description": "x"}), ERROR, "sorts upwards", id="sorts"),
+    pytest.param(
+        put(*SCHEMA, "metadata", "J", value={"sort_ascending": True}), WARNING, "J is no label", id="no-label"
     ),
     pytest.param(
-        put(*PHASE, "submission_meta_attributes", value=[{"name": "x", "description": "x", "type": "number"}]),
-        "submission meta attribute types",
-        id="42",
+        put(*SCHEMA, "metadata", "J&F-Mean", value={"sort_ascending": True}),
+        WARNING,
+        "contradict each other",
+        id="direction",
     ),
+    pytest.param(put(*SCHEMA, "labels", value="J&F-Mean"), ERROR, "is no list of names", id="labels-text"),
+    pytest.param(put(*PHASE, "test_annotation_file", value=None), ERROR, "worker then dies", id="no-annotation"),
+    pytest.param(put("remote_evaluation", value=True), ERROR, "which does not need it here", id="remote-annotation"),
+    pytest.param(put("remote_evaluation", value=True), ERROR, "should stay with you", id="remote-file"),
+    pytest.param(put("is_docker_based", value=True), ERROR, "no pod can start", id="no-image"),
+    pytest.param(put("is_static_dataset_code_upload", value=True), ERROR, "without is_docker_based", id="static"),
+    pytest.param(put("worker_python_version", value="3.8"), ERROR, "older than the scorers", id="old-python"),
+    pytest.param(put("worker_memory", value=4096), WARNING, "ignored by EvalAI: CPU and memory are set", id="ignored"),
+    pytest.param(put("publishd", value=True), WARNING, "Write published, if you mean that", id="misspelt"),
     pytest.param(
-        put(*PHASE, "submission_meta_attributes", value=[{"name": "x", "description": "x", "type": "radio"}]),
-        "at least one option",
-        id="43",
+        put(*PHASE, "is_active", value=True), WARNING, "ignored by EvalAI: the dates tell", id="ignored-phase"
     ),
-    pytest.param(put(*PHASE, "max_submissions_per_day", value="many"), "A valid integer is required.", id="44"),
-    pytest.param(put(*PHASE, "id", value=None), "error 500", id="45"),
-    pytest.param(put("dataset_splits", value=[]), "There is no key for dataset splits.", id="47"),
-    pytest.param(put(*SPLIT, "name", value=None), "There is no name for dataset split", id="48"),
-    pytest.param(put(*SPLIT, "codename", value=None), "There is no codename for dataset split", id="49"),
-    pytest.param(twice("dataset_splits"), "Duplicate codename dev", id="50"),
-    pytest.param(put(*SPLIT, "id", value=None), "error 500", id="52"),
-    pytest.param(put("challenge_phase_splits", value=[]), "There is no key for challenge phase splits.", id="55"),
-    pytest.param(twice("challenge_phase_splits"), "Duplicate combinations", id="56"),
-    pytest.param(put(*ROW, "visibility", value=None), "lacks visibility", id="57"),
-    pytest.param(put(*ROW, "leaderboard_id", value=9), "Invalid leaderboard id 9", id="58-leaderboard"),
-    pytest.param(put(*ROW, "challenge_phase_id", value=9), "Invalid phased id 9", id="58-phase"),
-    pytest.param(put(*ROW, "dataset_split_id", value="1"), "Invalid dataset split id 1", id="58-split"),
-    pytest.param(put(*ROW, "visibility", value=4), '"4" is not a valid choice.', id="59"),
-    pytest.param(put("tags", value=list("abcde")), "Tags are limited to 4.", id="64"),
-    pytest.param(put("domain", value="AL"), "Domain name is incorrect.", id="65"),
-    pytest.param(put(*PHASE, "codename", value="other"), "lacks the phase other", id="phases-py"),
-    pytest.param(put(*SCHEMA, "labels", value=["J&F-Mean"]), "not the labels of its leaderboard", id="labels"),
+    pytest.param(put(*ROW, "show_execution_time", value=True), WARNING, "ignored by EvalAI", id="ignored-row"),
+    pytest.param(
+        put("sponsors", value=[{"name": "x", "website": "https://x.org"}]), WARNING, "every push", id="sponsors"
+    ),
+    pytest.param(put("published", value="yes"), WARNING, "Write True or False", id="lenient-flag"),
+    pytest.param(put(*PHASE, "max_submissions_per_day", value=0), WARNING, "The phase is closed", id="closed"),
+    pytest.param(put("end_date", value=datetime.datetime(2026, 1, 2)), WARNING, "in the past", id="over"),
+    pytest.param(put("end_date", value=datetime.datetime(2099, 1, 2)), WARNING, "Is that meant?", id="far"),
+    pytest.param(
+        put("end_date", value=datetime.datetime(2030, 1, 2)), WARNING, "after the challenge ends", id="outside"
+    ),
+    pytest.param(dated("2026-01-01 00:00:00"), WARNING, "is in quotes", id="quoted-dates"),
+    pytest.param(lambda c: drop(c, 1), WARNING, "is not in challenge_phase_splits", id="split-unused"),
+    pytest.param(lambda c: drop(c, 0), ERROR, "every submission to it fails", id="phase-unused"),
+    pytest.param(
+        lambda c: c["challenge_phase_splits"].append({**c["challenge_phase_splits"][0], "leaderboard_id": 2}),
+        ERROR,
+        "shows split 1 of phase 1 twice",
+        id="split-twice",
+    ),
+    pytest.param(twice("leaderboard"), ERROR, "1 is there twice", id="same-id"),
+    pytest.param(
+        put("prizes", value=[{"rank": 1, "amount": "1EUR"}]), ERROR, "creation fails without", id="prize-description"
+    ),
+    pytest.param(put(*PHASE, "codename", value="other"), ERROR, "lacks the phase other", id="phases-py"),
+    pytest.param(put(*SCHEMA, "labels", value=["J&F-Mean"]), ERROR, "not the labels of its leaderboard", id="labels"),
     pytest.param(
         put(*PHASE, "test_annotation_file", value="annotations/sequences-test.zip"),
+        ERROR,
         "not the file of the YAML",
         id="annotations",
     ),
 ]
 
 
-@pytest.mark.parametrize(("change", "words"), BROKEN)
-def test_a_broken_rule_is_reported(change: Any, words: str, bundle: Path, tmp_path: Path) -> None:
-    findings = [str(finding) for finding in changed(bundle, tmp_path, change)]
-    assert any(words in finding for finding in findings), findings
+@pytest.mark.parametrize(("change", "severity", "words"), BEYOND)
+def test_what_the_server_lets_pass_is_reported_too(
+    change: Any, severity: str, words: str, bundle: Path, tmp_path: Path
+) -> None:
+    findings = [finding for finding in changed(bundle, tmp_path, change) if words in str(finding)]
+    assert [finding.severity for finding in findings][:1] == [severity], changed(bundle, tmp_path, change)
 
 
 def test_an_annotation_file_of_the_other_track_is_reported(bundle: Path, tmp_path: Path) -> None:
@@ -192,22 +336,154 @@ def test_an_annotation_file_of_the_other_track_is_reported(bundle: Path, tmp_pat
     assert any("holds sequences, not instances" in finding for finding in findings), findings
 
 
-@pytest.mark.parametrize(
-    ("files", "words"),
-    [
-        pytest.param({"challenge_config.yml": b"title: x"}, "2 challenge config YAML files instead of 1", id="4"),
-        pytest.param({"challenge_config.yaml": None}, "There is no YAML file", id="3"),
-        pytest.param({"challenge_config.yaml": b"a: [b"}, "is not valid YAML", id="5"),
-        pytest.param({"challenge_config.yaml": b""}, "is empty or no mapping", id="7"),
-        pytest.param({"challenge_config.yaml": b"- a"}, "is empty or no mapping", id="7-list"),
-        pytest.param({"logo.png": b"no picture"}, "not an image or a corrupted image", id="24-picture"),
-        pytest.param({"templates/description.html": b" "}, "is empty", id="blank"),
-        pytest.param({"annotations/sequences-dev.zip": b""}, "The submitted file is empty.", id="empty-annotation"),
-    ],
-)
-def test_a_broken_file_is_reported(files: Any, words: str, bundle: Path, tmp_path: Path) -> None:
-    findings = [str(finding) for finding in changed(bundle, tmp_path, files=files)]
-    assert any(words in finding for finding in findings), findings
+#: Rule → the files of a bundle that break it.
+BROKEN_FILES = [
+    pytest.param(2, {"../x": b""}, "The zip file contents cannot be extracted.", id="2-outside"),
+    pytest.param(2, {"/x": b""}, "The zip file contents cannot be extracted.", id="2-absolute"),
+    pytest.param(3, {"challenge_config.yaml": None}, "There is no YAML file", id="3"),
+    pytest.param(4, {"challenge_config.yml": b"title: x"}, "2 challenge config YAML files instead of 1", id="4"),
+    pytest.param(5, {"challenge_config.yaml": b"a: [b"}, "is not valid YAML", id="5"),
+    pytest.param(7, {"challenge_config.yaml": b""}, CRASH, id="7"),
+    pytest.param(7, {"challenge_config.yaml": b"- a"}, CRASH, id="7-list"),
+    pytest.param(24, {"logo.png": b"no picture"}, "not an image or a corrupted image", id="24-picture"),
+    pytest.param(24, {"templates/description.html": b" "}, "This field may not be blank.", id="24-blank"),
+    pytest.param(44, {"annotations/sequences-dev.zip": b""}, "The submitted file is empty.", id="44-empty"),
+    pytest.param(44, {"templates/phase_sequences_dev.html": b""}, "This field may not be blank.", id="44-blank"),
+    pytest.param(0, {"templates/description.html": b"\xff"}, "is not UTF-8", id="utf-8"),
+    pytest.param(0, {"evaluation_script.zip": b"PK"}, "is no zip", id="script-no-zip"),
+    pytest.param(0, {"evaluation_script.zip": zipped({"a/__init__.py": b""})}, "not a flat package", id="script-deep"),
+]
+
+
+@pytest.mark.parametrize(("rule", "files", "words"), BROKEN_FILES)
+def test_a_broken_file_is_reported(rule: int, files: Any, words: str, bundle: Path, tmp_path: Path) -> None:
+    findings = [finding for finding in changed(bundle, tmp_path, files=files) if finding.rule == rule]
+    assert any(words in str(finding) for finding in findings), changed(bundle, tmp_path, files=files)
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"no zip", b"PK\x05\x06" + bytes(18)], ids=repr)
+def test_what_is_no_zip_is_refused_in_a_sentence(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "bundle.zip"
+    path.write_bytes(data)
+    assert [finding.rule for finding in check(str(path))] in ([2], [3])
+
+
+def test_a_long_path_is_reported(bundle: Path, tmp_path: Path) -> None:
+    path = f"pictures/{'x' * 62}.png"
+    findings = changed(bundle, tmp_path, put("image", value=path), {path: (ROOT / "logo.png").read_bytes()})
+    assert any("at most 100 characters (it has 103)" in str(finding) for finding in findings), findings
+
+
+REMOVE = [
+    pytest.param(32, without("leaderboard", 1), "leaderboard with ID: 2 not found in config", id="32"),
+    pytest.param(46, without("challenge_phases", 2), "Challenge phase 3 not found in config.", id="46"),
+    pytest.param(53, without("dataset_splits", 2), "Dataset split 3 not found in config.", id="53"),
+    pytest.param(
+        62,
+        without("challenge_phase_splits", 3),
+        "challenge_phase_id: 3, dataset_split_id: 1) not found in config.",
+        id="62",
+    ),
+]
+FROZEN = [
+    pytest.param(33, put(*SCHEMA, "default_order_by", value="J-Mean"), "Leaderboard 1 cannot be changed", id="33"),
+    pytest.param(54, put(*SPLIT, "name", value="Other"), "Dataset split 1 cannot be changed after", id="54"),
+    pytest.param(63, put(*ROW, "visibility", value=1), "dataset_split_id: 1) cannot be changed after", id="63"),
+]
+
+
+def another_row(config: Any, **changes: int) -> None:
+    config["challenge_phase_splits"].append({**config["challenge_phase_splits"][0], **changes})
+
+
+ADD = [
+    pytest.param(
+        60, lambda c: another_row(c, dataset_split_id=2), "Cannot add a new leaderboard/dataset-split", id="60"
+    ),
+    pytest.param(
+        61,
+        lambda c: another_row(c, challenge_phase_id=9, leaderboard_id=9),
+        "Leaderboard id 9 is not part of",
+        id="61-board",
+    ),
+    pytest.param(
+        61,
+        lambda c: another_row(c, challenge_phase_id=9, dataset_split_id=9),
+        "Dataset split id 9 is not part of",
+        id="61-split",
+    ),
+]
+UPDATES = [*REMOVE, *FROZEN, *ADD]
+
+
+@pytest.mark.parametrize(("rule", "change", "words"), UPDATES)
+def test_what_an_update_may_not_change_is_reported(
+    rule: int, change: Any, words: str, bundle: Path, tmp_path: Path
+) -> None:
+    state = state_of(read_config(str(ROOT)), source="a test", approved=True)
+    findings = changed(bundle, tmp_path, change, state=state)
+    assert any(words in str(finding) for finding in findings if finding.rule == rule), findings
+
+
+@pytest.mark.parametrize(("rule", "change", "words"), FROZEN)
+def test_before_approval_an_update_may(rule: int, change: Any, words: str, bundle: Path, tmp_path: Path) -> None:
+    state = state_of(read_config(str(ROOT)), source="a test")
+    assert rule not in {finding.rule for finding in changed(bundle, tmp_path, change, state=state)}, words
+
+
+def test_an_unchanged_bundle_is_an_update_that_passes(bundle: Path, tmp_path: Path) -> None:
+    state = state_of(read_config(str(ROOT)), source="a test", approved=True)
+    remember(str(tmp_path), state)
+    assert remembered(str(tmp_path)) == replace(state, source=f"{LAST_PUSH}, the last push from here")
+    assert changed(bundle, tmp_path, state=remembered(str(tmp_path))) == []
+
+
+def test_without_a_push_nothing_is_remembered(tmp_path: Path) -> None:
+    assert remembered(str(tmp_path)) is None
+
+
+def test_a_broken_memory_says_which_file(tmp_path: Path) -> None:
+    (tmp_path / ".linejudge").mkdir()
+    (tmp_path / LAST_PUSH).write_text("[]")
+    with pytest.raises(HostError, match=r"last_push\.json: cannot be read"):
+        remembered(str(tmp_path))
+
+
+def test_the_servers_answer_joins_its_sentences(bundle: Path, tmp_path: Path) -> None:
+    def change(config: Any) -> None:
+        del config["title"]
+        config.update(published="perhaps", max_team_members="many", worker_memory=1)
+
+    answer = refusal(changed(bundle, tmp_path, change))
+    assert answer == (
+        "Please add the challenge title\n"
+        "ERROR: Unable to serialize the challenge because of the following errors: "
+        "{'published': [ErrorDetail(string='Must be a valid boolean.', code='invalid')], "
+        "'max_team_members': [ErrorDetail(string='A valid integer is required.', code='invalid')]}."
+    )
+
+
+WEIRD = [None, [], {}, "", "x", 5, -1, 2.5, True, datetime.date(2026, 1, 1), [None], [[]], {"a": []}, [{"id": []}]]
+
+
+def places(node: Any, path: tuple[Any, ...] = ()) -> Any:
+    if path:
+        yield path
+    for key, value in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+        yield from places(value, (*path, key))
+
+
+def test_whatever_stands_in_the_yaml_nothing_breaks(bundle: Path, tmp_path: Path) -> None:
+    config = read_config(str(ROOT))
+    state, script = state_of(config, source="a test", approved=True), zipped({"__init__.py": b"evaluate = 1"})
+    spots = [path for path in places(config) if not ({1, 2, 3, 4} & set(path))]
+    assert len(spots) > 60
+    for number, path in enumerate(spots):
+        for value in WEIRD[number % 3 :: 3]:
+            change = put(*path, value=NULL if value is None else value)
+            found = changed(bundle, tmp_path, change, {"evaluation_script.zip": script}, state=state)
+            assert all(str(finding) and finding.as_json() for finding in found)
+            refusal(found)
 
 
 TEXT = """\
@@ -241,9 +517,17 @@ def test_a_finding_has_line_and_column(path: str, place: str) -> None:
     assert lines.place(path) == f"c.yaml:{place}"
 
 
-@pytest.mark.parametrize("path", ["description", "phases.py, sequences-dev", "annotations/a.zip"])
+@pytest.mark.parametrize("path", ["phases.py, sequences-dev", "annotations/a.zip"])
 def test_what_is_not_in_the_yaml_has_no_line(path: str) -> None:
     assert read("c.yaml", TEXT.encode())[1].place(path) == ""
+
+
+def test_a_key_that_is_missing_has_its_file() -> None:
+    assert read("c.yaml", TEXT.encode())[1].place("description") == "c.yaml"
+
+
+def test_a_key_that_is_there_twice_is_told() -> None:
+    assert list(read("c.yaml", TEXT.encode())[1].twice()) == ["title"]
 
 
 def test_the_line_is_that_of_the_file_that_the_host_edits(tmp_path: Path, bundle: Path) -> None:

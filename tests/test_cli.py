@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from linejudge.bundle.build import build
 from linejudge.cli import main
 
 from .builders import ANNOTATIONS, ROOT, STRONG, files_of, label_zip, png
@@ -261,8 +262,25 @@ def test_a_host_sees_every_finding(tmp_path: Path, capsys: Any) -> None:
         archive.writestr("challenge_config.yaml", "title: x\n")
     assert main(["check", str(tmp_path / "b.zip")]) == 3
     out = capsys.readouterr().out
-    assert "things to mend" in out
-    assert 'EvalAI says: "ERROR: There is no key for dataset splits."' in out
+    assert "errors" in out.splitlines()[-1]
+    assert "    EvalAI: ERROR: There is no key for dataset splits.\n" in out
+
+
+def test_a_warning_fails_in_strict_mode_alone(tmp_path: Path, capsys: Any) -> None:
+    with zipfile.ZipFile(build(str(ROOT), str(tmp_path / "a.zip")).path) as whole:
+        content = {name: whole.read(name) for name in whole.namelist()}
+    content["challenge_config.yaml"] += b"worker_memory: 2048\n"
+    with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
+        for name, data in content.items():
+            archive.writestr(name, data)
+    command = ["check", str(tmp_path / "b.zip"), "--quick"]
+    assert main(command) == 0
+    assert "warning: worker_memory: is ignored by EvalAI: CPU and memory are set by the API" in capsys.readouterr().out
+    assert main([*command, "--strict"]) == 3
+    assert main([*command, "--json"]) == 0
+    told = capsys.readouterr().out
+    (finding,) = json.loads(told[told.index("{") :])["findings"]
+    assert (finding["severity"], finding["file"], finding["column"]) == ("warning", "challenge_config.yaml", 1)
 
 
 def test_the_program_runs_the_whole_challenge() -> None:

@@ -32,7 +32,7 @@ PYTHONS = [
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_samples_score_in_the_extracted_bundle_as_here(python: str, tmp_path: Path) -> None:
-    bundle = build(str(ROOT), str(tmp_path / "challenge_config.zip"))
+    bundle = build(str(ROOT), str(tmp_path / "challenge_config.zip")).path
     number = 0
     with Stage(bundle, python) as stage:
         for phase in stage.config["challenge_phases"]:
@@ -51,7 +51,7 @@ def test_samples_score_in_the_extracted_bundle_as_here(python: str, tmp_path: Pa
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_a_bad_submission_fails_with_its_sentence_last_and_the_next_scores(python: str, tmp_path: Path) -> None:
-    bundle = build(str(ROOT), str(tmp_path / "challenge_config.zip"))
+    bundle = build(str(ROOT), str(tmp_path / "challenge_config.zip")).path
     bad = tmp_path / "bad.zip"
     bad.write_bytes(b"PK\x03\x04 no zip at all")
     with Stage(bundle, python) as stage:
@@ -68,7 +68,7 @@ def test_a_bundle_that_cannot_be_loaded_says_why(tmp_path: Path) -> None:
     root = tmp_path / "fork"
     shutil.copytree(ROOT, root, ignore=shutil.ignore_patterns(".*", "dist", "*.egg-info", "__pycache__"))
     (root / "evaluation_script/__init__.py").write_text("import nowhere_to_be_found\n")
-    bundle = build(str(root))
+    bundle = build(str(root)).path
     with Stage(bundle) as stage, pytest.raises(HostError, match="nowhere_to_be_found"):
         stage.evaluate(stage.config["challenge_phases"][0], str(ROOT / "examples/sequences-dev/strong.zip"), 1)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import zipfile
 from typing import Any
 
 from evaluation_script import instance_truth, truth
@@ -13,15 +12,15 @@ from evaluation_script.phase import Phase
 from evaluation_script.phases import PHASES
 from evaluation_script.sequence_protocols import BESIDE, PROTOCOLS
 
-from .finding import Finding, Findings, items
+from .finding import Finding, Findings, items, name_of
+from .opened import Bundle
 
 
 class Agreement:
     """Compares what EvalAI is told with what the scorers do."""
 
-    def __init__(self, config: dict[str, Any], files: zipfile.ZipFile) -> None:
-        self._config, self._files = config, files
-        self._names = set(files.namelist())
+    def __init__(self, bundle: Bundle) -> None:
+        self._bundle, self._config = bundle, bundle.config
 
     def findings(self) -> Findings:
         """`phases.py`, the YAML and the annotation files say the same."""
@@ -36,10 +35,13 @@ class Agreement:
 
     def _phase_agreement(self, told: dict[str, Any], scored: Phase) -> Findings:
         where = f"phases.py, {scored.codename}"
-        names = {split.get("id"): split.get("codename") for split in items(self._config, "dataset_splits")}
-        boards = {board.get("id"): board.get("schema", {}) for board in items(self._config, "leaderboard")}
+        names = {name_of(split): name_of(split, "codename") for split in items(self._config, "dataset_splits")}
+        boards = {
+            name_of(board): board["schema"] if isinstance(board.get("schema"), dict) else {}
+            for board in items(self._config, "leaderboard")
+        }
         mapped = {
-            names.get(row.get("dataset_split_id")): boards.get(row.get("leaderboard_id"), {})
+            names.get(name_of(row, "dataset_split_id")): boards.get(name_of(row, "leaderboard_id"), {})
             for row in items(self._config, "challenge_phase_splits")
             if row.get("challenge_phase_id") == told.get("id")
         }
@@ -47,7 +49,7 @@ class Agreement:
         if set(mapped) != {shown.codename for shown in scored.splits}:
             yield Finding(where, f"its splits are not the YAML's ({', '.join(map(str, mapped))})", "Make them agree")
         for shown in scored.splits:
-            labels = list(mapped.get(shown.codename, {}).get("labels", shown.metrics))
+            labels = mapped.get(shown.codename, {}).get("labels", list(shown.metrics))
             if labels != list(shown.metrics):
                 yield Finding(
                     where, f"the metrics of {shown.codename} are not the labels of its leaderboard", "Copy them"
@@ -59,13 +61,13 @@ class Agreement:
             unknown = [metric for metric in shown.metrics if metric not in known]
             if unknown:
                 yield Finding(where, f"{shown.protocol} has no metric {', '.join(unknown)}", "Use one that it has")
-        if scored.annotations != told.get("test_annotation_file", scored.annotations):
+        if scored.annotations != (told.get("test_annotation_file") or scored.annotations):
             yield Finding(where, f"reads {scored.annotations}, not the file of the YAML", "Make them agree")
-        elif scored.annotations in self._names:
+        elif self._bundle.has(scored.annotations) and self._bundle.size(scored.annotations):
             yield from self._truth_agreement(where, scored)
 
     def _truth_agreement(self, where: str, scored: Phase) -> Findings:
-        data = io.BytesIO(self._files.read(scored.annotations))
+        data = io.BytesIO(self._bundle.read(scored.annotations))
         try:
             splits, track = truth.splits_of(data), truth.track_of(data)
         except HostError as error:

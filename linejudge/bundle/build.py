@@ -6,6 +6,7 @@ import io
 import os
 import zipfile
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
@@ -13,73 +14,110 @@ import yaml
 from evaluation_script.errors import HostError
 from evaluation_script.truth import add_member
 
+from .fields import CHALLENGE, CONFIG, FILES, PHASE, SCRIPT
+from .finding import items
 from .lines import read, unreadable
+from .opened import escapes
+from .variants import Change, changed
 
-CONFIG = "challenge_config.yaml"
-SCRIPT = "evaluation_script"
+SCRIPT_FOLDER = "evaluation_script"
 OUT = os.path.join("dist", "challenge_config.zip")
-
-#: Keys of the YAML whose value is a path to a file of the bundle.
-CHALLENGE_FILES = ("description", "evaluation_details", "terms_and_conditions", "submission_guidelines", "image")
-PHASE_FILES = ("description", "test_annotation_file")
+_CHALLENGE_FILES = [key for key, field in CHALLENGE.items() if field.kind in FILES and field.kind != SCRIPT]
+_PHASE_FILES = [key for key, field in PHASE.items() if field.kind in FILES]
 
 
-def build(root: str, out: str = "") -> str:
-    """Write the bundle below `dist/`; the same files give the same bytes."""
+@dataclass(frozen=True)
+class Built:
+    """A zip, and how its config differs from the host's."""
+
+    path: str
+    changes: list[Change] = field(default_factory=list)
+
+
+def build(root: str, out: str = "", variant: str = "", image: str = "", *, lenient: bool = False) -> Built:
+    """Write the bundle below `dist/`; the same files give the same bytes.
+
+    Without a variant the config goes in as it is.  `lenient` leaves out what is not there, for `check` to tell.
+    """
     out = out or os.path.join(root, OUT)
-    config = read_config(root)
+    text = _bytes(root, CONFIG)
+    changes: list[Change] = []
+    config = _config(text, lenient=lenient)
+    if variant and config:
+        edited, changes = changed(text.decode("utf-8"), variant, image)
+        text = edited.encode("utf-8")
+        config = _config(text)
+    names = dict.fromkeys(files_named(config))
+    missing = [name for name in names if not _there(root, name)]
+    if missing and not lenient:
+        raise HostError("\n".join(f"{name}: is not there, and {CONFIG} names it" for name in missing))
     os.makedirs(os.path.dirname(os.path.abspath(out)), exist_ok=True)
-    partial = out + ".partial"
-    with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as bundle:
-        add_member(bundle, CONFIG, _bytes(root, CONFIG))
-        add_member(bundle, f"{SCRIPT}.zip", script_zip(root))
-        for name in dict.fromkeys(files_named(config)):
-            add_member(bundle, name, _bytes(root, name))
-    os.replace(partial, out)
-    return out
+    partial = f"{out}.{os.getpid()}.partial"
+    try:
+        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as bundle:
+            add_member(bundle, CONFIG, text)
+            add_member(bundle, f"{SCRIPT_FOLDER}.zip", script_zip(root))
+            for name in names:
+                if name not in missing:
+                    add_member(bundle, os.path.normpath(name), _bytes(root, name))
+        os.replace(partial, out)
+    except OSError as error:
+        raise HostError(f"{out}: cannot be written ({error.strerror})") from None
+    return Built(out, changes)
 
 
 def read_config(root: str) -> dict[str, Any]:
     """The YAML, which must be a mapping."""
+    return _config(_bytes(root, CONFIG))
+
+
+def _config(text: bytes, *, lenient: bool = False) -> dict[str, Any]:
     try:
-        config, _ = read(CONFIG, _bytes(root, CONFIG))
+        config, _ = read(CONFIG, text)
     except yaml.YAMLError as error:
+        if lenient:
+            return {}
         raise HostError(str(unreadable(CONFIG, error))) from None
-    if not isinstance(config, dict):
-        raise HostError(f"{CONFIG}: is empty or no mapping of keys")
-    return config
+    if isinstance(config, dict):
+        return config
+    if lenient:
+        return {}
+    raise HostError(f"{CONFIG}: is empty or no mapping of keys")
 
 
 def files_named(config: dict[str, Any]) -> Iterator[str]:
     """Files that the YAML names and that lie in the bundle as they are."""
-    phases = config.get("challenge_phases")
-    for holder, keys in (
-        (config, CHALLENGE_FILES),
-        *((phase, PHASE_FILES) for phase in (phases if isinstance(phases, list) else [])),
-    ):
-        if isinstance(holder, dict):
-            yield from (holder[key] for key in keys if isinstance(holder.get(key), str))
+    holders = [(config, _CHALLENGE_FILES), *((phase, _PHASE_FILES) for phase in items(config, "challenge_phases"))]
+    for holder, keys in holders:
+        yield from (holder[key] for key in keys if isinstance(holder.get(key), str) and holder[key])
 
 
 def script_zip(root: str) -> bytes:
     """`evaluation_script/` as a flat zip: the modules and the requirements, nothing else."""
-    folder = os.path.join(root, SCRIPT)
+    folder = os.path.join(root, SCRIPT_FOLDER)
     if not os.path.isdir(folder):
-        raise HostError(f"{SCRIPT}/: is not there")
+        raise HostError(f"{SCRIPT_FOLDER}/: is not there")
     names = sorted(name for name in os.listdir(folder) if name.endswith(".py") or name == "requirements.txt")
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as script:
         for name in names:
-            add_member(script, name, _bytes(root, os.path.join(SCRIPT, name)))
+            add_member(script, name, _bytes(root, os.path.join(SCRIPT_FOLDER, name)))
     return out.getvalue()
 
 
+def _there(root: str, name: str) -> bool:
+    return not escapes(name) and _inside(root, name) and os.path.isfile(os.path.join(root, name))
+
+
+def _inside(root: str, name: str) -> bool:
+    return os.path.realpath(os.path.join(root, name)).startswith(os.path.realpath(root) + os.sep)
+
+
 def _bytes(root: str, name: str) -> bytes:
-    path = os.path.realpath(os.path.join(root, name))
-    if not path.startswith(os.path.realpath(root) + os.sep):
+    if not _inside(root, name):
         raise HostError(f"{name}: lies outside the bundle")
     try:
-        with open(path, "rb") as file:
+        with open(os.path.join(root, name), "rb") as file:
             return file.read()
     except OSError as error:
-        raise HostError(f"{name}: cannot be read ({error.strerror}); {CONFIG} names it") from None
+        raise HostError(f"{name}: cannot be read ({error.strerror})") from None

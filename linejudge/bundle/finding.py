@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+ERROR, WARNING = "error", "warning"
+
+
+@dataclass(frozen=True)
+class Detail:
+    """What a serializer of the server says of one field."""
+
+    field: str
+    words: str
+    code: str
+
+    def __str__(self) -> str:
+        return f"{self.field!r}: [ErrorDetail(string={self.words!r}, code={self.code!r})]"
 
 
 @dataclass(frozen=True)
@@ -14,18 +28,63 @@ class Finding:
     where: str
     found: str
     remedy: str
-    #: The server's own words.
+    #: The server's own words; `{errors}` in them stands for what its serializer says.
     quote: str = ""
     #: File, line and column, where it lies in the YAML.
     at: str = ""
+    #: The place of the rule in the order in which the server tests; nothing for what the server does not test.
+    rule: int = 0
+    severity: str = ERROR
+    detail: Detail | None = None
+
+    @property
+    def words(self) -> str:
+        """What the server would say if this were all that is wrong."""
+        return said(self.quote, [self.detail]) if self.detail else self.quote
 
     def __str__(self) -> str:
-        said = f' EvalAI says: "{self.quote}"' if self.quote else ""
+        words = f' EvalAI says: "{self.words.strip()}"' if self.quote else ""
         place = f"{self.at}: " if self.at else ""
-        return f"{place}{self.where}: {self.found}. {self.remedy}.{said}"
+        return f"{place}{self.where}: {self.found}. {self.remedy}.{words}"
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs: everything, with the place in its parts."""
+        file, line, column = (*self.at.rsplit(":", 2), "", "")[:3] if self.at.count(":") >= 2 else (self.at, "", "")
+        return {
+            "severity": self.severity,
+            "rule": self.rule or None,
+            "file": file or None,
+            "line": int(line) if line else None,
+            "column": int(column) if column else None,
+            "where": self.where,
+            "found": self.found,
+            "remedy": self.remedy,
+            "evalai": self.words or None,
+        }
 
 
 Findings = Iterator[Finding]
+
+
+def said(quote: str, details: Iterable[Detail]) -> str:
+    """The server's sentence around its serializer's errors, which it prints as Python does."""
+    return quote.replace("{errors}", "{" + ", ".join(map(str, details)) + "}")
+
+
+def warning(where: str, found: str, remedy: str) -> Finding:
+    """What the server takes, and what is likely not meant."""
+    return Finding(where, found, remedy, severity=WARNING)
+
+
+def crash(where: str, found: str, remedy: str, rule: int = 0) -> Finding:
+    """What the server answers with an error 500 and no reason."""
+    return Finding(where, f"{found}; EvalAI answers that with an error 500 and no reason", remedy, rule=rule)
+
+
+def name_of(item: dict[str, Any], key: str = "id") -> Any:
+    """A value that can be looked up, whatever a host wrote there."""
+    value = item.get(key)
+    return value if isinstance(value, (str, int, float, bool)) or value is None else repr(value)
 
 
 def items(config: dict[str, Any], key: str) -> list[dict[str, Any]]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import yaml
 
+from .fields import CHALLENGE
 from .finding import Finding
 
 
@@ -43,7 +46,27 @@ class Lines:
             if not found:
                 break
             mark, node = found[-1][0].start_mark, found[-1][1]
-        return _at(self._name, mark) if mark else ""
+        if mark is None:
+            return self._name if path.split(".", maxsplit=1)[0].split("[", maxsplit=1)[0] in CHALLENGE else ""
+        return _at(self._name, mark)
+
+    def twice(self) -> Iterator[str]:
+        """Paths of keys that one mapping has twice: PyYAML keeps the last and says nothing."""
+        yield from _twice("", self._root, set())
+
+
+def _twice(path: str, node: yaml.Node | None, above: set[int]) -> Iterator[str]:
+    if id(node) in above:
+        return  # an alias that holds itself
+    if isinstance(node, yaml.MappingNode):
+        seen = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        yield from (f"{path}.{key}".lstrip(".") for key, count in seen.items() if count > 1)
+        for key, value in node.value:
+            yield from _twice(f"{path}.{key.value}", value, above | {id(node)})
+    elif isinstance(node, yaml.SequenceNode):
+        blocks = [item for item in node.value if isinstance(item, yaml.MappingNode)]
+        for place, item in enumerate(blocks):
+            yield from _twice(f"{path}[{place}]", item, above | {id(node)})
 
 
 def read(name: str, text: bytes) -> tuple[Any, Lines]:
@@ -59,10 +82,10 @@ def read(name: str, text: bytes) -> tuple[Any, Lines]:
 def unreadable(name: str, error: yaml.YAMLError) -> Finding:
     """What keeps a file from being YAML, in the server's words as well."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
-        return Finding(name, f"is not valid YAML: {error}", "Mend that place")
+        return Finding(name, f"is not valid YAML: {error}", "Mend that place", rule=5)
     mark, problem = error.problem_mark, str(error.problem)
     quote = f"{problem.capitalize()} in line {mark.line + 1}, column {mark.column + 1}"
-    return Finding(_at(name, mark), f"is not valid YAML: {problem}", "Mend that line or the one above", quote)
+    return Finding(_at(name, mark), f"is not valid YAML: {problem}", "Mend that line or the one above", quote, rule=5)
 
 
 def _at(name: str, mark: yaml.Mark) -> str:

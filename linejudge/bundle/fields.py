@@ -1,0 +1,192 @@
+"""Every key that EvalAI reads from the YAML, with what it takes: the one table of them.
+
+The rules of the server's serializers, the JSON Schema for editors and the
+search for keys that are silently ignored are all made from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+CONFIG = "challenge_config.yaml"
+CONFIG_NAMES = (CONFIG, "challenge_config.yml")
+
+#: What a value is; files are named by their path in the bundle.
+TEXT, FLAG, WHOLE, MOMENT, URL, LIST, ANY = "text", "flag", "whole number", "date and time", "URL", "list", "anything"
+HTML, PICTURE, SCRIPT, DATA = ".html file", "picture", "evaluation script", "annotation file"
+FILES = (HTML, PICTURE, SCRIPT, DATA)
+
+
+@dataclass(frozen=True)
+class Field:
+    """One key of the YAML."""
+
+    kind: str
+    about: str
+    required: bool = False
+    #: Whether it may be written as null.
+    null: bool = False
+    #: Most characters of a text.
+    most: int = 0
+    #: The smallest number.
+    least: int | None = None
+    choices: tuple[Any, ...] = ()
+    #: Keys of the items, for a list of mappings.
+    items: dict[str, Field] | None = None
+
+
+PRIZE = {
+    "rank": Field(WHOLE, "1 for the winner", required=True, least=1),
+    "amount": Field(TEXT, "as 100.00USD", required=True, most=10),
+    "description": Field(
+        TEXT, "what it is; must be there, or the server fails without a reason", required=True, most=25
+    ),
+}
+SPONSOR = {"name": Field(TEXT, "who", required=True), "website": Field(URL, "their page", required=True)}
+ATTRIBUTE = {
+    "name": Field(TEXT, "what participants are asked", required=True),
+    "description": Field(TEXT, "a sentence about it", required=True),
+    "type": Field(TEXT, "how it is asked", required=True, choices=("boolean", "text", "radio", "checkbox")),
+    "options": Field(LIST, "for radio and checkbox"),
+    "required": Field(FLAG, "whether it must be answered"),
+}
+SCHEMA = {
+    "labels": Field(LIST, "names of the metrics, in the order of the columns", required=True),
+    "default_order_by": Field(TEXT, "the label that ranks", required=True),
+    "metadata": Field(ANY, "for each label sort_ascending and description"),
+}
+LEADERBOARD = {
+    "id": Field(WHOLE, "a number of your own", required=True),
+    "schema": Field(ANY, "labels, default_order_by and metadata", required=True),
+}
+SPLIT = {
+    "id": Field(WHOLE, "a number of your own", required=True),
+    "name": Field(TEXT, "what visitors read", required=True, most=100),
+    "codename": Field(TEXT, "as in phases.py and in the annotation file", required=True, most=100),
+}
+MAPPING = {
+    "challenge_phase_id": Field(WHOLE, "id of a phase", required=True),
+    "leaderboard_id": Field(WHOLE, "id of a leaderboard", required=True),
+    "dataset_split_id": Field(WHOLE, "id of a dataset split", required=True),
+    "visibility": Field(WHOLE, "1 host, 2 owner and host, 3 public", required=True, choices=(1, 2, 3)),
+    "leaderboard_decimal_precision": Field(WHOLE, "decimals that are shown", required=True, least=0),
+    "is_leaderboard_order_descending": Field(FLAG, "whether more is better", required=True),
+}
+PHASE = {
+    "id": Field(WHOLE, "a number of your own", required=True),
+    "name": Field(TEXT, "what visitors read", required=True, most=100),
+    "description": Field(HTML, "what visitors read about the phase", required=True),
+    "codename": Field(TEXT, "as in phases.py; what evaluate() is told", required=True, most=100),
+    "start_date": Field(MOMENT, "UTC, unquoted and with the time", required=True),
+    "end_date": Field(MOMENT, "UTC, unquoted and with the time", required=True),
+    "test_annotation_file": Field(DATA, "the truth; without one EvalAI's worker cannot start", null=True),
+    "max_submissions_per_day": Field(WHOLE, "for each team", least=0),
+    "max_submissions_per_month": Field(WHOLE, "for each team (max_submissions without it)", least=0),
+    "max_submissions": Field(WHOLE, "for each team, in all", least=0),
+    "max_concurrent_submissions_allowed": Field(WHOLE, "of a team that wait or run (3)", least=0),
+    "is_public": Field(FLAG, "whether others than hosts see it and submit"),
+    "is_submission_public": Field(FLAG, "whether a submission is shown unless its team says otherwise"),
+    "leaderboard_public": Field(FLAG, "whether the leaderboard is shown"),
+    "is_restricted_to_select_one_submission": Field(FLAG, "whether a team shows one submission only"),
+    "is_partial_submission_evaluation_enabled": Field(FLAG, "whether results may come in parts"),
+    "allowed_submission_file_types": Field(TEXT, "shown to visitors; nobody checks it", most=200),
+    "allowed_email_ids": Field(LIST, "who alone may submit"),
+    "environment_image": Field(TEXT, "code upload: image of the environment", null=True, most=2128),
+    "submission_meta_attributes": Field(LIST, "what participants are asked", null=True, items=ATTRIBUTE),
+    "default_submission_meta_attributes": Field(LIST, "which standard questions are asked", null=True),
+    "disable_logs": Field(FLAG, "whether stdout and stderr are thrown away"),
+    "is_submission_paused": Field(FLAG, "whether submissions are refused for now"),
+    "submission_artifact_retention_policy": Field(
+        TEXT,
+        "how long submissions are kept",
+        choices=("keep_forever", "days_14", "days_30", "months_3", "months_6", "months_12"),
+    ),
+    "annotations_uploaded_using_cli": Field(FLAG, "set by the evalai client; leave it alone"),
+}
+CHALLENGE = {
+    "title": Field(TEXT, "up to 100 characters", required=True, most=100),
+    "short_description": Field(TEXT, "one sentence for the list of challenges", null=True),
+    "description": Field(HTML, "the first page", required=True),
+    "evaluation_details": Field(HTML, "how it is scored", required=True),
+    "terms_and_conditions": Field(HTML, "the rules", required=True),
+    "submission_guidelines": Field(HTML, "how to submit", required=True),
+    "leaderboard_description": Field(TEXT, "a text, not a file", null=True),
+    "image": Field(PICTURE, "the logo, .png or .jpg", null=True),
+    "evaluation_script": Field(SCRIPT, "evaluation_script.zip, which the build makes", required=True),
+    "start_date": Field(MOMENT, "UTC, unquoted and with the time", required=True),
+    "end_date": Field(MOMENT, "UTC, unquoted and with the time", required=True),
+    "published": Field(FLAG, "whether visitors see the challenge"),
+    "remote_evaluation": Field(FLAG, "whether a machine of yours scores"),
+    "is_docker_based": Field(FLAG, "whether participants upload code"),
+    "is_static_dataset_code_upload": Field(FLAG, "whether that code reads a fixed dataset"),
+    "submission_time_limit": Field(WHOLE, "seconds; code upload only (86400)", least=0),
+    "max_docker_image_size": Field(WHOLE, "bytes; checked by the evalai client", least=0),
+    "cli_version": Field(TEXT, "for information", null=True, most=20),
+    "challenge_usage_type": Field(TEXT, "internal shortens how long files are kept", choices=("paid", "internal")),
+    "is_registration_open": Field(FLAG, "whether teams may join"),
+    "enable_forum": Field(FLAG, "whether there is a forum"),
+    "forum_url": Field(URL, "where it is", null=True, most=100),
+    "anonymous_leaderboard": Field(FLAG, "whether team names are hidden"),
+    "require_complete_profile": Field(FLAG, "whether a profile must be complete"),
+    "max_team_members": Field(WHOLE, "no limit without it", null=True, least=0),
+    "allowed_email_domains": Field(LIST, "who alone may take part"),
+    "blocked_email_domains": Field(LIST, "who may not take part"),
+    "banned_email_ids": Field(LIST, "who may not take part"),
+    "allow_resuming_submissions": Field(FLAG, "whether failed ones may be resumed (remote)"),
+    "allow_host_cancel_submissions": Field(FLAG, "whether hosts may cancel"),
+    "allow_cancel_running_submissions": Field(FLAG, "whether running ones may be cancelled"),
+    "allow_participants_resubmissions": Field(FLAG, "whether participants may send again"),
+    "worker_python_version": Field(TEXT, "of the hosted worker; quote it", choices=("3.7", "3.8", "3.9")),
+    "worker_image_url": Field(TEXT, "an ami-… or an image of EvalAI's own registry", most=200),
+    "uses_ec2_worker": Field(FLAG, "a larger machine, by arrangement"),
+    "ec2_storage": Field(WHOLE, "GB of such a machine", least=0),
+    "ephemeral_storage": Field(WHOLE, "GB of the hosted worker's disk (21)", least=0),
+    "sqs_retention_period": Field(WHOLE, "seconds that a submission may wait (345600)", least=0),
+    "use_fifo_sqs": Field(FLAG, "one after the other; cannot be changed later"),
+    "cpu_only_jobs": Field(FLAG, "code upload without a GPU"),
+    "job_cpu_cores": Field(TEXT, "code upload, as 2000m"),
+    "job_memory": Field(TEXT, "code upload, as 8Gi"),
+    "worker_instance_type": Field(TEXT, "code upload (g4dn.xlarge)"),
+    "worker_ami_type": Field(TEXT, "code upload"),
+    "worker_disk_size": Field(WHOLE, "code upload, GB (100)", least=0),
+    "min_worker_instance": Field(WHOLE, "code upload (1)", least=0),
+    "max_worker_instance": Field(WHOLE, "code upload (10)", least=0),
+    "desired_worker_instance": Field(WHOLE, "code upload (1)", least=0),
+    "vpc_cidr": Field(TEXT, "code upload"),
+    "subnet_1_cidr": Field(TEXT, "code upload"),
+    "subnet_2_cidr": Field(TEXT, "code upload"),
+    "tags": Field(LIST, "up to four words"),
+    "domain": Field(TEXT, "the field of research", choices=("CV", "NLP", "RL", "MM", "AUD", "TAB")),
+    "prizes": Field(LIST, "what there is to win", items=PRIZE),
+    "sponsors": Field(LIST, "who pays; see docs/hosts.md before you use it", items=SPONSOR),
+    "leaderboard": Field(LIST, "the leaderboards", required=True, items=LEADERBOARD),
+    "challenge_phases": Field(LIST, "the phases", required=True, items=PHASE),
+    "dataset_splits": Field(LIST, "the parts of the data", required=True, items=SPLIT),
+    "challenge_phase_splits": Field(LIST, "which phase shows which split where", required=True, items=MAPPING),
+}
+#: The four blocks, by the key that holds them.
+BLOCKS = {key: field.items for key, field in CHALLENGE.items() if field.required and field.items}
+#: Texts of the challenge that are files.
+TEXTS = [key for key, field in CHALLENGE.items() if field.kind == HTML]
+
+#: Keys that hosts write because somebody told them so, and that this server does not read.
+IGNORED = {
+    "slug": "the server makes it from the title",
+    "worker_cpu_cores": "CPU and memory are set by the API once a worker runs, up to 1 vCPU",
+    "worker_memory": "CPU and memory are set by the API once a worker runs, up to 2048 MiB",
+    "max_concurrent_submission_evaluation": "EvalAI's staff set it",
+    "manual_participant_approval": "it is set on the web page",
+    "is_submission_paused": "write it in each phase",
+    "featured": "EvalAI's staff set it",
+    "approved_by_admin": "EvalAI's staff set it",
+    "queue": "the server makes it",
+    "use_host_credentials": "EvalAI's staff set it",
+    "is_static_dataset_code_upload_submission": "the key is is_static_dataset_code_upload",
+    "show_leaderboard_by_latest_submission": "it is set on the web page",
+    "show_execution_time": "it is set on the web page",
+    "show_scores_on_leaderboard": "it is set on the web page",
+    "is_multi_metric_leaderboard": "it is set on the web page",
+    "challenge": "the server knows it",
+    "is_active": "the dates tell",
+}

@@ -1,0 +1,116 @@
+"""A built bundle, opened: its config with the lines, and its files."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from types import TracebackType
+from typing import Any, Self
+
+import yaml
+
+from .fields import CONFIG_NAMES
+from .finding import Finding, crash
+from .lines import read, unreadable
+
+#: The server's web front takes no larger upload.
+UPLOAD_BYTES = 200 * 10**6
+
+
+class RefusedError(Exception):
+    """The server would not even look at the keys."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(str(finding))
+        self.finding = finding
+
+
+class Bundle:
+    """What a host uploads; raises `RefusedError` where there is no config to judge."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._zip = _opened(path)
+        try:
+            self.names = frozenset(self._zip.namelist())
+            self.config_name = self._config_name()
+            self.text = self.read(self.config_name)
+            self.config: dict[str, Any]
+            self.config, self.lines = self._parsed()
+        except RefusedError:
+            self._zip.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._zip.close()
+
+    def read(self, name: str) -> bytes:
+        """A file of the bundle."""
+        try:
+            return self._zip.read(name)
+        except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, EOFError, ValueError) as error:
+            raise RefusedError(_no_zip(self.path, f"{name} in it cannot be read ({error})")) from None
+
+    def size(self, name: str) -> int:
+        """Bytes of a file of the bundle."""
+        return self._zip.getinfo(name).file_size
+
+    def has(self, path: Any) -> bool:
+        """Whether a value of the YAML names a file that is there."""
+        return isinstance(path, str) and os.path.normpath(path) in self.names
+
+    @property
+    def scored_elsewhere(self) -> bool:
+        """Whether no worker of EvalAI's needs the annotation files."""
+        static = bool(self.config.get("is_static_dataset_code_upload"))
+        return bool(self.config.get("remote_evaluation")) or (bool(self.config.get("is_docker_based")) and not static)
+
+    def _config_name(self) -> str:
+        configs = [name for name in CONFIG_NAMES if name in self.names]
+        if not configs:
+            quote = "There is no YAML file in the zip file you uploaded!"
+            raise RefusedError(Finding(self.path, "holds no challenge config", "Put it at the top", quote, rule=3))
+        if len(configs) > 1:
+            quote = f"There are {len(configs)} challenge config YAML files instead of 1 in the zip file!"
+            raise RefusedError(Finding(self.path, f"holds {' and '.join(configs)}", "Keep one", quote, rule=4))
+        return configs[0]
+
+    def _parsed(self) -> tuple[dict[str, Any], Any]:
+        try:
+            config, lines = read(self.config_name, self.text)
+        except yaml.YAMLError as error:
+            raise RefusedError(unreadable(self.config_name, error)) from None
+        if not isinstance(config, dict):
+            raise RefusedError(crash(self.config_name, "is empty or no mapping", "Write it as key: value", 7))
+        return config, lines
+
+
+def escapes(path: str) -> bool:
+    """Whether a path leads out of the bundle."""
+    return os.path.isabs(path) or "\\" in path or os.path.normpath(path).split(os.sep)[0] == os.pardir
+
+
+def _opened(path: str) -> zipfile.ZipFile:
+    if os.path.getsize(path) > UPLOAD_BYTES:
+        found = f"has {os.path.getsize(path) / 1e6:,.0f} MB, and EvalAI takes 200"
+        remedy = "Upload large annotation files with `evalai challenge C phase P submit --file F --annotation`"
+        raise RefusedError(Finding(path, found, remedy))
+    try:
+        opened = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, OSError, ValueError) as error:
+        raise RefusedError(_no_zip(path, f"is no zip ({error})")) from None
+    unsafe = [name for name in opened.namelist() if escapes(name)]
+    if unsafe:
+        opened.close()
+        raise RefusedError(_no_zip(path, f"holds {unsafe[0]}, which points outside"))
+    return opened
+
+
+def _no_zip(path: str, found: str) -> Finding:
+    quote = "The zip file contents cannot be extracted. Please check the format!"
+    return Finding(path, found, "Make it with linejudge build", quote, rule=2)

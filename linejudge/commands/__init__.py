@@ -1,0 +1,1 @@
+"""The commands, thin; with `cli.py` the only place that prints."""

@@ -1,0 +1,228 @@
+"""`linejudge run`, `build`, `check` and `schema`: the bundle that EvalAI takes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+import zipfile
+from typing import Any
+
+from linejudge.bundle.finding import ERROR, WARNING, Finding
+from linejudge.bundle.state import State
+from linejudge.bundle.variants import VARIANTS, WITH_IMAGE
+from linejudge.scoring import UsageError
+
+from .shared import DONE, OURS, THEIRS, bundle_root, say
+
+
+def run(args: argparse.Namespace) -> int:
+    """Build the bundle, check it, score every sample submission as EvalAI does, show the leaderboards."""
+    from linejudge.bundle.build import build as build_bundle
+    from linejudge.bundle.check import check as check_bundle
+    from linejudge.rehearsal.stage import Stage
+
+    root = bundle_root()
+    bundle = build_bundle(root, lenient=True).path
+    print(f"Built {os.path.relpath(bundle)} ({os.path.getsize(bundle) / 1e3:,.0f} kB).", flush=True)
+    findings = check_bundle(bundle)
+    report_findings(findings)
+    if any(finding.severity == ERROR for finding in findings):
+        return OURS
+    print("Checked: EvalAI would accept it.\n", flush=True)
+    with Stage(bundle, args.python or sys.executable) as stage:
+        failed = _rehearse(stage, root)
+        log = stage.log()
+    if log:
+        print(f"What the worker's own log says, which no participant sees:\n{log}")
+    print(_next_steps(root, stage.config["challenge_phases"][0]["codename"]))
+    return OURS if "incident" in log else THEIRS if failed else DONE
+
+
+def _rehearse(stage: Any, root: str) -> int:
+    """Submit every sample to its phase; how many failed."""
+    from linejudge.report.tables import leaderboard
+
+    number = failed = 0
+    for phase in stage.config["challenge_phases"]:
+        folder = os.path.join(root, "examples", phase["codename"])
+        samples = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        if not samples:
+            print(f"{phase['codename']}: no samples in {os.path.relpath(folder)}, so nothing was scored\n")
+            continue
+        boards: dict[str, dict[str, dict[str, float]]] = {}
+        for sample in samples:
+            number += 1
+            started = time.monotonic()
+            outcome = stage.evaluate(phase, os.path.join(folder, sample), number)
+            print(f"{phase['codename']} ← {sample}: {outcome.status} in {time.monotonic() - started:.2f} s", flush=True)
+            if outcome.status != "finished":
+                failed += 1
+                print(outcome.stderr)
+            for split, values in outcome.result.items():
+                boards.setdefault(split, {})[sample] = values
+        for split, rows in boards.items():
+            order = _order(stage.config, phase, split)
+            print("\n" + leaderboard(f"{phase['name']} / {split}", rows, order))
+        print()
+    return failed
+
+
+def _order(config: dict[str, Any], phase: dict[str, Any], split: str) -> str:
+    """The label that a phase's leaderboard is ordered by."""
+    splits = {one["id"]: one["codename"] for one in config["dataset_splits"]}
+    boards = {one["id"]: one["schema"]["default_order_by"] for one in config["leaderboard"]}
+    label: str = next(
+        boards[row["leaderboard_id"]]
+        for row in config["challenge_phase_splits"]
+        if row["challenge_phase_id"] == phase["id"] and splits[row["dataset_split_id"]] == split
+    )
+    return label
+
+
+def _next_steps(root: str, phase: str) -> str:
+    place = os.path.relpath(root)
+    here = "" if place == "." else f" (in {place})"
+    return (
+        f"Next{here}:\n"
+        "  your annotations   ./run.sh pack --layout davis2017 --root DAVIS --subset val --out annotations/NAME.zip\n"
+        "  your challenge     edit challenge_config.yaml and evaluation_script/phases.py, then ./run.sh again\n"
+        f"  your submission    ./run.sh score RESULTS --phase {phase}\n"
+        "  upload             create a challenge on eval.ai with dist/challenge_config.zip (docs/hosts.md)"
+    )
+
+
+# ── build, check, schema ────────────────────────────────────────────────────
+
+
+def build(args: argparse.Namespace) -> int:
+    """Build the zip that EvalAI takes, for one of the four ways to run a challenge."""
+    from linejudge.bundle.build import build as build_bundle
+
+    if args.environment_image and args.variant != WITH_IMAGE:
+        raise UsageError(f"--environment-image goes with --variant {WITH_IMAGE}")
+    built = build_bundle(bundle_root(), args.out or "", args.variant or "", args.environment_image or "")
+    for change in built.changes:
+        say(str(change))
+    print(f"{os.path.relpath(built.path)} ({os.path.getsize(built.path) / 1e3:,.0f} kB)")
+    return DONE
+
+
+def check(args: argparse.Namespace) -> int:
+    """Check the bundle by EvalAI's rules, and by what goes wrong later."""
+    from linejudge.bundle.build import build as build_bundle
+    from linejudge.bundle.check import check as check_bundle
+    from linejudge.bundle.starter import build as build_as_starter
+
+    root = bundle_root()
+    with tempfile.TemporaryDirectory() as folder:
+        if args.starter:
+            path = build_as_starter(root, os.path.join(folder, "challenge_config.zip"))
+        elif args.bundle:
+            path = args.bundle
+            if not os.path.isfile(path):
+                raise UsageError(f"{path}: there is no such file")
+        else:
+            out = os.path.join(folder, "challenge_config.zip")
+            path = build_bundle(root, out, args.variant or "", lenient=True).path
+        state, notes = _state(root)
+        findings = check_bundle(path, state)
+        if args.starter:
+            findings += _as_starter(path, args)
+        if not args.quick and not any(finding.severity == ERROR for finding in findings):
+            findings += _tried(root, path, args.python or sys.executable, notes)
+    return _report(findings, notes, args)
+
+
+def _as_starter(path: str, args: argparse.Namespace) -> list[Finding]:
+    """Say what would be uploaded; and what of it should not."""
+    from linejudge.bundle.starter import strays
+
+    if not args.json:
+        with zipfile.ZipFile(path) as files:
+            for member in sorted(files.infolist(), key=lambda one: one.filename):
+                print(f"{member.file_size:>12,}  {member.filename}")
+    return list(strays(path))
+
+
+def _state(root: str) -> tuple[State | None, list[str]]:
+    from linejudge.bundle.state import remembered
+
+    state = remembered(root)
+    if state is None:
+        return None, ["what an update may not change, since no push from here is known (no .linejudge/last_push.json)"]
+    return state, []
+
+
+def _tried(root: str, path: str, python: str, notes: list[str]) -> list[Finding]:
+    """What pip and a worker say; a note for what cannot be tried here."""
+    from linejudge.bundle.trial import UntriedError, requirements, samples
+
+    found: list[Finding] = []
+    for trial in (requirements(root, path), samples(root, path, python)):
+        try:
+            found += trial
+        except UntriedError as reason:
+            notes.append(str(reason))
+    return found
+
+
+def _report(findings: list[Finding], notes: list[str], args: argparse.Namespace) -> int:
+    errors = [finding for finding in findings if finding.severity == ERROR]
+    failed = bool(errors or (args.strict and findings))
+    if args.json:
+        shown = {"accepted": not failed, "findings": [one.as_json() for one in findings], "not_checked": notes}
+        print(json.dumps(shown, indent=1))
+        return OURS if failed else DONE
+    report_findings(findings)
+    for note in notes:
+        say(f"Not checked: {note}.")
+    if not errors:
+        print("EvalAI would accept this bundle.")
+    return OURS if failed else DONE
+
+
+def report_findings(findings: list[Finding]) -> None:
+    """All of them, the place first, as compilers do; errors before warnings."""
+    for finding in sorted(findings, key=lambda one: one.severity != ERROR):
+        place = f"{finding.at}: " if finding.at else ""
+        print(f"{place}{finding.severity}: {finding.where}: {finding.found}\n    {finding.remedy}.")
+        if finding.quote:
+            print("\n".join(f"    EvalAI: {line.strip()}" for line in finding.words.strip().splitlines()))
+    count = {kind: sum(finding.severity == kind for finding in findings) for kind in (ERROR, WARNING)}
+    if findings:
+        told = [f"{number} {kind}{'s' if number > 1 else ''}" for kind, number in count.items() if number]
+        print(f"\n{' and '.join(told)}.")
+
+
+def schema(args: argparse.Namespace) -> int:
+    """Write the JSON Schema of challenge_config.yaml, for editors."""
+    from linejudge.bundle.schema import PATH
+    from linejudge.bundle.schema import schema as text
+
+    path = args.out or os.path.join(bundle_root(), PATH)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text())
+    print(os.path.relpath(path))
+    return DONE
+
+
+def build_options(sub: argparse.ArgumentParser) -> None:
+    """What `build` takes."""
+    sub.add_argument("--variant", choices=VARIANTS, help="how the challenge runs (default: as the YAML says)")
+    sub.add_argument("--environment-image", help="code-upload: the image of your environment, in a registry")
+    sub.add_argument("--out", help="the zip to write (default: dist/challenge_config.zip)")
+
+
+def check_options(sub: argparse.ArgumentParser) -> None:
+    """What `check` takes."""
+    sub.add_argument("bundle", nargs="?", help="a built zip (default: build one)")
+    sub.add_argument("--variant", choices=VARIANTS, help="check the bundle that build makes with it")
+    sub.add_argument("--starter", action="store_true", help="check what EvalAI's own starter would upload, and list it")
+    sub.add_argument("--strict", action="store_true", help="warnings fail too, for CI")
+    sub.add_argument("--quick", action="store_true", help="do not ask pip, do not score the samples")
+    sub.add_argument("--json", action="store_true", help="print findings for a program")
+    sub.add_argument("--python", help="the interpreter that plays EvalAI's worker (default: this one)")

@@ -1,0 +1,132 @@
+"""`linejudge pack`, `convert`, `show` and `demo`: datasets into annotation files, and a look at them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+
+from evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
+from linejudge.scoring import UsageError
+
+from .shared import DONE, Bar, bundle_root, say
+
+
+def pack(args: argparse.Namespace) -> int:
+    """Make an annotation file from a dataset in its published layout."""
+    from linejudge.datasets.pack import PLACES, pack_places
+    from linejudge.datasets.pack import pack as pack_dataset
+
+    if args.layout == PLACES:
+        if not args.categories:
+            raise UsageError("--layout places2017 needs --categories FILE")
+        with Bar("image") as bar:
+            told, odd = pack_places(args.root, args.out, args.categories, bar, split=args.split)
+        _warn(odd)
+        print(f"{args.out}: split {args.split or 'val'}, {told}, {os.path.getsize(args.out) / 1e6:.1f} MB")
+        return DONE
+    with Bar() as bar:
+        read = pack_dataset(
+            args.root, args.out, args.layout, bar, subset=args.subset, split=args.split, unseen=args.unseen
+        )
+    _warn(read.notes)
+    for name, split in read.splits.items():
+        frames = sum(len(sequence.frames) for sequence in split.sequences)
+        size = os.path.getsize(args.out)
+        print(f"{args.out}: split {name}, {len(split.sequences)} sequences, {frames} frames, {size / 1e6:.1f} MB")
+    return DONE
+
+
+def convert(args: argparse.Namespace) -> int:
+    """Convert Places-style PNGs to COCO's JSON, as the official converter does."""
+    from linejudge.datasets.places import convert as convert_places
+
+    with Bar("image") as bar:
+        document, odd = convert_places(args.png_dir, args.categories, bar)
+    with open(args.out, "w", encoding="utf-8") as file:
+        json.dump(document, file)
+    _warn(odd)
+    print(f"{args.out}: {len(document['images']):,} images, {len(document['annotations']):,} instances")
+    return DONE
+
+
+def _warn(lines: list[str]) -> None:
+    for line in lines:
+        say(f"warning: {line}")
+
+
+def show(args: argparse.Namespace) -> int:
+    """Draw truth and detections over images: PNGs and one page."""
+    from evaluation_script import instance_truth
+    from evaluation_script.records import read_records
+    from linejudge.report.show import View
+    from linejudge.report.show import show as draw
+    from linejudge.scoring import LOCAL_LIMITS
+
+    if not 0 < args.iou <= 1:
+        raise UsageError(f"--iou is a fraction above 0, not {args.iou:g}")
+    if args.images and not os.path.isdir(args.images):
+        raise UsageError(f"--images {args.images}: there is no such folder")
+    splits = instance_truth.read(args.truth)
+    name = args.split or next(iter(splits))
+    if name not in splits:
+        raise UsageError(f"{args.truth} has no split {name!r}, only {list(splits)}")
+    truth = splits[name]
+    records = read_records(args.results, truth.images, INSTANCE_PROTOCOLS["coco"], LOCAL_LIMITS)
+    with Bar("image") as bar:
+        drawn = draw(truth, records, args.out, View(args.images or "", args.iou, args.score), bar)
+    print(f"{os.path.join(args.out, 'index.html')}: {len(drawn)} images")
+    return DONE
+
+
+def demo(args: argparse.Namespace) -> int:
+    """Make the synthetic annotation files and sample submissions."""
+    from linejudge.demo.make import make
+
+    for path in make(args.out or bundle_root(), args.seed):
+        print(f"{os.path.relpath(path)} ({os.path.getsize(path) / 1e3:,.0f} kB)")
+    return DONE
+
+
+# ── what they take ──────────────────────────────────────────────────────────
+
+
+def pack_options(sub: argparse.ArgumentParser, layouts: list[str]) -> None:
+    """What `pack` takes."""
+    from linejudge.datasets.pack import PLACES
+
+    packable = [*layouts, PLACES]
+    sub.add_argument("--layout", required=True, choices=packable, metavar="LAYOUT", help=", ".join(packable))
+    sub.add_argument("--categories", help="places2017: JSON with categories, and images where there is a list")
+    sub.add_argument("--root", required=True, help="the dataset's folder or zip")
+    sub.add_argument("--subset", default="", help="the list of sequences, e.g. val")
+    sub.add_argument("--out", required=True, help="the annotation file to write")
+    sub.add_argument("--split", default="", help="add the dataset to OUT under this name")
+    sub.add_argument("--unseen", default="", help="file with the names of unseen sequences or categories")
+
+
+def show_options(sub: argparse.ArgumentParser) -> None:
+    """What `show` takes."""
+    sub.add_argument("results", help="the detections")
+    sub.add_argument("--truth", required=True, help="COCO's JSON, or a packed annotation file of instances")
+    sub.add_argument("--split", help="which split of a packed file (default: the first)")
+    sub.add_argument("--images", help="folder of the images; without it masks are drawn on a plain ground")
+    sub.add_argument("--iou", type=float, default=0.5, help="from which overlap a detection is right (0.5)")
+    sub.add_argument("--score", type=float, default=0.0, help="leave out detections with a lower score")
+    sub.add_argument("--out", required=True, help="folder for index.html and the pictures")
+
+
+def convert_options(sub: argparse.ArgumentParser) -> None:
+    """What `convert` takes."""
+    sub.add_argument("kind", choices=["places"], help="what is converted")
+    sub.add_argument("png_dir", help="folder of PNGs: red holds the category, green the instance")
+    sub.add_argument("out", help="the JSON to write")
+    sub.add_argument("--categories", required=True, help="JSON with categories, and images where there is a list")
+
+
+def demo_options(sub: argparse.ArgumentParser) -> None:
+    """What `demo` takes."""
+    from linejudge.demo.make import SEED
+
+    sub.add_argument("--out", help="another folder than the bundle")
+    sub.add_argument("--seed", type=int, default=SEED)

@@ -1,0 +1,55 @@
+"""What all commands share: exit codes, where the bundle is, how they talk."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, Self
+
+from linejudge.bundle.fields import CONFIG
+from linejudge.scoring import UsageError
+
+#: 0 done, 1 something in the participant's files, 2 usage, 3 a broken truth or bundle, or a fault of ours.
+DONE, THEIRS, USAGE, OURS = 0, 1, 2, 3
+
+#: Where `run.sh` is; without it the folder of the bundle is looked for.
+BUNDLE = "LINEJUDGE_BUNDLE"
+
+
+def say(text: str) -> None:
+    """Talk goes to stderr, results to stdout."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def bundle_root() -> str:
+    """The folder with `challenge_config.yaml`."""
+    above = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    for folder in (os.environ.get(BUNDLE, ""), os.getcwd(), above):
+        if folder and os.path.exists(os.path.join(folder, CONFIG)):
+            return folder
+    raise UsageError(f"no {CONFIG} here; run it in the bundle's folder")
+
+
+class Bar:
+    """A progress bar where there is a terminal, nothing elsewhere."""
+
+    def __init__(self, unit: str = "sequence") -> None:
+        self._bar: Any = None
+        self._unit = unit
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def __call__(self, name: str, done: int, total: int) -> None:
+        """Note how far the scoring is."""
+        if self._bar is None and sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=total, unit=self._unit, leave=False)
+        if self._bar is not None:
+            self._bar.total, self._bar.n = total, done
+            self._bar.set_description(name)

@@ -1,0 +1,96 @@
+"""EvalAI's starter zips a whole checkout: the result works, and nothing secret is in it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from linejudge.bundle.check import check
+from linejudge.bundle.starter import build, files, strays
+from linejudge.cli import main
+from linejudge.rehearsal.stage import Stage
+
+from .builders import ROOT
+from .shared import IN_CI
+
+READY = shutil.which("git") and (ROOT / ".git").exists()
+pytestmark = pytest.mark.skipif(not READY and not IN_CI, reason="NO GIT CHECKOUT")
+
+
+@pytest.fixture(scope="module")
+def upload(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return build(str(ROOT), str(tmp_path_factory.mktemp("starter") / "challenge_config.zip"))
+
+
+def test_a_checkout_zipped_by_the_starter_is_accepted(upload: str) -> None:
+    assert [str(finding) for finding in [*check(upload), *strays(upload)]] == []
+
+
+def test_it_scores_as_a_prediction_bundle(upload: str) -> None:
+    with Stage(upload) as stage:
+        phase = stage.config["challenge_phases"][0]
+        outcome = stage.evaluate(phase, str(ROOT / "examples/sequences-dev/strong.zip"), 1)
+    assert outcome.status == "finished", outcome.stderr
+    assert round(outcome.result["dev"]["J&F-Mean"], 3) == 0.933
+
+
+def test_the_starters_names_stay_behind() -> None:
+    names = files(str(ROOT))
+    assert {"challenge_config.yaml", "evaluation_script/main.py", "logo.png"} <= set(names)
+    assert not {"README.md", "run.sh", ".gitignore"} & set(names)
+    assert not [name for name in names if name.startswith((".git/", ".github/", "remote_challenge_evaluation/"))]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    folder = tmp_path / "fork"
+    folder.mkdir()
+    (folder / "challenge_config.yaml").write_text("title: x\nimage: logo.png\n")
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        pytest.param("annotations/test-truth.zip", b"x", "does not name", id="annotation"),
+        pytest.param("work/journal.sqlite", b"x", "is a journal", id="journal"),
+        pytest.param("journal.db-wal", b"x", "is a journal", id="wal"),
+        pytest.param(".env", b"x", "name of a secret", id="env"),
+        pytest.param("keys/worker.pem", b"x", "name of a secret", id="pem"),
+        pytest.param(
+            "notes.txt",
+            b"my " + b"ey" + b"J0eXAiOiJKV1QiLCJh.eyJ0b2tlbl90eXBlIjoi.abcdefghijklmnop",
+            "EvalAI token",
+            id="jwt",
+        ),
+        pytest.param("x.py", b"KEY = 'AKIA" + b"IOSFODNN7EXAMPLE'", "key of AWS", id="aws"),
+        pytest.param("x.py", b"gh" + b"p_" + b"a" * 36, "token of GitHub", id="github"),
+        pytest.param("x.txt", b"-----BEGIN RSA " + b"PRIVATE KEY-----", "private key", id="key"),
+        pytest.param("x.txt", b"https://hooks.slack" + b".com/services/T0/B0/abc", "Slack address", id="slack"),
+    ],
+)
+def test_a_stray_file_is_reported(name: str, content: bytes, words: str, checkout: Path) -> None:
+    path = checkout / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    found = [str(finding) for finding in strays(build(str(checkout), str(checkout.parent / "x.zip")))]
+    assert any(words in finding and finding.startswith(name) for finding in found), found
+
+
+def test_what_git_ignores_is_not_uploaded(checkout: Path) -> None:
+    (checkout / ".gitignore").write_text(".linejudge/\n")
+    (checkout / ".linejudge").mkdir()
+    (checkout / ".linejudge/last_push.json").write_text("{}")
+    assert files(str(checkout)) == ["challenge_config.yaml"]
+
+
+def test_the_command_lists_every_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--starter", "--quick"]) == 0
+    assert "  evaluation_script/main.py\n" in capsys.readouterr().out
+    assert main(["check", "--starter", "--quick", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["accepted"] is True

@@ -1,0 +1,100 @@
+"""A variant of the bundle differs in a few keys, and every line stays where it is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from evaluation_script.errors import HostError
+from linejudge.bundle.build import build
+from linejudge.bundle.check import check, refusal
+from linejudge.bundle.variants import DEFAULT_IMAGE, FLAGS, PREDICTION, VARIANTS, WITHOUT_ANNOTATIONS, changed
+
+from .builders import ROOT
+
+TEXT = (ROOT / "challenge_config.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_variant_is_accepted(variant: str, tmp_path: Path) -> None:
+    built = build(str(ROOT), str(tmp_path / "x.zip"), variant, "registry.example/env:1" * (variant == "code-upload"))
+    findings = check(built.path)
+    assert [str(finding) for finding in findings] == []
+    assert refusal(findings) == ""
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_only_the_keys_of_the_table_change_and_lines_stay(variant: str) -> None:
+    after, changes = changed(TEXT, variant)
+    before, now = TEXT.splitlines(), after.splitlines()
+    assert len(before) == len(now)
+    differing = [number for number, (old, new) in enumerate(zip(before, now), 1) if old != new]
+    assert differing == [change.line for change in changes]
+    assert [now[change.line - 1].strip() for change in changes] == [change.after for change in changes]
+    config = yaml.safe_load(after)
+    assert tuple(config[key] for key in FLAGS) == VARIANTS[variant]
+    for phase in config["challenge_phases"]:
+        assert ("test_annotation_file" in phase) == (variant not in WITHOUT_ANNOTATIONS)
+        assert phase.get("environment_image") == (DEFAULT_IMAGE if variant == "code-upload" else None)
+
+
+def test_the_config_of_this_repository_is_the_prediction_variant() -> None:
+    assert changed(TEXT, PREDICTION) == (TEXT, [])
+
+
+@pytest.mark.parametrize("variant", WITHOUT_ANNOTATIONS)
+def test_annotations_stay_with_the_host(variant: str, tmp_path: Path) -> None:
+    built = build(str(ROOT), str(tmp_path / "x.zip"), variant)
+    with zipfile.ZipFile(built.path) as files:
+        assert [name for name in files.namelist() if "annotations" in name] == []
+
+
+def test_flags_that_are_not_there_are_added_at_the_end() -> None:
+    text = "title: x\nchallenge_phases:\n  - id: 1\n    test_annotation_file: a.zip"
+    after, changes = changed(text, "static-code-upload")
+    assert after.splitlines()[:4] == text.splitlines()
+    assert after.splitlines()[4:] == ["is_docker_based: True", "is_static_dataset_code_upload: True"]
+    assert str(changes[0]) == "challenge_config.yaml:5: (nothing) → is_docker_based: True"
+
+
+def test_an_image_that_the_host_named_is_kept_unless_another_is_asked_for() -> None:
+    text = "challenge_phases:\n  - id: 1\n    environment_image: mine\n    test_annotation_file: a.zip\n"
+    assert "environment_image: mine" in changed(text, "code-upload")[0]
+    assert "environment_image: other" in changed(text, "code-upload", "other")[0]
+    assert "test_annotation_file: a" not in changed(text, "code-upload", "other")[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param(
+            "challenge_phases:\n  - {id: 1, test_annotation_file: a.zip}\n", "on a line of its own", id="flow"
+        ),
+        pytest.param(
+            "challenge_phases:\n  - test_annotation_file: a.zip\n    id: 1\n", "on a line of its own", id="first"
+        ),
+        pytest.param("- a\n", "no mapping", id="list"),
+        pytest.param("challenge_phases:\n  - id: 1\n", r"yaml:2: the phase has no environment_image", id="no-line"),
+    ],
+)
+def test_what_cannot_be_changed_by_lines_is_said(text: str, words: str) -> None:
+    with pytest.raises(HostError, match=words):
+        changed(text, "code-upload")
+
+
+def test_the_command_prints_what_it_changed(tmp_path: Path) -> None:
+    out = str(tmp_path / "x.zip")
+    done = subprocess.run(
+        [sys.executable, "-m", "linejudge", "build", "--variant", "remote", "--out", out],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "remote_evaluation: False → remote_evaluation: True" in done.stderr
+    assert done.stderr.count("test_annotation_file") == 2 * 3
