@@ -103,5 +103,6 @@ if [ "${1:-}" = test ]; then
     run_tests "$@"
 else
     set_up ""
+    if [ "${1:-}" = rehearse ] && set_up_worker; then export LINEJUDGE_WORKER_PYTHON="$WORKER/bin/python"; fi
     exec "$VENV/bin/python" -P -m linejudge "${@:-run}"  # -P: a folder named linejudge below us is not it
 fi

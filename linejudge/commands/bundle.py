@@ -11,6 +11,7 @@ import time
 import zipfile
 from typing import Any
 
+from evaluation_script.errors import HostError
 from linejudge.bundle.finding import ERROR, WARNING, Finding
 from linejudge.bundle.state import State
 from linejudge.bundle.variants import VARIANTS, WITH_IMAGE
@@ -91,7 +92,8 @@ def _next_steps(root: str, phase: str) -> str:
         "  your annotations   ./run.sh pack --layout davis2017 --root DAVIS --subset val --out annotations/NAME.zip\n"
         "  your challenge     edit challenge_config.yaml and evaluation_script/phases.py, then ./run.sh again\n"
         f"  your submission    ./run.sh score RESULTS --phase {phase}\n"
-        "  upload             create a challenge on eval.ai with dist/challenge_config.zip (docs/hosts.md)"
+        "  the whole of it    ./run.sh rehearse --seed-demo, which is EvalAI on this machine\n"
+        "  upload             ./run.sh push, with EVALAI_TOKEN and EVALAI_HOST_TEAM set (docs/hosts.md)"
     )
 
 
@@ -149,12 +151,20 @@ def _as_starter(path: str, args: argparse.Namespace) -> list[Finding]:
 
 
 def _state(root: str) -> tuple[State | None, list[str]]:
-    from linejudge.bundle.state import remembered
+    from linejudge.bundle.push import Push, repository
+    from linejudge.bundle.state import LAST_PUSH, remembered
+    from linejudge.evalai.settings import TEAM, TOKEN, settings
 
-    state = remembered(root)
-    if state is None:
-        return None, ["what an update may not change, since no push from here is known (no .linejudge/last_push.json)"]
-    return state, []
+    known = remembered(root)
+    notes: list[str] = []
+    if os.environ.get(TOKEN) and os.environ.get(TEAM):
+        try:
+            return Push(settings(), repository("", root)).state(known), notes
+        except HostError as error:
+            notes.append(f"what the server holds: {error}")
+    if known is None:
+        notes.append(f"what an update may not change, since there is no {LAST_PUSH} and no {TOKEN} with {TEAM}")
+    return known, notes
 
 
 def _tried(root: str, path: str, python: str, notes: list[str]) -> list[Finding]:

@@ -6,7 +6,7 @@ folder given, then reads one JSON request a line and answers one JSON a line.
 Streams are replaced by objects with `write` and `flush` only, and results are
 taken or refused as the real worker does (statuses, JSON without NaN).
 
-usage: hosted_worker.py FOLDER CHALLENGE_PK
+usage: hosted_worker.py FOLDER CHALLENGE_PK [BYTES]
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import resource
 import sys
 import tempfile
 import traceback
@@ -96,6 +97,10 @@ def stored(returned: Any, splits: Any) -> Dict[str, Any]:
 def main() -> None:
     """Load the challenge, then answer requests until the input ends."""
     folder, challenge = sys.argv[1], sys.argv[2]
+    if sys.argv[3:] and int(sys.argv[3]):
+        # A thread of OpenBLAS reserves address space that it never uses.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[3]), int(sys.argv[3])))
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what C code or a careless script prints is no answer
     sys.path.append(folder)
@@ -103,7 +108,9 @@ def main() -> None:
     if not os.path.realpath(module.__file__ or "").startswith(os.path.realpath(folder)):
         raise SystemExit("the challenge was not loaded from the extracted bundle")
     for line in sys.stdin:
-        print(json.dumps(run(module, json.loads(line))), file=answers, flush=True)
+        request = json.loads(line)
+        answer = {"ready": True} if "ready" in request else run(module, request)
+        print(json.dumps(answer), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import uuid
@@ -19,7 +17,7 @@ import yaml
 
 from evaluation_script.errors import HostError
 
-from . import hosted_worker
+from .process import DiedError, Process
 
 CHALLENGE_PK = 1
 
@@ -42,22 +40,13 @@ class Stage:
     def __init__(self, bundle: str, python: str = sys.executable) -> None:
         self._folder = tempfile.mkdtemp(prefix="linejudge-stage-")
         self._bundle, self._python = bundle, python
-        self._worker: subprocess.Popen[str] | None = None
+        self._worker: Process | None = None
         self.config: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
         try:
             self._extract()
-            compute = os.path.join(self._folder, "compute")
-            with open(os.path.join(self._folder, "worker.log"), "w", encoding="utf-8") as log:
-                self._worker = subprocess.Popen(
-                    [self._python, "-I", hosted_worker.__file__, compute, str(CHALLENGE_PK)],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=log,
-                    cwd=self._folder,
-                    text=True,
-                )
+            self._worker = Process(self._python, self._folder, CHALLENGE_PK)
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -67,11 +56,7 @@ class Stage:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._worker is not None:
-            assert self._worker.stdin is not None  # noqa: S101 - it was opened as a pipe
-            assert self._worker.stdout is not None  # noqa: S101 - likewise
-            self._worker.stdin.close()
-            self._worker.wait()
-            self._worker.stdout.close()
+            self._worker.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _extract(self) -> None:
@@ -130,23 +115,14 @@ class Stage:
         )
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        worker = self._worker
-        if worker is None or worker.stdin is None or worker.stdout is None:
+        if self._worker is None:
             raise HostError("the rehearsal's worker is not running")
         try:
-            worker.stdin.write(json.dumps(request) + "\n")
-            worker.stdin.flush()
-            line = worker.stdout.readline()
-        except BrokenPipeError:
-            line = ""
-        if not line:
-            raise HostError(
-                f"the worker ended; on EvalAI every submission would stay `running`. Its log:\n{self.log()}"
-            )
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+            return self._worker.ask(request)
+        except DiedError as death:
+            told = f"on EvalAI every submission would stay `running`, since {death}. Its log:"
+            raise HostError(f"{told}\n{self.log()}") from None
 
     def log(self) -> str:
         """What the worker wrote to its own streams."""
-        with open(os.path.join(self._folder, "worker.log"), encoding="utf-8") as file:
-            return file.read()
+        return self._worker.log() if self._worker else ""

@@ -1,0 +1,81 @@
+"""Calls of EvalAI's REST API, with a time limit each, and what its refusals mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import requests
+
+from . import routes
+
+#: Seconds to connect, and between two bytes of an answer.
+TIMEOUT = (10.0, 120.0)
+_SHOWN = 2_000
+
+
+class ApiError(Exception):
+    """EvalAI refused, or did not answer as EvalAI does; `status` is 0 when it did not answer at all."""
+
+    def __init__(self, status: int, message: str, body: Any = None) -> None:
+        super().__init__(message)
+        self.status, self.message, self.body = status, message, body
+
+
+class Client:
+    """A session as one user."""
+
+    def __init__(self, host: str, token: str) -> None:
+        self.host = host.rstrip("/")
+        self._session = requests.Session()
+        self._session.headers["Authorization"] = f"Bearer {token}"
+
+    def call(self, method: str, route: str, values: dict[str, Any] | None = None, **options: Any) -> Any:
+        """The answer's JSON; raises `ApiError` for everything else."""
+        url = self.host + routes.path(route, **(values or {}))
+        options.setdefault("timeout", TIMEOUT)
+        try:
+            answer = self._session.request(method, url, allow_redirects=False, **options)
+        except requests.RequestException as error:
+            raise ApiError(0, f"{self.host} does not answer ({_reason(error)})") from None
+        try:
+            body = answer.json()
+        except ValueError:
+            body = None
+        if answer.status_code in range(200, 300) and body is not None:
+            return body
+        raise ApiError(answer.status_code, _message(answer, body), body)
+
+    def all_of(self, route: str, values: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+        """Every page of a list."""
+        found: list[dict[str, Any]] = []
+        page: int | None = 1
+        while page:
+            answer = self.call("GET", route, values, params={"page": page} if page > 1 else None)
+            rows = answer if isinstance(answer, list) else answer.get("results", [])
+            found += [row for row in rows if isinstance(row, dict)]
+            page = page + 1 if isinstance(answer, dict) and answer.get("next") and rows else None
+        return found
+
+
+def _message(answer: requests.Response, body: Any) -> str:
+    """What the server says, whichever key it says it under."""
+    if isinstance(body, dict):
+        for key in ("error", "detail"):
+            if body.get(key):
+                return str(body[key])[:_SHOWN]
+        return str(body)[:_SHOWN]
+    if answer.status_code in range(300, 400):
+        return f"sends elsewhere ({answer.headers.get('Location', '')}); is the address right?"
+    kind = answer.headers.get("Content-Type", "nothing").split(";")[0]
+    return f"answers {answer.status_code} with {kind} instead of JSON; is that an EvalAI server?"
+
+
+def _reason(error: Exception) -> str:
+    """The innermost cause, which alone tells something."""
+    cause: Any = error
+    while getattr(cause, "__context__", None) or getattr(cause, "reason", None):
+        inner = getattr(cause, "reason", None) or cause.__context__
+        if not isinstance(inner, BaseException):
+            break
+        cause = inner
+    return str(cause).rpartition(": ")[2] or type(cause).__name__

@@ -1,0 +1,256 @@
+"""Challenges, phases and splits: looked at by everybody, pushed by hosts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from linejudge.evalai import routes
+from linejudge.rehearsal.submissions import FINISHED, Refusal
+from linejudge.rehearsal.times import seconds
+
+from .call import Answer, Call
+from .teams import listed
+
+_PERIODS = ("all", "past", "present", "future")
+
+
+def all_challenges(call: Call) -> dict[str, Any]:
+    """By time: all, past, present or future."""
+    period, now = call.path["time"].lower(), time.time()
+    if period not in _PERIODS:
+        raise Refusal(406, "Wrong url pattern!")
+    rows = [call.desk.challenges.shown(row, call.base) for row in call.desk.challenges.all()]
+    if period != "all":
+        rows = [row for row in rows if _period(row, now) == period]
+    return listed(rows)
+
+
+def _period(row: dict[str, Any], now: float) -> str:
+    if seconds(row["end_date"]) < now:
+        return "past"
+    return "future" if seconds(row["start_date"]) > now else "present"
+
+
+def challenge(call: Call) -> dict[str, Any]:
+    """One of them."""
+    return call.desk.challenges.shown(_held(call), call.base)
+
+
+def _held(call: Call) -> Any:
+    row = call.desk.challenges.row(call.path["challenge"])
+    if row is None:
+        raise Refusal(404, {"detail": f"Challenge {call.path['challenge']} does not exist"})
+    return row
+
+
+def hosted_by(call: Call) -> dict[str, Any]:
+    """The challenges of a host team of the caller's."""
+    team = _host_team(call)
+    rows = [row for row in call.desk.challenges.all() if row["host_team"] == team]
+    return listed([call.desk.challenges.shown(row, call.base) for row in rows])
+
+
+def _host_team(call: Call) -> int:
+    team = int(call.path["team"])
+    if not call.desk.store.row("SELECT 1 FROM teams WHERE id = ? AND kind = 'host'", team):
+        raise Refusal(404, {"detail": f"ChallengeHostTeam {team} does not exist"})
+    if not call.desk.accounts.is_member(call.known(), team):
+        raise Refusal(401, "Sorry, you do not belong to this Host Team!")
+    return team
+
+
+def joined_by(call: Call) -> dict[str, Any]:
+    """The challenges that a team of the caller's takes part in."""
+    team = int(call.path["team"])
+    if not call.desk.accounts.is_member(call.known(), team):
+        raise Refusal(403, "Sorry, you are not a member of this team")
+    rows = call.desk.store.rows(
+        "SELECT challenges.* FROM challenges JOIN participants ON challenge_id = challenges.id WHERE team_id = ?", team
+    )
+    return listed([call.desk.challenges.shown(row, call.base) for row in rows])
+
+
+def participate(call: Call) -> Answer:
+    """Enter a challenge with a team; doing it twice changes nothing."""
+    user, held, team = call.known(), _held(call), int(call.path["team"])
+    if not call.desk.accounts.is_member(user, team):
+        raise Refusal(403, "You are not a member of this participant team")
+    other = call.desk.challenges.team_of(user, held["id"])
+    if other is not None and other["id"] != team:
+        raise Refusal(406, f"Sorry, you are already participating in this challenge with team {other['team_name']}")
+    with call.desk.store.write() as db:
+        db.execute("INSERT OR IGNORE INTO participants VALUES (?, ?)", (held["id"], team))
+    return Answer(201, {})
+
+
+# ── phases and splits ───────────────────────────────────────────────────────
+
+
+def phases(call: Call) -> dict[str, Any]:
+    """What the caller may see of them."""
+    held = _held(call)
+    host = call.desk.challenges.is_host(call.user, held["id"])
+    rows = call.desk.challenges.phase_rows(held["id"], call.user)
+    return listed([call.desk.challenges.phase_shown(row, call.base, host=host) for row in rows])
+
+
+def phase(call: Call) -> dict[str, Any]:
+    """One phase of a challenge."""
+    held = call.desk.challenges.row(call.path["challenge"])
+    if held is None:
+        raise Refusal(406, "Challenge does not exist")
+    number = call.path["phase"]
+    row = next((one for one in call.desk.challenges.phase_rows(held["id"], call.user) if one["id"] == number), None)
+    if row is None:
+        raise Refusal(406, f"Challenge phase {number} does not exist for challenge {held['id']}")
+    host = call.desk.challenges.is_host(call.user, held["id"])
+    return call.desk.challenges.phase_shown(row, call.base, host=host)
+
+
+def phase_alone(call: Call) -> dict[str, Any]:
+    """A phase by its number, or by its slug."""
+    if "slug" in call.path:
+        row = call.desk.store.row("SELECT * FROM phases WHERE slug = ?", call.path["slug"])
+    else:
+        row = call.desk.challenges.phase_row(call.path["phase"])
+    told = call.path.get("slug", call.path.get("phase"))
+    if row is None:
+        raise Refusal(404, {"detail": f"ChallengePhase {told} does not exist"})
+    return call.desk.challenges.phase_shown(row, call.base, host=False)
+
+
+def phases_of_host(call: Call) -> list[dict[str, Any]]:
+    """All phases with the addresses of their truth."""
+    held = hosted(call)
+    rows = call.desk.challenges.phase_rows(held["id"], call.user)
+    return [call.desk.challenges.phase_shown(row, call.base, host=True) for row in rows]
+
+
+def hosted(call: Call, status: int = 401) -> Any:
+    """The challenge, where the caller hosts it."""
+    held = _held(call)
+    if not call.desk.challenges.is_host(call.known(), held["id"]):
+        raise Refusal(status, "Sorry, you are not authorized to access this challenge.")
+    return held
+
+
+def phase_splits(call: Call) -> list[dict[str, Any]]:
+    """Which splits are shown; those for hosts to hosts alone."""
+    held = _held(call)
+    host = call.desk.challenges.is_host(call.user, held["id"])
+    return [
+        call.desk.challenges.split_shown(split, row)
+        for row in call.desk.challenges.phase_rows(held["id"], call.user)
+        for split in call.desk.challenges.splits_of(row["id"])
+        if host or split["visibility"] == 3
+    ]
+
+
+# ── what hosts do ───────────────────────────────────────────────────────────
+
+
+def validate(call: Call) -> dict[str, str]:
+    """What is wrong with a bundle."""
+    _host_team(call)
+    with _uploaded(call) as (bundle, repository):
+        _accepted(call, bundle, repository)
+    return {"Success": "The challenge config has been validated successfully"}
+
+
+def create_or_update(call: Call) -> Answer:
+    """A new challenge, or a new version of the one that the repository has."""
+    team = _host_team(call)
+    with _uploaded(call) as (bundle, repository):
+        held = call.desk.store.row("SELECT * FROM challenges WHERE repository = ?", repository)
+        if held and not call.desk.challenges.is_host(call.known(), held["id"]):
+            words = "Sorry, you are not a host for this challenge. Please check your user access token"
+            raise Refusal(403, words)
+        _accepted(call, bundle, repository)
+        try:
+            number, new = call.desk.challenges.create_or_update(bundle, repository, team)
+        except ValueError as error:
+            raise Refusal(400, {"error": str(error), "error_message": ""}) from None
+    title = call.desk.challenges.shown(call.desk.challenges.row(number), call.base)["title"]
+    if new:
+        words = f"Challenge {title} has been created successfully and sent for review to EvalAI Admin."
+        return Answer(201, {"Success": words})
+    return Answer(200, {"Success": f"The challenge {title} has been updated successfully"})
+
+
+def _accepted(call: Call, bundle: str, repository: str) -> None:
+    refused = call.desk.challenges.refused(bundle, repository)
+    if refused:
+        raise Refusal(400, refused)
+
+
+@contextmanager
+def _uploaded(call: Call) -> Iterator[tuple[str, str]]:
+    """The bundle in a file of its own, and the repository it comes from."""
+    upload, repository = call.files.get("zip_configuration"), str(call.data.get("GITHUB_REPOSITORY", "")).strip()
+    if upload is None:
+        raise Refusal(400, {"error": {"zip_configuration": ["No file was submitted."]}})
+    if not repository:
+        raise Refusal(400, "GITHUB_REPOSITORY is missing; EvalAI answers that with an error 500")
+    folder = tempfile.mkdtemp(dir=call.desk.store.folder)
+    try:
+        path = os.path.join(folder, "challenge_config.zip")
+        with open(path, "wb") as file:
+            shutil.copyfileobj(upload.file, file)
+        yield path, repository
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def request_approval(call: Call) -> Any:
+    """Each phase needs a finished submission first."""
+    held = hosted(call, 403)
+    idle = [
+        row
+        for row in call.desk.challenges.phase_rows(held["id"], call.user)
+        if not call.desk.store.row("SELECT 1 FROM submissions WHERE phase_id = ? AND status = ?", row["id"], FINISHED)
+    ]
+    if idle:
+        names = ", ".join(call.desk.challenges.phase_shown(row, call.base, host=True)["name"] for row in idle)
+        raise Refusal(406, f"The following challenge phases do not have finished submissions: {names}")
+    return {"message": "Approval request sent!"}
+
+
+def worker_logs(call: Call) -> dict[str, list[str]]:
+    """What the hosted worker wrote."""
+    held = _held(call)
+    if not call.desk.challenges.is_host(call.known(), held["id"]):
+        raise Refusal(400, "Sorry, you are not authorized for access worker operations.")
+    return {"logs": call.desk.challenges.log_lines(held["id"])}
+
+
+def no_registry(_call: Call) -> None:
+    """Images go to a registry of AWS, which a laptop is not."""
+    words = "This rehearsal has no image registry: submit a JSON file with submitted_image_uri instead of a push."
+    raise Refusal(400, words)
+
+
+CALLS = [
+    ("GET", routes.CHALLENGE, challenge),
+    ("GET", routes.CHALLENGES_OF_HOST, hosted_by),
+    ("GET", routes.CHALLENGES_OF_PARTICIPANT, joined_by),
+    ("POST", routes.PARTICIPATE, participate),
+    ("GET", routes.PHASES, phases),
+    ("GET", routes.PHASE, phase),
+    ("GET", routes.PHASE_ALONE, phase_alone),
+    ("GET", routes.PHASE_BY_SLUG, phase_alone),
+    ("GET", routes.PHASES_OF_HOST, phases_of_host),
+    ("GET", routes.PHASE_SPLITS, phase_splits),
+    ("POST", routes.VALIDATE, validate),
+    ("POST", routes.CREATE_OR_UPDATE, create_or_update),
+    ("GET", routes.REQUEST_APPROVAL, request_approval),
+    ("GET", routes.WORKER_LOGS, worker_logs),
+    ("GET", routes.AWS_CREDENTIALS, no_registry),
+    # Last: its three places would take the paths of others.
+    ("GET", routes.CHALLENGES, all_challenges),
+]

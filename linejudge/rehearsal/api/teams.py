@@ -1,0 +1,75 @@
+"""Accounts and teams."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from linejudge.evalai import routes
+from linejudge.rehearsal.accounts import HOST, PARTICIPANT
+from linejudge.rehearsal.submissions import Refusal
+from linejudge.rehearsal.times import written
+
+from .call import Answer, Call
+
+
+def login(call: Call) -> dict[str, str]:
+    """A token that ends, for a name and a password."""
+    user = call.desk.accounts.with_password(str(call.data.get("username", "")), str(call.data.get("password", "")))
+    if user is None:
+        raise Refusal(400, {"non_field_errors": ["Unable to log in with provided credentials."]})
+    return {"token": call.desk.accounts.mint(user, "login")[0]}
+
+
+def auth_token(call: Call) -> dict[str, Any]:
+    """The token of the profile page: a new one, since ours are kept as hashes."""
+    token, expires = call.desk.accounts.mint(call.known(), "profile")
+    return {"token": token, "expires_at": written(expires)}
+
+
+def listed(rows: list[Any]) -> dict[str, Any]:
+    """The envelope of a list."""
+    return {"count": len(rows), "next": None, "previous": None, "results": rows}
+
+
+def participant_teams(call: Call) -> dict[str, Any]:
+    """The caller's teams."""
+    return listed(call.desk.accounts.teams(call.known(), PARTICIPANT))
+
+
+def host_teams(call: Call) -> dict[str, Any]:
+    """The caller's host teams."""
+    return listed(call.desk.accounts.teams(call.known(), HOST))
+
+
+def new_participant_team(call: Call) -> Answer:
+    """A team to take part with."""
+    return _new(call, PARTICIPANT)
+
+
+def new_host_team(call: Call) -> Answer:
+    """A team to host with."""
+    return _new(call, HOST)
+
+
+def _new(call: Call, kind: str) -> Answer:
+    user, name = call.known(), str(call.data.get("team_name", "")).strip()
+    if not name:
+        raise Refusal(400, {"team_name": ["This field may not be blank."]})
+    if len(name) > 100:
+        raise Refusal(400, {"team_name": ["Ensure this field has no more than 100 characters."]})
+    try:
+        number = call.desk.accounts.new_team(user, kind, name, str(call.data.get("team_url", ""))[:1000])
+    except ValueError:
+        raise Refusal(400, {"team_name": [f"{kind} team with this team name already exists."]}) from None
+    team = next(one for one in call.desk.accounts.teams(user, kind) if one["id"] == number)
+    return Answer(201, team)
+
+
+CALLS = [
+    ("POST", routes.LOGIN, login),
+    ("GET", routes.AUTH_TOKEN, auth_token),
+    ("GET", routes.PARTICIPANT_TEAMS, participant_teams),
+    ("POST", routes.PARTICIPANT_TEAMS, new_participant_team),
+    ("GET", routes.HOST_TEAMS, host_teams),
+    ("POST", routes.CREATE_HOST_TEAM, new_host_team),
+]

@@ -1,0 +1,64 @@
+"""Half a core for a process, by a cgroup where one can be made."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+_ROOT = "/sys/fs/cgroup"
+_PERIOD = 100_000
+
+
+class Cores:
+    """A group with a share of a core; `said` tells whether there is one."""
+
+    def __init__(self, name: str, share: float) -> None:
+        self._folder = ""
+        for folder, limits in (
+            (os.path.join(_ROOT, name), {"cpu.max": f"{int(share * _PERIOD)} {_PERIOD}"}),
+            (
+                os.path.join(_ROOT, "cpu", name),
+                {"cpu.cfs_period_us": str(_PERIOD), "cpu.cfs_quota_us": str(int(share * _PERIOD))},
+            ),
+        ):
+            if _made(folder, limits):
+                self._folder = folder
+                return
+
+    @property
+    def limited(self) -> bool:
+        """Whether processes are held to their share."""
+        return bool(self._folder)
+
+    def take(self, pid: int) -> None:
+        """Put a process into the group."""
+        if self._folder:
+            with suppress(OSError):
+                _write(os.path.join(self._folder, "cgroup.procs"), str(pid))
+
+    def close(self) -> None:
+        """Remove the group, once its processes are gone."""
+        if self._folder:
+            with suppress(OSError):
+                os.rmdir(self._folder)
+
+
+def _made(folder: str, limits: dict[str, str]) -> bool:
+    first = next(iter(limits))
+    try:
+        os.mkdir(folder)
+        if not os.path.exists(os.path.join(folder, first)):
+            os.rmdir(folder)
+            return False
+        for name, value in limits.items():
+            _write(os.path.join(folder, name), value)
+    except OSError:
+        with suppress(OSError):
+            os.rmdir(folder)
+        return False
+    return True
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)

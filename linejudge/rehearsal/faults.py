@@ -1,0 +1,100 @@
+"""What a network and a busy server do now and then, by a seed: for testing workers."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.responses import HTMLResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+#: Kinds of faults; those after `done` answer wrongly what was in truth carried out.
+BEFORE = ("error", "portal", "delay")
+DONE = ("done", "half", "reset")
+_LONGEST_DELAY = 3.0
+_ERROR = "<html><body><h1>Server Error (500)</h1></body></html>"
+_PORTAL = "<html><body>Please accept the terms of this network.</body></html>"
+
+
+@dataclass
+class Faults:
+    """A seeded stream of faults; `rate` is the share of calls that meet one."""
+
+    seed: int
+    rate: float
+    _random: random.Random = field(init=False, repr=False)
+    _lock: Any = field(default_factory=threading.Lock, repr=False)
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.seed)
+
+    @classmethod
+    def told(cls, text: str) -> Faults:
+        """From SEED:RATE; raises ValueError for anything else."""
+        seed, _, rate = text.partition(":")
+        faults = cls(int(seed), float(rate))
+        if not 0 <= faults.rate <= 1:
+            raise ValueError("the rate is a share from 0 to 1")
+        return faults
+
+    def strikes(self) -> bool:
+        """Whether this one is hit."""
+        with self._lock:
+            return self._random.random() < self.rate
+
+    def kind(self) -> str:
+        """Which fault it is."""
+        with self._lock:
+            return self._random.choice((*BEFORE, *DONE))
+
+    def delay(self) -> float:
+        """How long one takes."""
+        with self._lock:
+            return self._random.uniform(0.1, _LONGEST_DELAY)
+
+
+class FaultyApp:
+    """The API, as it behaves on a bad day."""
+
+    def __init__(self, app: ASGIApp, faults: Faults) -> None:
+        self._app, self._faults = app, faults
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not scope["path"].startswith("/api/") or not self._faults.strikes():
+            await self._app(scope, receive, send)
+            return
+        kind = self._faults.kind()
+        if kind == "error":
+            await HTMLResponse(_ERROR, 500)(scope, receive, send)
+        elif kind == "portal":
+            await HTMLResponse(_PORTAL, 200)(scope, receive, send)
+        elif kind == "delay":
+            await asyncio.sleep(self._faults.delay())
+            await self._app(scope, receive, send)
+        else:
+            await self._after(kind, scope, receive, send)
+
+    async def _after(self, kind: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Carry it out, and spoil the answer."""
+        kept: list[Message] = []
+
+        async def keep(message: Message) -> None:
+            kept.append(message)
+
+        await self._app(scope, receive, keep)
+        if kind == "done":
+            await HTMLResponse(_ERROR, 502)(scope, receive, send)
+            return
+        body = b"".join(message.get("body", b"") for message in kept)
+        if kind == "half":
+            await send(kept[0])
+            await send({"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True})
+        raise ConnectionResetError  # the server closes the connection without a further word
+
+
+def quiet(error: BaseException | None) -> bool:
+    """Whether an error in the server's log is one of ours, made on purpose."""
+    return isinstance(error, ConnectionResetError)

@@ -1,0 +1,76 @@
+"""Files out and parts in, by signed addresses alone."""
+
+from __future__ import annotations
+
+import hashlib
+import mimetypes
+import tempfile
+from collections.abc import Awaitable, Callable
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from .desk import Desk
+from .links import MEDIA, PART
+
+_SPOOLED = 1 << 20
+#: Nothing that a stranger sent is opened by a browser as a page of ours.
+_HEADERS = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default-src 'none'; sandbox"}
+_GONE = "This address has expired, or was never ours: ask for the submission again to get a new one."
+
+
+def routes(desk: Desk) -> list[Route]:
+    """Downloads, and the parts of large uploads."""
+    return [Route(MEDIA, _download(desk), methods=["GET"]), Route(PART, _part(desk), methods=["PUT"])]
+
+
+def _download(desk: Desk) -> Callable[[Request], Awaitable[Response]]:
+    async def download(request: Request) -> Response:
+        number = request.path_params["file"]
+        query = request.query_params
+        if not desk.links.good(number, query.get("expires", ""), query.get("signature", "")):
+            return JSONResponse({"error": _GONE}, 403)
+        row = await run_in_threadpool(desk.store.row, "SELECT * FROM files WHERE id = ?", number)
+        if row is None:
+            return JSONResponse({"error": "This file is gone."}, 404)
+        path = await run_in_threadpool(desk.store.path, number)
+        inline = row["kind"] == "image"
+        kind = mimetypes.guess_type(row["name"])[0] if inline else "application/octet-stream"
+        disposition = "inline" if inline else "attachment"
+        return FileResponse(
+            path, filename=row["name"], media_type=kind, headers=_HEADERS, content_disposition_type=disposition
+        )
+
+    return download
+
+
+def _part(desk: Desk) -> Callable[[Request], Awaitable[Response]]:
+    async def put(request: Request) -> Response:
+        upload, number = request.path_params["upload"], request.path_params["number"]
+        query = request.query_params
+        if not desk.links.good(f"{upload}/{number}", query.get("expires", ""), query.get("signature", "")):
+            return JSONResponse({"error": _GONE}, 403)
+        with tempfile.SpooledTemporaryFile(max_size=_SPOOLED, dir=desk.store.folder) as file:
+            # S3's tag of a part; a checksum and no secret.
+            tag = hashlib.md5(usedforsecurity=False)
+            async for piece in request.stream():
+                tag.update(piece)
+                file.write(piece)
+            file.seek(0)
+            kept = await run_in_threadpool(desk.store.keep, file, f"part {number}", "part")
+        await run_in_threadpool(_note, desk, upload, number, kept, tag.hexdigest())
+        return Response(status_code=200, headers={"ETag": f'"{tag.hexdigest()}"'})
+
+    return put
+
+
+def _note(desk: Desk, upload: str, number: int, kept: str, tag: str) -> None:
+    with desk.store.write() as db:
+        old = db.execute("SELECT file FROM parts WHERE upload_id = ? AND number = ?", (upload, number)).fetchone()
+        db.execute(
+            "UPDATE parts SET file = ?, etag = ? WHERE upload_id = ? AND number = ?", (kept, tag, upload, number)
+        )
+    if old is not None:
+        desk.store.drop(old["file"])

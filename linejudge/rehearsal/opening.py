@@ -1,0 +1,120 @@
+"""The first minutes of a rehearsal: people, teams, the challenge, and on request some submissions."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+from dataclasses import dataclass
+from typing import Any
+
+from evaluation_script.errors import HostError
+
+from .accounts import HOST, PARTICIPANT, User
+from .desk import Desk
+
+#: The repository under which the folder's own bundle is known here.
+REPOSITORY = "rehearsal/bundle"
+HOST_NAME, HOST_TEAM = "host", "Hosts"
+PARTICIPANTS = {"aurora": "Aurora", "borealis": "Borealis"}
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody who can log in; shown once."""
+
+    username: str
+    password: str
+    token: str
+    team: str
+    team_id: int
+
+
+def locked(folder: str) -> Any:
+    """The folder for ourselves; the lock ends with the process."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    file = open(os.path.join(folder, "lock"), "w", encoding="ascii")  # noqa: SIM115 - held as long as the process
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise HostError(f"{folder}: another rehearsal uses this folder; end it, or name another with --data") from None
+    return file
+
+
+def reset(folder: str) -> None:
+    """Forget everything; refuses a folder that is none of ours."""
+    if os.path.isdir(folder) and not os.path.exists(os.path.join(folder, "rehearsal.sqlite3")) and os.listdir(folder):
+        raise HostError(f"{folder}: holds something else than a rehearsal, so it is not emptied")
+    locked(folder).close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def people(desk: Desk) -> list[Person]:
+    """A host and two participants, on the first start; nobody later."""
+    if desk.accounts.named(HOST_NAME):
+        return []
+    with desk.store.write():
+        made = [_person(desk, HOST_NAME, HOST_TEAM, HOST)]
+        made += [_person(desk, name, team, PARTICIPANT) for name, team in PARTICIPANTS.items()]
+    return made
+
+
+def _person(desk: Desk, username: str, team: str, kind: str) -> Person:
+    password = secrets.token_urlsafe(8)
+    user = desk.accounts.create(username, password)
+    number = desk.accounts.new_team(user, kind, team)
+    return Person(username, password, desk.accounts.mint(user, "profile")[0], team, number)
+
+
+def host_team(desk: Desk) -> int:
+    """The team that hosts the folder's bundle."""
+    host = desk.accounts.named(HOST_NAME)
+    if host is None:
+        raise HostError(f"{desk.store.folder}: its host is gone; start anew with --reset")
+    return int(desk.accounts.teams(host, HOST)[0]["id"])
+
+
+def take(desk: Desk, bundle: str) -> tuple[int, bool]:
+    """The challenge of a bundle, new or brought up to date; both participants take part."""
+    refused = desk.challenges.refused(bundle, REPOSITORY)
+    if refused:
+        raise HostError(f"EvalAI would not take this bundle:\n{refused}\n`./run.sh check` tells the lines.")
+    try:
+        number, new = desk.challenges.create_or_update(bundle, REPOSITORY, host_team(desk))
+    except ValueError as error:
+        raise HostError(str(error)) from None
+    for name in PARTICIPANTS:
+        user = desk.accounts.named(name)
+        if user is not None:
+            _enter(desk, user, number)
+    return number, new
+
+
+def _enter(desk: Desk, user: User, challenge: int) -> None:
+    team = desk.accounts.teams(user, PARTICIPANT)[0]["id"]
+    with desk.store.write() as db:
+        db.execute("INSERT OR IGNORE INTO participants VALUES (?, ?)", (challenge, team))
+
+
+def seed(desk: Desk, challenge: int, examples: str) -> int:
+    """A team for each sample submission, which sends it; how many were sent."""
+    sent = 0
+    for phase in desk.store.rows("SELECT * FROM phases WHERE challenge_id = ? ORDER BY config_id", challenge):
+        folder = os.path.join(examples, phase["codename"])
+        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+            stem = os.path.splitext(name)[0]
+            user = desk.accounts.named(stem)
+            if user is None:
+                user = desk.accounts.create(stem, secrets.token_urlsafe(16))
+                desk.accounts.new_team(user, PARTICIPANT, stem.replace("-", " ").capitalize())
+            _enter(desk, user, challenge)
+            if desk.submissions.of_team(desk.challenges.team_of(user, challenge)["id"], phase["id"]):
+                continue  # sent at an earlier start
+            with open(os.path.join(folder, name), "rb") as file:
+                kept = desk.store.keep(file, name, "input_file")
+            data = {"method_name": name, "is_public": "true"}
+            desk.submissions.enqueue(desk.submissions.create(user, challenge, phase["id"], data, kept))
+            sent += 1
+    return sent

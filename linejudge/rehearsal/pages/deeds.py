@@ -1,0 +1,118 @@
+"""What the pages' forms do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.datastructures import UploadFile
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from linejudge.rehearsal.accounts import PARTICIPANT
+from linejudge.rehearsal.submissions import CANCELLED, OPEN, Refusal
+
+from .frame import COOKIE, Frame, Look, shown
+from .views import inside
+
+
+def routes(frame: Frame) -> list[Route]:
+    """All of them."""
+    return [
+        frame.deed("/login", login, session=False),
+        frame.deed("/logout", logout),
+        frame.deed("/challenges/{challenge:int}/join", join),
+        frame.deed("/challenges/{challenge:int}/submit", submit),
+        frame.deed("/submissions/{submission:int}/rerun", rerun),
+        frame.deed("/submissions/{submission:int}/cancel", cancel),
+    ]
+
+
+def login(look: Look, form: dict[str, Any]) -> Response:
+    """A session for a name and a password."""
+    after = inside(str(form.get("next", "/")))
+    user = look.desk.accounts.with_password(str(form.get("username", "")), str(form.get("password", "")))
+    if user is None:
+        answer = shown(look, "login.html", next=after, wrong=True)
+        answer.status_code = 403
+        return answer
+    token, _ = look.desk.accounts.mint(user, "browser")
+    answer = RedirectResponse(after, 303)
+    answer.set_cookie(COOKIE, token, httponly=True, samesite="lax", max_age=7 * 86400)
+    return answer
+
+
+def logout(look: Look, _form: dict[str, Any]) -> Response:
+    """End the session here and on the server."""
+    look.desk.accounts.forget(look.session)
+    answer = RedirectResponse("/", 303)
+    answer.delete_cookie(COOKIE)
+    return answer
+
+
+def join(look: Look, form: dict[str, Any]) -> Response:
+    """Take part, with a team that there is or a new one."""
+    user, challenge = look.known(), look.request.path_params["challenge"]
+    if look.desk.challenges.row(challenge) is None:
+        raise Refusal(404, "There is no such challenge.")
+    if look.desk.challenges.team_of(user, challenge) is None:
+        told, name = str(form.get("team", "")), str(form.get("team_name", "")).strip()[:100]
+        if told.isdecimal() and look.desk.accounts.is_member(user, int(told)):
+            team = int(told)
+        elif name:
+            team = _new_team(look, name)
+        else:
+            raise Refusal(400, "Choose a team, or give a new one a name.")
+        with look.desk.store.write() as db:
+            db.execute("INSERT OR IGNORE INTO participants VALUES (?, ?)", (challenge, team))
+    return RedirectResponse(f"/challenges/{challenge}/submit", 303)
+
+
+def _new_team(look: Look, name: str) -> int:
+    try:
+        return look.desk.accounts.new_team(look.known(), PARTICIPANT, name)
+    except ValueError:
+        raise Refusal(400, f"There is a team named {name} already.") from None
+
+
+def submit(look: Look, form: dict[str, Any]) -> Response:
+    """Send a file to a phase."""
+    user, challenge = look.known(), look.request.path_params["challenge"]
+    upload, phase = form.get("input_file"), str(form.get("phase", ""))
+    if not phase.isdecimal():
+        raise Refusal(400, "Choose a phase.")
+    if not isinstance(upload, UploadFile) or not upload.filename:
+        raise Refusal(400, "Choose a file.")
+    if not upload.size:
+        raise Refusal(400, f"{upload.filename} is empty.")
+    look.desk.submissions.admitted(user, challenge, int(phase))
+    file = look.desk.store.keep(upload.file, upload.filename, "input_file")
+    try:
+        number = look.desk.submissions.create(user, challenge, int(phase), form, file)
+    except Refusal:
+        look.desk.store.drop(file)
+        raise
+    look.desk.submissions.enqueue(number)
+    return RedirectResponse(f"/submissions/{number}", 303)
+
+
+def _hosted(look: Look) -> Any:
+    row = look.desk.submissions.row(look.request.path_params["submission"])
+    if not look.desk.challenges.is_host(look.known(), look.desk.submissions.challenge_of(row)["id"]):
+        raise Refusal(403, "This is for the hosts of the challenge.")
+    return row
+
+
+def rerun(look: Look, _form: dict[str, Any]) -> Response:
+    """The same file once more, as a new submission."""
+    number = look.desk.submissions.rerun(_hosted(look)["id"])
+    return RedirectResponse(f"/submissions/{number}", 303)
+
+
+def cancel(look: Look, _form: dict[str, Any]) -> Response:
+    """No worker takes it any more; one that is at it finishes, as EvalAI's does."""
+    row = _hosted(look)
+    if row["status"] not in OPEN:
+        raise Refusal(400, f"Submission {row['id']} is {row['status']} already.")
+    look.desk.submissions.update(row["id"], status=CANCELLED)
+    challenge = look.desk.submissions.challenge_of(row)["id"]
+    return RedirectResponse(f"/challenges/{challenge}/host", 303)

@@ -1,0 +1,65 @@
+// Two comforts; every page works without them: pages renew themselves, and an upload shows how far it is.
+"use strict";
+
+function renew(main) {
+  const every = Number(main.dataset.live);
+  if (!every) return;
+  setTimeout(async () => {
+    const busy = main.contains(document.activeElement) && document.activeElement.matches("input, textarea, button");
+    if (!document.hidden && !busy) {
+      try {
+        const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+        if (answer.ok && answer.url === location.href) replace(main, await answer.text());
+      } catch (error) {
+        say("The rehearsal does not answer; this page shows what it last said.");
+      }
+    }
+    renew(main);
+  }, every);
+}
+
+function replace(main, text) {
+  const fresh = new DOMParser().parseFromString(text, "text/html").getElementById("main");
+  if (!fresh) return;
+  if (fresh.dataset.live) main.dataset.live = fresh.dataset.live;
+  else delete main.dataset.live;
+  // Addresses of files carry a new signature each time, which is no news.
+  const plain = (node) => node.innerHTML.replace(/expires=\d+&amp;signature=\w+/g, "");
+  if (plain(fresh) === plain(main)) return;
+  const told = (node) => new Set([...node.querySelectorAll("[data-said]")].map((one) => one.dataset.said));
+  const before = told(main);
+  const scrolled = [...main.querySelectorAll(".wide, pre")].map((one) => [one.scrollLeft, one.scrollTop]);
+  const focused = main.contains(document.activeElement) ? [...main.querySelectorAll("a, .wide, pre")].indexOf(document.activeElement) : -1;
+  main.replaceChildren(...fresh.childNodes);
+  main.querySelectorAll(".wide, pre").forEach((one, k) => { if (scrolled[k]) [one.scrollLeft, one.scrollTop] = scrolled[k]; });
+  if (focused >= 0) main.querySelectorAll("a, .wide, pre")[focused]?.focus();
+  const news = [...told(main)].filter((one) => !before.has(one));
+  if (news.length) say(news.slice(0, 3).join(". "));
+}
+
+function say(text) {
+  const line = document.getElementById("said");
+  if (line.textContent !== text) line.textContent = text;
+}
+
+function upload(form) {
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const bar = form.querySelector("progress"), wrong = form.querySelector(".wrong"), button = form.querySelector("button");
+    const request = new XMLHttpRequest();
+    const fail = (text) => { wrong.textContent = text; wrong.hidden = false; bar.hidden = true; button.disabled = false; };
+    request.open("POST", form.action);
+    request.upload.onprogress = (step) => { if (step.lengthComputable) bar.value = 100 * step.loaded / step.total; };
+    request.onload = () => {
+      if (request.status < 400) { location.assign(request.responseURL); return; }
+      const page = new DOMParser().parseFromString(request.responseText, "text/html");
+      fail(page.querySelector("main p")?.textContent || `The rehearsal refused it (${request.status}).`);
+    };
+    request.onerror = () => fail("The upload broke off. Is the file larger than 200 MB, or has the rehearsal ended?");
+    wrong.hidden = true; bar.hidden = false; button.disabled = true;
+    request.send(new FormData(form));
+  });
+}
+
+document.querySelectorAll("main[data-live]").forEach(renew);
+document.querySelectorAll("form[data-upload]").forEach(upload);

@@ -1,0 +1,106 @@
+"""The rehearsal's web server: API, files and pages, on this machine alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from linejudge.bundle.opened import UPLOAD_BYTES
+
+from . import api, files, pages
+from .api.call import Throttle
+from .desk import Desk
+from .faults import Faults, FaultyApp
+
+LOOPBACK = "127.0.0.1"
+#: EvalAI's limit for each user.
+REQUESTS_PER_MINUTE = 60
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How strict the rehearsal is."""
+
+    requests_per_minute: int = REQUESTS_PER_MINUTE
+    faults: Faults | None = None
+
+
+class _Number(Convertor[int]):
+    """A number that SQLite can hold."""
+
+    regex = "[0-9]{1,18}"
+
+    def convert(self, value: str) -> int:
+        return int(value)
+
+    def to_string(self, value: int) -> str:
+        return str(value)
+
+
+register_url_convertor("int", _Number())
+
+
+def app(desk: Desk, manner: Manner) -> Starlette:
+    """Everything behind one port."""
+    throttle = Throttle(manner.requests_per_minute)
+    # A page of another site could otherwise reach us under a name of its own that points here.
+    middleware = [
+        Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", "[::1]"], www_redirect=False),
+        Middleware(BoundedApp),
+    ]
+    if manner.faults is not None:
+        middleware.append(Middleware(FaultyApp, faults=manner.faults))
+    routes = [*api.routes(desk, throttle), *files.routes(desk), *pages.routes(desk)]
+    handlers = {404: _missing, 405: _missing, 500: _broken}
+    return Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
+
+
+async def _missing(request: Request, error: Exception) -> Response:
+    status = getattr(error, "status_code", 404)
+    if request.url.path.startswith("/api/"):
+        words = "Not found." if status == 404 else f'Method "{request.method}" not allowed.'
+        return JSONResponse({"detail": words}, status)
+    return pages.nothing_here(request)
+
+
+async def _broken(request: Request, _error: Exception) -> Response:
+    if request.url.path.startswith("/api/"):
+        return JSONResponse({"error": "This is a defect of the rehearsal; its terminal tells more."}, 500)
+    return pages.broken(request)
+
+
+class BoundedApp:
+    """Refuses a body that EvalAI's web front would refuse, before and while it arrives."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        told = dict(scope["headers"]).get(b"content-length", b"0")
+        if not told.isdigit() or int(told) > UPLOAD_BYTES:
+            await _TOO_LARGE(scope, receive, send)
+            return
+        seen = 0
+
+        async def bounded() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > UPLOAD_BYTES:
+                return {"type": "http.disconnect"}
+            return message
+
+        await self._app(scope, bounded, send)
+
+
+_TOO_LARGE = JSONResponse({"error": "The upload is larger than 200 MB; use `evalai … submit --large`."}, 413)

@@ -1,0 +1,9 @@
+"""The official `evalai` client, but for its question to the package index whether it is the newest."""
+
+import sys
+
+import evalai.main
+
+evalai.main.get_latest_version = lambda: "0"
+sys.argv[0] = "evalai"
+evalai.main.main()

@@ -1,0 +1,152 @@
+"""A rehearsal as a host starts it: the command in a process of its own, talked to over HTTP."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import requests
+import yaml
+
+from linejudge.bundle.build import build
+
+from .builders import ROOT
+
+FINAL = ("finished", "failed", "cancelled")
+
+
+@dataclass
+class Rehearsal:
+    """A running server and who can log in."""
+
+    data: Path
+    options: tuple[str, ...] = ()
+    root: Path = ROOT
+    address: str = ""
+    people: dict[str, dict[str, str]] = field(default_factory=dict)
+    said: str = ""
+    process: Any = None
+
+    def start(self, *more: str) -> Rehearsal:
+        command = [sys.executable, "-m", "linejudge", "rehearse", "--port", "0", "--data", str(self.data)]
+        self.log = open(self.data.parent / f"{self.data.name}.log", "ab")  # noqa: SIM115 - closed by stop()
+        environment = {**os.environ, "LINEJUDGE_BUNDLE": str(self.root)}
+        environment.pop("LINEJUDGE_WORKER_PYTHON", None)
+        self.process = subprocess.Popen(
+            [*command, *self.options, *more],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            text=True,
+            env=environment,
+        )
+        lines = []
+        for line in self.process.stdout:
+            lines.append(line)
+            if "The rehearsal runs at" in line:
+                break
+        self.said = "".join(lines)
+        found = re.search(r"runs at (http://\S+)", self.said)
+        if not found:
+            self.stop()
+            raise AssertionError(self.said + self.errors())
+        self.address = found.group(1)
+        for name, password, team, token in re.findall(
+            r"^  (\w+) +password (\S+)  team \w+ \((\d+)\)  token (\S+)$", self.said, re.MULTILINE
+        ):
+            self.people[name] = {"password": password, "team": team, "token": token}
+        return self
+
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        self.process.send_signal(number)
+        self.process.wait(20)
+        self.process.stdout.close()
+        self.log.close()
+
+    def errors(self) -> str:
+        return (self.data.parent / f"{self.data.name}.log").read_text()
+
+    def call(self, method: str, path: str, who: str = "", **options: Any) -> requests.Response:
+        headers = {**options.pop("headers", {})}
+        if who:
+            token = self.people[who]["token"] if who in self.people else who
+            headers["Authorization"] = f"Bearer {token}"
+        return requests.request(method, self.address + path, headers=headers, timeout=60, **options)
+
+    def get(self, path: str, who: str = "", **options: Any) -> requests.Response:
+        return self.call("GET", path, who, **options)
+
+    def submit(self, who: str, file: str | bytes | Path, phase: int = 1, challenge: int = 1, **data: Any) -> Any:
+        content = file if isinstance(file, bytes) else Path(file).read_bytes()
+        name = "submission.zip" if isinstance(file, bytes) else Path(file).name
+        return self.call(
+            "POST",
+            f"/api/jobs/challenge/{challenge}/challenge_phase/{phase}/submission/",
+            who,
+            data={"status": "submitting", "submission_metadata": "[]", **data},
+            files={"input_file": (name, content)},
+        )
+
+    def settled(self, number: int, who: str = "host", seconds: float = 60) -> dict[str, Any]:
+        def final() -> Any:
+            found = self.get(f"/api/jobs/submission/{number}", who).json()
+            return found if found["status"] in FINAL else None
+
+        return waited(final, seconds)
+
+    def text(self, url: str | None) -> str:
+        assert url
+        return requests.get(url, timeout=10).text
+
+    def push(self, bundle: Path, who: str = "host", repository: str = "me/challenge", verb: str = "") -> Any:
+        path = verb or "create_or_update_github_challenge"
+        team = self.people["host"]["team"]
+        return self.call(
+            "POST",
+            f"/api/challenges/challenge/challenge_host_team/{team}/{path}/",
+            who,
+            data={"GITHUB_REPOSITORY": repository},
+            files={"zip_configuration": ("challenge_config.zip", bundle.read_bytes())},
+        )
+
+
+def waited(look: Callable[[], Any], seconds: float = 30) -> Any:
+    """What a look finds, as soon as it finds anything."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        found = look()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError("waited in vain")
+
+
+def bundle_with(
+    folder: Path, change: Callable[[Any], None] = lambda _config: None, script: dict[str, bytes] | None = None
+) -> Path:
+    """The demo's bundle with another config, or with another evaluation script."""
+    path = Path(build(str(ROOT), str(folder / "made.zip")).path)
+    with zipfile.ZipFile(path) as files:
+        content = {name: files.read(name) for name in files.namelist()}
+    config = yaml.safe_load(content["challenge_config.yaml"])
+    change(config)
+    content["challenge_config.yaml"] = yaml.safe_dump(config).encode()
+    if script is not None:
+        inner = folder / "script.zip"
+        with zipfile.ZipFile(inner, "w") as files:
+            for name, data in script.items():
+                files.writestr(name, data)
+        content["evaluation_script.zip"] = inner.read_bytes()
+    with zipfile.ZipFile(path, "w") as files:
+        for name, data in content.items():
+            files.writestr(name, data)
+    return path

@@ -1,0 +1,228 @@
+"""`linejudge push` and EvalAI's API, played by the rehearsal: the real command over real HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from evaluation_script.errors import HostError
+from linejudge.bundle.build import build
+from linejudge.bundle.opened import Bundle
+from linejudge.bundle.push import mapped, repository, without_sponsors
+from linejudge.evalai.settings import settings
+
+from .builders import ROOT
+from .rehearsals import Rehearsal
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    options = ("--requests-per-minute", "10000", "--workers", "0")
+    running = Rehearsal(tmp_path_factory.mktemp("push") / "data", options).start()
+    yield running
+    running.stop()
+    assert "Traceback" not in running.errors()
+
+
+@pytest.fixture
+def fork(tmp_path: Path) -> Path:
+    ignored = shutil.ignore_patterns(".*", "dist", "*.egg-info", "__pycache__", "tests", "benchmarks", "docs")
+    return Path(shutil.copytree(ROOT, tmp_path / "fork", ignore=ignored))
+
+
+def linejudge(fork: Path, server: Rehearsal, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    known = {
+        "EVALAI_TOKEN": server.people["host"]["token"],
+        "EVALAI_HOST_TEAM": server.people["host"]["team"],
+        "EVALAI_HOST": server.address,
+        "LINEJUDGE_BUNDLE": str(fork),
+        "HOME": str(fork.parent),
+    }
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("EVALAI_", "GITHUB_"))}
+    return subprocess.run(
+        [sys.executable, "-m", "linejudge", *arguments],
+        cwd=ROOT,
+        env={**kept, **known, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def edit(fork: Path, change: Any) -> None:
+    path = fork / "challenge_config.yaml"
+    config = yaml.safe_load(path.read_text())
+    change(config)
+    path.write_text(yaml.safe_dump(config, sort_keys=False))
+
+
+def test_a_push_creates_then_updates_and_prints_the_numbers(server: Rehearsal, fork: Path) -> None:
+    first = linejudge(fork, server, "push", "--repository", "me/first")
+    assert first.returncode == 0, first.stdout + first.stderr
+    lines = first.stdout.splitlines()
+    assert lines[0].endswith("has been created successfully and sent for review to EvalAI Admin.")
+    assert lines[1].startswith("challenge  ")
+    assert lines[2].startswith("queue      linejudge-demo-challenge-")
+    assert [line.split()[2] for line in lines[3:]] == ["sequences-dev", "sequences-test", "instances-dev"]
+    assert (fork / ".linejudge/last_push.json").exists()
+
+    second = linejudge(fork, server, "push", "--repository", "me/first")
+    assert second.stdout.splitlines()[0].endswith("has been updated successfully")
+    assert second.stdout.splitlines()[1] == lines[1]
+
+
+def test_the_token_is_shown_nowhere(server: Rehearsal, fork: Path) -> None:
+    done = linejudge(fork, server, "push", "--repository", "me/quiet")
+    held = (fork / ".linejudge/last_push.json").read_text()
+    token = server.people["host"]["token"]
+    assert all(token not in text for text in (done.stdout, done.stderr, held))
+    assert token not in repr(settings({"EVALAI_TOKEN": token}))
+
+
+def test_a_dry_run_changes_nothing(server: Rehearsal, fork: Path) -> None:
+    done = linejudge(fork, server, "push", "--dry-run", "--repository", "me/dry")
+    assert done.returncode == 0
+    assert done.stdout == "me/dry would become a new challenge.\n"
+    assert "validated successfully" in done.stderr
+    assert not (fork / ".linejudge").exists()
+    assert "would become a new" in linejudge(fork, server, "push", "--dry-run", "--repository", "me/dry").stdout
+
+
+def test_what_an_update_may_not_change_is_told_before_anything_is_sent(server: Rehearsal, fork: Path) -> None:
+    assert linejudge(fork, server, "push", "--repository", "me/grown").returncode == 0
+    shutil.rmtree(fork / ".linejudge")  # the server itself tells
+
+    def change(config: Any) -> None:
+        config["challenge_phases"].pop()
+        config["challenge_phase_splits"].pop()
+
+    edit(fork, change)
+    done = linejudge(fork, server, "push", "--repository", "me/grown")
+    assert done.returncode == 3
+    assert "challenge_phases: lacks id 3 (instances-dev), which is on EvalAI already" in done.stdout
+    checked = linejudge(fork, server, "check", "--quick", GITHUB_REPOSITORY="me/grown")
+    assert "lacks id 3 (instances-dev)" in checked.stdout
+
+
+def test_sponsors_are_left_out_of_an_update(server: Rehearsal, fork: Path) -> None:
+    edit(fork, lambda config: config.update(sponsors=[{"name": "x", "website": "https://x.example"}]))
+    for words in ("created", "updated"):
+        done = linejudge(fork, server, "push", "--repository", "me/sponsored")
+        assert f"has been {words} successfully" in done.stdout, done.stdout + done.stderr
+    assert "sponsors are left out" in done.stderr
+
+
+def test_leaving_out_sponsors_moves_no_line(fork: Path, tmp_path: Path) -> None:
+    text = (fork / "challenge_config.yaml").read_text()
+    new = text.replace("domain: CV\n", "sponsors:\n  - name: x\n    website: https://x.example\ndomain: CV\n")
+    (fork / "challenge_config.yaml").write_text(new)
+    bundle = build(str(fork)).path
+    assert without_sponsors(bundle, str(tmp_path / "out.zip"))
+    with Bundle(str(tmp_path / "out.zip")) as opened:
+        assert "sponsors" not in opened.config
+        assert len(opened.text.splitlines()) == len(new.splitlines())
+        assert opened.lines.place("leaderboard") == Bundle(bundle).lines.place("leaderboard")
+    assert not without_sponsors(str(tmp_path / "out.zip"), str(tmp_path / "none.zip"))
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        pytest.param({"EVALAI_TOKEN": "wrong"}, "Your token is wrong, has expired", id="401"),
+        pytest.param({"EVALAI_HOST_TEAM": "999"}, "There is no such host team", id="404"),
+        pytest.param({"EVALAI_HOST_TEAM": "2"}, "There is no such host team", id="participants-team"),
+        pytest.param({"EVALAI_HOST_TEAM": ""}, "EVALAI_HOST_TEAM is not set", id="no-team"),
+        pytest.param({"EVALAI_HOST_TEAM": "mine"}, "EVALAI_HOST_TEAM is 'mine'", id="team-name"),
+        pytest.param({"EVALAI_TOKEN": ""}, "EVALAI_TOKEN is not set: copy it from your profile page", id="no-token"),
+        pytest.param({"EVALAI_TOKEN": "<evalai_user_auth_token>"}, "still a placeholder", id="placeholder"),
+        pytest.param({"EVALAI_HOST": "http://eval.example"}, "a token goes over https only", id="plain-http"),
+        pytest.param({"EVALAI_HOST": "http://127.0.0.1:9"}, "does not answer", id="nobody"),
+    ],
+)
+def test_refusals_are_explained(server: Rehearsal, fork: Path, environment: dict[str, str], words: str) -> None:
+    done = linejudge(fork, server, "push", "--repository", "me/refused", **environment)
+    assert done.returncode == 3
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_server_that_is_no_evalai_is_said(server: Rehearsal, fork: Path) -> None:
+    done = linejudge(fork, server, "push", "--repository", "me/x", EVALAI_HOST=f"{server.address}/static")
+    assert "answers 404 with text/html instead of JSON; is that an EvalAI server?" in done.stderr
+
+
+def test_another_hosts_repository_is_403(server: Rehearsal, fork: Path) -> None:
+    made = server.call("POST", "/api/hosts/create_challenge_host_team", "aurora", json={"team_name": "Rivals"}).json()
+    assert linejudge(fork, server, "push", "--repository", "me/taken").returncode == 0
+    rival = {"EVALAI_TOKEN": server.people["aurora"]["token"], "EVALAI_HOST_TEAM": str(made["id"])}
+    done = linejudge(fork, server, "push", "--repository", "me/taken", **rival)
+    assert done.returncode == 3
+    assert "already has this repository" in done.stderr
+
+
+def test_the_servers_sentences_get_their_lines(fork: Path) -> None:
+    bundle = build(str(fork)).path
+    told = [
+        "ERROR: Challenge phase 2 has the following schema errors: {'max_submissions': [ErrorDetail(string='x')]}",
+        "ERROR: Dataset split 3 has the following schema errors:",
+        "ERROR: There is no leaderboard schema for the leaderboard with ID: 2.",
+        "ERROR: Invalid leaderboard id 9 found in challenge phase split 4.",
+        "ERROR: Unable to serialize the challenge because of the following errors: {'image': []}.",
+        "Something new",
+    ]
+    found = list(mapped(bundle, told))
+    with Bundle(bundle) as opened:
+        places = [
+            "challenge_phases[1].max_submissions",
+            "dataset_splits[2]",
+            "leaderboard[1]",
+            "challenge_phase_splits[3]",
+            "image",
+        ]
+        assert [finding.at for finding in found[:-1]] == [opened.lines.place(place) for place in places]
+    assert (found[-1].where, found[-1].found) == ("EvalAI", "Something new")
+
+
+def test_the_repository_comes_from_the_remote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    with pytest.raises(HostError, match="it is not known"):
+        repository("", str(tmp_path))
+    for url in ("git@github.com:owner/name.git", "https://github.com/owner/name"):
+        subprocess.run(["git", "-C", str(tmp_path), "remote", "remove", "origin"], check=False, capture_output=True)
+        subprocess.run(["git", "-C", str(tmp_path), "remote", "add", "origin", url], check=True)
+        assert repository("", str(tmp_path)) == "owner/name"
+    monkeypatch.setenv("GITHUB_REPOSITORY", "from/actions")
+    assert repository("", str(tmp_path)) == "from/actions"
+    assert repository("told/so", str(tmp_path)) == "told/so"
+    with pytest.raises(HostError, match="is no OWNER/NAME"):
+        repository("nonsense", str(tmp_path))
+
+
+def test_a_file_with_the_token_must_be_our_own_alone(tmp_path: Path) -> None:
+    file = tmp_path / "evalai"
+    file.write_text("# mine\nEVALAI_TOKEN = abc\nEVALAI_HOST_TEAM='7'\n")
+    file.chmod(0o644)
+    with pytest.raises(HostError, match="can be read by others"):
+        settings({}, str(file))
+    file.chmod(0o600)
+    held = settings({"EVALAI_HOST": "eval.example"}, str(file))
+    assert (held.token, held.team, held.host) == ("abc", 7, "https://eval.example")
+
+
+def test_the_workflow_never_gives_secrets_to_a_pull_request() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/evalai.yml").read_text())
+    for name, job in workflow["jobs"].items():
+        if "secrets." in json.dumps(job):
+            assert job["if"] == "github.event_name == 'push'", name
+    assert "pull_request_target" not in workflow[True]
+    assert workflow[True]["push"]["branches"] == ["challenge"]
