@@ -9,6 +9,7 @@ set -euo pipefail
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"
 VENV="$HERE/.venv"
 WORKER="$HERE/.venv-worker"
+CLIENT="$HERE/.venv-client"
 export LINEJUDGE_BUNDLE="$HERE"
 
 fail() { printf 'run.sh: %s\n' "$*" >&2; exit 3; }
@@ -78,8 +79,22 @@ set_up_worker() { # Python 3.9 with the packages and pins of EvalAI's worker
     printf '%s' "$wanted" >"$WORKER/stamp"
 }
 
+set_up_client() { # the official `evalai` client; see the comments in the files of its packages
+    local wanted
+    wanted="$(stamp client "$HERE/tests/client-pinned.txt" "$HERE/tests/client-requirements.txt")"
+    is_good "$CLIENT" "$wanted" && return
+    make_venv "$VENV/bin/python" "$CLIENT"
+    quietly "$CLIENT/install.log" "$CLIENT/bin/python" -m pip install --disable-pip-version-check \
+        --no-deps -r "$HERE/tests/client-pinned.txt"
+    quietly "$CLIENT/install.log" "$CLIENT/bin/python" -m pip install --disable-pip-version-check \
+        -r "$HERE/tests/client-requirements.txt"
+    printf '%s' "$wanted" >"$CLIENT/stamp"
+}
+
 run_tests() {
     set_up test
+    set_up_client
+    export LINEJUDGE_EVALAI_CLIENT="$CLIENT/bin/python"
     cd "$HERE"
     if set_up_worker; then
         export LINEJUDGE_WORKER_PYTHON="$WORKER/bin/python"

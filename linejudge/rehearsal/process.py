@@ -21,6 +21,11 @@ CORES = 0.5
 class DiedError(Exception):
     """The process is gone: on EvalAI the submission would stay `running`."""
 
+    def __init__(self, how: str, *, killed: bool = True) -> None:
+        super().__init__(how)
+        #: Whether a signal ended it, and not its own code.
+        self.killed = killed
+
 
 class HungError(DiedError):
     """It did not answer in time and was killed."""
@@ -56,7 +61,7 @@ class Process:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            raise DiedError(self._end()) from None
+            raise self._end() from None
         answer: dict[str, Any] = json.loads(self._line(seconds))
         return answer
 
@@ -70,18 +75,18 @@ class Process:
                 raise HungError(f"it did not answer for {seconds:g} seconds")
             piece = os.read(reader, 1 << 16)
             if not piece:
-                raise DiedError(self._end())
+                raise self._end()
             self._lines += piece
         line, _, self._lines = self._lines.partition(b"\n")
         return line
 
-    def _end(self) -> str:
+    def _end(self) -> DiedError:
         """How it ended, for people."""
         self.close()
         code = self._process.returncode
         if code < 0:
-            return f"its process was killed by {signal.Signals(-code).name}"
-        return f"its process ended with exit code {code}"
+            return DiedError(f"its process was killed by {signal.Signals(-code).name}")
+        return DiedError(f"its process ended with exit code {code}", killed=False)
 
     def kill(self) -> None:
         """End it and whatever it started."""

@@ -100,7 +100,15 @@ class BoundedApp:
                 return {"type": "http.disconnect"}
             return message
 
-        await self._app(scope, bounded, send)
+        async def closing(message: Message) -> None:
+            if message["type"] == "http.response.start" and seen > UPLOAD_BYTES:
+                # Or the rest of it would still be taken in.
+                message["headers"] = [*message["headers"], (b"connection", b"close")]
+            await send(message)
+
+        await self._app(scope, bounded, closing)
 
 
-_TOO_LARGE = JSONResponse({"error": "The upload is larger than 200 MB; use `evalai … submit --large`."}, 413)
+_TOO_LARGE = JSONResponse(
+    {"error": "The upload is larger than 200 MB; use `evalai … submit --large`."}, 413, {"Connection": "close"}
+)

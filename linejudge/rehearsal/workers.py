@@ -142,7 +142,7 @@ class _Worker:
         self._desk.submissions.update(number, deaths=deaths)
         last = log.splitlines()[-1] if log else ""
         self._desk.store.note(challenge["id"], f"submission {number}: {death}\n{log[-4000:]}".rstrip())
-        if not started:
+        if not started and not death.killed:
             words = f"the worker cannot load the evaluation script ({last or death})"
         elif isinstance(death, HungError):
             words = f"{death}, and EvalAI waits for ever"

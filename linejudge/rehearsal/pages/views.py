@@ -6,6 +6,7 @@ import json
 import time
 from typing import Any
 
+from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
@@ -34,6 +35,7 @@ def routes(frame: Frame) -> list[Route]:
         frame.page("/challenges/{challenge:int}/leaderboard/{split:int}", leaderboard),
         frame.page("/challenges/{challenge:int}/host", host),
         frame.page("/submissions/{submission:int}", submission),
+        frame.page("/web/challenges/challenge-page/{challenge:int}/{page:path}", as_on_evalai),
     ]
 
 
@@ -79,6 +81,18 @@ def _challenge(look: Look, number: int) -> Any:
 def overview(look: Look, challenge: int) -> Response:
     """What it is about."""
     return framed(look, challenge, "overview.html", phases=_phases(look, challenge))
+
+
+#: EvalAI's names of pages that have others here.
+_NAMES = {"overview": "", "submission": "/submit", "my-submission": "/submissions", "manage": "/host"}
+
+
+def as_on_evalai(look: Look, challenge: int, page: str) -> Response:
+    """The addresses that EvalAI's client prints."""
+    _challenge(look, challenge)
+    name = page.split("/", maxsplit=1)[0]
+    known = ("evaluation", "phases", "leaderboard")
+    return RedirectResponse(f"/challenges/{challenge}{_NAMES.get(name, f'/{name}' if name in known else '')}", 303)
 
 
 def evaluation(look: Look, challenge: int) -> Response:
@@ -231,17 +245,20 @@ def leaderboard(look: Look, challenge: int, split: int = 0) -> Response:
 
 
 def _ranked(place: int, row: dict[str, Any], board: ranking.Board, team: Any) -> dict[str, Any]:
-    cells = []
-    for label in board.labels:
-        bar = row["errors"].get(label)
-        cells.append((number(row["values"].get(label), board.decimals), number(bar, board.decimals) if bar else ""))
+    values, errors, decimals = row["values"], row["errors"], board.decimals
+    cells = "".join(
+        f'<td class="number">{number(values.get(label), decimals)}'
+        + (f'<span class="bar">± {number(errors[label], decimals)}</span></td>' if errors.get(label) else "</td>")
+        for label in board.labels
+    )
     return {
         "place": place,
         "team": row["team"],
         "method": row["method"],
         "baseline": row["is_baseline"],
         "submitted_at": row["submitted_at"],
-        "cells": cells,
+        # Digits alone, joined here: half the time of a page with a thousand rows.
+        "cells": Markup(cells),  # noqa: S704
         "mine": bool(team and team["id"] == row["team_id"]),
     }
 

@@ -1,0 +1,128 @@
+"""A rush at a deadline: many teams send at once, and evaluation processes die while they score."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import sqlite3
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from linejudge.rehearsal.accounts import PARTICIPANT
+from linejudge.rehearsal.desk import Desk
+from tests.rehearsals import FINAL, Rehearsal
+
+
+@dataclass
+class Rush:
+    """What came of it."""
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    #: (team, split) → rows on the leaderboard, and of one submission and split in the database.
+    rows_of_teams: Counter[Any] = field(default_factory=Counter)
+    rows_of_submissions: Counter[Any] = field(default_factory=Counter)
+    kills: int = 0
+    seconds: float = 0.0
+    megabytes: float = 0.0
+    sent: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+
+
+def enrol(data: Path, teams: int) -> list[str]:
+    """So many teams, each with a token; made beside the server, as its own first start makes them."""
+    desk = Desk(str(data))
+    tokens = []
+    for number in range(teams):
+        user = desk.accounts.create(f"team{number}", f"secret{number}")
+        team = desk.accounts.new_team(user, PARTICIPANT, f"Team {number}")
+        with desk.store.write() as db:
+            db.execute("INSERT INTO participants VALUES (1, ?)", (team,))
+        tokens.append(desk.accounts.mint(user, "profile")[0])
+    return tokens
+
+
+def rush(server: Rehearsal, submissions: int, teams: int, files: list[Path], kill_every: float, seed: int = 7) -> Rush:
+    """Send them all, kill a process now and then, wait until each has ended."""
+    came, chosen, done = Rush(), random.Random(seed), threading.Event()
+    tokens = enrol(server.data, teams)
+    started = time.monotonic()
+    killer = threading.Thread(target=_kill, args=(server, came, chosen, kill_every, done))
+    killer.start()
+
+    def send(number: int) -> int:
+        while True:
+            answer = server.submit(tokens[number % teams], files[number % len(files)], is_public="true")
+            if answer.status_code == 201:
+                return int(answer.json()["id"])
+            came.refused[answer.json().get("error", answer.text)[:40]] += 1
+            time.sleep(0.5)  # too many at once for this team: as its owner would, try again
+
+    try:
+        with ThreadPoolExecutor(max(8, teams)) as pool:
+            numbers = list(pool.map(send, range(submissions)))
+        came.sent = len(set(numbers))
+        _await(server, came)
+    finally:
+        done.set()
+        killer.join()
+    came.seconds = time.monotonic() - started
+    came.megabytes = _peak(server)
+    _count(server, came)
+    return came
+
+
+def _kill(server: Rehearsal, came: Rush, chosen: random.Random, every: float, done: threading.Event) -> None:
+    while not done.wait(every):
+        alive = _children(server)
+        if alive:
+            try:
+                os.kill(chosen.choice(alive), signal.SIGKILL)
+                came.kills += 1
+            except ProcessLookupError:
+                pass
+
+
+def _children(server: Rehearsal) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{server.process.pid}/task").iterdir():
+        try:
+            found += [int(pid) for pid in (task / "children").read_text().split()]
+        except OSError:
+            continue
+    return found
+
+
+def _await(server: Rehearsal, came: Rush, seconds: float = 600) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        rows = server.get("/api/jobs/challenge/1/submission/", "host").json()
+        came.statuses = Counter(row["status"] for row in rows)
+        if all(row["status"] in FINAL for row in rows):
+            return
+        time.sleep(0.5)
+
+
+def _peak(server: Rehearsal) -> float:
+    text = Path(f"/proc/{server.process.pid}/status").read_text()
+    found = re.search(r"VmHWM:\s+(\d+)", text)
+    return int(found.group(1)) / 1024 if found else 0.0
+
+
+def _count(server: Rehearsal, came: Rush) -> None:
+    splits = server.get("/api/challenges/1/challenge_phase_split").json()
+    for split in splits:
+        url = f"{server.address}/api/jobs/challenge_phase_split/{split['id']}/leaderboard/"
+        for row in requests.get(url, timeout=60).json()["results"]:
+            came.rows_of_teams[row["submission__participant_team__team_name"], split["id"]] += 1
+    with sqlite3.connect(server.data / "rehearsal.sqlite3") as db:
+        for submission, split in db.execute("SELECT submission_id, phase_split_id FROM results WHERE disabled = 0"):
+            came.rows_of_submissions[submission, split] += 1
