@@ -16,7 +16,7 @@ NEEDS_TOOLKIT = (
     if sys.version_info < (3, 11)
     else []
 )
-collect_ignore = NEEDS_TOOLKIT
+collect_ignore = [*NEEDS_TOOLKIT, *(["journeys"] if NEEDS_TOOLKIT else [])]
 
 # A slow machine is no failure; CI draws the same examples every time, so that it fails for what was changed.
 settings.register_profile(

@@ -54,6 +54,11 @@ class Process:
         """Its number."""
         return self._process.pid
 
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs: one that died between two submissions is no fault of the next."""
+        return self._process.poll() is None
+
     def ask(self, request: dict[str, Any], seconds: float | None = None) -> dict[str, Any]:
         """Its answer; raises `DiedError` or `HungError`."""
         assert self._process.stdin is not None  # noqa: S101 - it was opened as a pipe

@@ -18,9 +18,10 @@ from .process import CORES, MEMORY, DiedError, HungError, Process
 from .queue import Message
 from .submissions import CANCELLED, FAILED, RUNNING, Refusal
 
-#: Lives of a process that one submission may cost before it is to blame.
-_LIVES = 3
+#: Deaths of a process before the submission is to blame: three while it is scored, more while the script is loaded.
+_BLAMED, _WHILE_SCORED, _WHILE_LOADED = 9, 3, 1
 _IDLE = 0.3
+_FOLDER = "worker-"
 #: EvalAI has no such limit, which is why a submission can stay `running` there for ever.
 SECONDS = 900.0
 _HANGS = "On EvalAI this would hang: {}. The submission would stay `running` and keep its team from sending more."
@@ -30,10 +31,14 @@ class Workers:
     """So many of them, each a thread here with a process of its own."""
 
     def __init__(self, desk: Desk, python: str, number: int, seconds: float = SECONDS) -> None:
-        self._desk, self._python, self._seconds = desk, python, seconds
+        self._desk = desk
         self._stop = threading.Event()
         self._cores = Cores(f"linejudge-{os.getpid()}", CORES * number)
-        self._threads = [threading.Thread(target=self._run, args=(k + 1,), daemon=True) for k in range(number)]
+        for name in os.listdir(desk.store.folder):
+            if name.startswith(_FOLDER):  # of a rehearsal that was killed
+                shutil.rmtree(os.path.join(desk.store.folder, name), ignore_errors=True)
+        self._workers = [_Worker(desk, python, k + 1, seconds, self._cores, self._stop) for k in range(number)]
+        self._threads = [threading.Thread(target=self._run, args=(one,), daemon=True) for one in self._workers]
 
     @property
     def limited(self) -> bool:
@@ -48,19 +53,20 @@ class Workers:
     def stop(self) -> None:
         """Finish nothing more; what is in hand comes back with its message."""
         self._stop.set()
+        for worker in self._workers:
+            worker.kill()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(10)
         self._cores.close()
 
-    def _run(self, number: int) -> None:
-        worker = _Worker(self._desk, self._python, number, self._seconds, self._cores)
+    def _run(self, worker: _Worker) -> None:
         try:
             while not self._stop.is_set():
                 try:
                     busy = worker.turn()
                 except Exception as error:  # noqa: BLE001 - a worker of ours never ends by a defect
-                    self._desk.workers[number] = f"stumbled: {error!r}"
+                    worker.say(f"stumbled: {error!r}")
                     busy = False
                 if not busy:
                     self._stop.wait(_IDLE)
@@ -71,17 +77,25 @@ class Workers:
 class _Worker:
     """One worker; it keeps its process while the challenge stays the same."""
 
-    def __init__(self, desk: Desk, python: str, number: int, seconds: float, cores: Cores) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 - what it works with
+        self, desk: Desk, python: str, number: int, seconds: float, cores: Cores, stop: threading.Event
+    ) -> None:
         self._desk, self._python, self._number, self._seconds = desk, python, number, seconds
-        self._cores = cores
+        self._cores, self._stop = cores, stop
         self._loaded: tuple[int, int] | None = None
         self._folder = ""
         self._annotations: dict[int, str] = {}
         self._process: Process | None = None
-        self._say("idle")
+        self.say("idle")
 
-    def _say(self, what: str) -> None:
+    def say(self, what: str) -> None:
+        """Tell the host's page."""
         self._desk.workers[self._number] = what
+
+    def kill(self) -> None:
+        """End what is scored now, from another thread."""
+        if self._process is not None:
+            self._process.kill()
 
     def close(self) -> None:
         """End the process and its folder."""
@@ -102,7 +116,7 @@ class _Worker:
             if message is not None:
                 self._answer(challenge, message)
                 return True
-        self._say("idle")
+        self.say("idle")
         return False
 
     def _answer(self, challenge: Any, message: Message) -> None:
@@ -116,11 +130,13 @@ class _Worker:
         if row["status"] == CANCELLED or self._desk.submissions.challenge_of(row)["id"] != challenge["id"]:
             self._desk.queue.delete(challenge["queue"], message.handle)
             return
-        self._say(f"scores submission {number}")
+        self.say(f"scores submission {number}")
         self._desk.submissions.update(number, status=RUNNING, started_at=time.time())
         try:
             answer = self._scored(challenge, row)
         except DiedError as death:
+            if self._stop.is_set():
+                return  # its message brings it back at the next start
             if not self._again(challenge, number, death):
                 self._desk.queue.delete(challenge["queue"], message.handle)
             return
@@ -138,7 +154,7 @@ class _Worker:
         log = self._process.log().strip() if self._process else ""
         started = self._loaded is not None
         self.close()
-        deaths = self._desk.submissions.row(number)["deaths"] + 1
+        deaths = self._desk.submissions.row(number)["deaths"] + (_WHILE_SCORED if started else _WHILE_LOADED)
         self._desk.submissions.update(number, deaths=deaths)
         last = log.splitlines()[-1] if log else ""
         self._desk.store.note(challenge["id"], f"submission {number}: {death}\n{log[-4000:]}".rstrip())
@@ -146,8 +162,8 @@ class _Worker:
             words = f"the worker cannot load the evaluation script ({last or death})"
         elif isinstance(death, HungError):
             words = f"{death}, and EvalAI waits for ever"
-        elif deaths >= _LIVES:
-            words = f"{death}, {deaths} times"
+        elif deaths >= _BLAMED:
+            words = f"{death}, again and again"
         else:
             return True
         self._desk.reporting.failed(number, _HANGS.format(words))
@@ -155,7 +171,8 @@ class _Worker:
 
     def _scored(self, challenge: Any, row: Any) -> dict[str, Any]:
         phase = self._desk.challenges.phase_row(row["phase_id"])
-        if self._loaded != (challenge["id"], challenge["version"]):
+        idle_death = self._process is not None and not self._process.alive
+        if idle_death or self._loaded != (challenge["id"], challenge["version"]):
             self.close()
             self._load(challenge)
         if not phase["annotation"]:
@@ -181,7 +198,7 @@ class _Worker:
 
     def _load(self, challenge: Any) -> None:
         """The folders of EvalAI's worker, and a process with the script imported."""
-        self._folder = tempfile.mkdtemp(prefix="linejudge-worker-")
+        self._folder = tempfile.mkdtemp(prefix=_FOLDER, dir=self._desk.store.folder)
         data = os.path.join(self._folder, "compute", "challenge_data")
         place = os.path.join(data, f"challenge_{challenge['id']}")
         os.makedirs(place)

@@ -35,6 +35,7 @@ class Rush:
     megabytes: float = 0.0
     sent: int = 0
     refused: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
 
 
 def enrol(data: Path, teams: int) -> list[str]:
@@ -50,12 +51,14 @@ def enrol(data: Path, teams: int) -> list[str]:
     return tokens
 
 
-def rush(server: Rehearsal, submissions: int, teams: int, files: list[Path], kill_every: float, seed: int = 7) -> Rush:
+def rush(
+    server: Rehearsal, submissions: int, teams: int, files: list[Path], kill_every: float, kills: int = 10**9
+) -> Rush:
     """Send them all, kill a process now and then, wait until each has ended."""
-    came, chosen, done = Rush(), random.Random(seed), threading.Event()
+    came, chosen, done = Rush(), random.Random(7), threading.Event()
     tokens = enrol(server.data, teams)
     started = time.monotonic()
-    killer = threading.Thread(target=_kill, args=(server, came, chosen, kill_every, done))
+    killer = threading.Thread(target=_kill, args=(server, came, chosen, (kill_every, kills), done))
     killer.start()
 
     def send(number: int) -> int:
@@ -80,8 +83,8 @@ def rush(server: Rehearsal, submissions: int, teams: int, files: list[Path], kil
     return came
 
 
-def _kill(server: Rehearsal, came: Rush, chosen: random.Random, every: float, done: threading.Event) -> None:
-    while not done.wait(every):
+def _kill(server: Rehearsal, came: Rush, chosen: random.Random, plan: tuple[float, int], done: threading.Event) -> None:
+    while came.kills < plan[1] and not done.wait(plan[0]):
         alive = _children(server)
         if alive:
             try:
@@ -106,6 +109,7 @@ def _await(server: Rehearsal, came: Rush, seconds: float = 600) -> None:
     while time.monotonic() < until:
         rows = server.get("/api/jobs/challenge/1/submission/", "host").json()
         came.statuses = Counter(row["status"] for row in rows)
+        came.failures = [server.text(row["stderr_file"]) for row in rows if row["status"] == "failed"]
         if all(row["status"] in FINAL for row in rows):
             return
         time.sleep(0.5)

@@ -15,10 +15,11 @@ def test_nothing_is_lost_in_a_rush_while_processes_die(tmp_path: Path) -> None:
     server = Rehearsal(tmp_path / "data", options).start()
     try:
         files = sorted((ROOT / "examples/sequences-dev").iterdir())
-        came = rush(server, 30, 6, files, kill_every=1.0)
+        came = rush(server, 30, 6, files, kill_every=1.0, kills=4)
     finally:
         server.stop()
     assert came.sent == 30
+    assert came.failures == []
     assert came.statuses == {"finished": 30}
     assert came.kills >= 1
     assert set(came.rows_of_teams.values()) == {1}
