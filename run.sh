@@ -3,6 +3,7 @@
 #
 #   ./run.sh            build the bundle, check it, score the sample submissions, show the leaderboards
 #   ./run.sh test       run every check and test
+#   ./run.sh worker     the remote worker; its settings are in docs/operators.md
 #   ./run.sh COMMAND …  pass on to the command line, e.g. ./run.sh score --help
 set -euo pipefail
 
@@ -116,6 +117,11 @@ run_tests() {
 if [ "${1:-}" = test ]; then
     shift
     run_tests "$@"
+elif [ "${1:-}" = worker ]; then
+    shift
+    set_up ""
+    cd "$HERE"
+    exec "$VENV/bin/python" -m remote_challenge_evaluation "$@"
 else
     set_up ""
     if [ "${1:-}" = rehearse ] && set_up_worker; then export LINEJUDGE_WORKER_PYTHON="$WORKER/bin/python"; fi

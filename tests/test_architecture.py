@@ -13,7 +13,11 @@ ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "evaluation_script"
 
 #: Packages → what of ours they may import.
-LAYERS = {"evaluation_script": set(), "linejudge": {"evaluation_script", "linejudge"}}
+LAYERS = {
+    "evaluation_script": set(),
+    "linejudge": {"evaluation_script", "linejudge"},
+    "remote_challenge_evaluation": {"evaluation_script", "linejudge", "remote_challenge_evaluation"},
+}
 
 #: Rooms of the uploaded folder, from the ground up; a room imports from those before it.
 ROOMS = (
@@ -38,6 +42,7 @@ PRINTING = {
     "evaluation_script/main.py",
     *(f"linejudge/commands/{name}.py" for name in ("bundle", "data", "push", "rehearse", "score", "shared")),
     "linejudge/rehearsal/hosted_worker.py",
+    "remote_challenge_evaluation/child.py",
 }
 
 

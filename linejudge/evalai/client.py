@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import email.utils
+import time
+from collections.abc import Callable
 from typing import Any
 
 import requests
@@ -16,34 +19,61 @@ _SHOWN = 2_000
 class ApiError(Exception):
     """EvalAI refused, or did not answer as EvalAI does; `status` is 0 when it did not answer at all."""
 
-    def __init__(self, status: int, message: str, body: Any = None) -> None:
+    def __init__(self, status: int, message: str, body: Any = None, wait: float | None = None) -> None:
         super().__init__(message)
         self.status, self.message, self.body = status, message, body
+        #: Seconds that the server asks us to wait.
+        self.wait = wait
+
+    @property
+    def transient(self) -> bool:
+        """Whether the same call may well succeed later."""
+        return self.status in (0, 408, 429) or self.status >= 500 or (self.body is None and self.status < 400)
+
+    @property
+    def rights(self) -> bool:
+        """Whether it is about who we are."""
+        return self.status in (401, 403)
 
 
 class Client:
-    """A session as one user."""
+    """A session as one user; `before` is called before each call, with whether it can wait."""
 
-    def __init__(self, host: str, token: str) -> None:
-        self.host = host.rstrip("/")
+    def __init__(self, host: str, token: str, before: Callable[[bool], None] = lambda _urgent: None) -> None:
+        self.host, self._before = host.rstrip("/"), before
+        self._ahead = 0.0
         self._session = requests.Session()
         self._session.headers["Authorization"] = f"Bearer {token}"
 
-    def call(self, method: str, route: str, values: dict[str, Any] | None = None, **options: Any) -> Any:
+    def now(self) -> float:
+        """The server's time, by the last answer of it."""
+        return time.time() + self._ahead
+
+    def call(
+        self, method: str, route: str, values: dict[str, Any] | None = None, *, urgent: bool = True, **options: Any
+    ) -> Any:
         """The answer's JSON; raises `ApiError` for everything else."""
+        self._before(urgent)
         url = self.host + routes.path(route, **(values or {}))
         options.setdefault("timeout", TIMEOUT)
         try:
             answer = self._session.request(method, url, allow_redirects=False, **options)
         except requests.RequestException as error:
             raise ApiError(0, f"{self.host} does not answer ({_reason(error)})") from None
+        self._note_time(answer.headers.get("Date", ""))
         try:
             body = answer.json()
         except ValueError:
             body = None
         if answer.status_code in range(200, 300) and body is not None:
             return body
-        raise ApiError(answer.status_code, _message(answer, body), body)
+        raise ApiError(answer.status_code, _message(answer, body), body, _wait(answer))
+
+    def _note_time(self, told: str) -> None:
+        try:
+            self._ahead = email.utils.parsedate_to_datetime(told).timestamp() - time.time()
+        except (TypeError, ValueError):
+            return
 
     def all_of(self, route: str, values: dict[str, Any] | None = None) -> list[dict[str, Any]]:
         """Every page of a list."""
@@ -55,6 +85,11 @@ class Client:
             found += [row for row in rows if isinstance(row, dict)]
             page = page + 1 if isinstance(answer, dict) and answer.get("next") and rows else None
         return found
+
+
+def _wait(answer: requests.Response) -> float | None:
+    told = answer.headers.get("Retry-After", "")
+    return float(told) if told.isdecimal() and len(told) < 6 else None
 
 
 def _message(answer: requests.Response, body: Any) -> str:

@@ -77,7 +77,7 @@ class Workers:
 class _Worker:
     """One worker; it keeps its process while the challenge stays the same."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what it works with
+    def __init__(
         self, desk: Desk, python: str, number: int, seconds: float, cores: Cores, stop: threading.Event
     ) -> None:
         self._desk, self._python, self._number, self._seconds = desk, python, number, seconds

@@ -1,0 +1,66 @@
+"""What an operator's monitoring asks for, on loopback: is it alive, and numbers for Prometheus."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from .journal import Journal
+
+LOOPBACK = "127.0.0.1"
+#: Without a turn for so long something is wrong, unless something is scored.
+_STALE = 300.0
+_ABOUT = {
+    "waiting": ("gauge", "Submissions that wait on the server, at the last sweep."),
+    "oldest_waiting_seconds": ("gauge", "How long the oldest of them waits."),
+    "seconds_scoring": ("counter", "Seconds spent in scoring."),
+    "requests": ("counter", "Calls of the API."),
+    "faults": ("counter", "Faults of ours that were reported."),
+}
+
+
+def serve(port: int, journal: Callable[[], Journal], alive: Callable[[], float]) -> ThreadingHTTPServer:
+    """Answer in a thread; `alive` tells when the worker last took a turn."""
+
+    class Handler(BaseHTTPRequestHandler):
+        """Two pages."""
+
+        def do_GET(self) -> None:
+            """What was asked for."""
+            if self.path == "/healthz":
+                idle = time.monotonic() - alive()
+                self._answer(200 if idle < _STALE else 503, f"last turn {idle:.0f} s ago\n")
+            elif self.path == "/metrics":
+                self._answer(200, metrics(journal()))
+            else:
+                self._answer(404, "/healthz and /metrics\n")
+
+        def _answer(self, status: int, text: str) -> None:
+            body = text.encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's own name
+            """Monitoring is no news."""
+
+    server = ThreadingHTTPServer((LOOPBACK, port), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+def metrics(journal: Journal) -> str:
+    """In Prometheus' text format."""
+    lines = []
+    numbers = journal.numbers()
+    for key, (kind, about) in _ABOUT.items():
+        name = f"linejudge_worker_{key}"
+        lines += [f"# HELP {name} {about}", f"# TYPE {name} {kind}", f"{name} {numbers.get(key, 0.0):g}"]
+    name = "linejudge_worker_jobs"
+    lines += [f"# HELP {name} Jobs in the journal, by outcome or state.", f"# TYPE {name} gauge"]
+    lines += [f'{name}{{outcome="{what}"}} {count}' for what, count in sorted(journal.counts().items())]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,184 @@
+"""A queue and buckets of the host's own, against a server that speaks SQS and S3."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+import requests
+
+from .builders import ROOT
+from .journeys.fleet import remote_bundle
+from .rehearsals import Rehearsal, waited
+
+STRONG = ROOT / "examples/sequences-dev/strong.zip"
+KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1"}
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[str]:
+    """moto's server, as a process."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        address = f"http://127.0.0.1:{port}"
+        waited(lambda: _answers(address), 60)
+        yield address
+        process.terminate()
+
+
+def _answers(address: str) -> bool:
+    try:
+        return requests.get(address, timeout=2).status_code < 500
+    except requests.ConnectionError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    folder = tmp_path_factory.mktemp("aws")
+    running = Rehearsal(
+        folder / "data", ("--workers", "0", "--requests-per-minute", "100000", str(remote_bundle(folder)))
+    ).start()
+    yield running
+    running.stop()
+
+
+def client(aws: str, name: str) -> Any:
+    return boto3.client(
+        name, endpoint_url=aws, aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1"
+    )
+
+
+@pytest.fixture
+def bucket(aws: str) -> str:
+    s3 = client(aws, "s3")
+    name = f"host-{time.monotonic_ns()}"
+    s3.create_bucket(Bucket=name)
+    for path in (ROOT / "annotations").iterdir():
+        s3.upload_file(str(path), name, f"truth/{path.name}")
+    return name
+
+
+def environment(server: Rehearsal, aws: str, folder: Path, **more: str) -> dict[str, str]:
+    return {
+        **{key: value for key, value in os.environ.items() if not key.startswith(("LINEJUDGE_", "AWS_"))},
+        **KEYS,
+        "AWS_ENDPOINT_URL": aws,
+        "AUTH_TOKEN": server.people["host"]["token"],
+        "API_SERVER": server.address,
+        "QUEUE_NAME": server.get("/api/challenges/challenge/1").json()["queue"],
+        "CHALLENGE_PK": "1",
+        "SAVE_DIR": str(folder / "machine"),
+        "ANNOTATIONS": str(ROOT / "annotations"),
+        "REQUESTS_PER_MINUTE": "100000",
+        "POLL_SECONDS": "0.2",
+        **more,
+    }
+
+
+def worker(told: dict[str, str], *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "remote_challenge_evaluation", *arguments],
+        cwd=ROOT,
+        env=told,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_truth_comes_from_a_bucket_and_results_go_there(
+    server: Rehearsal, aws: str, bucket: str, tmp_path: Path
+) -> None:
+    told = environment(server, aws, tmp_path, ANNOTATIONS=f"s3://{bucket}/truth", ARTIFACTS=f"s3://{bucket}/results")
+    number = server.submit("aurora", STRONG).json()["id"]
+    worker(told, "--once")
+    assert server.settled(number)["status"] == "finished"
+    held = client(aws, "s3").get_object(Bucket=bucket, Key=f"results/submission_{number}.json")["Body"].read()
+    assert json.loads(held)["accuracies"][0]["split"] == "dev"
+    kept = tmp_path / "machine/annotations/sequences-dev.zip"
+    first = kept.stat().st_mtime_ns
+    worker(told, "--check")
+    assert kept.stat().st_mtime_ns == first, "fetched once"
+    client(aws, "s3").put_object(Bucket=bucket, Key="truth/sequences-dev.zip", Body=b"newer")
+    worker(told, "--check")
+    assert kept.read_bytes() == b"newer"
+
+
+@pytest.fixture
+def own(aws: str) -> str:
+    sqs = client(aws, "sqs")
+    return str(sqs.create_queue(QueueName=f"own-{time.monotonic_ns()}")["QueueUrl"])
+
+
+def test_a_queue_of_the_hosts_own(server: Rehearsal, aws: str, own: str, tmp_path: Path) -> None:
+    sqs = client(aws, "sqs")
+    number = server.submit("aurora", STRONG).json()["id"]
+    for body in ("no json", json.dumps({"submission_pk": str(number), "phase_pk": "1", "challenge_pk": "1"})):
+        sqs.send_message(QueueUrl=own, MessageBody=body)
+    told = environment(server, aws, tmp_path, SQS_QUEUE_URL=own)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "remote_challenge_evaluation"], cwd=ROOT, env=told, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert server.settled(number)["status"] == "finished"
+        waited(lambda: _count(sqs, own) == 0, 20)
+        # Idle now: how soon does it begin?
+        taken = []
+        for _ in range(3):
+            time.sleep(0.5)
+            number = server.submit("aurora", STRONG).json()["id"]
+            sent = time.monotonic()
+            sqs.send_message(
+                QueueUrl=own, MessageBody=json.dumps({"submission_pk": number, "phase_pk": 1, "challenge_pk": 1})
+            )
+            waited(lambda n=number: server.get(f"/api/jobs/submission/{n}", "host").json()["status"] != "submitted", 20)
+            taken.append(time.monotonic() - sent)
+        assert sorted(taken)[1] < 2 * 2, "seconds, twice the promise: machines are noisy"
+    finally:
+        process.terminate()
+        try:
+            _, text = process.communicate(timeout=40)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            _, text = process.communicate()
+    assert "message dropped" in text
+
+
+def _count(sqs: Any, queue: str) -> int:
+    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+    found = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]
+    return sum(int(value) for value in found.values())
+
+
+def test_a_bucket_that_is_not_there_is_said(server: Rehearsal, aws: str, tmp_path: Path) -> None:
+    told = environment(server, aws, tmp_path, ANNOTATIONS="s3://nowhere/truth")
+    done = subprocess.run(
+        [sys.executable, "-m", "remote_challenge_evaluation", "--check"],
+        cwd=ROOT,
+        env=told,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert "s3://nowhere/truth" in done.stderr
+    assert "Traceback" not in done.stderr

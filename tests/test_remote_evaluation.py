@@ -1,0 +1,213 @@
+"""One evaluation of the remote worker: limits, what it leaves behind, what it may know."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation_script import evaluate as hosted
+from evaluation_script.errors import HostError, SubmissionError
+from linejudge.evalai.shapes import ShapeError, for_rest, judged
+from remote_challenge_evaluation.evaluate import evaluate
+
+from .builders import ROOT
+
+STRONG = str(ROOT / "examples/sequences-dev/strong.zip")
+TRUTH = str(ROOT / "annotations/sequences-dev.zip")
+
+#: Runs `evaluated` in a process of its own, as a worker does, with another scorer in the place of ours.
+RUN = """
+import json, os, sys, time
+sys.path.insert(0, sys.argv[1])
+from remote_challenge_evaluation import evaluation
+evaluation.harden()
+if sys.argv[3]:
+    evaluation._command = lambda what: [sys.executable, "-c", sys.argv[3]]
+lock = os.open(os.path.join(sys.argv[2], "lock"), os.O_CREAT | os.O_RDWR)
+started = time.monotonic()
+request = {"submission": sys.argv[4], "codename": "sequences-dev", "annotation": sys.argv[5], "submission_metadata": {}, "memory": 4 << 30}
+stop = lambda: os.path.exists(os.path.join(sys.argv[2], "stop"))
+outcome = evaluation.evaluated(request, sys.argv[2], float(sys.argv[6]), lock, stop)
+print(json.dumps({**outcome.__dict__, "children": evaluation._children(), "seconds": time.monotonic() - started}))
+"""
+
+
+def run(
+    folder: Path, script: str = "", submission: str = STRONG, truth: str = TRUTH, seconds: float = 30
+) -> dict[str, Any]:
+    import json
+
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, str(ROOT), str(folder), script, submission, truth, str(seconds)],
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def test_the_documented_form_returns_the_rest_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = evaluate(STRONG, "sequences-dev", TRUTH, submission_metadata={"id": 1})
+    here = hosted(TRUTH, STRONG, "sequences-dev")["result"]
+    assert result == [{"split": "dev", "show_to_participant": True, "accuracies": here[0]["dev"]}]
+    monkeypatch.setenv("ANNOTATIONS", str(ROOT / "annotations"))
+    assert evaluate(STRONG, "sequences-dev") == result, "it finds the truth itself"
+
+
+def test_the_documented_form_raises_with_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bad.zip").write_bytes(b"PK\x03\x04")
+    with pytest.raises(SubmissionError, match="is a zip that was cut off"):
+        evaluate(str(tmp_path / "bad.zip"), "sequences-dev", TRUTH)
+    monkeypatch.setenv("ANNOTATIONS", str(tmp_path))
+    with pytest.raises(HostError, match="there is no annotation file for sequences-dev"):
+        evaluate(STRONG, "sequences-dev")
+    with pytest.raises(SubmissionError, match="There is no phase 'other'"):
+        evaluate(STRONG, "other", TRUTH)
+
+
+def test_it_scores(tmp_path: Path) -> None:
+    told = run(tmp_path)
+    assert told["accuracies"][0]["accuracies"] == hosted(TRUTH, STRONG, "sequences-dev")["result"][0]["dev"]
+    assert "3 of 3 scored" in told["stdout"]
+    assert told["children"] == []
+
+
+def test_what_an_incident_says_goes_to_the_operator_alone(tmp_path: Path) -> None:
+    shutil.copy(STRONG, tmp_path / "truth.zip")
+    broken = tmp_path / "secret-truth.zip"
+    broken.write_bytes(b"PK no truth")
+    told = run(tmp_path, truth=str(broken))
+    assert "incident number" in told["incident"]
+    assert "secret-truth" in told["log"]
+    assert "secret-truth" not in told["stdout"] + told["stderr"] + told["incident"]
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        pytest.param("import os; os.kill(os.getpid(), 9)", "was killed by SIGKILL", id="killed"),
+        pytest.param("import os; os.kill(os.getpid(), 11)", "was killed by SIGSEGV", id="segfault"),
+        pytest.param("raise SystemExit(7)", "ended with exit code 7", id="exit"),
+        pytest.param("import os; os.write(4, b'no json')", "ended with exit code 0 without an answer", id="garbage"),
+        pytest.param("import os; os.write(4, b'[1]')", "without an answer", id="list"),
+    ],
+)
+def test_a_scorer_that_dies_is_an_incident(tmp_path: Path, script: str, words: str) -> None:
+    assert words in run(tmp_path, script)["incident"]
+
+
+def test_one_that_never_ends_is_ended(tmp_path: Path) -> None:
+    told = run(tmp_path, "import time; time.sleep(1000)", seconds=1)
+    assert "took longer than this challenge allows" in told["refused"]
+    assert told["seconds"] < 5
+    assert told["children"] == []
+
+
+def test_one_that_is_in_the_way_of_a_stop_is_handed_back(tmp_path: Path) -> None:
+    (tmp_path / "stop").touch()
+    assert run(tmp_path, "import time; time.sleep(1000)")["handed_back"] is True
+
+
+DAEMON = """
+import os, sys, time
+for _ in range(3):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            time.sleep(1000)
+        time.sleep(1000)
+os.write(4, b'{"refused": "done"}')
+"""
+
+
+def test_what_a_scorer_leaves_behind_is_ended_too(tmp_path: Path) -> None:
+    told = run(tmp_path, DAEMON)
+    assert told["refused"] == "done"
+    assert told["children"] == []
+    assert told["seconds"] < 10
+
+
+LOUD = """
+import os
+for k in range(3000):
+    os.write(1, b'line %07d\\n' % k * 100)
+os.write(2, b'\\xff\\x00bytes')
+os.write(4, b'{"refused": "done"}')
+"""
+
+
+def test_what_it_prints_is_bounded_with_its_beginning_and_its_end(tmp_path: Path) -> None:
+    told = run(tmp_path, LOUD)
+    assert len(told["stdout"]) < 140_000
+    assert told["stdout"].startswith("line 0000000")
+    assert told["stdout"].rstrip().endswith("line 0002999")
+    assert "bytes are left out here" in told["stdout"]
+    assert "\0" not in told["stderr"]
+
+
+def test_its_environment_is_built_and_not_inherited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AUTH_TOKEN", "AWS_SECRET_ACCESS_KEY", "WEBHOOK", "GITHUB_TOKEN"):
+        monkeypatch.setenv(name, "secret")
+    script = "import os, json; os.write(4, json.dumps({'refused': json.dumps(dict(os.environ))}).encode())"
+    told = run(tmp_path, script)["refused"]
+    assert "secret" not in told
+    assert "PATH" in told
+
+
+def test_only_its_own_descriptors_are_open(tmp_path: Path) -> None:
+    script = (
+        "import os, json; os.write(4, json.dumps({'refused': ' '.join(sorted(os.listdir('/proc/self/fd')))}).encode())"
+    )
+    descriptors = run(tmp_path, script)["refused"].split()
+    # The lock, and the one that lists this folder.
+    assert len([d for d in descriptors if int(d) > 5]) <= 2, descriptors
+
+
+def test_it_dies_with_its_worker(tmp_path: Path) -> None:
+    script = f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(1000)"
+    code = f"import ctypes, signal; ctypes.CDLL(None).prctl(1, signal.SIGKILL); {script}"
+    with subprocess.Popen([sys.executable, "-c", RUN, str(ROOT), str(tmp_path), code, STRONG, TRUTH, "60"]) as worker:
+        until = time.monotonic() + 20
+        while time.monotonic() < until and not (tmp_path / "pid").exists():
+            time.sleep(0.05)
+        time.sleep(0.2)
+        worker.kill()
+    pid = int((tmp_path / "pid").read_text())
+    time.sleep(0.3)
+    assert not os.path.exists(f"/proc/{pid}") or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2]
+
+
+LABELS = {"dev": ["J", "F"]}
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        pytest.param({"dev": {"J": 1}}, "no list of splits", id="dict"),
+        pytest.param([{"split": "x", "accuracies": {}}], "names the split 'x'", id="split"),
+        pytest.param([{"split": "dev", "accuracies": {"X": 1.0}}], "'X' is no label", id="label"),
+        pytest.param([{"split": "dev", "accuracies": {"J": float("nan")}}], "no finite number", id="nan"),
+        pytest.param([{"split": "dev", "accuracies": {"J": True}}], "no finite number", id="bool"),
+        pytest.param([{"split": "dev", "accuracies": {"J": "1"}}], "no finite number", id="text"),
+        pytest.param([1], "names the split None", id="number"),
+    ],
+)
+def test_a_result_that_the_server_would_refuse_is_not_sent(result: Any, words: str) -> None:
+    with pytest.raises(ShapeError, match=words):
+        judged(result, LABELS)
+
+
+def test_both_shapes_say_the_same() -> None:
+    result = for_rest([{"dev": {"J": 0.5}}, {"test": {"J": 0.25}}])
+    assert [entry["split"] for entry in result] == ["dev", "test"]
+    assert judged(result[:1], LABELS) == result[:1]

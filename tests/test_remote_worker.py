@@ -1,0 +1,529 @@
+"""The remote worker, as a process against a real server: every kind of message has its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from linejudge.evalai import routes
+from linejudge.rehearsal.desk import Desk
+
+from .builders import ROOT
+from .journeys.fleet import remote_bundle
+from .rehearsals import Rehearsal, bundle_with, waited
+
+STRONG = ROOT / "examples/sequences-dev/strong.zip"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    folder = tmp_path_factory.mktemp("remote")
+    options = ("--workers", "0", "--visibility", "1", "--requests-per-minute", "100000", str(remote_bundle(folder)))
+    running = Rehearsal(folder / "data", options).start()
+    yield running
+    running.stop()
+    assert "Traceback" not in running.errors()
+
+
+@pytest.fixture(scope="module")
+def queue(server: Rehearsal) -> str:
+    return str(server.get("/api/challenges/challenge/1").json()["queue"])
+
+
+class Operator:
+    """Somebody who runs the worker."""
+
+    def __init__(self, server: Rehearsal, folder: Path, queue: str) -> None:
+        self.server, self.folder = server, folder
+        self.environment = {
+            **{key: value for key, value in os.environ.items() if not key.startswith(("LINEJUDGE_", "AWS_"))},
+            "AUTH_TOKEN": server.people["host"]["token"],
+            "API_SERVER": server.address,
+            "QUEUE_NAME": queue,
+            "CHALLENGE_PK": "1",
+            "SAVE_DIR": str(folder / "machine"),
+            "ANNOTATIONS": str(ROOT / "annotations"),
+            "POLL_SECONDS": "0.2",
+            "REQUESTS_PER_MINUTE": "100000",
+            "SWEEP_SECONDS": "1000",
+        }
+
+    def run(self, *arguments: str, expected: int = 0, **environment: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "remote_challenge_evaluation", *arguments],
+            cwd=environment.pop("cwd", str(ROOT)),
+            env={**self.environment, **environment},
+            capture_output=True,
+            text=True,
+            timeout=90,
+            check=False,
+        )
+        assert done.returncode == expected, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def start(self, **environment: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "remote_challenge_evaluation"],
+            cwd=ROOT,
+            env={**self.environment, **environment},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def jobs(self) -> list[dict[str, Any]]:
+        with sqlite3.connect(self.folder / "machine/journal.sqlite3") as db:
+            db.row_factory = sqlite3.Row
+            return [dict(row) for row in db.execute("SELECT * FROM jobs ORDER BY submission")]
+
+    def journal(self, sql: str, *values: Any) -> None:
+        with sqlite3.connect(self.folder / "machine/journal.sqlite3") as db:
+            db.execute(sql, values)
+
+
+@pytest.fixture
+def operator(server: Rehearsal, queue: str, tmp_path: Path) -> Operator:
+    desk = Desk(str(server.data))
+    with desk.store.write() as db:
+        db.execute("DELETE FROM messages")
+    return Operator(server, tmp_path, queue)
+
+
+def send(server: Rehearsal, queue: str, body: Any) -> None:
+    """A message as anybody with the queue's keys could put it there."""
+    Desk(str(server.data)).queue.send(queue, body)
+
+
+def status(server: Rehearsal, number: int) -> str:
+    return str(server.get(f"/api/jobs/submission/{number}", "host").json()["status"])
+
+
+def submitted(server: Rehearsal, file: Any = STRONG, **data: Any) -> int:
+    return int(server.submit("aurora", file, **data).json()["id"])
+
+
+# ── the start ───────────────────────────────────────────────────────────────
+
+
+def test_a_check_proves_everything_and_touches_nothing(server: Rehearsal, operator: Operator) -> None:
+    number = submitted(server)
+    told = operator.run("--check")
+    for words in ("token: accepted", "queue: ", "remote evaluation", "phase 1: sequences-dev", "test, test-hard"):
+        assert words in told
+    assert status(server, number) == "submitted"
+    assert server.people["host"]["token"] not in told
+
+
+@pytest.mark.parametrize(
+    ("environment", "code", "words"),
+    [
+        pytest.param({"AUTH_TOKEN": ""}, 2, "AUTH_TOKEN is not set: copy it", id="no-token"),
+        pytest.param({"AUTH_TOKEN": "", "QUEUE_NAME": ""}, 2, "QUEUE_NAME is not set", id="all-at-once"),
+        pytest.param({"CHALLENGE_PK": "one"}, 2, "CHALLENGE_PK is 'one', no number", id="no-number"),
+        pytest.param({"API_SERVER": "http://eval.example"}, 2, "a token goes over https only", id="http"),
+        pytest.param({"AUTH_TOKEN": "wrong"}, 4, "EvalAI no longer lets us", id="401"),
+        pytest.param({"QUEUE_NAME": "another"}, 3, "QUEUE_NAME: Challenge with queue name another", id="queue"),
+        pytest.param({"CHALLENGE_PK": "7"}, 3, "CHALLENGE_PK is 7, but the queue is of challenge 1", id="challenge"),
+        pytest.param({"ANNOTATIONS": "/nowhere"}, 3, "there is no annotation file for", id="annotations"),
+        pytest.param({"API_SERVER": "http://127.0.0.1:9"}, 3, "does not answer", id="nobody"),
+    ],
+)
+def test_what_is_missing_is_said_before_anything_is_touched(
+    operator: Operator, environment: dict[str, str], code: int, words: str
+) -> None:
+    told = operator.run("--check", expected=code, **environment)
+    assert words in told
+    assert "Traceback" not in told
+
+
+def test_a_participants_token_is_not_enough(server: Rehearsal, operator: Operator) -> None:
+    assert "no longer lets us" in operator.run("--check", expected=4, AUTH_TOKEN=server.people["aurora"]["token"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        pytest.param({"remote_evaluation": False}, "EvalAI's own worker scores it", id="hosted"),
+        pytest.param({"is_docker_based": True}, "another worker scores it", id="docker"),
+    ],
+)
+def test_a_challenge_that_another_worker_scores_is_left_alone(
+    server: Rehearsal, operator: Operator, change: Any, words: str, tmp_path: Path
+) -> None:
+    name = f"me/{next(iter(change))}"
+    assert (
+        server.push(bundle_with(tmp_path, lambda c: c.update(change, title=name)), repository=name).status_code == 201
+    )
+    listed = server.get("/api/challenges/challenge/all/all/all").json()["results"]
+    held = next(one for one in listed if one["title"] == name)
+    told = operator.run("--once", expected=3, QUEUE_NAME=held["queue"], CHALLENGE_PK=str(held["id"]))
+    assert words in told
+
+
+# ── messages ────────────────────────────────────────────────────────────────
+
+
+def test_a_submission_is_scored_and_the_journal_knows(server: Rehearsal, operator: Operator) -> None:
+    from evaluation_script import evaluate
+
+    number = submitted(server, is_public="true")
+    operator.run("--once")
+    row = server.get(f"/api/jobs/submission/{number}", "host").json()
+    assert row["status"] == "finished"
+    assert row["job_name"][0].startswith("linejudge-")
+    here = evaluate(str(ROOT / "annotations/sequences-dev.zip"), str(STRONG), "sequences-dev")["result"][0]["dev"]
+    board = server.get("/api/jobs/challenge_phase_split/1/leaderboard/").json()["results"]
+    assert [one["result"] for one in board if one["submission__id"] == number] == [list(here.values())]
+    assert "3 of 3 scored" in server.text(row["stdout_file"])
+    (job,) = operator.jobs()
+    assert (job["outcome"], job["evaluations"], job["reports"]) == ("finished", 1, 1)
+    assert not list((operator.folder / "machine/submissions").iterdir())
+
+
+def test_a_submission_costs_six_requests(server: Rehearsal, operator: Operator) -> None:
+    def used() -> float:
+        with sqlite3.connect(operator.folder / "machine/journal.sqlite3") as db:
+            return float(db.execute("SELECT value FROM numbers WHERE key = 'requests'").fetchone()[0])
+
+    operator.run("--once")
+    before = used()
+    operator.run("--once")
+    start = used() - before
+    submitted(server)
+    before = used()
+    operator.run("--once")
+    phases, empty_look = 1, 1
+    assert used() - before - start == 6 + phases, f"beside the start's {start} with its {empty_look} empty look"
+
+
+def test_a_mistake_reads_as_a_sentence(server: Rehearsal, operator: Operator) -> None:
+    number = submitted(server, b"PK\x03\x04")
+    operator.run("--once")
+    row = server.get(f"/api/jobs/submission/{number}", "host").json()
+    assert row["status"] == "failed"
+    assert "is a zip that was cut off" in server.text(row["stderr_file"]).splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        [],
+        None,
+        "text",
+        {"submission_pk": None},
+        {"submission_pk": "x"},
+        {"submission_pk": -1},
+        {"submission_pk": 1e300},
+        {"submission_pk": True},
+        {"submission_pk": 10**40},
+        {"submission_pk": 999999, "phase_pk": 1, "challenge_pk": 1},
+    ],
+    ids=str,
+)
+def test_a_message_that_makes_no_sense_is_dropped(server: Rehearsal, operator: Operator, queue: str, body: Any) -> None:
+    send(server, queue, body)
+    number = submitted(server)
+    told = operator.run("--once")
+    assert "message dropped" in told
+    assert status(server, number) == "finished", "and the next one is met"
+    time.sleep(1.1)
+    assert server.get(f"/api/jobs/challenge/queues/{queue}/", "host").json()["body"] is None
+
+
+def test_a_message_that_comes_twice_is_recognised(server: Rehearsal, operator: Operator, queue: str) -> None:
+    number = submitted(server)
+    for kind in (str, int):
+        send(server, queue, {"submission_pk": kind(number), "phase_pk": kind(1), "challenge_pk": kind(1)})
+    told = operator.run("--once")
+    assert told.count("reported") == 1
+    assert told.count("message recognised") == 2
+    assert operator.jobs()[0]["evaluations"] == 1
+
+
+@pytest.mark.parametrize("final", ["cancelled", "finished", "failed", "archived"])
+def test_what_is_settled_is_left_alone(server: Rehearsal, operator: Operator, final: str) -> None:
+    number = submitted(server)
+    path = routes.path(routes.SUBMISSION_META, challenge=1, submission=number)
+    server.call("PATCH", path, "host", json={"status": final})
+    operator.run("--once")
+    assert status(server, number) == final
+    assert operator.jobs() == []
+
+
+def test_a_cancel_before_the_last_look_wins(server: Rehearsal, operator: Operator) -> None:
+    number = submitted(server)
+    operator.run("--once")
+    # Back to where it was scored and not yet reported.
+    report = json.dumps({"accuracies": [], "stdout": "", "stderr": ""})
+    operator.journal("UPDATE jobs SET state = 'scored', owner = NULL, outcome = NULL, report = ?", report)
+    server.call(
+        "PATCH",
+        routes.path(routes.SUBMISSION_META, challenge=1, submission=number),
+        "host",
+        json={"status": "cancelled"},
+    )
+    operator.run("--once")
+    assert status(server, number) == "cancelled"
+    assert operator.jobs()[0]["outcome"] == "cancelled"
+
+
+def test_a_resumed_submission_is_new_work(server: Rehearsal, queue: str, operator: Operator) -> None:
+    number = submitted(server, b"PK\x03\x04")
+    operator.run("--once")
+    assert status(server, number) == "failed"
+    desk = Desk(str(server.data))
+    desk.submissions.update(
+        number,
+        status="resuming",
+        rerun_resumed_at=time.time(),
+        input_file=desk.store.keep(STRONG.read_bytes(), "x.zip", "input_file"),
+    )
+    desk.submissions.enqueue(number)
+    operator.run("--once")
+    assert status(server, number) == "finished"
+    assert [job["outcome"] for job in operator.jobs()] == ["failed", "finished"]
+
+
+def test_a_placeholder_is_an_upload_that_broke_off(server: Rehearsal, operator: Operator) -> None:
+    number = submitted(server, b"file_content")
+    operator.run("--once")
+    row = server.get(f"/api/jobs/submission/{number}", "host").json()
+    assert "Your upload broke off" in server.text(row["stderr_file"])
+
+
+def test_a_file_that_is_too_large_is_said(server: Rehearsal, operator: Operator) -> None:
+    number = submitted(server)
+    operator.run("--once", MAX_SUBMISSION_BYTES="1000")
+    row = server.get(f"/api/jobs/submission/{number}", "host").json()
+    assert "larger than the 1,000 bytes" in server.text(row["stderr_file"])
+
+
+def test_logs_are_not_sent_where_the_phase_says_so(server: Rehearsal, operator: Operator) -> None:
+    desk = Desk(str(server.data))
+    row = desk.challenges.phase_row(1)
+    silent = json.dumps({**json.loads(row["config"]), "disable_logs": True})
+    with desk.store.write() as db:
+        db.execute("UPDATE phases SET config = ? WHERE id = 1", (silent,))
+    try:
+        number = submitted(server)
+        operator.run("--once")
+    finally:
+        with desk.store.write() as db:
+            db.execute("UPDATE phases SET config = ? WHERE id = 1", (row["config"],))
+    held = server.get(f"/api/jobs/submission/{number}", "host").json()
+    assert server.text(held["stdout_file"]) == ""
+
+
+# ── faults of ours ──────────────────────────────────────────────────────────
+
+
+def test_a_fault_of_ours_is_tried_twice_then_given_back_with_a_number(
+    server: Rehearsal, operator: Operator, tmp_path: Path
+) -> None:
+    broken = tmp_path / "annotations"
+    shutil.copytree(ROOT / "annotations", broken)
+    (broken / "sequences-dev.zip").write_bytes(b"PK broken")
+    number = submitted(server)
+    operator.run("--once", ANNOTATIONS=str(broken))
+    assert status(server, number) == "running"
+    operator.journal("UPDATE jobs SET next_at = 0")
+    told = operator.run("--once", ANNOTATIONS=str(broken))
+    row = server.get(f"/api/jobs/submission/{number}", "host").json()
+    assert row["status"] == "failed"
+    text = server.text(row["stderr_file"])
+    assert "it is not your fault. Tell the organisers the incident number" in text
+    assert "sequences-dev.zip" not in text, "where the truth lies is nobody's business"
+    assert "sequences-dev.zip" in told
+    assert "ALERT" in told
+
+
+def test_a_result_that_the_server_refuses_ends_as_failed(server: Rehearsal, operator: Operator) -> None:
+    number = submitted(server)
+    desk = Desk(str(server.data))
+    with desk.store.write() as db:
+        held = db.execute("SELECT schema FROM leaderboards WHERE id = 1").fetchone()[0]
+        db.execute("UPDATE leaderboards SET schema = ? WHERE id = 1", (held.replace("J-Decay", "Other"),))
+    try:
+        operator.run("--once")
+    finally:
+        with desk.store.write() as db:
+            db.execute("UPDATE leaderboards SET schema = ? WHERE id = 1", (held,))
+    row = server.get(f"/api/jobs/submission/{number}", "host").json()
+    assert row["status"] == "failed"
+    assert "Following metrics are missing in theleaderboard data: ['J-Decay']" in server.text(row["stderr_file"])
+
+
+def test_a_token_that_ends_stops_the_worker_and_loses_nothing(server: Rehearsal, operator: Operator) -> None:
+    number = submitted(server)
+    operator.run("--once")
+    report = json.dumps({"refused": "kept", "stdout": "", "stderr": ""})
+    operator.journal("UPDATE jobs SET state = 'scored', owner = NULL, outcome = NULL, report = ?", report)
+    Desk(str(server.data)).submissions.update(number, status="running")
+    login = {"username": "host", "password": server.people["host"]["password"]}
+    token = server.call("POST", routes.LOGIN, data=login).json()["token"]
+    process = operator.start(AUTH_TOKEN=token, POLL_SECONDS="0.1")
+    try:
+        waited(lambda: status(server, number) == "failed", 30)
+        operator.journal(
+            "UPDATE jobs SET state = 'scored', owner = NULL, outcome = NULL, next_at = ?, report = ?",
+            time.time() + 1,
+            report,
+        )
+        Desk(str(server.data)).submissions.update(number, status="running")
+        Desk(str(server.data)).accounts.forget(token)
+        _, told = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 4
+    assert "no longer lets us" in told
+    assert operator.jobs()[0]["report"] == report
+    operator.journal("UPDATE jobs SET next_at = 0")
+    operator.run("--once")
+    assert status(server, number) == "failed"
+
+
+# ── the end of a process ────────────────────────────────────────────────────
+
+
+def test_killed_at_any_point_another_goes_on(server: Rehearsal, operator: Operator) -> None:
+    numbers = [submitted(server) for _ in range(4)]
+    for wait in (0.6, 0.9, 1.2, 1.5):
+        process = operator.start()
+        time.sleep(wait)
+        process.kill()
+        process.communicate()
+    operator.run("--once")
+    waited(lambda: operator.run("--once") and all(status(server, number) == "finished" for number in numbers), 30)
+
+
+def test_told_to_stop_it_hands_back_what_takes_too_long(server: Rehearsal, operator: Operator) -> None:
+    number = submitted(server)
+    process = operator.start(GRACE_SECONDS="0")
+    waited(lambda: status(server, number) in ("running", "finished"))
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=20)
+    assert process.returncode == 0
+    operator.run("--once")
+    assert status(server, number) == "finished"
+
+
+def test_what_is_scored_knows_no_token(server: Rehearsal, operator: Operator) -> None:
+    process = operator.start()
+    seen: list[str] = []
+    try:
+        number = submitted(server)
+        until = time.monotonic() + 20
+        while time.monotonic() < until and status(server, number) != "finished":
+            for child in Path("/proc").glob("[0-9]*"):
+                try:
+                    if "remote_challenge_evaluation.child" in (child / "cmdline").read_text():
+                        seen.append((child / "environ").read_text())
+                except OSError:
+                    continue
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+    assert seen
+    assert not [text for text in seen if operator.environment["AUTH_TOKEN"] in text or "AUTH_TOKEN" in text]
+
+
+def test_an_operator_sees_health_and_numbers(server: Rehearsal, operator: Operator) -> None:
+    process = operator.start(HEALTH_PORT="9178", LOG_FORMAT="json")
+    try:
+        number = submitted(server)
+        waited(lambda: status(server, number) == "finished")
+        healthy = waited(lambda: _fetched("http://127.0.0.1:9178/healthz"))
+        numbers = requests.get("http://127.0.0.1:9178/metrics", timeout=5).text
+    finally:
+        process.terminate()
+        _, told = process.communicate(timeout=30)
+    assert healthy.status_code == 200
+    assert 'linejudge_worker_jobs{outcome="finished"} 1' in numbers
+    events = [json.loads(line) for line in told.splitlines()]
+    assert "reported" in {event["event"] for event in events}
+    assert {event["worker"] for event in events}
+
+
+def _fetched(url: str) -> Any:
+    try:
+        return requests.get(url, timeout=5)
+    except requests.ConnectionError:
+        return None
+
+
+def test_several_processes_share_the_work(server: Rehearsal, operator: Operator) -> None:
+    numbers = [submitted(server) for _ in range(6)]
+    told = operator.run("--once", "--jobs", "3")
+    assert all(status(server, number) == "finished" for number in numbers)
+    assert len({line.split("worker")[-1] for line in told.splitlines() if "reported" in line}) >= 1
+    assert {job["evaluations"] for job in operator.jobs()} == {1}
+
+
+# ── what got lost ───────────────────────────────────────────────────────────
+
+
+def lost(server: Rehearsal, number: int, **values: Any) -> None:
+    """A submission without its message, as old as told."""
+    desk = Desk(str(server.data))
+    desk.submissions.update(number, **values)
+    with desk.store.write() as db:
+        db.execute("DELETE FROM messages")
+
+
+def swept(operator: Operator, **environment: str) -> str:
+    told = operator.run("--once", SWEEP_SECONDS="0.01", **environment)
+    operator.journal("UPDATE numbers SET value = 5 WHERE key = 'empty_answers'")
+    return told + operator.run("--once", SWEEP_SECONDS="0.01", **environment)
+
+
+def test_the_sweep_brings_home_what_waits_too_long(server: Rehearsal, operator: Operator) -> None:
+    old, young = submitted(server), submitted(server)
+    lost(server, old, submitted_at=time.time() - 16 * 60)
+    lost(server, young, submitted_at=time.time() - 14 * 60)
+    swept(operator)
+    assert status(server, old) == "finished"
+    assert status(server, young) == "submitted"
+    lost(server, young, status="cancelled")
+
+
+def test_the_sweep_takes_over_what_another_machine_lost(server: Rehearsal, operator: Operator) -> None:
+    dead, alive = submitted(server), submitted(server)
+    limit = 3600 + 600
+    lost(server, dead, status="running", started_at=time.time() - limit - 60)
+    lost(server, alive, status="running", started_at=time.time() - limit + 300)
+    swept(operator)
+    assert status(server, dead) == "finished"
+    assert status(server, alive) == "running"
+    lost(server, alive, status="cancelled")
+
+
+def test_the_sweep_leaves_a_large_upload_its_two_hours(server: Rehearsal, operator: Operator) -> None:
+    sending, broken = submitted(server, b"file_content"), submitted(server, b"file_content")
+    lost(server, sending, submitted_at=time.time() - 100 * 60)
+    lost(server, broken, submitted_at=time.time() - 130 * 60)
+    swept(operator)
+    assert status(server, sending) == "submitted"
+    row = server.get(f"/api/jobs/submission/{broken}", "host").json()
+    assert "Your upload broke off" in server.text(row["stderr_file"])
+    lost(server, sending, status="cancelled")
+
+
+@pytest.mark.parametrize("other", ["archived", "partially_evaluated", "submitting"])
+def test_the_sweep_leaves_other_statuses_alone(server: Rehearsal, operator: Operator, other: str) -> None:
+    number = submitted(server)
+    lost(server, number, status=other, submitted_at=time.time() - 10**6)
+    swept(operator)
+    assert status(server, number) == other
+    lost(server, number, status="cancelled")
