@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from linejudge.evalai.client import is_safe
+
 
 class SettingsError(Exception):
     """The worker cannot start so; the text says what to mend."""
@@ -82,15 +84,14 @@ _REQUIRED = {
     "challenge_pk": "the number in the address of the challenge",
 }
 _POSITIVE = ("requests_per_minute", "poll_seconds", "sweep_seconds", "memory_bytes", "max_submission_bytes")
-_LOCAL = ("http://127.0.0.1", "http://localhost", "http://[::1]")
 
 
 def _odd(values: dict[str, Any]) -> list[str]:
     """Values that cannot be meant."""
     found = []
-    server = values.get("api_server", "https://")
-    if not server.startswith(("https://", *_LOCAL)):
-        found.append(f"API_SERVER is {server}: a token goes over https only")
+    server = values.get("api_server", "https://eval.ai")
+    if not is_safe(server):
+        found.append(f"API_SERVER is {server}: a token goes over https only, or to this machine")
     if any("<" in str(values.get(key, "")) for key in _REQUIRED):
         found.append("a setting is still a placeholder in angle brackets")
     found += [f"{key.upper()} must be above 0" for key in _POSITIVE if values.get(key, 1) <= 0]

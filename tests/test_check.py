@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import datetime
 import io
+import shutil
+import time
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +173,12 @@ BROKEN = [
     pytest.param(24, put("max_team_members", value="many"), "A valid integer is required.", id="24-number"),
     pytest.param(24, put("max_team_members", value=-1), "greater than or equal to 0.", id="24-negative"),
     pytest.param(24, put("published", value=NULL), "This field may not be null.", id="24-null"),
-    pytest.param(24, put("job_memory", value=""), "This field may not be blank.", id="24-blank"),
+    pytest.param(24, put("banned_email_ids", value=[""]), "This field may not be blank.", id="24-blank"),
+    pytest.param(
+        24, put("allowed_email_domains", value="x.org"), 'Expected a list of items but got type "str".', id="24-list"
+    ),
+    pytest.param(24, put("max_team_members", value=2**31), "less than or equal to 2147483647.", id="24-large"),
+    pytest.param(24, put("title", value="a\0b"), "Null characters are not allowed.", id="24-null-character"),
     pytest.param(24, put("forum_url", value="nowhere"), "Enter a valid URL.", id="24-url"),
     pytest.param(24, dated(datetime.date(2026, 1, 1)), "Expected a datetime but got a date.", id="24-dates"),
     pytest.param(24, dated("soon"), "Datetime has wrong format. Use one of these formats", id="24-no-dates"),
@@ -291,7 +297,7 @@ BEYOND = [
     pytest.param(
         put("sponsors", value=[{"name": "x", "website": "https://x.org"}]), WARNING, "every push", id="sponsors"
     ),
-    pytest.param(put("published", value="yes"), WARNING, "Write True or False", id="lenient-flag"),
+    pytest.param(put("published", value="yes"), WARNING, "which EvalAI takes for True", id="lenient-flag"),
     pytest.param(put(*PHASE, "max_submissions_per_day", value=0), WARNING, "The phase is closed", id="closed"),
     pytest.param(put("end_date", value=datetime.datetime(2026, 1, 2)), WARNING, "in the past", id="over"),
     pytest.param(put("end_date", value=datetime.datetime(2099, 1, 2)), WARNING, "Is that meant?", id="far"),
@@ -369,9 +375,14 @@ def test_what_is_no_zip_is_refused_in_a_sentence(data: bytes, tmp_path: Path) ->
 
 
 def test_a_long_path_is_reported(bundle: Path, tmp_path: Path) -> None:
-    path = f"pictures/{'x' * 62}.png"
-    findings = changed(bundle, tmp_path, put("image", value=path), {path: (ROOT / "logo.png").read_bytes()})
-    assert any("at most 100 characters (it has 103)" in str(finding) for finding in findings), findings
+    path = f"annotations/{'x' * 60}.zip"
+    truth = {path: (ROOT / "annotations/sequences-dev.zip").read_bytes()}
+    findings = changed(bundle, tmp_path, put(*PHASE, "test_annotation_file", value=path), truth)
+    assert any(
+        "{'test_annotation': [ErrorDetail(string='Ensure this filename has at most 100 characters (it has 104)."
+        in str(finding)
+        for finding in findings
+    ), findings
 
 
 REMOVE = [
@@ -434,7 +445,7 @@ def test_before_approval_an_update_may(rule: int, change: Any, words: str, bundl
 def test_an_unchanged_bundle_is_an_update_that_passes(bundle: Path, tmp_path: Path) -> None:
     state = state_of(read_config(str(ROOT)), source="a test", approved=True)
     remember(str(tmp_path), state)
-    assert remembered(str(tmp_path)) == replace(state, source=f"{LAST_PUSH}, the last push from here")
+    assert remembered(str(tmp_path)) == state
     assert changed(bundle, tmp_path, state=remembered(str(tmp_path))) == []
 
 
@@ -451,15 +462,20 @@ def test_a_broken_memory_says_which_file(tmp_path: Path) -> None:
 
 def test_the_servers_answer_joins_its_sentences(bundle: Path, tmp_path: Path) -> None:
     def change(config: Any) -> None:
-        del config["title"]
-        config.update(published="perhaps", max_team_members="many", worker_memory=1)
+        config.update(published="perhaps", max_team_members="many", worker_memory=1, tags=list("abcde"))
 
+    def more(config: Any) -> None:
+        change(config)
+        del config["title"]
+
+    tags = "ERROR: Tags are limited to 4. Please remove extra tags then try again!"
+    early = refusal(changed(bundle, tmp_path, more))
+    assert early == f"Please add the challenge title\n{tags}", "the serializer comes only when all before was right"
     answer = refusal(changed(bundle, tmp_path, change))
     assert answer == (
-        "Please add the challenge title\n"
         "ERROR: Unable to serialize the challenge because of the following errors: "
         "{'published': [ErrorDetail(string='Must be a valid boolean.', code='invalid')], "
-        "'max_team_members': [ErrorDetail(string='A valid integer is required.', code='invalid')]}."
+        "'max_team_members': [ErrorDetail(string='A valid integer is required.', code='invalid')]}.\n" + tags
     )
 
 
@@ -541,10 +557,14 @@ def test_the_line_is_that_of_the_file_that_the_host_edits(tmp_path: Path, bundle
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        pytest.param(b"a: 1\nb: [c\n", "c.yaml:3:1: is not valid YAML: expected ',' or ']'", id="unclosed"),
-        pytest.param(b"a: 1\nb: 2026-13-45\n", "c.yaml:2:4: is not valid YAML: month must be in 1..12", id="date"),
+        pytest.param(b"a: 1\nb: [c\n", "c.yaml:3:1: c.yaml: is not valid YAML: expected ',' or ']'", id="unclosed"),
+        pytest.param(
+            b"a: 1\nb: 2026-13-45\n",
+            "c.yaml:2:4: c.yaml: holds a value that is none: month must be in 1..12",
+            id="date",
+        ),
         pytest.param(b"a: \xff\n", "c.yaml: is not valid YAML", id="no-utf-8"),
-        pytest.param(b"\ta: 1\n", "c.yaml:1:1: is not valid YAML: found character '\\t'", id="tab"),
+        pytest.param(b"\ta: 1\n", "c.yaml:1:1: c.yaml: is not valid YAML: found character '\\t'", id="tab"),
     ],
 )
 def test_no_yaml_names_the_place(text: bytes, words: str) -> None:
@@ -558,3 +578,73 @@ def test_broken_yaml_is_quoted_as_the_server_says_it() -> None:
         read("c.yaml", b"a: 1\nb: [c\n")
     assert "Expected ',' or ']'" in unreadable("c.yaml", raised.value).quote
     assert unreadable("c.yaml", raised.value).quote.endswith("in line 3, column 1")
+
+
+@pytest.mark.parametrize(
+    "path", ["./templates/description.html", "templates//description.html", "a/../templates/description.html"]
+)
+def test_a_path_may_be_written_in_many_ways(path: str, tmp_path: Path) -> None:
+    fork = Path(shutil.copytree(ROOT, tmp_path / "fork", ignore=shutil.ignore_patterns(".*", "dist", "tests", "docs")))
+    config = (fork / "challenge_config.yaml").read_text()
+    (fork / "challenge_config.yaml").write_text(config.replace("templates/description.html", path))
+    assert check(build(str(fork)).path) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        pytest.param("title: x\n".encode("utf-16"), "is not UTF-8", id="utf-16"),
+        pytest.param(b"a: " + b"[" * 5000, "nested too deeply", id="deep"),
+        pytest.param(
+            b"a0: &a0 [1,1,1,1,1,1,1,1,1,1]\n"
+            + b"".join(b"a%d: &a%d [%s]\n" % (k, k, b",".join([b"*a%d" % (k - 1)] * 10)) for k in range(1, 7)),
+            "aliases unfold to more than",
+            id="aliases",
+        ),
+        pytest.param(b"#" * (5 << 20), "unpacks to", id="large"),
+    ],
+)
+def test_a_hostile_config_is_refused_at_once(data: bytes, words: str, bundle: Path, tmp_path: Path) -> None:
+    started = time.monotonic()
+    findings = [str(finding) for finding in changed(bundle, tmp_path, files={"challenge_config.yaml": data})]
+    assert any(words in finding for finding in findings), findings
+    assert time.monotonic() - started < 2 * 2, "seconds, twice the promise"
+
+
+def test_a_damaged_zip_is_said(bundle: Path, tmp_path: Path) -> None:
+    data = bytearray(bundle.read_bytes())
+    for place in range(2000, len(data) - 4000, 997):
+        broken = bytearray(data)
+        broken[place : place + 10] = bytes(10)
+        (tmp_path / "broken.zip").write_bytes(broken)
+        assert all(str(finding) for finding in check(str(tmp_path / "broken.zip")))
+
+
+def test_merged_keys_are_not_there_twice() -> None:
+    text = b"base: &b {a: 1, b: 2}\nother:\n  <<: *b\n  a: 3\n"
+    assert list(read("c.yaml", text)[1].twice()) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(put("is_docker_based", value="False"), id="text-for-a-flag"),
+        pytest.param(put("banned_email_ids", value=NULL), id="null-list"),
+        pytest.param(put("job_memory", value=""), id="blank-text"),
+        pytest.param(put("worker_disk_size", value=-1), id="negative"),
+        pytest.param(put(*PHASE, "max_submissions_per_month", value=NULL), id="copied-limit"),
+        pytest.param(put(*ROW, "visibility", value="3"), id="text-for-a-number"),
+        pytest.param(put("forum_url", value="http://\u00e4.de"), id="address"),
+        pytest.param(put("image", value="./logo.png"), id="dotted-path"),
+    ],
+)
+def test_what_the_server_takes_is_no_error(change: Any, bundle: Path, tmp_path: Path) -> None:
+    findings = changed(bundle, tmp_path, change)
+    assert [str(finding) for finding in findings if finding.severity == ERROR] == []
+
+
+def test_a_push_to_another_server_is_no_memory_of_this_one(tmp_path: Path) -> None:
+    remember(str(tmp_path), state_of(read_config(str(ROOT)), source="challenge 1 of me/x on http://127.0.0.1:8899"))
+    held = remembered(str(tmp_path))
+    assert held is not None
+    assert held.source == "challenge 1 of me/x on http://127.0.0.1:8899"

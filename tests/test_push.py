@@ -138,8 +138,10 @@ def test_leaving_out_sponsors_moves_no_line(fork: Path, tmp_path: Path) -> None:
     ("environment", "words"),
     [
         pytest.param({"EVALAI_TOKEN": "wrong"}, "Your token is wrong, has expired", id="401"),
-        pytest.param({"EVALAI_HOST_TEAM": "999"}, "There is no such host team", id="404"),
-        pytest.param({"EVALAI_HOST_TEAM": "2"}, "There is no such host team", id="participants-team"),
+        pytest.param({"EVALAI_HOST_TEAM": "999"}, "There is no such thing there: EVALAI_HOST_TEAM", id="404"),
+        pytest.param(
+            {"EVALAI_HOST_TEAM": "2"}, "There is no such thing there: EVALAI_HOST_TEAM", id="participants-team"
+        ),
         pytest.param({"EVALAI_HOST_TEAM": ""}, "EVALAI_HOST_TEAM is not set", id="no-team"),
         pytest.param({"EVALAI_HOST_TEAM": "mine"}, "EVALAI_HOST_TEAM is 'mine'", id="team-name"),
         pytest.param({"EVALAI_TOKEN": ""}, "EVALAI_TOKEN is not set: copy it from your profile page", id="no-token"),

@@ -568,3 +568,113 @@ def test_sixty_requests_a_minute_and_no_more(tmp_path: Path) -> None:
         assert server.get("/api/challenges/challenge/1", "host").status_code == 200, "another user"
     finally:
         server.stop()
+
+
+# ── what was found by attacking it ──────────────────────────────────────────
+
+
+def test_a_host_of_another_challenge_reaches_no_submission_of_this_one(server: Rehearsal, tmp_path: Path) -> None:
+    number = server.submit("aurora", ROOT / "examples/instances-dev/sharp.json", 3).json()["id"]
+    made = server.call("POST", "/api/hosts/create_challenge_host_team", "borealis", json={"team_name": "Rivals"}).json()
+    path = f"/api/challenges/challenge/challenge_host_team/{made['id']}/create_or_update_github_challenge/"
+    files = {"zip_configuration": bundle_with(tmp_path).read_bytes()}
+    assert server.call("POST", path, "borealis", data={"GITHUB_REPOSITORY": "rivals/x"}, files=files).status_code == 201
+    listed = server.get("/api/challenges/challenge/all/all/all").json()["results"]
+    theirs = max(one["id"] for one in listed)
+    body = {"submission": number, "challenge_phase": 3, "submission_status": "RUNNING", "result": "[]"}
+    for method, status in (("PATCH", "RUNNING"), ("PUT", "FINISHED"), ("PUT", "CANCELLED")):
+        answer = server.call(method, UPDATE.format(theirs), "borealis", json={**body, "submission_status": status})
+        assert (answer.status_code, list(answer.json())) == (400, ["error"])
+    assert server.settled(number)["status"] == "finished"
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        pytest.param(json.dumps([{"name": "x", "value": "a" * 70_000}]), id="long"),
+        pytest.param('[{"name": "x", "value": "\\ud800"}]', id="half-a-character"),
+        pytest.param("[" * 100_000, id="deep"),
+        pytest.param("[NaN]", id="nan"),
+    ],
+)
+def test_answers_that_cannot_be_shown_again_are_refused(server: Rehearsal, metadata: str) -> None:
+    answer = server.submit("aurora", STRONG, 3, submission_metadata=metadata)
+    assert (answer.status_code, list(answer.json())) in ((406, ["submission_metadata"]), (400, ["error"]))
+    assert server.get("/api/jobs/challenge/1/submission/", "host").status_code == 200
+
+
+@pytest.mark.parametrize("name", ["a." + "€" * 100, "x.z\0ip", "../../x", "." * 200])
+def test_a_strange_file_name_is_scored_like_any_other(server: Rehearsal, name: str) -> None:
+    path = "/api/jobs/challenge/1/challenge_phase/1/submission/"
+    answer = server.call("POST", path, "borealis", files={"input_file": (name, STRONG.read_bytes())})
+    assert server.settled(answer.json()["id"])["status"] == "finished"
+
+
+def test_limits_are_not_given_back_for_what_is_finished(server: Rehearsal) -> None:
+    number = server.submit("aurora", STRONG, 3).json()["id"]
+    server.settled(number)
+    path = f"/api/jobs/challenges/1/submissions/{number}/update_submission_meta/"
+    assert server.call("PATCH", path, "aurora", json={"status": "cancelled"}).status_code == 403
+    assert server.call("PATCH", path, "aurora", json={"is_public": None}).status_code == 400
+    assert server.call("PATCH", path, "aurora", json={"method_name": "true"}).json()["method_name"] == "true"
+
+
+def test_a_large_upload_is_sent_once(server: Rehearsal, remote: Any) -> None:
+    phase = remote["phases"][0]["id"]
+    begun = server.call(
+        "POST", f"/api/jobs/phases/{phase}/get_submission_file_presigned_url/", "aurora", data={"num_file_chunks": 1}
+    ).json()
+    url = begun["presigned_urls"][0]["url"]
+    tag = requests.put(url, data=b"x", timeout=10).headers["ETag"]
+    finish = f"/api/jobs/phases/{phase}/finish_submission_file_upload/{begun['submission_pk']}/"
+    parts = json.dumps([{"ETag": tag, "PartNumber": 1}])
+    server.call("POST", finish, "aurora", data={"upload_id": begun["upload_id"], "parts": parts})
+    assert requests.put(url, data=b"more", timeout=10).status_code == 404, "nothing is kept that nobody asked for"
+    send = f"/api/jobs/phases/{phase}/send_submission_message/{begun['submission_pk']}/"
+    assert [server.call("POST", send, "aurora").status_code for _ in range(2)] == [200, 400]
+
+
+def test_of_two_results_for_one_split_one_row_stays(server: Rehearsal, remote: Any, waiting: Any) -> None:
+    twice = json.dumps(
+        [{"split": "dev", "show_to_participant": True, "accuracies": {"J&F-Mean": v}} for v in (0.9, 0.1)]
+    )
+    assert put(server, remote, waiting, result=twice).status_code == 200
+    split = server.get(f"/api/challenges/{remote['id']}/challenge_phase_split").json()[0]["id"]
+    rows = server.get(f"/api/jobs/challenge_phase_split/{split}/leaderboard/").json()["results"]
+    assert [row["result"][0] for row in rows if row["submission__id"] == waiting["id"]] in ([0.1], [])
+
+
+def test_strangers_bytes_are_not_taken_in(server: Rehearsal) -> None:
+    large = {f"field{k}": "x" * (200 << 10) for k in range(20)}
+    answer = server.call("POST", routes.LOGIN, files={key: (None, value) for key, value in large.items()})
+    assert answer.status_code == 400
+    answer = server.call(
+        "POST", "/api/jobs/challenge/1/challenge_phase/1/submission/", files={"input_file": b"x" * (1 << 20)}
+    )
+    assert answer.status_code == 401
+
+
+@pytest.mark.parametrize("page", ["/challenges/1", "/challenges/1/leaderboard/1", "/login", "/nothing"])
+def test_a_look_at_the_head_alone_is_answered(server: Rehearsal, page: str) -> None:
+    assert server.call("HEAD", page).status_code in (200, 404)
+
+
+def test_faults_are_real_and_change_nothing(tmp_path: Path) -> None:
+    server = Rehearsal(
+        tmp_path / "data", ("--workers", "0", "--requests-per-minute", "100000", "--faults", "3:1.0")
+    ).start()
+    seen: dict[str, int] = {}
+    try:
+        for _ in range(60):
+            try:
+                answer = requests.get(f"{server.address}/api/challenges/challenge/1", timeout=10)
+                kind = "fine" if answer.headers["Content-Type"] == "application/json" else str(answer.status_code)
+            except requests.ConnectionError as error:
+                kind = "reset" if "reset" in str(error).lower() or "aborted" in str(error).lower() else "half"
+            except requests.exceptions.ChunkedEncodingError:
+                kind = "half"
+            seen[kind] = seen.get(kind, 0) + 1
+    finally:
+        server.stop()
+    assert {"fine", "200", "500", "502", "reset", "half"} <= set(seen), seen
+    assert "Traceback" not in server.errors()

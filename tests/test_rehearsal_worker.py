@@ -31,6 +31,25 @@ def evaluate(truth, submission, phase, **kwargs):
         sys.exit(3)
     if word == "segfault":
         os.kill(os.getpid(), 11)
+    if word == "realtime":
+        os.kill(os.getpid(), 40)
+    if word == "fork":
+        os.fork()
+    if word == "garbage":
+        for fd in range(3, 12):
+            try:
+                os.write(fd, b"garbage\\n")
+            except OSError:
+                pass
+    if word == "orphan":
+        if os.fork() == 0:
+            os.setsid()
+            time.sleep(20)
+            os._exit(0)
+        os.kill(os.getpid(), 9)
+    if word == "loud":
+        for _ in range(50):
+            sys.stdout.write("x" * 1000000)
     if word == "hang":
         time.sleep(1000)
     if word == "raise":
@@ -102,6 +121,9 @@ def ended(server: Rehearsal, challenge: dict[str, Any], word: str) -> dict[str, 
     [
         pytest.param("exit", "its process ended with exit code 3, again and again", id="sys.exit"),
         pytest.param("segfault", "its process was killed by SIGSEGV, again and again", id="segfault"),
+        pytest.param("realtime", "its process was killed by signal 40, again and again", id="realtime-signal"),
+        pytest.param("garbage", "something else than the answer came from its process, again and again", id="garbage"),
+        pytest.param("orphan", "its process was killed by SIGKILL, again and again", id="orphan-holds-the-pipe"),
         pytest.param("hang", "it did not answer for 6 seconds, and EvalAI waits for ever", id="hang"),
     ],
 )
@@ -161,6 +183,36 @@ def test_the_second_submission_meets_the_first_ones_process(server: Rehearsal, c
     first, second = (server.text(ended(server, challenge, "fine")["stdout_file"]).split() for _ in range(2))
     assert int(second[1]) == int(first[1]) + 1
     assert first[2:] == ["4", "running"], "a uuid as file name, and the status that EvalAI gives"
+
+
+def test_a_script_that_forks_gives_nobody_anothers_score(server: Rehearsal, challenge: Any) -> None:
+    assert ended(server, challenge, "fork")["status"] == "finished"
+    texts = [server.text(ended(server, challenge, "fine")["stdout_file"]).split() for _ in range(3)]
+    assert [int(text[1]) for text in texts] == list(range(int(texts[0][1]), int(texts[0][1]) + 3))
+
+
+def test_very_much_output_is_cut_and_quick(server: Rehearsal, challenge: Any) -> None:
+    started = time.monotonic()
+    text = server.text(ended(server, challenge, "loud")["stdout_file"])
+    assert text.endswith("[the rest is cut off here]\n")
+    assert time.monotonic() - started < 2 * 10, "seconds, twice the promise"
+
+
+def test_a_stop_is_quick_and_leaves_nothing_running(tmp_path: Path) -> None:
+    running = Rehearsal(tmp_path / "data", ("--workers", "2", "--requests-per-minute", "10000")).start()
+    script = {"__init__.py": b"def evaluate(*a, **k):\n    while True: pass\n"}
+    running.push(bundle_with(tmp_path, lambda config: config.update(title="Busy"), script), repository="me/busy")
+    held = entered(running, "Busy")
+    for _ in range(2):
+        running.submit("aurora", b"x", held["phase"], held["id"])
+    waited(lambda: len(children(running)) == 2)
+    time.sleep(1)
+    left = children(running)
+    started = time.monotonic()
+    running.stop()
+    assert time.monotonic() - started < 2 * 6, "seconds, twice the promise"
+    assert not [pid for pid in left if os.path.exists(f"/proc/{pid}")]
+    assert not [name for name in os.listdir(running.data) if name.startswith("worker-")]
 
 
 def test_extra_files_are_kept(server: Rehearsal, challenge: Any) -> None:

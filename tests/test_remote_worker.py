@@ -378,7 +378,7 @@ def test_a_token_that_ends_stops_the_worker_and_loses_nothing(server: Rehearsal,
         waited(lambda: status(server, number) == "failed", 30)
         operator.journal(
             "UPDATE jobs SET state = 'scored', owner = NULL, outcome = NULL, next_at = ?, report = ?",
-            time.time() + 1,
+            time.time() + 4,
             report,
         )
         Desk(str(server.data)).submissions.update(number, status="running")
@@ -445,7 +445,8 @@ def test_an_operator_sees_health_and_numbers(server: Rehearsal, operator: Operat
         number = submitted(server)
         waited(lambda: status(server, number) == "finished")
         healthy = waited(lambda: _fetched("http://127.0.0.1:9178/healthz"))
-        numbers = requests.get("http://127.0.0.1:9178/metrics", timeout=5).text
+        known = 'linejudge_worker_jobs{outcome="finished"} 1'
+        numbers = waited(lambda: known in (text := _fetched("http://127.0.0.1:9178/metrics").text) and text)
     finally:
         process.terminate()
         _, told = process.communicate(timeout=30)

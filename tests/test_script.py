@@ -39,6 +39,8 @@ def found(fork: Path) -> list[str]:
         pytest.param("numpy=1.26", "is no requirement", id="syntax"),
         pytest.param("# a comment", "", id="comment"),
         pytest.param("scipy<2", "", id="fits"),
+        pytest.param('numpy>=2; python_version >= "3.10"', "", id="for-another-python"),
+        pytest.param("scipy \\\n  >=1.0 --hash=sha256:00", "", id="continued"),
     ],
 )
 def test_a_requirement_that_the_worker_cannot_take_is_reported(line: str, words: str, fork: Path) -> None:
@@ -58,6 +60,13 @@ def test_a_requirement_that_the_worker_cannot_take_is_reported(line: str, words:
         pytest.param("import masks\n", "extra.py:1: imports masks absolutely", id="absolute"),
         pytest.param("from masks import Stack\n", "extra.py:1: imports masks absolutely", id="absolute-from"),
         pytest.param("from .masks import Stack\nimport json\n", "", id="relative"),
+        pytest.param(
+            "from evaluation_script.errors import HostError\n",
+            "imports evaluation_script.errors absolutely",
+            id="by-its-folder",
+        ),
+        pytest.param("from .nowhere import x\n", "imports .nowhere, which is not in the zip", id="left-out"),
+        pytest.param("from . import sub\n", "imports .sub, which is not in the zip", id="left-out-folder"),
         pytest.param("match 1:\n    case 1: pass\n", "is no Python 3.9 (", id="match"),
         pytest.param("\0", "is no Python 3.9", id="null-byte"),
     ],

@@ -60,6 +60,10 @@ def checkout(tmp_path: Path) -> Path:
         pytest.param("annotations/test-truth.zip", b"x", "does not name", id="annotation"),
         pytest.param("work/journal.sqlite", b"x", "is a journal", id="journal"),
         pytest.param("journal.db-wal", b"x", "is a journal", id="wal"),
+        pytest.param(
+            "data/gt.zip", (ROOT / "annotations/sequences-dev.zip").read_bytes(), "does not name", id="truth-elsewhere"
+        ),
+        pytest.param("logo.png", b"AKIA" + b"IOSFODNN7EXAMPLE", "key of AWS", id="named-file"),
         pytest.param(".env", b"x", "name of a secret", id="env"),
         pytest.param("keys/worker.pem", b"x", "name of a secret", id="pem"),
         pytest.param(

@@ -98,3 +98,29 @@ def test_the_command_prints_what_it_changed(tmp_path: Path) -> None:
     )
     assert "remote_evaluation: False → remote_evaluation: True" in done.stderr
     assert done.stderr.count("test_annotation_file") == 2 * 3
+
+
+def test_comments_and_line_ends_stay() -> None:
+    text = "\ufeffremote_evaluation: False   # keep me\r\nchallenge_phases:\r\n  - id: 1\r\n"
+    after = changed(text, "static-code-upload")[0]
+    assert after.startswith("\ufeffremote_evaluation: False   # keep me\r\n")
+    assert after.endswith("is_docker_based: True\r\nis_static_dataset_code_upload: True\r\n")
+    assert changed(text, "remote")[0].splitlines()[0] == "\ufeffremote_evaluation: True  # keep me"
+
+
+def test_what_the_change_did_not_reach_is_said(tmp_path: Path) -> None:
+    config = (ROOT / "challenge_config.yaml").read_text()
+    first = "    test_annotation_file: annotations/sequences-dev.zip\n"
+    for name in ("annotations", "templates", "evaluation_script"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "challenge_config.yaml").write_text(config.replace(first, first + first))
+    with pytest.raises(HostError, match="still names annotations/sequences-dev.zip"):
+        build(str(tmp_path), str(tmp_path / "x.zip"), "remote")
+
+
+def test_the_zip_is_not_written_over_a_file_of_the_bundle(tmp_path: Path) -> None:
+    (tmp_path / "challenge_config.yaml").write_text("title: x\n")
+    (tmp_path / "evaluation_script").mkdir()
+    with pytest.raises(HostError, match="would be written over"):
+        build(str(tmp_path), str(tmp_path / "challenge_config.yaml"))
+    assert (tmp_path / "challenge_config.yaml").read_text() == "title: x\n"

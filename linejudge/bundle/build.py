@@ -18,7 +18,7 @@ from .fields import CHALLENGE, CONFIG, FILES, PHASE, SCRIPT
 from .finding import items
 from .lines import read, unreadable
 from .opened import escapes
-from .variants import Change, changed
+from .variants import Change, as_wanted, changed
 
 SCRIPT_FOLDER = "evaluation_script"
 OUT = os.path.join("dist", "challenge_config.zip")
@@ -47,19 +47,23 @@ def build(root: str, out: str = "", variant: str = "", image: str = "", *, lenie
         edited, changes = changed(text.decode("utf-8"), variant, image)
         text = edited.encode("utf-8")
         config = _config(text)
-    names = dict.fromkeys(files_named(config))
+        as_wanted(config, variant)
+    names = {os.path.normpath(name): name for name in files_named(config)}
     missing = [name for name in names if not _there(root, name)]
     if missing and not lenient:
-        raise HostError("\n".join(f"{name}: is not there, and {CONFIG} names it" for name in missing))
-    os.makedirs(os.path.dirname(os.path.abspath(out)), exist_ok=True)
+        raise HostError("\n".join(f"{name}: {_absent(root, name)}, and {CONFIG} names it" for name in missing))
+    inputs = [os.path.realpath(os.path.join(root, name)) for name in (CONFIG, *names)]
+    if os.path.realpath(out) in inputs:
+        raise HostError(f"{out}: is a file of the bundle, and would be written over")
     partial = f"{out}.{os.getpid()}.partial"
     try:
+        os.makedirs(os.path.dirname(os.path.abspath(out)), exist_ok=True)
         with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as bundle:
             add_member(bundle, CONFIG, text)
             add_member(bundle, f"{SCRIPT_FOLDER}.zip", script_zip(root))
             for name in names:
                 if name not in missing:
-                    add_member(bundle, os.path.normpath(name), _bytes(root, name))
+                    add_member(bundle, name, _bytes(root, name))
         os.replace(partial, out)
     except OSError as error:
         raise HostError(f"{out}: cannot be written ({error.strerror})") from None
@@ -107,6 +111,10 @@ def script_zip(root: str) -> bytes:
 
 def _there(root: str, name: str) -> bool:
     return not escapes(name) and _inside(root, name) and os.path.isfile(os.path.join(root, name))
+
+
+def _absent(root: str, name: str) -> str:
+    return "is a link that leads outside the bundle" if os.path.exists(os.path.join(root, name)) else "is not there"
 
 
 def _inside(root: str, name: str) -> bool:

@@ -42,11 +42,13 @@ def server_rules(bundle: Bundle, state: State | None = None) -> Findings:
 def refusal(findings: list[Finding]) -> str:
     """The answer of the server to a bundle: its sentences, one a line; nothing when it takes the bundle.
 
-    Where the real server breaks down without a word, the finding itself is said.
+    Where the real server breaks down without a word, or takes what breaks later, the finding itself is said.
     """
     sentences: dict[str, list[Finding]] = {}
+    # The serializer of the challenge is asked only when everything before it was right.
+    early = any(8 <= finding.rule < 23 and finding.severity == ERROR for finding in findings)
     for finding in findings:
-        if finding.severity == ERROR and (finding.quote or finding.rule):
+        if finding.severity == ERROR and not (early and finding.rule == 24):
             sentences.setdefault(finding.quote or str(finding), []).append(finding)
     return "\n".join(
         said(quote, [one.detail for one in group if one.detail]) if group[0].detail else quote

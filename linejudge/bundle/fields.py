@@ -27,11 +27,14 @@ class Field:
     required: bool = False
     #: Whether it may be written as null.
     null: bool = False
-    #: Most characters of a text.
+    #: Most characters of a text, or the largest number.
     most: int = 0
     #: The smallest number.
     least: int | None = None
     choices: tuple[Any, ...] = ()
+    #: Whether a text may be empty; whether a list holds texts.
+    blank: bool = False
+    words: bool = False
     #: Keys of the items, for a list of mappings.
     items: dict[str, Field] | None = None
 
@@ -91,7 +94,7 @@ PHASE = {
     "is_restricted_to_select_one_submission": Field(FLAG, "whether a team shows one submission only"),
     "is_partial_submission_evaluation_enabled": Field(FLAG, "whether results may come in parts"),
     "allowed_submission_file_types": Field(TEXT, "shown to visitors; nobody checks it", most=200),
-    "allowed_email_ids": Field(LIST, "who alone may submit"),
+    "allowed_email_ids": Field(LIST, "who alone may submit", null=True, words=True),
     "environment_image": Field(TEXT, "code upload: image of the environment", null=True, most=2128),
     "submission_meta_attributes": Field(LIST, "what participants are asked", null=True, items=ATTRIBUTE),
     "default_submission_meta_attributes": Field(LIST, "which standard questions are asked", null=True),
@@ -121,7 +124,7 @@ CHALLENGE = {
     "is_docker_based": Field(FLAG, "whether participants upload code"),
     "is_static_dataset_code_upload": Field(FLAG, "whether that code reads a fixed dataset"),
     "submission_time_limit": Field(WHOLE, "seconds; code upload only (86400)", least=0),
-    "max_docker_image_size": Field(WHOLE, "bytes; checked by the evalai client", least=0),
+    "max_docker_image_size": Field(WHOLE, "bytes; checked by the evalai client", null=True, most=2**63 - 1),
     "cli_version": Field(TEXT, "for information", null=True, most=20),
     "challenge_usage_type": Field(TEXT, "internal shortens how long files are kept", choices=("paid", "internal")),
     "is_registration_open": Field(FLAG, "whether teams may join"),
@@ -130,32 +133,32 @@ CHALLENGE = {
     "anonymous_leaderboard": Field(FLAG, "whether team names are hidden"),
     "require_complete_profile": Field(FLAG, "whether a profile must be complete"),
     "max_team_members": Field(WHOLE, "no limit without it", null=True, least=0),
-    "allowed_email_domains": Field(LIST, "who alone may take part"),
-    "blocked_email_domains": Field(LIST, "who may not take part"),
-    "banned_email_ids": Field(LIST, "who may not take part"),
+    "allowed_email_domains": Field(LIST, "who alone may take part", most=50, words=True),
+    "blocked_email_domains": Field(LIST, "who may not take part", most=50, words=True),
+    "banned_email_ids": Field(LIST, "who may not take part", null=True, words=True),
     "allow_resuming_submissions": Field(FLAG, "whether failed ones may be resumed (remote)"),
     "allow_host_cancel_submissions": Field(FLAG, "whether hosts may cancel"),
     "allow_cancel_running_submissions": Field(FLAG, "whether running ones may be cancelled"),
     "allow_participants_resubmissions": Field(FLAG, "whether participants may send again"),
     "worker_python_version": Field(TEXT, "of the hosted worker; quote it", choices=("3.7", "3.8", "3.9")),
-    "worker_image_url": Field(TEXT, "an ami-… or an image of EvalAI's own registry", most=200),
+    "worker_image_url": Field(TEXT, "an ami-… or an image of EvalAI's own registry", null=True, blank=True, most=200),
     "uses_ec2_worker": Field(FLAG, "a larger machine, by arrangement"),
     "ec2_storage": Field(WHOLE, "GB of such a machine", least=0),
     "ephemeral_storage": Field(WHOLE, "GB of the hosted worker's disk (21)", least=0),
     "sqs_retention_period": Field(WHOLE, "seconds that a submission may wait (345600)", least=0),
     "use_fifo_sqs": Field(FLAG, "one after the other; cannot be changed later"),
     "cpu_only_jobs": Field(FLAG, "code upload without a GPU"),
-    "job_cpu_cores": Field(TEXT, "code upload, as 2000m"),
-    "job_memory": Field(TEXT, "code upload, as 8Gi"),
-    "worker_instance_type": Field(TEXT, "code upload (g4dn.xlarge)"),
-    "worker_ami_type": Field(TEXT, "code upload"),
-    "worker_disk_size": Field(WHOLE, "code upload, GB (100)", least=0),
-    "min_worker_instance": Field(WHOLE, "code upload (1)", least=0),
-    "max_worker_instance": Field(WHOLE, "code upload (10)", least=0),
-    "desired_worker_instance": Field(WHOLE, "code upload (1)", least=0),
-    "vpc_cidr": Field(TEXT, "code upload"),
-    "subnet_1_cidr": Field(TEXT, "code upload"),
-    "subnet_2_cidr": Field(TEXT, "code upload"),
+    "job_cpu_cores": Field(TEXT, "code upload, as 2000m", null=True, blank=True, most=256),
+    "job_memory": Field(TEXT, "code upload, as 8Gi", null=True, blank=True, most=256),
+    "worker_instance_type": Field(TEXT, "code upload (g4dn.xlarge)", null=True, blank=True, most=256),
+    "worker_ami_type": Field(TEXT, "code upload", null=True, blank=True, most=256),
+    "worker_disk_size": Field(WHOLE, "code upload, GB (100)", null=True),
+    "min_worker_instance": Field(WHOLE, "code upload (1)", null=True),
+    "max_worker_instance": Field(WHOLE, "code upload (10)", null=True),
+    "desired_worker_instance": Field(WHOLE, "code upload (1)", null=True),
+    "vpc_cidr": Field(TEXT, "code upload", null=True, blank=True, most=200),
+    "subnet_1_cidr": Field(TEXT, "code upload", null=True, blank=True, most=200),
+    "subnet_2_cidr": Field(TEXT, "code upload", null=True, blank=True, most=200),
     "tags": Field(LIST, "up to four words"),
     "domain": Field(TEXT, "the field of research", choices=("CV", "NLP", "RL", "MM", "AUD", "TAB")),
     "prizes": Field(LIST, "what there is to win", items=PRIZE),
@@ -165,8 +168,6 @@ CHALLENGE = {
     "dataset_splits": Field(LIST, "the parts of the data", required=True, items=SPLIT),
     "challenge_phase_splits": Field(LIST, "which phase shows which split where", required=True, items=MAPPING),
 }
-#: The four blocks, by the key that holds them.
-BLOCKS = {key: field.items for key, field in CHALLENGE.items() if field.required and field.items}
 #: Texts of the challenge that are files.
 TEXTS = [key for key, field in CHALLENGE.items() if field.kind == HTML]
 
@@ -182,6 +183,8 @@ IGNORED = {
     "approved_by_admin": "EvalAI's staff set it",
     "queue": "the server makes it",
     "use_host_credentials": "EvalAI's staff set it",
+    "aws_access_key_id": "and it is a secret: take it out, and renew it",
+    "aws_secret_access_key": "and it is a secret: take it out, and renew it",
     "is_static_dataset_code_upload_submission": "the key is is_static_dataset_code_upload",
     "show_leaderboard_by_latest_submission": "it is set on the web page",
     "show_execution_time": "it is set on the web page",

@@ -5,12 +5,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import yaml
 
 from .fields import CHALLENGE
-from .finding import Finding
+from .finding import Finding, crash
+
+#: A config has some hundred values.
+_NODES = 100_000
+
+
+class _ValueError(yaml.constructor.ConstructorError):
+    """A date, or a number, that cannot be: the server has no words for that."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -20,7 +28,7 @@ class _Loader(yaml.SafeLoader):
         try:
             return super().construct_object(node, deep)
         except ValueError as error:
-            raise yaml.constructor.ConstructorError(None, None, str(error), node.start_mark) from None
+            raise _ValueError(None, None, str(error), node.start_mark) from None
 
 
 class Lines:
@@ -28,6 +36,7 @@ class Lines:
 
     def __init__(self, name: str, root: yaml.Node | None) -> None:
         self._name, self._root = name, root
+        self._twice = list(_twice("", root, set()))
 
     def place(self, path: str) -> str:
         """File, line and column of the key, or of the nearest thing around it; nothing for what is no key at all."""
@@ -52,7 +61,7 @@ class Lines:
 
     def twice(self) -> Iterator[str]:
         """Paths of keys that one mapping has twice: PyYAML keeps the last and says nothing."""
-        yield from _twice("", self._root, set())
+        yield from self._twice
 
 
 def _twice(path: str, node: yaml.Node | None, above: set[int]) -> Iterator[str]:
@@ -71,21 +80,44 @@ def _twice(path: str, node: yaml.Node | None, above: set[int]) -> Iterator[str]:
 
 def read(name: str, text: bytes) -> tuple[Any, Lines]:
     """The content and its places; raises YAMLError, which `unreadable` explains."""
-    loader = _Loader(text)
+    try:
+        loader = _Loader(text.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise yaml.YAMLError(f"it is not UTF-8 ({error.reason})") from None
     try:
         root = loader.get_single_node()
-        return (None if root is None else loader.construct_document(root)), Lines(name, root)
+        if root is not None and _size(root, {}) > _NODES:
+            raise yaml.YAMLError(f"its aliases unfold to more than {_NODES:,} values")
+        # Before anything is made of it: merging changes the nodes.
+        lines = Lines(name, root)
+        return (None if root is None else loader.construct_document(root)), lines
+    except RecursionError:
+        raise yaml.YAMLError("it is nested too deeply") from None
     finally:
         loader.dispose()
 
 
+def _size(node: yaml.Node, known: dict[int, int]) -> int:
+    """How many values a node unfolds to, aliases included."""
+    if id(node) not in known:
+        known[id(node)] = 1  # one that holds itself
+        parts = node.value if isinstance(node, (yaml.SequenceNode, yaml.MappingNode)) else []
+        flat = [one for part in parts for one in (part if isinstance(part, tuple) else (part,))]
+        known[id(node)] = 1 + sum(_size(one, known) for one in flat)
+    return known[id(node)]
+
+
 def unreadable(name: str, error: yaml.YAMLError) -> Finding:
     """What keeps a file from being YAML, in the server's words as well."""
+    if isinstance(error, _ValueError):
+        told = crash(name, f"holds a value that is none: {error.problem}", "Mend that value", 5)
+        return replace(told, at=_at(name, error.problem_mark) if error.problem_mark else name)
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
-        return Finding(name, f"is not valid YAML: {error}", "Mend that place", rule=5)
+        return crash(name, f"is not valid YAML: {error}", "Mend it, and save it as UTF-8", 5)
     mark, problem = error.problem_mark, str(error.problem)
     quote = f"{problem.capitalize()} in line {mark.line + 1}, column {mark.column + 1}"
-    return Finding(_at(name, mark), f"is not valid YAML: {problem}", "Mend that line or the one above", quote, rule=5)
+    found, remedy = f"is not valid YAML: {problem}", "Mend that line or the one above"
+    return Finding(name, found, remedy, quote, at=_at(name, mark), rule=5)
 
 
 def _at(name: str, mark: yaml.Mark) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
+import zlib
 from types import TracebackType
 from typing import Any, Self
 
@@ -12,9 +13,12 @@ import yaml
 from .fields import CONFIG_NAMES
 from .finding import Finding, crash
 from .lines import read, unreadable
+from .values import TRUE
 
 #: The server's web front takes no larger upload.
-UPLOAD_BYTES = 200 * 10**6
+UPLOAD_BYTES = 200 << 20
+#: More than any challenge has; a zip that unpacks to more is not meant.
+_MEMBERS, _TEXT_BYTES = 20_000, 4 << 20
 
 
 class RefusedError(Exception):
@@ -33,6 +37,7 @@ class Bundle:
         self._zip = _opened(path)
         try:
             self.names = frozenset(self._zip.namelist())
+            self._bounded()
             self.config_name = self._config_name()
             self.text = self.read(self.config_name)
             self.config: dict[str, Any]
@@ -50,15 +55,15 @@ class Bundle:
         self._zip.close()
 
     def read(self, name: str) -> bytes:
-        """A file of the bundle."""
+        """A file of the bundle, by its path as the YAML may write it."""
         try:
-            return self._zip.read(name)
-        except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, EOFError, ValueError) as error:
+            return self._zip.read(os.path.normpath(name))
+        except _DAMAGED as error:
             raise RefusedError(_no_zip(self.path, f"{name} in it cannot be read ({error})")) from None
 
     def size(self, name: str) -> int:
         """Bytes of a file of the bundle."""
-        return self._zip.getinfo(name).file_size
+        return self._zip.getinfo(os.path.normpath(name)).file_size
 
     def has(self, path: Any) -> bool:
         """Whether a value of the YAML names a file that is there."""
@@ -67,11 +72,17 @@ class Bundle:
     @property
     def scored_elsewhere(self) -> bool:
         """Whether no worker of EvalAI's needs the annotation files."""
-        static = bool(self.config.get("is_static_dataset_code_upload"))
-        return bool(self.config.get("remote_evaluation")) or (bool(self.config.get("is_docker_based")) and not static)
+        return self.says("remote_evaluation") or (
+            self.says("is_docker_based") and not self.says("is_static_dataset_code_upload")
+        )
+
+    def says(self, flag: str) -> bool:
+        """Whether a flag is set, however it is written."""
+        told = self.config.get(flag)
+        return isinstance(told, (str, int, float)) and told in TRUE
 
     def _config_name(self) -> str:
-        configs = [name for name in CONFIG_NAMES if name in self.names]
+        configs = [name for name in self._zip.namelist() if name in CONFIG_NAMES]
         if not configs:
             quote = "There is no YAML file in the zip file you uploaded!"
             raise RefusedError(Finding(self.path, "holds no challenge config", "Put it at the top", quote, rule=3))
@@ -79,6 +90,12 @@ class Bundle:
             quote = f"There are {len(configs)} challenge config YAML files instead of 1 in the zip file!"
             raise RefusedError(Finding(self.path, f"holds {' and '.join(configs)}", "Keep one", quote, rule=4))
         return configs[0]
+
+    def _bounded(self) -> None:
+        """Nothing of what is read as text is larger than anybody writes."""
+        for one in self._zip.infolist():
+            if one.filename.endswith((".html", ".yaml", ".yml")) and one.file_size > _TEXT_BYTES:
+                raise RefusedError(_no_zip(self.path, f"{one.filename} unpacks to {one.file_size:,} bytes"))
 
     def _parsed(self) -> tuple[dict[str, Any], Any]:
         try:
@@ -90,20 +107,29 @@ class Bundle:
         return config, lines
 
 
+_DAMAGED = (
+    *(zipfile.BadZipFile, zlib.error, OSError, RuntimeError, NotImplementedError),
+    *(EOFError, ValueError, KeyError),
+)
+
+
 def escapes(path: str) -> bool:
     """Whether a path leads out of the bundle."""
-    return os.path.isabs(path) or "\\" in path or os.path.normpath(path).split(os.sep)[0] == os.pardir
+    return os.path.isabs(path) or os.path.normpath(path).split(os.sep)[0] == os.pardir
 
 
 def _opened(path: str) -> zipfile.ZipFile:
     if os.path.getsize(path) > UPLOAD_BYTES:
-        found = f"has {os.path.getsize(path) / 1e6:,.0f} MB, and EvalAI takes 200"
+        found = f"has {os.path.getsize(path) / 1e6:,.0f} MB, and EvalAI takes {UPLOAD_BYTES >> 20} MiB"
         remedy = "Upload large annotation files with `evalai challenge C phase P submit --file F --annotation`"
         raise RefusedError(Finding(path, found, remedy))
     try:
         opened = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, OSError, ValueError) as error:
         raise RefusedError(_no_zip(path, f"is no zip ({error})")) from None
+    if len(opened.namelist()) > _MEMBERS:
+        opened.close()
+        raise RefusedError(_no_zip(path, f"holds more than {_MEMBERS:,} files"))
     unsafe = [name for name in opened.namelist() if escapes(name)]
     if unsafe:
         opened.close()

@@ -17,8 +17,9 @@ from linejudge.evalai import routes
 from linejudge.evalai.client import ApiError, Client
 from linejudge.evalai.settings import TEAM, TOKEN, Settings
 
-from .finding import Finding, Findings
+from .finding import Finding, Findings, items
 from .opened import Bundle
+from .rules.mappings import POINTERS
 from .state import State
 
 #: Seconds for a call that uploads 200 MB and lets the server unpack and save it.
@@ -53,8 +54,12 @@ def _remote(root: str) -> str:
         text=True,
         check=False,
     )
-    found = re.search(r"[:/]([\w.-]+/[\w.-]+?)(\.git)?/?$", done.stdout.strip())
+    found = re.fullmatch(r"(?:\w+://[^/]+/|[\w.-]+@[\w.-]+:)([\w.-]+/[\w.-]+?)(\.git)?/?", done.stdout.strip())
     return found.group(1) if done.returncode == 0 and found else ""
+
+
+#: The block whose rows the server counts.
+_ROWS = "challenge_phase_splits"
 
 
 class Push:
@@ -72,7 +77,8 @@ class Push:
             challenges = self._client.all_of(routes.CHALLENGES_OF_HOST, {"team": self._settings.team})
         except ApiError as error:
             raise HostError(self._explained(error)) from None
-        return next((one for one in challenges if one.get("github_repository") == self._name), None)
+        ours = [one for one in challenges if one.get("github_repository") == self._name]
+        return next((one for one in ours if isinstance(one.get("id"), int)), None)
 
     def state(self, known: State | None) -> State | None:
         """What the server holds, as far as its API tells, completed by what the last push from here left."""
@@ -83,14 +89,17 @@ class Push:
             phases = self._client.all_of(routes.PHASES_OF_HOST, {"challenge": challenge["id"]})
         except ApiError as error:
             raise HostError(self._explained(error)) from None
-        numbered = {row["config_id"]: str(row.get("codename")) for row in phases if row.get("config_id") is not None}
-        source, approved = (
-            f"{self._settings.host}, challenge {challenge['id']}",
-            bool(challenge.get("approved_by_admin")),
-        )
-        if known is None:
+        numbered = {
+            row["config_id"]: str(row.get("codename")) for row in phases if isinstance(row.get("config_id"), int)
+        }
+        source, approved = self.source(challenge["id"]), bool(challenge.get("approved_by_admin"))
+        if known is None or known.source != source:
             return State(source, approved, phases=numbered)
         return State(source, approved, known.leaderboards, numbered, known.splits, known.rows)
+
+    def source(self, challenge: int) -> str:
+        """Which challenge on which server, in words."""
+        return f"challenge {challenge} of {self._name} on {self._settings.host}"
 
     def validate(self, bundle: str) -> str:
         """Ask the server what it thinks of a bundle; its words."""
@@ -111,7 +120,7 @@ class Push:
             phases = self._client.all_of(routes.PHASES_OF_HOST, {"challenge": number})
         except ApiError as error:
             raise HostError(f"{said}\nIts phases could not be looked up: {self._explained(error)}") from None
-        names = {str(phase.get("codename")): int(phase["id"]) for phase in phases}
+        names = {str(phase.get("codename")): phase["id"] for phase in phases if isinstance(phase.get("id"), int)}
         return Pushed(said, number, str(challenge.get("queue") or ""), names, bool(challenge.get("approved_by_admin")))
 
     def _upload(self, route: str, bundle: str) -> str:
@@ -129,7 +138,9 @@ class Push:
                 if error.status in (400, 406) and isinstance(error.body, dict):
                     raise RejectedError(_sentences(error.body)) from None
                 raise HostError(self._explained(error)) from None
-        return str(answer.get("Success") or answer.get("success") or answer)
+        return (
+            str(answer.get("Success") or answer.get("success") or answer) if isinstance(answer, dict) else str(answer)
+        )
 
     def _explained(self, error: ApiError) -> str:
         return f"{self._settings.host} says: {error.message}\n{_MEANING.get(error.status, '')}".rstrip()
@@ -140,7 +151,7 @@ _MEANING = {
     f"of host team {TEAM}.",
     403: "Another challenge of somebody else's already has this repository, or your e-mail address is not verified. "
     "Push under your own OWNER/NAME with --repository.",
-    404: f"There is no such host team: {TEAM} is the number in the address of its page.",
+    404: f"There is no such thing there: {TEAM} is the number in the address of your host team's page.",
     413: "The bundle is too large; upload large annotation files with the evalai client.",
     429: "Too many requests: 60 a minute are allowed for each user, over everything. Wait a minute.",
 }
@@ -156,42 +167,64 @@ class RejectedError(Exception):
 
 def _sentences(body: dict[str, Any]) -> list[str]:
     told = body.get("error") or body.get("detail") or body
-    words = told if isinstance(told, str) else "; ".join(f"{key}: {value}" for key, value in dict(told).items())
+    if isinstance(told, dict):
+        told = "; ".join(f"{key}: {value}" for key, value in told.items())
+    words = str(told)
     if body.get("error_message"):
         words += f"\n{body['error_message']}"
-    return [line for line in words.split("\n") if line.strip()]
+    # A serializer's errors stand on a line of their own, and belong to the sentence before.
+    lines = [line for line in re.split(r"\n(?! ?\{)", words) if line.strip()]
+    return lines or ["EvalAI refused it and gave no reason"]
 
 
 def mapped(bundle: str, sentences: list[str]) -> Findings:
     """The server's sentences with the line of the YAML that each speaks of."""
     with Bundle(bundle) as opened:
         for sentence in sentences:
-            where = _place(opened, sentence)
-            yield Finding(where or "EvalAI", sentence.strip(), "Mend it and push again", at=opened.lines.place(where))
+            where = _place(opened.config, sentence)
+            told = " ".join(sentence.split())
+            yield Finding(where or "EvalAI", told, "Mend it and push again", at=opened.lines.place(where))
 
 
-_BLOCKS = (
-    (r"[Cc]hallenge phase split \(?(?:leaderboard_id: )?(\d+)|phase_split: (\d+)", "challenge_phase_splits", 1),
-    (r"leaderboard with ID: (\d+)|Leaderboard (\d+)", "leaderboard", 0),
-    (r"[Dd]ataset split (\d+)", "dataset_splits", 0),
-    (r"[Cc]hallenge [Pp]hase (\d+)", "challenge_phases", 0),
+#: How a sentence names an item, the item's block, and by which key it is found; rows are counted.
+_NAMED = (
+    (r"leaderboard_id:? (\d+), challenge_phase_id:? (\d+)(?:,| and) dataset_split_id:? (\d+)", _ROWS, tuple(POINTERS)),
+    (r"[Cc]hallenge phase split (\d+)|phase_split: (\d+)", _ROWS, ()),
+    (r"leaderboard with ID: (\d+)|Leaderboard (?:id )?(\d+)", "leaderboard", ("id",)),
+    (r"[Dd]ataset split (?:id )?(\d+)", "dataset_splits", ("id",)),
+    (r"[Cc]hallenge [Pp]hase '?(\d+)", "challenge_phases", ("id",)),
+    (r"for dataset split (.+?)\.? Please", "dataset_splits", ("name",)),
+    (r"(?:challenge phase|for phase|in phase) '?(.+?)'?(?: with |\. |\.?$)", "challenge_phases", ("name",)),
 )
 
 
-def _place(bundle: Bundle, sentence: str) -> str:
+def _place(config: dict[str, Any], sentence: str) -> str:
     """The path of the key or item that a sentence names."""
-    for pattern, block, counted in _BLOCKS:
-        found = re.search(pattern, sentence)
+    for pattern, block, keys in _NAMED:
+        found = re.search(pattern, sentence.strip())
         if not found:
             continue
-        number = int(next(group for group in found.groups() if group))
-        items = bundle.config.get(block)
-        listed = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
-        places = [number - 1] if counted else [k for k, item in enumerate(listed) if item.get("id") == number]
-        field = re.search(r"\{'(\w+)'", sentence)
-        return f"{block}[{places[0]}]" + (f".{field.group(1)}" if field else "") if places else block
+        told = tuple(group for group in found.groups() if group)
+        listed = items(config, block)
+        places = [k for k, item in enumerate(listed) if keys and tuple(str(item.get(key)) for key in keys) == told]
+        if not keys and 0 < int(told[0]) <= len(listed):
+            places = [int(told[0]) - 1]
+        if places:
+            field = re.search(r"\{'(\w+)'", sentence)
+            return f"{block}[{places[0]}]" + (f".{field.group(1)}" if field else "")
+    return _key(config, sentence)
+
+
+def _key(config: dict[str, Any], sentence: str) -> str:
+    """The key of the challenge that a sentence names, in its own words or in a host's."""
+    for said, key in (
+        ("terms and conditions", "terms_and_conditions"),
+        ("submission guidelines", "submission_guidelines"),
+    ):
+        if said in sentence:
+            return key
     words = re.findall(r"'(\w+)'|\b([a-z]+_[a-z_]+)\b|\b(title|description|tags|image|domain)\b", sentence)
-    return next((word for group in words for word in group if word in bundle.config), "")
+    return next((word for group in words for word in group if word in config), "")
 
 
 def without_sponsors(bundle: str, out: str) -> bool:

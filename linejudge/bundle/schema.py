@@ -44,8 +44,10 @@ def _field(field: Field) -> dict[str, Any]:
         shown["pattern"] = r"^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2})?"
     if field.kind == URL:
         shown["format"] = "uri"
-    if field.most:
-        shown["maxLength"] = field.most
+    if field.most and field.kind != LIST:
+        shown["maximum" if field.kind == WHOLE else "maxLength"] = field.most
+    if field.words:
+        shown["items"] = {"type": "string", **({"maxLength": field.most} if field.most else {})}
     if field.least is not None:
         shown["minimum"] = field.least
     if field.choices:

@@ -7,6 +7,7 @@ import io
 import os
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -16,6 +17,15 @@ from .opened import Bundle
 
 PYTHON = (3, 9)
 REQUIREMENTS = "requirements.txt"
+_WORKER = {
+    "python_version": ".".join(map(str, PYTHON)),
+    "python_full_version": "3.9.21",
+    "sys_platform": "linux",
+    "platform_system": "Linux",
+    "platform_machine": "x86_64",
+    "implementation_name": "cpython",
+    "os_name": "posix",
+}
 #: Versions that EvalAI's worker insists on, also while packages are built.
 PINS = os.path.join(os.path.dirname(__file__), f"worker-{PYTHON[0]}.{PYTHON[1]}.txt")
 
@@ -36,29 +46,37 @@ def script(bundle: Bundle) -> Findings:
         with zipfile.ZipFile(io.BytesIO(bundle.read(path))) as files:
             names = files.namelist()
             texts = {name: files.read(name) for name in names if name.endswith(".py") or name == REQUIREMENTS}
-    except zipfile.BadZipFile:
+    except (zipfile.BadZipFile, zlib.error, OSError, ValueError):
         return  # told by the rules
     modules = {name.removesuffix(".py") for name in names if name.endswith(".py") and "/" not in name}
+    folder = path.removesuffix(".zip")
+    if "main.py" not in names and "__init__.py" in names and b".main" in texts["__init__.py"]:
+        yield Finding(f"{folder}/main.py", "is not there, and __init__.py imports it", "Add it")
     for name, text in texts.items():
         where = f"{path.removesuffix('.zip')}/{name}"
-        yield from _requirements(where, text) if name == REQUIREMENTS else _module(where, text, modules)
+        yield from _requirements(where, text) if name == REQUIREMENTS else _module(where, text, modules, folder)
     if "__init__.py" in texts and b"evaluate" not in texts["__init__.py"]:
         remedy = "Write: from .main import evaluate"
         yield Finding(f"{path.removesuffix('.zip')}/__init__.py", "has no evaluate, so every submission fails", remedy)
 
 
-def _module(where: str, text: bytes, modules: set[str]) -> Findings:
+def _module(where: str, text: bytes, modules: set[str], folder: str) -> Findings:
     version = ".".join(map(str, PYTHON))
     try:
         tree = ast.parse(text, feature_version=PYTHON)
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None)
         yield Finding(f"{where}:{line}" if line else where, f"is no Python {version} ({error})", "Mend it")
         return
     for line, name in _absolute(tree):
-        if name.split(".")[0] in modules:
+        if name.split(".")[0] in (*modules, folder):
             found = f"imports {name} absolutely, and EvalAI's worker finds no such module"
-            yield Finding(f"{where}:{line}", found, f"Write it with a dot: from .{name} import …")
+            own = name.removeprefix(f"{folder}.")
+            yield Finding(f"{where}:{line}", found, f"Write it with a dot: from .{own} import …")
+    for line, name in _relative(tree):
+        if name.split(".")[0] not in modules:
+            remedy = "Keep every module in the one folder: nothing else is uploaded"
+            yield Finding(f"{where}:{line}", f"imports .{name}, which is not in the zip", remedy)
 
 
 def _absolute(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -69,10 +87,19 @@ def _absolute(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.module
 
 
+def _relative(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level == 1:
+            yield from (
+                (node.lineno, name) for name in ([node.module] if node.module else [one.name for one in node.names])
+            )
+
+
 def _requirements(where: str, text: bytes) -> Findings:
     pinned = pins()
-    for number, line in enumerate(text.decode("utf-8", "replace").splitlines(), 1):
-        here, wanted = f"{where}:{number}", re.sub(r"(^|\s)#.*", "", line).strip()
+    joined = text.decode("utf-8", "replace").replace("\\\n", " \\\r")
+    for number, line in enumerate(joined.split("\n"), 1):
+        here, wanted = f"{where}:{number}", re.sub(r"(^|\s)#.*|\s*\\\r|\s--hash=\S+", " ", line).strip()
         if not wanted:
             continue
         if re.match(r"(-e\b|--editable|\S+\s*@\s*git\+|git\+|https?:|\.{0,2}/)", wanted) or "git+" in wanted:
@@ -89,6 +116,8 @@ def _requirement(here: str, wanted: str, pinned: dict[str, str]) -> Findings:
         requirement = Requirement(wanted)
     except InvalidRequirement as error:
         yield Finding(here, f"is no requirement ({str(error).splitlines()[0]})", "Write it as name>=version")
+        return
+    if requirement.marker and not requirement.marker.evaluate(_WORKER):
         return
     pin = pinned.get(_plain(requirement.name))
     if pin and not requirement.specifier.contains(pin, prereleases=True):

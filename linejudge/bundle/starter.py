@@ -12,6 +12,7 @@ import re
 import subprocess
 import zipfile
 
+from evaluation_script import truth
 from evaluation_script.errors import HostError
 from evaluation_script.truth import add_member
 
@@ -46,7 +47,7 @@ def files(root: str) -> list[str]:
     )
     if listed.returncode:
         raise HostError(f"{root}: is no git checkout, and the starter uploads a checkout")
-    names = {name for name in listed.stdout.decode().split("\0") if os.path.isfile(os.path.join(root, name))}
+    names = {name for name in os.fsdecode(listed.stdout).split("\0") if os.path.isfile(os.path.join(root, name))}
     return sorted(name for name in names if not _left_out(name))
 
 
@@ -68,18 +69,27 @@ def build(root: str, out: str) -> str:
 def strays(bundle: str) -> Findings:
     """What should not leave the house with it."""
     with Bundle(bundle) as opened:
-        named = {os.path.normpath(name) for name in files_named(opened.config)}
-        for name in sorted(opened.names - named):
-            if name in (CONFIG, f"{SCRIPT_FOLDER}.zip") or name.endswith("/"):
+        named = {os.path.normpath(name) for name in files_named(opened.config)} | {CONFIG}
+        for name in sorted(opened.names):
+            if name == f"{SCRIPT_FOLDER}.zip" or name.endswith("/"):
                 continue
-            if name.startswith("annotations/"):
+            if name not in named and (name.startswith("annotations/") or _is_truth(opened, name)):
                 yield Finding(name, f"is an annotation that {CONFIG} does not name", "Keep it out of the repository")
             elif _JOURNAL.search(name):
                 yield Finding(name, "is a journal", "Keep it out of the repository, and in .gitignore")
             elif _SECRET_NAMES.search(name):
                 yield Finding(name, "has the name of a secret", "Keep it out of the repository, and renew it")
-            elif opened.size(name) <= _SEARCHED:
+            elif opened.size(name) <= _SEARCHED or name.endswith((".txt", ".log", ".json", ".yaml", ".env", ".sh")):
                 yield from _content(name, opened.read(name))
+
+
+def _is_truth(bundle: Bundle, name: str) -> bool:
+    """Whether a zip somewhere is a packed annotation file."""
+    return (
+        name.endswith(".zip")
+        and not name.startswith("examples/")
+        and bool(truth.track_of(io.BytesIO(bundle.read(name))))
+    )
 
 
 def _content(name: str, data: bytes) -> Findings:

@@ -66,7 +66,9 @@ def remembered(root: str) -> State | None:
         with open(path, encoding="utf-8") as file:
             held = json.load(file)
         numbered = {key: {int(number): value for number, value in held[key].items()} for key in _NUMBERED}
-        return State(f"{LAST_PUSH}, the last push from here", bool(held["approved"]), rows=held["rows"], **numbered)
+        rows = [[*row] for row in held["rows"]]
+        named = {number: [*names] for number, names in numbered.pop("splits").items()}
+        return State(str(held["source"]), bool(held["approved"]), splits=named, rows=rows, **numbered)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -7,7 +7,7 @@ import difflib
 from collections import Counter
 from typing import Any
 
-from .fields import BLOCKS, CHALLENGE, IGNORED, SCHEMA, Field
+from .fields import CHALLENGE, IGNORED, SCHEMA, Field
 from .finding import Finding, Findings, items, name_of, warning
 from .opened import Bundle
 from .rules.blocks import entries
@@ -36,8 +36,12 @@ def traps(bundle: Bundle) -> Findings:
 
 def _ignored(bundle: Bundle) -> Findings:
     yield from _unknown("", bundle.config, CHALLENGE)
-    for block, fields in BLOCKS.items():
+    nested = {key: field.items for key, field in CHALLENGE.items() if field.items}
+    for block, fields in nested.items():
         for where, item in entries(bundle, block):
+            for key, field in fields.items():
+                for place, one in enumerate(items(item, key) if field.items else ()):
+                    yield from _unknown(f"{where}.{key}[{place}].", one, field.items or {})
             yield from _unknown(f"{where}.", item, fields)
             if block == "leaderboard" and isinstance(item.get("schema"), dict):
                 yield from _unknown(f"{where}.schema.", item["schema"], SCHEMA)
@@ -57,7 +61,7 @@ def _unknown(prefix: str, holder: dict[str, Any], fields: dict[str, Field]) -> F
 def _kind(bundle: Bundle) -> Findings:
     """Whether each way of running a challenge has what it needs."""
     config = bundle.config
-    docker, static = config.get("is_docker_based"), config.get("is_static_dataset_code_upload")
+    docker, static = bundle.says("is_docker_based"), bundle.says("is_static_dataset_code_upload")
     if static and not docker:
         found = "is True without is_docker_based: True"
         yield Finding("is_static_dataset_code_upload", found, "Set both: linejudge build --variant does")
@@ -65,10 +69,10 @@ def _kind(bundle: Bundle) -> Findings:
         yield Finding("worker_python_version", "is older than the scorers' 3.9", "Write 3.9, or remove the line")
     for where, phase in entries(bundle, "challenge_phases"):
         path = phase.get("test_annotation_file")
-        if bundle.scored_elsewhere and path is not None:
+        if bundle.scored_elsewhere and path:
             found = f"would give {path} to EvalAI, which does not need it here"
             yield Finding(f"{where}.test_annotation_file", found, "Remove it: linejudge build --variant does")
-        elif not bundle.scored_elsewhere and path is None:
+        elif not bundle.scored_elsewhere and not path:
             found = "is missing, and EvalAI's worker then dies at every start"
             yield Finding(f"{where}.test_annotation_file", found, "Name a file of annotations/")
         if docker and not static and not phase.get("environment_image"):
@@ -123,7 +127,11 @@ def _ordering(bundle: Bundle) -> Findings:
                 yield warning(here, f"{label} is no label", "Remove it, or mend its name")
             elif not isinstance(entry, dict) or not isinstance(entry.get("sort_ascending"), bool):
                 yield Finding(here, "has no sort_ascending", "Add sort_ascending: False, or EvalAI sorts upwards")
-            elif label == schema.get("default_order_by") and entry["sort_ascending"] == bool(told.get(name_of(board))):
+            elif (
+                label == schema.get("default_order_by")
+                and name_of(board) in told
+                and entry["sort_ascending"] == told[name_of(board)]
+            ):
                 found = "and is_leaderboard_order_descending of the phase split contradict each other"
                 yield warning(f"{here}.sort_ascending", found, "Make them agree: EvalAI follows this one")
 

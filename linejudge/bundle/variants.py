@@ -15,6 +15,8 @@ import yaml
 from evaluation_script.errors import HostError
 
 from .fields import CONFIG
+from .finding import items
+from .values import TRUE
 
 #: Keys of the challenge, by variant.
 FLAGS = ("remote_evaluation", "is_docker_based", "is_static_dataset_code_upload")
@@ -31,6 +33,7 @@ ANNOTATION = "test_annotation_file"
 #: …and the variant that has an image instead.
 WITH_IMAGE = "code-upload"
 IMAGE = "environment_image"
+_BOM = "\ufeff"  # PyYAML does not count it
 #: Until the host names a registry's.
 DEFAULT_IMAGE = "linejudge-environment:latest"
 
@@ -60,6 +63,19 @@ def changed(text: str, variant: str, image: str = "") -> tuple[str, list[Change]
         if isinstance(phase, yaml.MappingNode):
             _phase(editor, phase, variant, image)
     return editor.text(), sorted(editor.changes, key=lambda change: change.line)
+
+
+def as_wanted(config: dict[str, Any], variant: str) -> None:
+    """The text was changed; that it now says what it should is looked up, since a host may write YAML in many ways."""
+    for key, wanted in zip(FLAGS, VARIANTS[variant], strict=True):
+        told = config.get(key, False)
+        if (isinstance(told, (str, int)) and told in TRUE) != wanted:
+            raise HostError(f"{CONFIG}: {key} is {told!r} after the change; write it once, as {key}: {not wanted}")
+    if variant in WITHOUT_ANNOTATIONS:
+        for phase in items(config, "challenge_phases"):
+            if phase.get(ANNOTATION):
+                found = f"the phase {phase.get('codename')} still names {phase[ANNOTATION]}"
+                raise HostError(f"{CONFIG}: {found}; write {ANNOTATION} once in each phase, on a line of its own")
 
 
 def _phase(editor: _Editor, phase: yaml.MappingNode, variant: str, image: str) -> None:
@@ -99,7 +115,7 @@ class _Editor:
     def set(self, root: yaml.MappingNode, key: str, wanted: bool) -> None:  # noqa: FBT001 - a value, no switch
         """Make a flag of the challenge say so, which without a line is False."""
         node = _value(root, key)
-        told = bool(yaml.safe_load(node.value)) if isinstance(node, yaml.ScalarNode) else False
+        told = yaml.safe_load(node.value) in TRUE if isinstance(node, yaml.ScalarNode) else False
         if told == wanted:
             return
         if node is not None:
@@ -107,7 +123,8 @@ class _Editor:
             return
         if self._lines and not self._lines[-1].endswith("\n"):
             self._lines[-1] += "\n"
-        self._lines.append(f"{key}: {wanted}\n")
+        end = "\r\n" if self._lines and self._lines[0].endswith("\r\n") else "\n"
+        self._lines.append(f"{key}: {wanted}{end}")
         self.changes.append(Change(len(self._lines), "", f"{key}: {wanted}"))
 
     def replace(self, mapping: yaml.MappingNode, key: str, after: str) -> None:
@@ -117,8 +134,10 @@ class _Editor:
             return
         number = pair[0].start_mark.line
         line = self._lines[number]
-        alone = re.fullmatch(r"(\s*)[^\s#].*?(\r?\n)?", line)
+        alone = re.fullmatch(r"([\s\ufeff]*)[^\s#].*?(\r?\n)?", line)
         if pair[1].end_mark.line != number or alone is None or line.lstrip().startswith(("-", "{")):
             raise HostError(f"{CONFIG}:{number + 1}: write {key} on a line of its own, so that variants can change it")
-        self._lines[number] = f"{alone.group(1)}{after}{alone.group(2) or ''}"
+        comment = "" if after.startswith("#") else line[pair[1].end_mark.column + line.startswith(_BOM) :].strip()
+        kept = f"  {comment}" if comment.startswith("#") else ""
+        self._lines[number] = f"{alone.group(1)}{after}{kept}{alone.group(2) or ''}"
         self.changes.append(Change(number + 1, line.strip(), after))

@@ -157,12 +157,18 @@ def _state(root: str) -> tuple[State | None, list[str]]:
 
     known = remembered(root)
     notes: list[str] = []
-    if os.environ.get(TOKEN) and os.environ.get(TEAM):
+    try:
+        account = settings()
+    except HostError:
+        account = None
+    if account is not None and account.team:
         try:
-            return Push(settings(), repository("", root)).state(known), notes
+            return Push(account, repository("", root)).state(known), notes
         except HostError as error:
             notes.append(f"what the server holds: {error}")
-    if known is None:
+    if known is not None:
+        notes.append(f"the server itself; updates are judged by {known.source}, the last push from here")
+    else:
         notes.append(f"what an update may not change, since there is no {LAST_PUSH} and no {TOKEN} with {TEAM}")
     return known, notes
 
@@ -191,7 +197,8 @@ def _report(findings: list[Finding], notes: list[str], args: argparse.Namespace)
     for note in notes:
         say(f"Not checked: {note}.")
     if not errors:
-        print("EvalAI would accept this bundle.")
+        strict = " Its warnings fail here, since --strict is on." if failed else ""
+        print(f"EvalAI would accept this bundle.{strict}")
     return OURS if failed else DONE
 
 
@@ -214,8 +221,11 @@ def schema(args: argparse.Namespace) -> int:
     from linejudge.bundle.schema import schema as text
 
     path = args.out or os.path.join(bundle_root(), PATH)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text())
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text())
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written ({error.strerror})") from None
     print(os.path.relpath(path))
     return DONE
 

@@ -46,14 +46,14 @@ def push(args: argparse.Namespace) -> int:
         except RejectedError as error:
             report_findings(list(mapped(bundle, error.sentences)))
             return OURS
-    _remember(root, account.host, pushed)
+    _remember(root, process.source(pushed.challenge), pushed)
     _show(pushed)
     return DONE
 
 
-def _remember(root: str, host: str, pushed: Pushed) -> None:
+def _remember(root: str, source: str, pushed: Pushed) -> None:
     try:
-        remember(root, state_of(read_config(root), source=host, approved=pushed.approved))
+        remember(root, state_of(read_config(root), source=source, approved=pushed.approved))
     except (OSError, HostError) as error:
         say(f"warning: what was pushed could not be noted ({error})")
 

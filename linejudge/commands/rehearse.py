@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from typing import Any
 
 from evaluation_script.errors import HostError
@@ -46,7 +48,7 @@ def rehearse(args: argparse.Namespace) -> int:
     desk = Desk(folder, args.visibility, faults.strikes if faults else lambda: False)
     _introduce(opening.people(desk))
     with tempfile.TemporaryDirectory() as made:
-        challenge, new = opening.take(desk, args.bundle or _built(root, made))
+        challenge, new = opening.take(desk, args.bundle or _built(root, made), made)
     workers = Workers(desk, python, args.workers, args.seconds)
     sent = opening.seed(desk, challenge, os.path.join(root, "examples")) if args.seed_demo else 0
     address = f"http://{LOOPBACK}:{listening.getsockname()[1]}"
@@ -54,10 +56,12 @@ def rehearse(args: argparse.Namespace) -> int:
     print(_worker_told(version, workers, args.workers) + (f"Sent {sent} sample submissions.\n" if sent else ""))
     print(f"The rehearsal runs at {address} until you press Ctrl-C; {os.path.relpath(folder)} keeps it.", flush=True)
     workers.start()
+    # uvicorn raises the signal again once it has ended; so that we, too, end in order.
+    signal.signal(signal.SIGTERM, _end)
     try:
         config = uvicorn.Config(
             app(desk, Manner(args.requests_per_minute, faults)),
-            log_level="critical" if faults else "warning",
+            log_level="warning",
             access_log=False,
             lifespan="off",
             server_header=False,
@@ -68,6 +72,10 @@ def rehearse(args: argparse.Namespace) -> int:
         workers.stop()
         lock.close()
     return DONE
+
+
+def _end(_number: int, _frame: object) -> None:
+    raise SystemExit(DONE)
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -128,16 +136,31 @@ def _worker_told(version: str, workers: Any, number: int) -> str:
     return told if workers.limited else told + "CPU is not limited here; EvalAI has half a core.\n"
 
 
+def _number(least: int, most: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text} is not from {least} to {most}")
+        return int(text)
+
+    return number
+
+
+def _seconds(text: str) -> float:
+    if not 0 < float(text) < 10**7:
+        raise argparse.ArgumentTypeError(f"{text} is no time in seconds")
+    return float(text)
+
+
 def rehearse_options(sub: argparse.ArgumentParser) -> None:
     """What `rehearse` takes."""
     sub.add_argument("bundle", nargs="?", help="a built zip (default: build one)")
-    sub.add_argument("--port", type=int, default=PORT, help=f"default {PORT}; 0 takes any")
+    sub.add_argument("--port", type=_number(0, 65535), default=PORT, help=f"default {PORT}; 0 takes any")
     sub.add_argument("--data", help="where it is kept (default: .linejudge/rehearsal)")
-    sub.add_argument("--workers", type=int, default=1, help="how many score at once (EvalAI has 1; 0: none)")
-    sub.add_argument("--requests-per-minute", type=int, default=60, help="of one user, as on EvalAI (60)")
-    sub.add_argument("--visibility", type=float, default=30.0, help="seconds until a message comes back (30)")
+    sub.add_argument("--workers", type=_number(0, 64), default=1, help="how many score at once (EvalAI has 1; 0: none)")
+    sub.add_argument("--requests-per-minute", type=_number(1, 10**9), default=60, help="of one user, as on EvalAI (60)")
+    sub.add_argument("--visibility", type=_seconds, default=30.0, help="seconds until a message comes back (30)")
     sub.add_argument("--faults", metavar="SEED:RATE", help="let calls of the API fail, for testing workers")
     sub.add_argument("--seed-demo", action="store_true", help="send the samples of examples/ at the start")
     sub.add_argument("--reset", action="store_true", help="forget what was")
     sub.add_argument("--python", help="the interpreter that plays EvalAI's worker")
-    sub.add_argument("--seconds", type=float, default=900.0, help="after which a submission is ended (900)")
+    sub.add_argument("--seconds", type=_seconds, default=900.0, help="after which a submission is ended (900)")

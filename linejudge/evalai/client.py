@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import email.utils
+import json
 import time
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 import requests
 
@@ -13,7 +15,10 @@ from . import routes
 
 #: Seconds to connect, and between two bytes of an answer.
 TIMEOUT = (10.0, 120.0)
+_LOCAL = ("127.0.0.1", "localhost", "::1")
 _SHOWN = 2_000
+#: No answer of EvalAI's is as large; a list of submissions has some kilobytes for each.
+_ANSWER_BYTES, _ANSWER_SECONDS, _PAGES = 256 << 20, 300.0, 1000
 
 
 class ApiError(Exception):
@@ -42,8 +47,9 @@ class Client:
     def __init__(self, host: str, token: str, before: Callable[[bool], None] = lambda _urgent: None) -> None:
         self.host, self._before = host.rstrip("/"), before
         self._ahead = 0.0
-        self._session = requests.Session()
-        self._session.headers["Authorization"] = f"Bearer {token}"
+        self._session, self._token = requests.Session(), token
+        # Not a header alone: an entry in ~/.netrc would take its place.
+        self._session.auth = _Bearer(token)
 
     def now(self) -> float:
         """The server's time, by the last answer of it."""
@@ -57,17 +63,31 @@ class Client:
         url = self.host + routes.path(route, **(values or {}))
         options.setdefault("timeout", TIMEOUT)
         try:
-            answer = self._session.request(method, url, allow_redirects=False, **options)
+            with self._session.request(method, url, allow_redirects=False, stream=True, **options) as answer:
+                text = _read(answer)
         except requests.RequestException as error:
             raise ApiError(0, f"{self.host} does not answer ({_reason(error)})") from None
         self._note_time(answer.headers.get("Date", ""))
         try:
-            body = answer.json()
-        except ValueError:
+            body = self._plain(json.loads(text))
+        except (ValueError, RecursionError):
             body = None
+        if not isinstance(body, (dict, list)):
+            body = None  # EvalAI answers with neither a text nor a number alone
         if answer.status_code in range(200, 300) and body is not None:
             return body
-        raise ApiError(answer.status_code, _message(answer, body), body, _wait(answer))
+        raise ApiError(answer.status_code, self._plain(_message(answer, body)), body, _wait(answer))
+
+    def _plain(self, told: Any) -> Any:
+        """What a server says, without our token and without what moves a terminal's cursor."""
+        if isinstance(told, str):
+            text = told.replace(self._token, "…") if self._token else told
+            return "".join(one if one.isprintable() or one == "\n" else " " for one in text)
+        if isinstance(told, list):
+            return [self._plain(one) for one in told]
+        if isinstance(told, dict):
+            return {self._plain(key): self._plain(value) for key, value in told.items()}
+        return told
 
     def _note_time(self, told: str) -> None:
         try:
@@ -78,13 +98,36 @@ class Client:
     def all_of(self, route: str, values: dict[str, Any] | None = None) -> list[dict[str, Any]]:
         """Every page of a list."""
         found: list[dict[str, Any]] = []
-        page: int | None = 1
-        while page:
+        for page in range(1, _PAGES):
             answer = self.call("GET", route, values, params={"page": page} if page > 1 else None)
-            rows = answer if isinstance(answer, list) else answer.get("results", [])
+            rows = answer if isinstance(answer, list) else answer.get("results")
+            if not isinstance(rows, list):
+                raise ApiError(0, f"{self.host} answers with something else than a list")
             found += [row for row in rows if isinstance(row, dict)]
-            page = page + 1 if isinstance(answer, dict) and answer.get("next") and rows else None
+            if not (isinstance(answer, dict) and answer.get("next") and rows):
+                break
         return found
+
+
+class _Bearer(requests.auth.AuthBase):
+    """Our token, and nobody else's."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers["Authorization"] = f"Bearer {self._token}"
+        return request
+
+
+def _read(answer: requests.Response) -> bytes:
+    """The body, within limits that a server of EvalAI's never meets."""
+    body, until = bytearray(), time.monotonic() + _ANSWER_SECONDS
+    for piece in answer.iter_content(1 << 16):
+        body += piece
+        if len(body) > _ANSWER_BYTES or time.monotonic() > until:
+            raise requests.RequestException("its answer does not end")
+    return bytes(body)
 
 
 def _wait(answer: requests.Response) -> float | None:
@@ -94,13 +137,16 @@ def _wait(answer: requests.Response) -> float | None:
 
 def _message(answer: requests.Response, body: Any) -> str:
     """What the server says, whichever key it says it under."""
+    if answer.status_code in range(300, 400):
+        return f"sends elsewhere ({answer.headers.get('Location', '')}); is the address right?"
     if isinstance(body, dict):
         for key in ("error", "detail"):
             if body.get(key):
                 return str(body[key])[:_SHOWN]
+    if body is not None:
         return str(body)[:_SHOWN]
-    if answer.status_code in range(300, 400):
-        return f"sends elsewhere ({answer.headers.get('Location', '')}); is the address right?"
+    if answer.status_code >= 500:
+        return f"answers {answer.status_code}: the server is in trouble"
     kind = answer.headers.get("Content-Type", "nothing").split(";")[0]
     return f"answers {answer.status_code} with {kind} instead of JSON; is that an EvalAI server?"
 
@@ -114,3 +160,15 @@ def _reason(error: Exception) -> str:
             break
         cause = inner
     return str(cause).rpartition(": ")[2] or type(cause).__name__
+
+
+def is_safe(address: str) -> bool:
+    """Whether a token may go there: over https, or to this machine; never past somebody's name before an @."""
+    try:
+        parts = urlsplit(address)
+        name = parts.hostname
+    except ValueError:
+        return False
+    if not name or "@" in parts.netloc:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and name in _LOCAL)

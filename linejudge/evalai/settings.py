@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 
 from evaluation_script.errors import HostError
 
+from .client import is_safe
+
 TOKEN, TEAM, HOST = "EVALAI_TOKEN", "EVALAI_HOST_TEAM", "EVALAI_HOST"
 DEFAULT_HOST = "https://eval.ai"
 #: KEY=VALUE lines, mode 0600.
 FILE = os.path.join("~", ".config", "linejudge", "evalai")
-_LOCAL = ("http://127.0.0.1", "http://localhost", "http://[::1]")
 
 
 @dataclass(frozen=True)
@@ -31,10 +32,9 @@ def settings(environment: Mapping[str, str] = os.environ, file: str = FILE) -> S
     host = held.get(HOST, DEFAULT_HOST).strip().rstrip("/")
     if "<" in host + held.get(TOKEN, "") + held.get(TEAM, ""):
         raise HostError(f"{TOKEN}, {TEAM} or {HOST} is still a placeholder in angle brackets")
-    if "://" not in host:
-        host = f"https://{host}"
-    if not host.startswith("https://") and not host.startswith(_LOCAL):
-        raise HostError(f"{HOST} is {host}: a token goes over https only")
+    host = host if "://" in host else f"https://{host}"
+    if not is_safe(host):
+        raise HostError(f"{HOST} is {host}: a token goes over https only, or to this machine")
     token = held.get(TOKEN, "").strip()
     if not token:
         raise HostError(
@@ -60,6 +60,6 @@ def _file(path: str) -> dict[str, str]:
             rows = [line.partition("=") for line in file.read().splitlines() if "=" in line and line[:1] != "#"]
     except FileNotFoundError:
         return {}
-    except OSError as error:
-        raise HostError(f"{path}: cannot be read ({error.strerror})") from None
-    return {key.strip(): value.strip().strip("\"'") for key, _, value in rows}
+    except (OSError, UnicodeError) as error:
+        raise HostError(f"{path}: cannot be read ({error})") from None
+    return {key.strip().removeprefix("export ").strip(): value.strip().strip("\"'") for key, _, value in rows}

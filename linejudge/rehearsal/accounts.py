@@ -113,11 +113,10 @@ class Accounts:
             ],
         }
 
-    def is_member(self, user: User | None, team: int) -> bool:
-        """Whether a user belongs to a team."""
-        return user is not None and bool(
-            self._store.row("SELECT 1 FROM members WHERE team_id = ? AND user_id = ?", team, user.id)
-        )
+    def is_member(self, user: User | None, team: int, kind: str = "") -> bool:
+        """Whether a user belongs to a team, of a kind."""
+        sql = "SELECT 1 FROM members JOIN teams ON id = team_id WHERE team_id = ? AND user_id = ? AND ? IN ('', kind)"
+        return user is not None and bool(self._store.row(sql, team, user.id, kind))
 
 
 def hashed(token: str) -> str:

@@ -49,6 +49,12 @@ _CHALLENGE_DEFAULTS: dict[str, Any] = {
     "job_memory": "8Gi",
     "worker_python_version": "3.9",
 }
+_WHOLE = (
+    "max_submissions_per_day",
+    "max_submissions_per_month",
+    "max_submissions",
+    "max_concurrent_submissions_allowed",
+)
 #: Keys that an update without them sets back; all others keep what they were.
 _RESET = ("tags", "domain", "prizes", "sponsors")
 _RESET_OF_PHASE = ("submission_meta_attributes", "default_submission_meta_attributes", "max_submissions_per_month")
@@ -171,10 +177,13 @@ class Challenges:
             **phase,
         }
         merged.setdefault("max_submissions", _LIMIT)
-        merged.setdefault("max_submissions_per_month", merged["max_submissions"])
+        if merged.get("max_submissions_per_month") is None:
+            merged["max_submissions_per_month"] = merged["max_submissions"]
         merged["description"] = files.texts.get(str(phase.get("description")), str(merged.get("description", "")))
-        daily = int(merged["max_submissions_per_day"])
-        merged["max_concurrent_submissions_allowed"] = min(int(merged["max_concurrent_submissions_allowed"]), daily)
+        for key in _WHOLE:
+            merged[key] = int(float(merged[key]))  # "5" and "5.0" are taken too
+        at_once = merged["max_concurrent_submissions_allowed"]
+        merged["max_concurrent_submissions_allowed"] = min(at_once, merged["max_submissions_per_day"])
         by_client = bool(found and found["by_client"])
         annotation = None if by_client else files.kept(phase.get("test_annotation_file"), "annotation")
         values = {
@@ -290,7 +299,7 @@ class Challenges:
             "start_date": whole(config["start_date"]),
             "end_date": whole(config["end_date"]),
             "is_active": start <= time.time() <= end,
-            **{key: int(config[key]) for key in (*numbers, "max_concurrent_submissions_allowed")},
+            **{key: int(float(config[key])) for key in (*numbers, "max_concurrent_submissions_allowed")},
             **{key: config.get(key) in TRUE for key in flags},
             **{key: config.get(key) for key in ("allowed_submission_file_types", "submission_meta_attributes")},
             "default_submission_meta_attributes": config.get("default_submission_meta_attributes"),

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 
 _ROOT = "/sys/fs/cgroup"
 _PERIOD = 100_000
+_NAME = "linejudge-"
 
 
 class Cores:
     """A group with a share of a core; `said` tells whether there is one."""
 
-    def __init__(self, name: str, share: float) -> None:
+    def __init__(self, share: float) -> None:
         self._folder = ""
+        _sweep()
+        name = f"{_NAME}{os.getpid()}"
         for folder, limits in (
             (os.path.join(_ROOT, name), {"cpu.max": f"{int(share * _PERIOD)} {_PERIOD}"}),
             (
@@ -38,9 +42,23 @@ class Cores:
 
     def close(self) -> None:
         """Remove the group, once its processes are gone."""
-        if self._folder:
-            with suppress(OSError):
+        for _ in range(20 if self._folder else 0):
+            try:
                 os.rmdir(self._folder)
+            except OSError:
+                time.sleep(0.05)  # what was killed is still on its way out
+            else:
+                return
+
+
+def _sweep() -> None:
+    """Remove groups of rehearsals that were killed."""
+    for folder in (_ROOT, os.path.join(_ROOT, "cpu")):
+        for name in os.listdir(folder) if os.path.isdir(folder) else []:
+            owner = name.removeprefix(_NAME)
+            if name.startswith(_NAME) and owner.isdecimal() and not os.path.exists(f"/proc/{owner}"):
+                with suppress(OSError):
+                    os.rmdir(os.path.join(folder, name))
 
 
 def _made(folder: str, limits: dict[str, str]) -> bool:

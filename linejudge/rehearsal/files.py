@@ -52,6 +52,9 @@ def _part(desk: Desk) -> Callable[[Request], Awaitable[Response]]:
         query = request.query_params
         if not desk.links.good(f"{upload}/{number}", query.get("expires", ""), query.get("signature", "")):
             return JSONResponse({"error": _GONE}, 403)
+        known = "SELECT 1 FROM parts WHERE upload_id = ? AND number = ?"
+        if not await run_in_threadpool(desk.store.row, known, upload, number):
+            return JSONResponse({"error": "This upload is finished, or never was."}, 404)
         with tempfile.SpooledTemporaryFile(max_size=_SPOOLED, dir=desk.store.folder) as file:
             # S3's tag of a part; a checksum and no secret.
             tag = hashlib.md5(usedforsecurity=False)
@@ -72,5 +75,4 @@ def _note(desk: Desk, upload: str, number: int, kept: str, tag: str) -> None:
         db.execute(
             "UPDATE parts SET file = ?, etag = ? WHERE upload_id = ? AND number = ?", (kept, tag, upload, number)
         )
-    if old is not None:
-        desk.store.drop(old["file"])
+    desk.store.drop(old["file"] if old is not None else kept)

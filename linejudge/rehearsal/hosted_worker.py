@@ -11,15 +11,20 @@ usage: hosted_worker.py FOLDER CHALLENGE_PK [BYTES]
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import json
 import os
 import resource
+import signal
 import sys
 import tempfile
 import traceback
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Dict, Iterator, Tuple
+
+#: Characters of a stream.
+KEPT = 4 << 20
 
 
 class Tee:
@@ -50,11 +55,11 @@ def replaced_streams() -> Iterator[Tuple[Any, Any]]:
 
 
 def text_of(file: Any) -> str:
-    """All that a temporary file caught."""
+    """What a temporary file caught; of very much the beginning, EvalAI keeps all."""
     file.flush()
     file.seek(0)
-    text: str = file.read()
-    return text
+    text: str = file.read(KEPT)
+    return text + "\n[the rest is cut off here]\n" if file.read(1) else text
 
 
 def run(module: Any, request: Dict[str, Any]) -> Dict[str, Any]:
@@ -94,9 +99,16 @@ def stored(returned: Any, splits: Any) -> Dict[str, Any]:
     return {"status": "finished", **kept, **files}
 
 
+def die_with_parent() -> None:
+    """A worker whose rehearsal was killed has nobody to answer."""
+    with suppress(OSError, AttributeError):  # elsewhere than on Linux
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
 def main() -> None:
     """Load the challenge, then answer requests until the input ends."""
     folder, challenge = sys.argv[1], sys.argv[2]
+    die_with_parent()
     if sys.argv[3:] and int(sys.argv[3]):
         # A thread of OpenBLAS reserves address space that it never uses.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -107,10 +119,13 @@ def main() -> None:
     module = importlib.import_module(f"challenge_data.challenge_{challenge}")
     if not os.path.realpath(module.__file__ or "").startswith(os.path.realpath(folder)):
         raise SystemExit("the challenge was not loaded from the extracted bundle")
+    ours = os.getpid()
     for line in sys.stdin:
         request = json.loads(line)
         answer = {"ready": True} if "ready" in request else run(module, request)
-        print(json.dumps(answer), file=answers, flush=True)
+        if os.getpid() != ours:
+            os._exit(0)  # a script forked, and its child came back here too
+        print(json.dumps({**answer, "number": request.get("number")}), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaluation_script.errors import HostError
+from linejudge.bundle.push import without_sponsors
 
 from .accounts import HOST, PARTICIPANT, User
 from .desk import Desk
@@ -48,7 +49,9 @@ def reset(folder: str) -> None:
     if os.path.isdir(folder) and not os.path.exists(os.path.join(folder, "rehearsal.sqlite3")) and os.listdir(folder):
         raise HostError(f"{folder}: holds something else than a rehearsal, so it is not emptied")
     locked(folder).close()
-    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(os.path.realpath(folder), ignore_errors=True)
+    if os.path.isdir(folder) and os.listdir(folder):
+        raise HostError(f"{folder}: could not be emptied")
 
 
 def people(desk: Desk) -> list[Person]:
@@ -76,11 +79,15 @@ def host_team(desk: Desk) -> int:
     return int(desk.accounts.teams(host, HOST)[0]["id"])
 
 
-def take(desk: Desk, bundle: str) -> tuple[int, bool]:
+def take(desk: Desk, bundle: str, folder: str) -> tuple[int, bool]:
     """The challenge of a bundle, new or brought up to date; both participants take part."""
+    held = desk.store.row("SELECT 1 FROM challenges WHERE repository = ?", REPOSITORY)
     refused = desk.challenges.refused(bundle, REPOSITORY)
     if refused:
-        raise HostError(f"EvalAI would not take this bundle:\n{refused}\n`./run.sh check` tells the lines.")
+        anew = " If it is another challenge by now, --reset forgets the old one." if held else ""
+        raise HostError(f"EvalAI would not take this bundle:\n{refused}\n`./run.sh check` tells the lines.{anew}")
+    if held and without_sponsors(bundle, os.path.join(folder, "update.zip")):
+        bundle = os.path.join(folder, "update.zip")  # as push does: EvalAI fails on them
     try:
         number, new = desk.challenges.create_or_update(bundle, REPOSITORY, host_team(desk))
     except ValueError as error:
@@ -115,6 +122,6 @@ def seed(desk: Desk, challenge: int, examples: str) -> int:
             with open(os.path.join(folder, name), "rb") as file:
                 kept = desk.store.keep(file, name, "input_file")
             data = {"method_name": name, "is_public": "true"}
-            desk.submissions.enqueue(desk.submissions.create(user, challenge, phase["id"], data, kept))
+            desk.submissions.send(user, (challenge, phase["id"]), data, kept)
             sent += 1
     return sent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import select
 import signal
 import subprocess
@@ -16,6 +17,9 @@ from . import hosted_worker
 #: What EvalAI's default worker has.
 MEMORY = 1 << 30
 CORES = 0.5
+_TICK = 0.3
+#: Streams and results in one line of JSON.
+_ANSWER = 256 << 20
 
 
 class DiedError(Exception):
@@ -62,42 +66,65 @@ class Process:
     def ask(self, request: dict[str, Any], seconds: float | None = None) -> dict[str, Any]:
         """Its answer; raises `DiedError` or `HungError`."""
         assert self._process.stdin is not None  # noqa: S101 - it was opened as a pipe
+        number = secrets.token_hex(8)
         try:
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.write(json.dumps({**request, "number": number}).encode() + b"\n")
             self._process.stdin.flush()
-        except BrokenPipeError:
+        except (OSError, ValueError):
             raise self._end() from None
-        answer: dict[str, Any] = json.loads(self._line(seconds))
+        try:
+            answer: dict[str, Any] = json.loads(self._line(seconds))
+            right = answer["number"] == number
+        except (ValueError, TypeError, KeyError):
+            right = False
+        if not right:
+            # A script that forks, or writes where answers go, would give one team another's score.
+            self.kill()
+            raise DiedError("something else than the answer came from its process", killed=False)
         return answer
 
     def _line(self, seconds: float | None) -> bytes:
         assert self._process.stdout is not None  # noqa: S101 - likewise
         reader, until = self._process.stdout.fileno(), time.monotonic() + (seconds or 0)
-        while b"\n" not in self._lines:
-            left = None if seconds is None else max(0.0, until - time.monotonic())
-            if not select.select([reader], [], [], left)[0]:
-                self.kill()
-                raise HungError(f"it did not answer for {seconds:g} seconds")
+        pieces, size = [self._lines], len(self._lines)
+        while b"\n" not in pieces[-1]:
+            dead = self._process.poll() is not None
+            if not select.select([reader], [], [], _TICK)[0]:
+                if dead:  # though a child of its own may hold the pipe
+                    raise self._end()
+                if seconds is not None and time.monotonic() > until:
+                    self.kill()
+                    raise HungError(f"it did not answer for {seconds:g} seconds")
+                continue
             piece = os.read(reader, 1 << 16)
+            size += len(piece)
             if not piece:
                 raise self._end()
-            self._lines += piece
-        line, _, self._lines = self._lines.partition(b"\n")
+            if size > _ANSWER:
+                self.kill()
+                raise DiedError(f"its answer is larger than {_ANSWER >> 20} MB", killed=False)
+            pieces.append(piece)
+        line, _, self._lines = b"".join(pieces).partition(b"\n")
         return line
 
     def _end(self) -> DiedError:
         """How it ended, for people."""
         self.close()
+        self._end_group()
         code = self._process.returncode
         if code < 0:
-            return DiedError(f"its process was killed by {signal.Signals(-code).name}")
+            known = {one.value: one.name for one in signal.Signals}
+            return DiedError(f"its process was killed by {known.get(-code, f'signal {-code}')}")
         return DiedError(f"its process ended with exit code {code}", killed=False)
 
     def kill(self) -> None:
         """End it and whatever it started."""
+        self._end_group()
+        self.close()
+
+    def _end_group(self) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
-        self.close()
 
     def close(self) -> None:
         """Let it end by itself, and wait for that."""

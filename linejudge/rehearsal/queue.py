@@ -13,6 +13,10 @@ from .store import Store
 
 #: SQS' default, which EvalAI's queues have and no call extends.
 VISIBILITY = 30.0
+_FOR_HOSTED = (
+    "coalesce(json_extract(body, '$.is_static_dataset_code_upload_submission'), 0) = 0 "
+    "AND json_extract(body, '$.submitted_image_uri') IS NULL"
+)
 
 
 @dataclass(frozen=True)
@@ -40,17 +44,16 @@ class Queue:
                 (queue, json.dumps(body), now, now),
             )
 
-    def receive(self, queue: str, wanted: Callable[[dict[str, Any]], bool] = lambda _body: True) -> Message | None:
-        """The oldest visible message that is wanted, hidden from now on; others stay as they are."""
+    def receive(self, queue: str, *, hosted: bool = False) -> Message | None:
+        """The oldest visible message, hidden from now on; for EvalAI's own worker the oldest that it does not skip."""
         now = time.time()
-        sql = "SELECT * FROM messages WHERE queue = ? AND visible_at <= ? ORDER BY id LIMIT 20"
+        skipped = f" AND {_FOR_HOSTED}" if hosted else ""
+        sql = f"SELECT * FROM messages WHERE queue = ? AND visible_at <= ?{skipped} ORDER BY id LIMIT 1"  # noqa: S608
         if not self._store.row(sql, queue, now):
             return None  # without taking the lock: most looks find nothing
         with self._store.write() as db:
             for row in db.execute(sql, (queue, now)).fetchall():
                 body = json.loads(row["body"])
-                if not wanted(body):
-                    continue
                 handle = secrets.token_urlsafe(24)
                 until = now if self._again() else now + self._visibility
                 db.execute(

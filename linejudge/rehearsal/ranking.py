@@ -36,11 +36,12 @@ def board_of(store: Store, challenges: Challenges, phase: Any, split: int, order
         "WHERE host.team_id = ?",
         team,
     )
-    public = json.loads(phase["config"]).get("is_public") in TRUE
-    return board(store, row, hosts={one["team_id"] for one in hosts}, public=public, order=order)
+    config = json.loads(phase["config"])
+    public, partial = (config.get(key) in TRUE for key in ("is_public", "is_partial_submission_evaluation_enabled"))
+    return board(store, row, hosts={one["team_id"] for one in hosts}, public=public, partial=partial, order=order)
 
 
-def board(store: Store, split: Any, *, hosts: set[int], public: bool, order: str = "") -> Board:
+def board(store: Store, split: Any, *, hosts: set[int], public: bool, partial: bool, order: str = "") -> Board:
     """What a phase split shows: finished, public, unflagged; hosts' own only as baselines of a public phase."""
     schema = json.loads(split["schema"])
     order = order if order in schema["labels"] else schema["default_order_by"]
@@ -50,10 +51,11 @@ def board(store: Store, split: Any, *, hosts: set[int], public: bool, order: str
     found = store.rows(
         "SELECT results.id AS row, results.result, results.error, submissions.*, teams.team_name FROM results "
         "JOIN submissions ON submissions.id = submission_id JOIN teams ON teams.id = team_id "
-        "WHERE phase_split_id = ? AND disabled = 0 AND status = ? AND is_public = 1 AND is_flagged = 0 "
+        "WHERE phase_split_id = ? AND disabled = 0 AND status IN (?, ?) AND is_public = 1 AND is_flagged = 0 "
         "ORDER BY results.id",
         split["id"],
         FINISHED,
+        "partially_evaluated" if partial else FINISHED,
     )
     best: dict[int, tuple[tuple[float, float], dict[str, Any]]] = {}
     for row in found:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import time
 from typing import Any
@@ -15,6 +14,8 @@ from .submissions import CANCELLED, FAILED, FINISHED, RUNNING, Refusal, Submissi
 
 _FINAL = (FINISHED, FAILED, CANCELLED)
 _PARTIAL = "partially_evaluated"
+#: More than a float holds is no score.
+_MOST = 10**300
 Rows = list[tuple[int, dict[str, Any], dict[str, Any] | None]]
 
 
@@ -71,6 +72,16 @@ class Reporting:
             raise Refusal(400, "Sorry, submission status is invalid")
         row, phase = self._submissions.row(number_of(data.get("submission"))), number_of(data.get("challenge_phase"))
         rows, _ = self._read(phase, data.get("result"), partial=True)
+        with self._submissions.together():
+            self._merge(row, phase, rows)
+        texts = {
+            f"{key}_file": data[key] for key in ("stdout", "stderr") if isinstance(data.get(key), str) and data[key]
+        }
+        self._submissions.keep_texts(row["id"], **texts)
+        self._submissions.update(row["id"], status=status, completed_at=time.time())
+        return self._submissions.row(row["id"])
+
+    def _merge(self, row: Any, phase: int, rows: Rows) -> None:
         held = self._submissions.results(row["id"])
         for split, _, _ in rows:
             if split not in held:
@@ -80,14 +91,12 @@ class Reporting:
         self._submissions.keep_results(
             row["id"], [(split, {**values, **new.get(split, {})}, None) for split, values in held.items()]
         )
-        self._submissions.update(row["id"], status=status, completed_at=time.time())
-        return self._submissions.row(row["id"])
 
     def _read(self, phase: int, told: Any, *, partial: bool) -> tuple[Rows, list[Any]]:
         try:
             entries = json.loads(told)
             pairs = [(one.get("split"), one.get("accuracies"), one.get("show_to_participant")) for one in entries]
-        except (TypeError, ValueError, AttributeError) as error:
+        except (TypeError, ValueError, AttributeError, RecursionError) as error:
             words = f"`result` key contains invalid data with error {error}.Please try again with correct format."
             raise Refusal(400, words) from None
         splits: dict[Any, list[Any]] = {}
@@ -143,7 +152,7 @@ def _judge(values: dict[str, Any], labels: list[str], *, loose: bool) -> None:
     wrong = [(name, type(value)) for name, value in values.items() if not isinstance(value, (int, float))]
     if wrong:
         raise Refusal(400, f"Values for following metrics are not offloat/int: {wrong}")
-    if not all(math.isfinite(value) for value in values.values()):
+    if not all(-_MOST < value < _MOST for value in values.values()):  # NaN is not
         raise Refusal(400, {"result": ["Value must be valid JSON."]})
 
 

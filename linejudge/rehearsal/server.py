@@ -47,7 +47,7 @@ class _Number(Convertor[int]):
 register_url_convertor("int", _Number())
 
 
-def app(desk: Desk, manner: Manner) -> Starlette:
+def app(desk: Desk, manner: Manner) -> ASGIApp:
     """Everything behind one port."""
     throttle = Throttle(manner.requests_per_minute)
     # A page of another site could otherwise reach us under a name of its own that points here.
@@ -55,11 +55,10 @@ def app(desk: Desk, manner: Manner) -> Starlette:
         Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", "[::1]"], www_redirect=False),
         Middleware(BoundedApp),
     ]
-    if manner.faults is not None:
-        middleware.append(Middleware(FaultyApp, faults=manner.faults))
     routes = [*api.routes(desk, throttle), *files.routes(desk), *pages.routes(desk)]
     handlers = {404: _missing, 405: _missing, 500: _broken}
-    return Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
+    made = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
+    return FaultyApp(made, manner.faults) if manner.faults else made
 
 
 async def _missing(request: Request, error: Exception) -> Response:

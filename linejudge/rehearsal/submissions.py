@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from contextlib import AbstractContextManager
 from typing import Any
 
 from linejudge.bundle.values import TRUE
@@ -23,6 +24,7 @@ STATUSES = (*OPEN, FINISHED, FAILED, CANCELLED, "partially_evaluated", "archived
 #: What a large upload's file holds until it is there.
 PLACEHOLDER = b"file_content"
 _NOT_COUNTED = (FAILED, CANCELLED)
+_ATTRIBUTES = 1 << 16
 _TEXTS = ("method_name", "method_description", "project_url", "publication_url")
 
 
@@ -43,8 +45,8 @@ class Submissions:
 
     # ── sending ─────────────────────────────────────────────────────────────
 
-    def admitted(self, user: User, challenge: int, phase: int) -> tuple[Any, Any, Any]:
-        """Challenge, phase and team, when the server would take a submission now; it asks in this order."""
+    def opened(self, challenge: int, phase: int) -> tuple[Any, Any]:
+        """Challenge and phase, when both are open now."""
         held, stage = self._challenges.row(challenge), self._challenges.phase_row(phase)
         if held is None:
             raise Refusal(400, "Challenge does not exist")
@@ -59,6 +61,12 @@ class Submissions:
         if config.get("is_submission_paused") in TRUE:
             words = "Submissions are currently paused for this challenge phase. Please try again later."
             raise Refusal(406, words)
+        return held, stage
+
+    def admitted(self, user: User, challenge: int, phase: int) -> tuple[Any, Any, Any]:
+        """Challenge, phase and team, when the server would take a submission now; it asks in this order."""
+        held, stage = self.opened(challenge, phase)
+        config, now = json.loads(stage["config"]), time.time()
         host = self._challenges.is_host(user, challenge)
         if config.get("is_public") not in TRUE and not host:
             raise Refusal(403, "Sorry, cannot accept submissions since challenge phase is not public")
@@ -67,6 +75,9 @@ class Submissions:
         team = self._challenges.team_of(user, challenge)
         if team is None:
             raise Refusal(403, "You haven't participated in the challenge")
+        if user.email in (json.loads(held["config"]).get("banned_email_ids") or []):
+            words = "You're a part of participant team and it has been banned from this challenge."
+            raise Refusal(403, f"{words} Please contact the challenge host.")
         self._within_limits(team["id"], phase, config, now)
         return held, stage, team
 
@@ -121,13 +132,24 @@ class Submissions:
             public = config.get("is_submission_public") in TRUE
             if config.get("leaderboard_public") in TRUE and data.get("is_public") not in (None, ""):
                 public = data["is_public"] in TRUE
-            texts = [str(data.get(key) or "")[:1000] for key in _TEXTS]
+            texts = [clean(data.get(key)) for key in _TEXTS]
             cursor = db.execute(
                 "INSERT INTO submissions (phase_id, team_id, created_by, status, input_file, is_public, submitted_at, "  # noqa: S608 - our names
                 f"attributes, {', '.join(_TEXTS)}) VALUES (?, ?, ?, 'submitted', ?, ?, ?, ?, ?, ?, ?, ?)",
                 (phase, team["id"], user.id, file, public, time.time(), _attributes(data), *texts),
             )
         return int(cursor.lastrowid or 0)
+
+    def send(self, user: User, phase: tuple[int, int], data: dict[str, Any], file: str, image: str = "") -> int:
+        """A new submission and its message, both or neither; the file is dropped where it is refused."""
+        try:
+            with self._store.write():
+                number = self.create(user, *phase, data, file)
+                self.enqueue(number, image)
+        except BaseException:
+            self._store.drop(file)
+            raise
+        return number
 
     def enqueue(self, submission: int, image: str = "") -> None:
         """Tell the workers."""
@@ -213,6 +235,10 @@ class Submissions:
 
     # ── changing ────────────────────────────────────────────────────────────
 
+    def together(self) -> AbstractContextManager[Any]:
+        """Reads and writes that belong together."""
+        return self._store.write()
+
     def update(self, submission: int, **values: Any) -> None:
         """Set columns; their names come from our code alone."""
         names = ", ".join(f"{name} = ?" for name in values)
@@ -232,7 +258,7 @@ class Submissions:
         """One leaderboard row for each phase split; earlier ones no longer count."""
         with self._store.write() as db:
             db.execute("UPDATE results SET disabled = 1 WHERE submission_id = ?", (submission,))
-            for split, result, error in rows:
+            for split, result, error in {row[0]: row for row in rows}.values():  # of two for one split the later
                 db.execute(
                     "INSERT INTO results (submission_id, phase_split_id, result, error, disabled) "
                     "VALUES (?, ?, ?, ?, 0)",
@@ -255,8 +281,8 @@ class Submissions:
                 f"SELECT 'submitted', ?, ?, {columns} FROM submissions WHERE id = ?",
                 (row["submitted_at"], time.time(), submission),
             )
-        number = int(cursor.lastrowid or 0)
-        self.enqueue(number)
+            number = int(cursor.lastrowid or 0)
+            self.enqueue(number)
         return number
 
     def resume(self, submission: int) -> None:
@@ -267,11 +293,17 @@ class Submissions:
             raise Refusal(406, "Challenge does not allow resuming submissions")
         if row["status"] != FAILED:
             raise Refusal(400, "Only failed submissions can be resumed")
-        self.update(submission, status="resuming", rerun_resumed_at=time.time(), deaths=0)
-        self.enqueue(submission)
+        with self._store.write():
+            self.update(submission, status="resuming", rerun_resumed_at=time.time(), deaths=0)
+            self.enqueue(submission)
 
 
 _JSON = ("submission_result_file", "metadata_file")
+
+
+def clean(value: Any) -> str:
+    """A text that can be stored and shown."""
+    return str(value or "")[:1000].encode("utf-8", "replace").decode().replace("\0", "")
 
 
 def _is(challenge: Any, key: str) -> bool:
@@ -284,7 +316,11 @@ def _attributes(data: dict[str, Any]) -> str | None:
     if told in (None, "", "null"):
         return None
     try:
-        kept = json.loads(told) if isinstance(told, str) else told
-        return json.dumps(kept, allow_nan=False)[: 1 << 16]
-    except ValueError:
+        kept = json.dumps(json.loads(told) if isinstance(told, str) else told, allow_nan=False)
+        plain = json.loads(kept.encode("utf-8", "replace"))
+        json.dumps(plain, ensure_ascii=False).encode("utf-8")  # half a character cannot be shown again
+    except (ValueError, RecursionError):
         raise Refusal(406, {"submission_metadata": ["Value must be valid JSON."]}) from None
+    if len(kept) > _ATTRIBUTES:
+        raise Refusal(406, {"submission_metadata": [f"Ensure this field has no more than {_ATTRIBUTES} characters."]})
+    return kept

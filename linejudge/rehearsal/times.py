@@ -20,7 +20,10 @@ def seconds(value: Any) -> float:
     found = moment(value.replace("Z", "+00:00") if isinstance(value, str) else value)
     if found is None:
         raise ValueError(f"{value!r} is no date")
-    return found.timestamp()
+    try:
+        return found.timestamp()
+    except OverflowError as error:
+        raise ValueError(str(error)) from None
 
 
 def whole(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -21,6 +22,7 @@ from .submissions import CANCELLED, FAILED, RUNNING, Refusal
 #: Deaths of a process before the submission is to blame: three while it is scored, more while the script is loaded.
 _BLAMED, _WHILE_SCORED, _WHILE_LOADED = 9, 3, 1
 _IDLE = 0.3
+_FAREWELL = 5.0
 _FOLDER = "worker-"
 #: EvalAI has no such limit, which is why a submission can stay `running` there for ever.
 SECONDS = 900.0
@@ -33,7 +35,7 @@ class Workers:
     def __init__(self, desk: Desk, python: str, number: int, seconds: float = SECONDS) -> None:
         self._desk = desk
         self._stop = threading.Event()
-        self._cores = Cores(f"linejudge-{os.getpid()}", CORES * number)
+        self._cores = Cores(CORES * number)
         for name in os.listdir(desk.store.folder):
             if name.startswith(_FOLDER):  # of a rehearsal that was killed
                 shutil.rmtree(os.path.join(desk.store.folder, name), ignore_errors=True)
@@ -55,9 +57,10 @@ class Workers:
         self._stop.set()
         for worker in self._workers:
             worker.kill()
+        until = time.monotonic() + _FAREWELL
         for thread in self._threads:
             if thread.is_alive():
-                thread.join(10)
+                thread.join(max(0.0, until - time.monotonic()))
         self._cores.close()
 
     def _run(self, worker: _Worker) -> None:
@@ -66,7 +69,7 @@ class Workers:
                 try:
                     busy = worker.turn()
                 except Exception as error:  # noqa: BLE001 - a worker of ours never ends by a defect
-                    worker.say(f"stumbled: {error!r}")
+                    self._desk.store.note(0, f"a worker stumbled: {error!r}")
                     busy = False
                 if not busy:
                     self._stop.wait(_IDLE)
@@ -83,6 +86,7 @@ class _Worker:
         self._desk, self._python, self._number, self._seconds = desk, python, number, seconds
         self._cores, self._stop = cores, stop
         self._loaded: tuple[int, int] | None = None
+        self._turns = 0
         self._folder = ""
         self._annotations: dict[int, str] = {}
         self._process: Process | None = None
@@ -109,10 +113,13 @@ class _Worker:
 
     def turn(self) -> bool:
         """Take one message, if there is any; whether there was."""
-        for challenge in self._desk.challenges.all():
+        challenges = self._desk.challenges.all()
+        self._turns += 1
+        first = self._turns % max(1, len(challenges))  # none waits for ever behind a busy one
+        for challenge in (*challenges[first:], *challenges[:first]):
             if not _scored_here(challenge):
                 continue
-            message = self._desk.queue.receive(challenge["queue"], _for_hosted)
+            message = self._desk.queue.receive(challenge["queue"], hosted=True)
             if message is not None:
                 self._answer(challenge, message)
                 return True
@@ -139,6 +146,12 @@ class _Worker:
                 return  # its message brings it back at the next start
             if not self._again(challenge, number, death):
                 self._desk.queue.delete(challenge["queue"], message.handle)
+            return
+        except Exception as error:  # noqa: BLE001 - whatever it is, the submission must come to an end
+            self.close()
+            self._desk.store.note(challenge["id"], f"submission {number}: {error!r}")
+            self._desk.reporting.failed(number, _HANGS.format(f"the worker stumbled over it ({error})"))
+            self._desk.queue.delete(challenge["queue"], message.handle)
             return
         self._take(number, answer)
         self._desk.queue.delete(challenge["queue"], message.handle)
@@ -219,7 +232,8 @@ class _Worker:
     def _copied(self, file: str, folder: str) -> str:
         """Under the name that EvalAI gives it: a uuid and the last ending."""
         name = self._desk.store.value("SELECT name FROM files WHERE id = ?", file)
-        path = os.path.join(folder, f"{uuid.uuid4()}{os.path.splitext(name)[1]}")
+        ending = re.sub(r"[^\w.]", "", os.path.splitext(name)[1], flags=re.ASCII)[:20]
+        path = os.path.join(folder, f"{uuid.uuid4()}{ending}")
         shutil.copyfile(self._desk.store.path(file), path)
         return path
 
@@ -230,7 +244,3 @@ def _scored_here(challenge: Any) -> bool:
     if config.get("remote_evaluation"):
         return False
     return not config.get("is_docker_based") or bool(config.get("is_static_dataset_code_upload"))
-
-
-def _for_hosted(body: dict[str, Any]) -> bool:
-    return not body.get("is_static_dataset_code_upload_submission") and "submitted_image_uri" not in body

@@ -60,9 +60,11 @@ def leaderboards(bundle: Bundle) -> Findings:
             quote = "ERROR: There is no leaderboard ID for the leaderboard."
             yield Finding(f"{where}.id", "is missing", "Number it", quote, rule=26)
         else:
-            yield from findings(f"{where}.", board, {"id": LEADERBOARD["id"]}, _BOARD.format(number), 31)
+            yield from findings(
+                f"{where}.", board, {"id": LEADERBOARD["id"]}, _BOARD.format(number), 31, names={"id": "config_id"}
+            )
         schema = board.get("schema")
-        if not schema:
+        if "schema" not in board:
             quote = f"ERROR: There is no leaderboard schema for the leaderboard with ID: {number}."
             yield Finding(f"{where}.schema", "is missing", "Add labels and default_order_by", quote, rule=27)
         elif not isinstance(schema, dict):
@@ -119,6 +121,6 @@ def splits(bundle: Bundle) -> Findings:
                 "Please ensure codenames are unique."
             )
             yield Finding(f"{where}.codename", f"{codename} is there twice", "Rename one of them", quote, rule=50)
-        given = {key: value for key, value in split.items() if value or key == "id"}
-        yield from findings(f"{where}.", given, SPLIT, _SPLIT.format(number), 51)
+        given = {key: value for key, value in split.items() if value}
+        yield from findings(f"{where}.", given, SPLIT, _SPLIT.format(number), 51, names={"id": "config_id"})
     yield from same_id(bundle, "dataset_splits")

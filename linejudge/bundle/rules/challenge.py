@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 import io
+import re
 import zipfile
+import zlib
 from typing import Any
 
 from PIL import Image
@@ -12,7 +14,7 @@ from PIL import Image
 from linejudge.bundle.fields import CHALLENGE, TEXTS
 from linejudge.bundle.finding import Detail, Finding, Findings, crash
 from linejudge.bundle.opened import Bundle, escapes
-from linejudge.bundle.values import findings, moment
+from linejudge.bundle.values import as_written, findings, moment
 
 _MISSING = {
     "description": (10, "Please add the challenge description"),
@@ -22,8 +24,9 @@ _MISSING = {
 }
 _SERIALIZER = "ERROR: Unable to serialize the challenge because of the following errors: {errors}."
 _BLOCKS = ("tags", "domain", "prizes", "sponsors", "leaderboard")
-#: A file keeps its temporary path on the server, about so long, in a field of 100 characters.
-_TEMPORARY, _FILE_NAME = 28, 100
+#: Characters of a file's path on the server; but for a picture it begins with a temporary folder of about 28.
+_FILE_NAME = 100
+_IMAGE = re.compile(r"ami-[0-9a-f]+$|\d+\.dkr\.ecr\.[\w-]+\.amazonaws\.com/evalai-")
 _PICTURES = (".jpg", ".jpeg", ".png")
 
 
@@ -33,7 +36,7 @@ def challenge(bundle: Bundle) -> Findings:
     title = config.get("title")
     if not title:
         yield Finding("title", "is missing", "Give the challenge a title", "Please add the challenge title", rule=8)
-    elif not isinstance(title, str):
+    elif isinstance(title, (int, float)):
         yield crash("title", f"is {title!r}, no text", "Put it in quotes", 8)
     for key in TEXTS:
         yield from _text(bundle, key, config.get(key))
@@ -41,12 +44,12 @@ def challenge(bundle: Bundle) -> Findings:
     yield from dates("", config, "", 20)
     yield from _picture(bundle, config.get("image"))
     fields = {key: field for key, field in CHALLENGE.items() if key not in _BLOCKS and not field.items}
-    if not title or not isinstance(title, str):
+    if not title or isinstance(title, (int, float)):
         del fields["title"]  # told above
     judged = {key: value for key, value in config.items() if value is not None or not fields_required(key)}
     yield from findings("", judged, fields, _SERIALIZER, 24)
     image = config.get("worker_image_url")
-    if isinstance(image, str) and image and not image.startswith("ami-") and ".dkr.ecr." not in image:
+    if image and isinstance(image, (str, int, float)) and not _IMAGE.match(str(image)):
         words = (
             "worker_image_url must be an EC2 AMI (ami-...) or an EvalAI ECR image in this AWS account "
             "(evalai-* repositories)."
@@ -63,14 +66,14 @@ def fields_required(key: str) -> bool:
 def dates(prefix: str, holder: dict[str, Any], of_phase: str, rule: int) -> Findings:
     """Start before end; the server compares before it asks what they are."""
     start, end = holder.get("start_date"), holder.get("end_date")
-    if start is None or end is None:
-        missing = "start_date" if start is None else "end_date"
+    if not start or not end:
+        missing = "end_date" if start else "start_date"
         quote = f"ERROR: Please add the start_date and end_date{of_phase}."
         yield Finding(f"{prefix}{missing}", "is missing", "Write it as 2026-01-01 00:00:00", quote, rule=rule)
         return
     kinds = {_kind(start), _kind(end)}
     if len(kinds) > 1 or None in kinds:
-        found = f"and end_date are of two kinds ({start!r} and {end!r})"
+        found = f"and end_date are of two kinds ({as_written(start)} and {as_written(end)})"
         yield crash(f"{prefix}start_date", found, "Write both unquoted, as 2026-01-01 00:00:00", 45 if of_phase else 22)
     elif _later(start, end):
         quote = f"ERROR: Start date cannot be greater than end date{of_phase}."
@@ -83,8 +86,10 @@ def _kind(value: Any) -> type | None:
 
 
 def _later(start: Any, end: Any) -> bool:
+    if isinstance(start, str):
+        return start > str(end)  # as texts, before anybody reads them
     first, last = moment(start), moment(end)
-    return first > last if first and last else start > end
+    return first > last if first and last else bool(start > end)
 
 
 def _text(bundle: Bundle, key: str, path: Any) -> Findings:
@@ -118,13 +123,13 @@ def readable(bundle: Bundle, where: str, path: str, quote: str, rule: int) -> Fi
         yield Finding(where, f"{path} is empty", "Write the text", quote, rule=rule, detail=detail)
 
 
-def long_path(where: str, path: str, quote: str, rule: int) -> Findings:
+def long_path(where: str, path: str, quote: str, rule: int, *, temporary: int = 28, field: str = "") -> Findings:
     """The server keeps a file's path in a field that its own temporary folder half fills."""
-    length = _TEMPORARY + len(path)
+    length = temporary + len(path)
     if length > _FILE_NAME:
         words = f"Ensure this filename has at most 100 characters (it has {length})."
-        detail = Detail(where.rpartition(".")[2], words, "max_length")
-        remedy = f"Keep it to {_FILE_NAME - _TEMPORARY}"
+        detail = Detail(field or where.rpartition(".")[2], words, "max_length")
+        remedy = f"Keep it to {_FILE_NAME - temporary}"
         yield Finding(where, f"names a path of {len(path)} characters", remedy, quote, rule=rule, detail=detail)
 
 
@@ -133,10 +138,10 @@ def _picture(bundle: Bundle, path: Any) -> Findings:
         return
     if not bundle.has(path) or escapes(path) or not path.endswith(_PICTURES):
         detail = Detail("image", "The submitted data was not a file. Check the encoding type on the form.", "invalid")
-        found = f"names {path}, which is no .png, .jpg or .jpeg of the bundle"
+        found = f"names {path}, which is no .png, .jpg or .jpeg of the bundle (endings in small letters)"
         yield Finding("image", found, "Add the picture, or mend the path", _SERIALIZER, rule=24, detail=detail)
         return
-    yield from long_path("image", path, _SERIALIZER, 24)
+    yield from long_path("image", path, _SERIALIZER, 24, temporary=0)
     try:
         Image.open(io.BytesIO(bundle.read(path))).verify()
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
@@ -172,7 +177,7 @@ def _package(bundle: Bundle, where: str, path: str) -> Findings:
     try:
         with zipfile.ZipFile(io.BytesIO(bundle.read(path))) as script:
             names = script.namelist()
-    except zipfile.BadZipFile:
+    except (zipfile.BadZipFile, zlib.error, OSError, ValueError):
         yield Finding(where, f"{path} is no zip", remedy)
         return
     if "__init__.py" not in names or any("/" in name for name in names):

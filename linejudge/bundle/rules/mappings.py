@@ -35,8 +35,12 @@ def mappings(bundle: Bundle) -> Findings:
     quote = "ERROR: There is no key for challenge phase splits."
     yield from shape(bundle, key, Finding(key, "is empty", "Map each phase to its splits", quote, rule=55))
     known = {pointer: [item.get("id") for item in items(bundle.config, block)] for pointer, (block, _) in _blocks()}
-    for place, (where, row) in enumerate(entries(bundle, key)):
-        yield from _row(where, place + 1, row, known)
+    number = 1
+    for where, row in entries(bundle, key):
+        found = list(_row(where, number, row, known))
+        yield from found
+        # The server counts only rows that it could read.
+        number += not any(finding.rule in (55, 57) for finding in found)
     yield from _twice(bundle)
 
 
@@ -58,14 +62,16 @@ def _row(where: str, number: int, row: dict[str, Any], known: dict[str, list[Any
     for key, (block, word) in _blocks():
         if key in row and not any(_same(row[key], one) for one in known[key]):
             quote = f"ERROR: Invalid {word} id {row[key]} found in challenge phase split {number}."
-            yield Finding(f"{where}.{key}", f"{row[key]!r} is no id of {block}", "Mend the id", quote, rule=58)
+            quoted = any(str(row[key]) == str(one) for one in known[key])
+            remedy = "Remove the quotes" if quoted else "Mend the id"
+            yield Finding(f"{where}.{key}", f"{row[key]!r} is no id of {block}", remedy, quote, rule=58)
     fields = {key: MAPPING[key] for key in _SHOWN}
     yield from findings(f"{where}.", row, fields, _ROW.format(number), 59)
 
 
 def _same(told: Any, number: Any) -> bool:
-    """An id and the same id in quotes are two for the server."""
-    return type(told) is type(number) and told == number
+    """An id and the same id in quotes are two for the server, and so for Python."""
+    return bool(told == number)
 
 
 def _twice(bundle: Bundle) -> Findings:

@@ -57,8 +57,11 @@ def _phase(bundle: Bundle, where: str, phase: dict[str, Any]) -> Findings:
     yield from dates(f"{where}.", phase, f" in challenge phase {number}", 40)
     yield from _attributes(f"{where}.submission_meta_attributes", number, phase.get("submission_meta_attributes"))
     told_above = [key for key in ("codename", "start_date", "end_date") if not phase.get(key)]
+    if "max_submissions" in phase and phase.get("max_submissions_per_month") is None:
+        told_above.append("max_submissions_per_month")  # the server copies it
     fields = {key: field for key, field in PHASE.items() if key not in told_above}
-    yield from findings(f"{where}.", phase, fields, quote, 44)
+    given = {key: value for key, value in phase.items() if key != "id" or value}
+    yield from findings(f"{where}.", given, fields, quote, 44, names={"id": "config_id"})
     if "max_submissions" not in phase and "max_submissions_per_month" not in phase:
         detail = Detail("max_submissions_per_month", "This field may not be null.", "null")
         found, remedy = "and max_submissions_per_month are missing", "Add one of them"
@@ -67,12 +70,12 @@ def _phase(bundle: Bundle, where: str, phase: dict[str, Any]) -> Findings:
 
 def _description(bundle: Bundle, where: str, phase: dict[str, Any], quote: str) -> Findings:
     path, where = phase.get("description"), f"{where}.description"
-    if "description" not in phase:
+    if not path:
         told = f" ERROR: There is no key for description in phase {phase.get('name')}."
         yield Finding(where, "is missing", "Name an .html file of templates/", told, rule=37)
-    elif path and not isinstance(path, str):
+    elif not isinstance(path, str):
         yield crash(where, f"is {path!r}, no path", "Name an .html file of templates/", 45)
-    elif not path or escapes(path) or not bundle.has(path) or not path.endswith(".html"):
+    elif escapes(path) or not bundle.has(path) or not path.endswith(".html"):
         detail = Detail("description", "This field may not be null.", "null")
         found = f"names {path}, which is no .html file of the bundle"
         yield Finding(where, found, "Add the file, or mend the path", quote, rule=37, detail=detail)
@@ -82,7 +85,7 @@ def _description(bundle: Bundle, where: str, phase: dict[str, Any], quote: str) 
 
 def _annotation(bundle: Bundle, where: str, phase: dict[str, Any], quote: str) -> Findings:
     path, where = phase.get("test_annotation_file"), f"{where}.test_annotation_file"
-    if path is None:
+    if not path:
         return  # the server lets it pass; what becomes of it is told by `traps`
     if not isinstance(path, str):
         yield crash(where, f"is {path!r}, no path", "Name a file of annotations/", 45)
@@ -93,7 +96,7 @@ def _annotation(bundle: Bundle, where: str, phase: dict[str, Any], quote: str) -
         detail = Detail("test_annotation", "The submitted file is empty.", "empty")
         yield Finding(where, f"{path} is empty", "Make it with linejudge pack", quote, rule=44, detail=detail)
     else:
-        yield from long_path(where, path, quote, 44)
+        yield from long_path(where, path, quote, 44, field="test_annotation")
 
 
 def _attributes(where: str, number: Any, attributes: Any) -> Findings:
@@ -104,7 +107,7 @@ def _attributes(where: str, number: Any, attributes: Any) -> Findings:
         return
     for place, one in enumerate(attributes):
         here = f"{where}[{place}]"
-        missing = [key for key, field in ATTRIBUTE.items() if field.required and one.get(key) is None]
+        missing = [key for key, field in ATTRIBUTE.items() if field.required and key not in one]
         if missing:
             quote = (
                 "ERROR: Please enter the following fields for the submission meta attribute in challenge phase "
@@ -119,6 +122,8 @@ def _attributes(where: str, number: Any, attributes: Any) -> Findings:
                 f"in challenge phase {number} are among the following: boolean, text, radio, or checkbox."
             )
             yield Finding(f"{here}.type", f"is {one['type']}", f"Use one of {', '.join(kinds)}", quote, rule=42)
+        elif one.get("options") is not None and not isinstance(one["options"], list):
+            yield crash(f"{here}.options", f"is {one['options']!r}, no list", "List what may be chosen", 43)
         elif one["type"] in ("radio", "checkbox") and not one.get("options"):
             quote = f"ERROR: Please include at least one option in the attribute for challenge phase {number}"
             yield Finding(f"{here}.options", "is missing", "List what may be chosen", quote, rule=43)

@@ -19,8 +19,8 @@ _AMOUNT = re.compile(r"\d+(\.\d{1,2})?[A-Z]{3}")
 def rest(bundle: Bundle) -> Findings:
     """What the server tests last."""
     tags = bundle.config.get("tags")
-    if tags and not isinstance(tags, list):
-        yield crash("tags", f"is {tags!r}, no list", "Begin each tag with -", 64)
+    if "tags" in bundle.config and not isinstance(tags, list):
+        yield crash("tags", f"is {tags!r}, no list", "Begin each tag with -, or remove the line", 64)
     elif tags and len(tags) > _TAGS:
         quote = "ERROR: Tags are limited to 4. Please remove extra tags then try again!"
         yield Finding("tags", f"has {len(tags)} tags", "Keep four", quote, rule=64)
@@ -34,8 +34,8 @@ def rest(bundle: Bundle) -> Findings:
 
 def _prizes(bundle: Bundle) -> Findings:
     prizes = bundle.config.get("prizes")
-    if prizes and (not isinstance(prizes, list) or any(not isinstance(one, dict) for one in prizes)):
-        yield crash("prizes", "is no list of mappings", "Begin each with - rank:", 66)
+    if "prizes" in bundle.config and (not isinstance(prizes, list) or any(not isinstance(one, dict) for one in prizes)):
+        yield crash("prizes", "is no list of mappings", "Begin each with - rank:, or remove the line", 66)
         return
     ranks: Counter[Any] = Counter()
     for where, prize in entries(bundle, "prizes"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import threading
 import time
 from collections import deque
@@ -18,12 +19,18 @@ from starlette.formparsers import MultiPartException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
+from linejudge.evalai.routes import LOGIN
 from linejudge.rehearsal.accounts import User
 from linejudge.rehearsal.desk import Desk
 from linejudge.rehearsal.submissions import Refusal
 
-_FORM = {"max_files": 5, "max_fields": 100, "max_part_size": 16 << 20}
-_JSON_BYTES = 32 << 20
+#: What a form's texts may hold, and how much of it for those who report results.
+_FORM = {"max_files": 3, "max_fields": 30, "max_part_size": 256 << 10}
+_REPORT = {"max_files": 3, "max_fields": 30, "max_part_size": 16 << 20}
+_JSON_BYTES, _REPORT_BYTES = 1 << 20, 32 << 20
+#: Calls with large texts, and the one that nobody needs a token for.
+_LARGE = re.compile(r"/update_(partially_evaluated_)?submission/?$")
+_OPEN = LOGIN
 _WINDOW = 60.0
 _ANONYMOUS = 100
 _NOT_VALID = {
@@ -97,11 +104,17 @@ def endpoint(desk: Desk, throttle: Throttle, handlers: dict[str, Handler]) -> Ca
                 return _throttled(wait)
             call = Call(desk, str(request.base_url).rstrip("/"), user, request.path_params, dict(request.query_params))
             if request.method not in ("GET", "HEAD"):
+                if user is None and request.url.path.rstrip("/") != _OPEN:
+                    call.known()  # before a stranger's bytes are taken in
                 await _read(request, call)
             body = await run_in_threadpool(handlers["GET" if request.method == "HEAD" else request.method], call)
+            return JSONResponse(body.body, body.status) if isinstance(body, Answer) else JSONResponse(body)
         except Refusal as refusal:
             return JSONResponse(refusal.body, refusal.status)
-        return JSONResponse(body.body, body.status) if isinstance(body, Answer) else JSONResponse(body)
+        except (OverflowError, RecursionError, UnicodeError) as error:
+            return JSONResponse(
+                {"error": f"The request holds a value that nothing can be done with ({error})"[:300]}, 400
+            )
 
     return served
 
@@ -127,7 +140,7 @@ async def _read(request: Request, call: Call) -> None:
     kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
     try:
         if kind in ("multipart/form-data", "application/x-www-form-urlencoded"):
-            form = await request.form(**_FORM)
+            form = await request.form(**(_REPORT if _LARGE.search(request.url.path) else _FORM))
             for key, value in form.multi_items():
                 if isinstance(value, UploadFile):
                     call.files[key] = value
@@ -135,7 +148,7 @@ async def _read(request: Request, call: Call) -> None:
                     call.data[key] = value
         elif kind == "application/json":
             call.data = _json(await _bounded(request))
-    except (HTTPException, MultiPartException) as error:
+    except (HTTPException, MultiPartException, LookupError) as error:
         words = getattr(error, "detail", str(error))
         raise Refusal(getattr(error, "status_code", 400), {"detail": f"Multipart form parse error - {words}"}) from None
     except ClientDisconnect:
@@ -146,7 +159,7 @@ async def _bounded(request: Request) -> bytes:
     body = bytearray()
     async for piece in request.stream():
         body += piece
-        if len(body) > _JSON_BYTES:
+        if len(body) > (_REPORT_BYTES if _LARGE.search(request.url.path) else _JSON_BYTES):
             raise Refusal(413, {"detail": "The JSON is too large."})
     return bytes(body)
 

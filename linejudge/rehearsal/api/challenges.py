@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from linejudge.evalai import routes
+from linejudge.rehearsal.accounts import PARTICIPANT
 from linejudge.rehearsal.submissions import FINISHED, Refusal
 from linejudge.rehearsal.times import seconds
 
@@ -79,7 +80,7 @@ def joined_by(call: Call) -> dict[str, Any]:
 def participate(call: Call) -> Answer:
     """Enter a challenge with a team; doing it twice changes nothing."""
     user, held, team = call.known(), _held(call), int(call.path["team"])
-    if not call.desk.accounts.is_member(user, team):
+    if not call.desk.accounts.is_member(user, team, PARTICIPANT):
         raise Refusal(403, "You are not a member of this participant team")
     other = call.desk.challenges.team_of(user, held["id"])
     if other is not None and other["id"] != team:

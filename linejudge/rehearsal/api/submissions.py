@@ -7,9 +7,10 @@ import math
 import secrets
 from typing import Any
 
+from linejudge.bundle.values import FALSE, TRUE
 from linejudge.evalai import routes
 from linejudge.rehearsal import ranking
-from linejudge.rehearsal.submissions import PLACEHOLDER, STATUSES, Refusal
+from linejudge.rehearsal.submissions import OPEN, PLACEHOLDER, STATUSES, Refusal, clean
 from linejudge.rehearsal.times import seconds
 
 from .call import Answer, Call
@@ -35,12 +36,7 @@ def submit(call: Call) -> Answer:
         raise Refusal(406, {"input_file": ["The submitted file is empty."]})
     image = _image(call, challenge, upload.file)
     file = call.desk.store.keep(upload.file, upload.filename or "submission", "input_file")
-    try:
-        number = call.desk.submissions.create(user, challenge, phase, call.data, file)
-    except Refusal:
-        call.desk.store.drop(file)
-        raise
-    call.desk.submissions.enqueue(number, image)
+    number = call.desk.submissions.send(user, (challenge, phase), call.data, file, image)
     return Answer(201, call.desk.submissions.shown(call.desk.submissions.row(number), call.base))
 
 
@@ -163,6 +159,7 @@ def _upload(call: Call, phase: int, submission: int | None, chunks: int) -> tupl
 def upload_finished(call: Call) -> Answer:
     """Join the parts."""
     number = call.path["submission"]
+    call.desk.submissions.opened(_phase(call)["challenge_id"], call.path["phase"])
     file = _joined(call, number)
     old = call.desk.submissions.row(number)["input_file"]
     call.desk.submissions.update(number, input_file=file)
@@ -199,8 +196,18 @@ def upload_sent(call: Call) -> dict[str, Any]:
     row = call.desk.submissions.row(call.path["submission"])
     if not call.desk.submissions.may_see(call.known(), row) or row["phase_id"] != call.path["phase"]:
         raise Refusal(403, "Sorry, this submission is not yours")
-    call.desk.submissions.enqueue(row["id"])
+    call.desk.submissions.opened(_phase(call)["challenge_id"], call.path["phase"])
+    with call.desk.store.write():
+        # EvalAI takes it again and again, and would score it as often.
+        sent = any(one.get("submission_pk") == row["id"] for one in call.desk.queue.waiting(_queue(call)))
+        if sent or call.desk.submissions.row(row["id"])["status"] != "submitted":
+            raise Refusal(400, "This submission was sent already.")
+        call.desk.submissions.enqueue(row["id"])
     return {}
+
+
+def _queue(call: Call) -> str:
+    return str(call.desk.challenges.row(_phase(call)["challenge_id"])["queue"])
 
 
 def annotation_urls(call: Call) -> dict[str, Any]:
@@ -259,15 +266,19 @@ def update_meta(call: Call) -> dict[str, Any]:
         raise Refusal(403, "Sorry, you are not authorized to make this request!")
     if changes.get("status", "cancelled") not in (STATUSES if host else ("cancelled",)):
         raise Refusal(400, {"status": [f'"{changes["status"]}" is not a valid choice.']})
+    if not host and "status" in changes and row["status"] not in OPEN:
+        raise Refusal(403, f"Submission {row['id']} is {row['status']} already.")
     if changes:
-        call.desk.submissions.update(row["id"], **{key: _plain(value) for key, value in changes.items()})
+        call.desk.submissions.update(row["id"], **{key: _plain(key, value) for key, value in changes.items()})
     return _shown(call, call.desk.submissions.row(row["id"]))
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, str):
-        return {"true": 1, "false": 0}.get(value.lower(), value[:1000])
-    return int(value) if isinstance(value, (bool, int)) else str(value)[:1000]
+def _plain(key: str, value: Any) -> Any:
+    if not key.startswith("is_"):
+        return clean(value)
+    if value not in (*TRUE, *FALSE):
+        raise Refusal(400, {key: ["Must be a valid boolean."]})
+    return value in TRUE
 
 
 def leaderboard_data(call: Call) -> dict[str, Any]:

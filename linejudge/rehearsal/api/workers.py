@@ -88,6 +88,13 @@ def _host(call: Call) -> int:
         raise Refusal(404, {"detail": f"Challenge {number} does not exist"})
     if not call.desk.challenges.is_host(call.known(), number):
         raise Refusal(400, _NOT_HOST)
+    if "submission" in call.data:
+        # EvalAI asks for neither; a host of one challenge could read and overwrite those of another.
+        row = call.desk.submissions.row(number_of(call.data["submission"]))
+        phase = call.desk.challenges.phase_row(number_of(call.data.get("challenge_phase", row["phase_id"])))
+        ours = phase is not None and phase["challenge_id"] == number
+        if call.desk.submissions.challenge_of(row)["id"] != number or not ours:
+            raise Refusal(400, _NOT_HOST)
     return number
 
 

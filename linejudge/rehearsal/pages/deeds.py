@@ -56,7 +56,7 @@ def join(look: Look, form: dict[str, Any]) -> Response:
         raise Refusal(404, "There is no such challenge.")
     if look.desk.challenges.team_of(user, challenge) is None:
         told, name = str(form.get("team", "")), str(form.get("team_name", "")).strip()[:100]
-        if told.isdecimal() and look.desk.accounts.is_member(user, int(told)):
+        if told.isdecimal() and len(told) < 19 and look.desk.accounts.is_member(user, int(told), PARTICIPANT):
             team = int(told)
         elif name:
             team = _new_team(look, name)
@@ -78,7 +78,7 @@ def submit(look: Look, form: dict[str, Any]) -> Response:
     """Send a file to a phase."""
     user, challenge = look.known(), look.request.path_params["challenge"]
     upload, phase = form.get("input_file"), str(form.get("phase", ""))
-    if not phase.isdecimal():
+    if not phase.isdecimal() or len(phase) > 18:
         raise Refusal(400, "Choose a phase.")
     if not isinstance(upload, UploadFile) or not upload.filename:
         raise Refusal(400, "Choose a file.")
@@ -86,12 +86,7 @@ def submit(look: Look, form: dict[str, Any]) -> Response:
         raise Refusal(400, f"{upload.filename} is empty.")
     look.desk.submissions.admitted(user, challenge, int(phase))
     file = look.desk.store.keep(upload.file, upload.filename, "input_file")
-    try:
-        number = look.desk.submissions.create(user, challenge, int(phase), form, file)
-    except Refusal:
-        look.desk.store.drop(file)
-        raise
-    look.desk.submissions.enqueue(number)
+    number = look.desk.submissions.send(user, (challenge, int(phase)), form, file)
     return RedirectResponse(f"/submissions/{number}", 303)
 
 

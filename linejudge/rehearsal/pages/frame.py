@@ -15,7 +15,9 @@ import nh3
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
@@ -111,7 +113,11 @@ class Frame:
         async def served(request: Request) -> Response:
             if not _same_origin(request):
                 return self.alone(request, "message.html", 403, title="Refused", text="Another site sent this form.")
-            form: dict[str, Any] = dict(await request.form(max_files=1, max_fields=60))
+            try:
+                form: dict[str, Any] = dict(await request.form(max_files=1, max_fields=60))
+            except (ClientDisconnect, HTTPException, MultiPartException, LookupError) as error:
+                text = f"The form could not be read ({getattr(error, 'detail', error)})."
+                return self.alone(request, "message.html", 400, title="Not done", text=text)
             return await run_in_threadpool(self._answered, request, lambda look: _guarded(look, form, act, session))
 
         return Route(path, served, methods=["POST"])
@@ -120,7 +126,7 @@ class Frame:
         session = request.cookies.get(COOKIE, "")
         look = Look(self._desk, request, self._desk.accounts.of_token(session) if session else None, session)
         try:
-            return view(look, **request.path_params) if request.method == "GET" else view(look)
+            return view(look, **request.path_params) if request.method in ("GET", "HEAD") else view(look)
         except Refusal as refusal:
             if refusal.status == 401:
                 return RedirectResponse(f"/login?next={request.url.path}", 303)

@@ -19,6 +19,7 @@ from linejudge.rehearsal.times import since
 from .frame import Frame, Look, shown
 
 _LISTED = 200
+_DECIMALS = 20
 
 
 def routes(frame: Frame) -> list[Route]:
@@ -210,7 +211,7 @@ def _cells(values: dict[str, Any], split: Any) -> list[tuple[str, str]]:
 
 def number(value: Any, decimals: int) -> str:
     """As a leaderboard shows it; `#` where there is none."""
-    return f"{value:.{decimals}f}" if isinstance(value, (int, float)) else "#"
+    return f"{value:.{min(decimals, _DECIMALS)}f}" if isinstance(value, (int, float)) else "#"
 
 
 def leaderboard(look: Look, challenge: int, split: int = 0) -> Response:
