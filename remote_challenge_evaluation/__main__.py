@@ -24,7 +24,7 @@ from linejudge.evalai.client import ApiError, Client
 from linejudge.evalai.jobs import Jobs
 
 from . import health
-from .evaluation import described, harden
+from .evaluation import described, harden, limited
 from .journal import Journal
 from .log import Log
 from .queues import ApiQueue, OwnQueue, Queue, annotations_from
@@ -130,6 +130,8 @@ class _Process:
 
     def _loop(self, worker: Worker, sweep: Sweep, *, once: bool) -> None:
         trouble = _growing()
+        if not limited():
+            self._log("not limited", what="processes and CPU of scorers: let the unit or the container do it")
         if once:
             self._journal.set("poll_at", 0)
         while not self._stop.is_set():

@@ -70,7 +70,9 @@ def _tried(address: str, path: str, limit: int) -> bool:
         if whole is not None and whole > limit:
             raise TooLargeError
         with open(path, "ab" if have else "wb") as file:
-            for piece in answer.iter_content(_BLOCK):
+            # Else what came before it broke off would be thrown away; whether all came is looked at below.
+            answer.raw.enforce_content_length = False
+            for piece in answer.raw.stream(_BLOCK, decode_content=False):
                 file.write(piece)
                 if file.tell() > limit:
                     raise TooLargeError

@@ -44,6 +44,18 @@ def harden() -> None:
         library.prctl(_SET_CHILD_SUBREAPER, 1)
 
 
+def limited() -> bool:
+    """Whether whoever started us bounds how many processes we may have, by a cgroup."""
+    with suppress(OSError), open("/proc/self/cgroup", encoding="ascii") as file:
+        for line in file.read().splitlines():
+            _, kind, path = line.split(":", 2)
+            for root in ("/sys/fs/cgroup", f"/sys/fs/cgroup/{kind}"):
+                with suppress(OSError), open(f"{root}{path}/pids.max", encoding="ascii") as most:
+                    if most.read().strip() != "max":
+                        return True
+    return False
+
+
 def described(folder: str) -> dict[str, Any]:
     """The phases that this machine can score."""
     done = subprocess.run(

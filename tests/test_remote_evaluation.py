@@ -164,6 +164,12 @@ def test_its_environment_is_built_and_not_inherited(tmp_path: Path, monkeypatch:
     assert "PATH" in told
 
 
+def test_nobody_reads_the_workers_memory() -> None:
+    code = "from remote_challenge_evaluation.evaluation import harden; harden(); import ctypes; print(ctypes.CDLL(None).prctl(3))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "0\n"
+
+
 def test_only_its_own_descriptors_are_open(tmp_path: Path) -> None:
     script = (
         "import os, json; os.write(4, json.dumps({'refused': ' '.join(sorted(os.listdir('/proc/self/fd')))}).encode())"

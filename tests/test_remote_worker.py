@@ -408,6 +408,28 @@ def test_killed_at_any_point_another_goes_on(server: Rehearsal, operator: Operat
     waited(lambda: operator.run("--once") and all(status(server, number) == "finished" for number in numbers), 30)
 
 
+def test_an_outage_costs_no_second_evaluation(tmp_path: Path) -> None:
+    options = ("--workers", "0", "--visibility", "1", "--requests-per-minute", "100000")
+    away = Rehearsal(tmp_path / "data", (*options, str(remote_bundle(tmp_path)))).start()
+    port = away.address.rpartition(":")[2]
+    operator = Operator(away, tmp_path, away.get("/api/challenges/challenge/1").json()["queue"])
+    operator.run("--once")
+    number = submitted(away)
+    process = operator.start()
+    try:
+        waited(lambda: [job["evaluations"] for job in operator.jobs()] == [1])
+        away.stop(signal.SIGKILL)
+        waited(lambda: [job["state"] for job in operator.jobs()] == ["scored"], 30)
+        time.sleep(1)
+        away.start("--port", port)
+        waited(lambda: status(away, number) == "finished", 60)
+    finally:
+        process.terminate()
+        process.communicate(timeout=40)
+        away.stop()
+    assert operator.jobs()[0]["evaluations"] == 1
+
+
 def test_told_to_stop_it_hands_back_what_takes_too_long(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server)
     process = operator.start(GRACE_SECONDS="0")
