@@ -206,6 +206,61 @@ def test_taking_part_with_a_new_team(server: Rehearsal, page: Any, tmp_path: Pat
     page.get_by_role("heading", name="Submit as Borealis").wait_for()
 
 
+def test_a_phases_questions_are_asked_and_answered(server: Rehearsal, page: Any, tmp_path: Path) -> None:
+    from .rehearsals import bundle_with
+
+    questions = [
+        {"name": "Training data", "description": "what it saw", "type": "text", "required": True},
+        {"name": "Online", "description": "no later frames", "type": "boolean"},
+        {"name": "Size", "description": "of the model", "type": "radio", "options": ["small", "large"]},
+        {"name": "Uses", "description": "tick all", "type": "checkbox", "options": ["flow", "depth", "text"]},
+    ]
+
+    def change(config: Any) -> None:
+        config["title"] = "Questions"
+        config["challenge_phases"][0]["submission_meta_attributes"] = questions
+
+    assert server.push(bundle_with(tmp_path, change), repository="me/questions").status_code == 201
+    number = max(one["id"] for one in server.get("/api/challenges/challenge/all/all/all").json()["results"])
+    server.call(
+        "POST", f"/api/challenges/challenge/{number}/participant_team/{server.people['aurora']['team']}", "aurora"
+    )
+    log_in(page, server, "aurora", f"/challenges/{number}/submit")
+    page.get_by_label("Sequences, development").check()
+    page.get_by_label("File", exact=True).set_input_files(STRONG)
+    page.get_by_role("button", name="Submit").click()
+    alert = page.get_by_role("alert")
+    alert.wait_for()
+    assert alert.inner_text() == "Training data must be answered."
+    page.get_by_label("Training data").fill("DAVIS alone")
+    page.get_by_label("Online").check()
+    page.get_by_label("large").check()
+    for name in ("flow", "text"):
+        page.get_by_label(name, exact=True).check()
+    page.get_by_role("button", name="Submit").click()
+    page.wait_for_url(re.compile(r"/submissions/\d+$"))
+    kept = server.get(f"/api/jobs/submission/{page.url.rpartition('/')[2]}", "aurora").json()["submission_metadata"]
+    assert [one.get("value", one.get("values")) for one in kept] == ["DAVIS alone", True, "large", ["flow", "text"]]
+
+
+def test_a_host_makes_a_baseline(server: Rehearsal, page: Any) -> None:
+    sent = server.submit("host", STRONG, is_public="true").json()["id"]
+    server.settled(sent)
+
+    def teams() -> list[str]:
+        rows = server.get("/api/jobs/challenge_phase_split/1/leaderboard/").json()["results"]
+        return [row["submission__participant_team__team_name"] for row in rows if row["submission__id"] == sent]
+
+    assert teams() == [], "a host's own is no entry"
+    log_in(page, server, "host", f"/submissions/{sent}")
+    page.get_by_role("button", name="Make it a baseline").click()
+    page.get_by_role("button", name="No baseline any more").wait_for()
+    assert len(teams()) == 1
+    page.get_by_role("button", name="Hide from the leaderboard").click()
+    page.get_by_role("button", name="Show on the leaderboard").wait_for()
+    assert teams() == []
+
+
 def build_other(folder: Path) -> Path:
     from .rehearsals import bundle_with
 

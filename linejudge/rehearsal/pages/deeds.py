@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from starlette.datastructures import UploadFile
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from linejudge.bundle.values import TRUE
 from linejudge.rehearsal.accounts import PARTICIPANT
 from linejudge.rehearsal.submissions import CANCELLED, OPEN, Refusal
 
@@ -24,6 +26,7 @@ def routes(frame: Frame) -> list[Route]:
         frame.deed("/challenges/{challenge:int}/submit", submit),
         frame.deed("/submissions/{submission:int}/rerun", rerun),
         frame.deed("/submissions/{submission:int}/cancel", cancel),
+        frame.deed("/submissions/{submission:int}/mark", mark),
     ]
 
 
@@ -84,10 +87,41 @@ def submit(look: Look, form: dict[str, Any]) -> Response:
         raise Refusal(400, "Choose a file.")
     if not upload.size:
         raise Refusal(400, f"{upload.filename} is empty.")
-    look.desk.submissions.admitted(user, challenge, int(phase))
+    _, stage, _ = look.desk.submissions.admitted(user, challenge, int(phase))
+    form["submission_metadata"] = _answers(json.loads(stage["config"]).get("submission_meta_attributes"), phase, form)
     file = look.desk.store.keep(upload.file, upload.filename, "input_file")
     number = look.desk.submissions.send(user, (challenge, int(phase)), form, file)
     return RedirectResponse(f"/submissions/{number}", 303)
+
+
+def _answers(questions: Any, phase: str, form: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """What the form holds for a phase's questions, in the shape of EvalAI's API."""
+    answers = []
+    for place, one in enumerate(questions or []):
+        told = form.get(f"attribute-{phase}-{place}", [])
+        if one.get("required") in TRUE and not any(told):
+            raise Refusal(400, f"{one['name']} must be answered.")
+        answer = {key: one.get(key) for key in ("name", "type", "description", "required")}
+        if one["type"] == "checkbox":
+            answer |= {"options": one.get("options"), "values": told}
+        elif one["type"] == "radio":
+            answer |= {"options": one.get("options"), "value": told[0] if told else None}
+        else:
+            answer["value"] = bool(told) if one["type"] == "boolean" else (told[0] if told else "")
+        answers.append(answer)
+    return answers or None
+
+
+def mark(look: Look, form: dict[str, Any]) -> Response:
+    """Make it a baseline, or hide it from the leaderboard; or the opposite."""
+    row, what = _hosted(look), str(form.get("what", ""))
+    if what not in _MARKS:
+        raise Refusal(400, "There is no such mark.")
+    look.desk.submissions.update(row["id"], **{what: not row[what]})
+    return RedirectResponse(f"/submissions/{row['id']}", 303)
+
+
+_MARKS = ("is_baseline", "is_public", "is_flagged")
 
 
 def _hosted(look: Look) -> Any:

@@ -114,10 +114,13 @@ class Frame:
             if not _same_origin(request):
                 return self.alone(request, "message.html", 403, title="Refused", text="Another site sent this form.")
             try:
-                form: dict[str, Any] = dict(await request.form(max_files=1, max_fields=60))
+                read = await request.form(max_files=1, max_fields=60)
             except (ClientDisconnect, HTTPException, MultiPartException, LookupError) as error:
                 text = f"The form could not be read ({getattr(error, 'detail', error)})."
                 return self.alone(request, "message.html", 400, title="Not done", text=text)
+            form: dict[str, Any] = dict(read)
+            # Answers to a phase's questions may be several.
+            form |= {key: read.getlist(key) for key in read if key.startswith("attribute-")}
             return await run_in_threadpool(self._answered, request, lambda look: _guarded(look, form, act, session))
 
         return Route(path, served, methods=["POST"])

@@ -151,7 +151,10 @@ def _line(look: Look, row: Any, phase: Any) -> dict[str, Any]:
         reason = lines[-1] if lines else "nothing was written to stderr"
     took = row["completed_at"] - row["started_at"] if row["completed_at"] and row["started_at"] else None
     return {
-        **{key: row[key] for key in ("id", "status", "submitted_at", "method_name", "is_public")},
+        **{
+            key: row[key]
+            for key in ("id", "status", "submitted_at", "method_name", "is_public", "is_baseline", "is_flagged")
+        },
         "phase": json.loads(phase["config"])["name"],
         "team": look.desk.store.value("SELECT team_name FROM teams WHERE id = ?", row["team_id"]),
         "file": look.desk.store.value("SELECT name FROM files WHERE id = ?", row["input_file"]) or "",
@@ -165,7 +168,9 @@ _FILES = {
     "stderr_file": "stderr",
     "environment_log_file": "environment log",
     "submission_result_file": "result",
+    "metadata_file": "metadata, for hosts",
 }
+_FOR_HOSTS = ("environment_log_file", "metadata_file")
 
 
 def submission(look: Look, submission: int) -> Response:
@@ -178,7 +183,7 @@ def submission(look: Look, submission: int) -> Response:
     host = look.desk.challenges.is_host(user, challenge)
     files = []
     for column, name in _FILES.items():
-        if row[column] and (host or column != "environment_log_file"):
+        if row[column] and (host or column not in _FOR_HOSTS):
             text = look.desk.store.text(row[column])
             files.append({"name": name, "text": text, "url": look.desk.links.file(row[column], look.base)})
     return framed(
