@@ -289,6 +289,7 @@ def test_the_program_runs_the_whole_challenge() -> None:
     )
     assert done.stdout.count("finished in") == 9
     assert "1. strong.zip" in done.stdout
+    assert "worker's own log" not in done.stdout, "nothing went wrong"
     assert done.stdout.rstrip().splitlines()[-1].startswith("  upload")
 
 

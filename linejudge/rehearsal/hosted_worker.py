@@ -28,7 +28,7 @@ KEPT = 4 << 20
 
 
 class Tee:
-    """What the worker puts in place of a stream: a file and the real one, and no more methods than these."""
+    """What the worker puts in place of a stream: files, and no more methods than these."""
 
     def __init__(self, *streams: Any) -> None:
         self._streams = streams
@@ -47,7 +47,8 @@ class Tee:
 def replaced_streams() -> Iterator[Tuple[Any, Any]]:
     """Both streams replaced, with the files that catch what is written."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        sys.stdout, sys.stderr = Tee(out, sys.__stderr__), Tee(err, sys.__stderr__)
+        # EvalAI's go to the real streams as well; here those hold what no participant sees, and nothing else.
+        sys.stdout, sys.stderr = Tee(out), Tee(err)
         try:
             yield out, err
         finally:
