@@ -9,3 +9,4 @@ ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("LINEJUDGE_SHARED", ROOT.parent / "shared"))
 SEQUENCES = SHARED / "data" / "sequences"
 INSTANCES = SHARED / "data" / "instances"
+INTERACTIVE = SHARED / "data" / "interactive"

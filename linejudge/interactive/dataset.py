@@ -1,0 +1,144 @@
+"""DAVIS' folders as the interactive session reads them: masks, scribbles, and lists of sequences."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from .metrics import VOID
+
+ROOT_VARIABLE = "DATASET_DAVIS"
+
+
+class Davis:
+    """A root with `Annotations/480p`, `Scribbles`, `ImageSets/2017` and, for `load_images`, `JPEGImages/480p`.
+
+    `sets` and `dataset` tell the subsets and the sequences of the root that was opened last; nothing is downloaded.
+    """
+
+    VERSION = "2017"
+    IMAGES_SUBDIR, ANNOTATIONS_SUBDIR, SCRIBBLES_SUBDIR = "JPEGImages", "Annotations", "Scribbles"
+    RESOLUTION = "480p"
+    sets: Mapping[str, list[str]] = {}
+    dataset: Mapping[str, dict[str, Any]] = {}
+
+    def __init__(self, davis_root: str | os.PathLike[str] | None = None) -> None:
+        root = davis_root or os.environ.get(ROOT_VARIABLE)
+        if not root:
+            raise ValueError(f"There is no davis_root: give it, or set the variable {ROOT_VARIABLE}")
+        self.davis_root = os.path.abspath(os.path.expanduser(root))
+        if not os.path.isdir(self.davis_root):
+            raise FileNotFoundError(f"{self.davis_root}: there is no such folder")
+        self.sets = Davis.sets = _Sets(self.davis_root)
+        self.dataset = Davis.dataset = _Records(self)
+
+    def sequences(self, subset: str) -> list[str]:
+        """A subset's sequences, in the order of its list."""
+        if subset not in self.sets:
+            raise ValueError(f"For local connector, `subset` must be a valid subset: {sorted(self.sets)}")
+        return self.sets[subset]
+
+    def annotation_paths(self, sequence: str) -> list[str]:
+        """One PNG for each frame."""
+        return _files(os.path.join(self.davis_root, self.ANNOTATIONS_SUBDIR, self.RESOLUTION, sequence), ".png")
+
+    def scribble_paths(self, sequence: str) -> list[str]:
+        """One JSON for each set of scribbles."""
+        return _files(os.path.join(self.davis_root, self.SCRIBBLES_SUBDIR, sequence), ".json")
+
+    def check_files(self, sequences: list[str]) -> None:
+        """Each sequence has masks and scribbles; says which has not."""
+        for sequence in sequences:
+            for name, paths in (
+                ("masks", self.annotation_paths(sequence)),
+                ("scribbles", self.scribble_paths(sequence)),
+            ):
+                if not paths:
+                    raise FileNotFoundError(f"{sequence}: has no {name} below {self.davis_root}")
+
+    def load_scribble(self, sequence: str, scribble_idx: int) -> dict[str, Any]:
+        """The scribbles that somebody drew first; sets are counted from 1."""
+        path = os.path.join(self.davis_root, self.SCRIBBLES_SUBDIR, sequence, f"{scribble_idx:03d}.json")
+        with open(path, encoding="utf-8") as file:
+            found: dict[str, Any] = json.load(file)
+        if found.get("sequence") != sequence:
+            raise ValueError(f"{path}: is of the sequence {found.get('sequence')!r}")
+        return found
+
+    def load_annotations(self, sequence: str, dtype: Any = int) -> Any:
+        """All masks, (frames, height, width)."""
+        return _annotations(tuple(self.annotation_paths(sequence))).astype(dtype)
+
+    def load_images(self, sequence: str, dtype: Any = np.uint8) -> Any:
+        """All images, (frames, height, width, 3)."""
+        folder = os.path.join(self.davis_root, self.IMAGES_SUBDIR, self.RESOLUTION, sequence)
+        return np.stack([np.asarray(Image.open(path).convert("RGB")) for path in _files(folder, ".jpg")]).astype(dtype)
+
+
+def _files(folder: str, ending: str) -> list[str]:
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    return [os.path.join(folder, name) for name in names if name.endswith(ending)]
+
+
+@lru_cache(maxsize=4)
+def _annotations(paths: tuple[str, ...]) -> Any:
+    return np.stack([np.asarray(Image.open(path)) for path in paths])
+
+
+class _Sets(Mapping[str, list[str]]):
+    """Subset → sequences, from the root's lists; `trainval` is both of its parts where there is no list of it."""
+
+    def __init__(self, root: str) -> None:
+        self._lists: dict[str, list[str]] = {}
+        for path in _files(os.path.join(root, "ImageSets", Davis.VERSION), ".txt"):
+            with open(path, encoding="utf-8") as file:
+                name = os.path.basename(path).removesuffix(".txt")
+                self._lists[name] = [line.strip() for line in file if line.strip()]
+        if {"train", "val"} <= self._lists.keys():
+            self._lists["trainval"] = self._lists["train"] + self._lists["val"]
+
+    def __getitem__(self, subset: str) -> list[str]:
+        return self._lists[subset]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._lists)
+
+    def __len__(self) -> int:
+        return len(self._lists)
+
+
+class _Records(Mapping[str, dict[str, Any]]):
+    """Sequence → what is known of it, read when it is asked for and once."""
+
+    def __init__(self, davis: Davis) -> None:
+        self._davis = davis
+        self._known: dict[str, dict[str, Any]] = {}
+        self._names = list(dict.fromkeys(name for names in davis.sets.values() for name in names))
+
+    def __getitem__(self, sequence: str) -> dict[str, Any]:
+        if sequence not in self._names:
+            raise KeyError(sequence)
+        if sequence not in self._known:
+            masks = self._davis.load_annotations(sequence)
+            subset = next(name for name, names in self._davis.sets.items() if sequence in names)
+            self._known[sequence] = {
+                "name": sequence,
+                "set": subset,
+                "num_frames": len(masks),
+                "num_objects": int(masks[masks < VOID].max(initial=0)),
+                "num_scribbles": len(self._davis.scribble_paths(sequence)),
+                "image_size": [masks.shape[2], masks.shape[1]],
+            }
+        return self._known[sequence]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)

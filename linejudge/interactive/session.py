@@ -1,0 +1,216 @@
+"""The session that an interactive method runs in: scribbles come, masks go, and the clock runs."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import getpass
+import json
+import os
+import random
+import secrets
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pandas as pd
+
+from .evaluation import EvaluationService
+from .utils.scribbles import fuse_scribbles
+
+LOCAL = "localhost"
+#: Nobody needs more, and the challenge allowed no more.
+MOST_SECONDS, MOST_INTERACTIONS = 600, 16
+
+
+class DavisInteractiveSession:
+    """A context manager over all samples of a subset.
+
+    `clock` returns seconds and decides durations and limits; it is for tests, and for methods that are simulated.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the signature that programs know
+        self,
+        host: str = LOCAL,
+        user_key: str | None = None,
+        davis_root: str | None = None,
+        subset: str = "val",
+        shuffle: bool = False,  # noqa: FBT001, FBT002 - likewise
+        max_time: float | None = None,
+        max_nb_interactions: int | None = 5,
+        metric_to_optimize: str = "J_AND_F",
+        report_save_dir: str | os.PathLike[str] | None = None,
+        *,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        if host != LOCAL:
+            raise ValueError(f"host: {host!r} is not known; a session runs on this machine, with host={LOCAL!r}")
+        self.davis_root, self.subset, self.shuffle = davis_root, subset, shuffle
+        self.max_time = None if max_time is None else min(max_time, MOST_SECONDS)
+        self.max_nb_interactions = None if max_nb_interactions is None else min(max_nb_interactions, MOST_INTERACTIONS)
+        self.metric_to_optimize = metric_to_optimize
+        self.user_key = user_key or _user()
+        self.session_key = secrets.token_hex(32)
+        self.report_save_dir = Path(report_save_dir or Path.cwd())
+        self.report_save_dir.mkdir(parents=True, exist_ok=True)
+        self.report_name = datetime.datetime.now().strftime("result_%Y%m%d_%H%M%S")  # noqa: DTZ005 - of the wall
+        self.running_model, self.running = False, True
+        self.samples: list[tuple[str, int]] = []
+        self.sample_idx: int | None = None
+        self.interaction_nb: int | None = None
+        self.sample_start_time: float | None = None
+        self.sample_scribbles: dict[str, Any] | None = None
+        self.sample_last_scribble: dict[str, Any] | None = None
+        self.interaction_start_time: float | None = None
+        self.global_summary: dict[str, Any] = {}
+        self._clock = clock or time.monotonic
+        self._line_clock = clock or time.time
+        self._service: EvaluationService | None = None
+        self._thread = threading.get_ident()
+
+    # ── the context ─────────────────────────────────────────────────────────
+
+    def __enter__(self) -> Self:
+        if not self.max_time and not self.max_nb_interactions:
+            raise ValueError("Both max_time and max_nb_interactions can not be None")
+        self._service = EvaluationService(
+            self.subset,
+            davis_root=self.davis_root,
+            max_t=self.max_time,
+            max_i=self.max_nb_interactions,
+            metric_to_optimize=self.metric_to_optimize,
+            clock=self._line_clock,
+        )
+        self.samples, _, _ = self._service.get_samples()
+        if self.shuffle:
+            random.shuffle(self.samples)
+        self.sample_idx, self.interaction_nb = -1, -1
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing: what was not finished stays as the temporary report."""
+
+    def _entered(self) -> EvaluationService:
+        if threading.get_ident() != self._thread:
+            raise RuntimeError("A session belongs to the thread that made it.")
+        if self._service is None:
+            raise RuntimeError("The session has not begun: use it as `with DavisInteractiveSession(...) as session`.")
+        return self._service
+
+    # ── the loop ────────────────────────────────────────────────────────────
+
+    def next(self) -> bool:
+        """Whether there is another interaction; the temporary report is written each time."""
+        service = self._entered()
+        if not self.running:
+            return False
+        if self._sample_is_over():
+            self.sample_idx, self.interaction_nb = max((self.sample_idx or 0) + 1, 0) if self._begun() else 0, 0
+            self.sample_start_time = self._clock()
+            self.sample_scribbles = self.sample_last_scribble = None
+        if (self.sample_idx or 0) >= len(self.samples):
+            self._end(service)
+            return False
+        self._write(service, self._temporary)
+        return True
+
+    def _begun(self) -> bool:
+        return self.sample_idx is not None and self.sample_idx >= 0
+
+    def _sample_is_over(self) -> bool:
+        if not self._begun():
+            return True
+        return bool(self.max_nb_interactions and (self.interaction_nb or 0) >= self.max_nb_interactions) or self._late()
+
+    def _late(self) -> bool:
+        """Whether the time for this sample, all of its interactions together, is over."""
+        if not self.max_time or self.sample_start_time is None or self._service is None:
+            return False
+        objects = self._service.davis.dataset[self.samples[self.sample_idx or 0][0]]["num_objects"]
+        return bool(self._clock() - self.sample_start_time > self.max_time * objects)
+
+    def get_scribbles(self, only_last: bool = False) -> tuple[str, dict[str, Any], bool]:  # noqa: FBT001, FBT002
+        """Sequence, scribbles so far (or the last ones), and whether the sample is new; the clock runs from here."""
+        service = self._entered()
+        if not self._begun() or not self.running:
+            raise RuntimeError("There is nothing to segment: call next() first, and go on only while it is True.")
+        if self.running_model:
+            raise RuntimeError("You can not call get_scribbles twice without submitting the masks first")
+        sequence, number = self.samples[self.sample_idx or 0]
+        new = self.sample_scribbles is None
+        if new:
+            self.sample_scribbles = service.get_scribble(sequence, number)
+            self.sample_last_scribble = copy.deepcopy(self.sample_scribbles)
+        handed = copy.deepcopy(self.sample_last_scribble if only_last else self.sample_scribbles)
+        self.running_model = True
+        self.interaction_start_time = self._clock()
+        return sequence, handed or {}, new
+
+    def submit_masks(self, pred_masks: Any, next_scribble_frame_candidates: Any = None) -> None:
+        """The masks of all frames; a refused submission changes nothing and may be repeated."""
+        service = self._entered()
+        if not self.running_model:
+            raise RuntimeError("You must have called .get_scribbles before submiting the masks")
+        timing = self._clock() - (self.interaction_start_time or 0.0)
+        sequence, number = self.samples[self.sample_idx or 0]
+        interaction = (self.interaction_nb or 0) + 1
+        if self._late():
+            warnings.warn(f"The time for {sequence} is over: these masks do not count.", stacklevel=2)
+        else:
+            drawn = service.post_predicted_masks(
+                sequence, number, pred_masks, timing, interaction, self.user_key, self.session_key,
+                next_scribble_frame_candidates,
+            )  # fmt: skip
+            self.sample_last_scribble = drawn
+            self.sample_scribbles = fuse_scribbles(self.sample_scribbles or {}, drawn)
+        self.interaction_nb, self.running_model = interaction, False
+
+    def scribbles_iterator(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, dict[str, Any], bool]]:
+        """`get_scribbles` as long as there is a next."""
+        while self.next():
+            yield self.get_scribbles(*args, **kwargs)
+
+    # ── what comes of it ────────────────────────────────────────────────────
+
+    def get_report(self) -> pd.DataFrame:
+        """All rows so far."""
+        return self._entered().get_report(self.session_key)
+
+    def get_global_summary(self, save_file: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+        """The curve and its area, once the session has ended; before that nothing."""
+        if self.running:
+            warnings.warn("There is no summary before the session has ended.", stacklevel=2)
+            return {}
+        if save_file is not None:
+            with open(save_file, "w", encoding="utf-8") as file:
+                json.dump(self.global_summary, file)
+        return self.global_summary
+
+    @property
+    def _temporary(self) -> Path:
+        return self.report_save_dir / f"{self.report_name}.tmp.csv"
+
+    def _write(self, service: EvaluationService, path: Path) -> None:
+        """In one step: a program that dies leaves a whole report."""
+        partial = path.with_suffix(".partial")
+        service.get_report(self.session_key).to_csv(partial)
+        os.replace(partial, path)
+
+    def _end(self, service: EvaluationService) -> None:
+        self.global_summary = service.summarize_report(service.get_report(self.session_key))
+        self._write(service, self.report_save_dir / f"{self.report_name}.csv")
+        self._temporary.unlink(missing_ok=True)
+        self.running = False
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "nobody"
