@@ -173,6 +173,18 @@ def test_the_robots_regions_skeletons_and_lines(pair: str, number: str, case: An
     assert wanted * 0.78 - 1 <= lengths <= wanted * 1.42 + 1
 
 
+def test_both_ways_to_a_skeleton_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from linejudge.interactive import skeleton as module
+
+    masks = np.load(HERE / "robot/masks.npz")
+    for name in [name for name in masks if name.endswith("__gt")][:12]:
+        mask = masks[name].squeeze() == 1
+        quick = module.skeleton(mask)
+        with monkeypatch.context() as without:
+            without.setattr(module, "_loop", None)
+            assert np.array_equal(module.skeleton(mask), quick), name
+
+
 def test_most_lines_are_the_originals_to_the_pixel() -> None:
     index, inside, masks = (
         told("robot/index.json"),

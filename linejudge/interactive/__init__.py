@@ -4,6 +4,10 @@ Written from the published behaviour of the DAVIS interactive framework; names a
 that programs for it import.
 """
 
-from .session import DavisInteractiveSession
+try:
+    from .session import DavisInteractiveSession
+except ModuleNotFoundError as error:
+    found = f"{error.name} is not installed; the interactive session needs: pip install linejudge[interactive]"
+    raise ModuleNotFoundError(found, name=error.name) from None
 
 __all__ = ["DavisInteractiveSession"]

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from scipy import ndimage
 from skimage.morphology import medial_axis
+
+try:
+    from skimage.morphology._skeletonize_various_cy import (  # type: ignore[import-not-found,unused-ignore]
+        _skeletonize_loop as _loop,
+    )
+except ImportError:  # a private name may go
+    _loop = None
 
 #: While nothing is left the radius shrinks by this.
 SHRINK = 0.9
@@ -80,8 +88,42 @@ def skeleton(mask: Any) -> Any:
     if not len(rows):
         return found
     box = (slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1))
-    found[box] = medial_axis(np.pad(mask[box], 1), rng=_Legacy())[1:-1, 1:-1]  # type: ignore[no-untyped-call]
+    found[box] = _thinned(np.pad(mask[box], 1))[1:-1, 1:-1]
     return found
+
+
+def _thinned(mask: Any) -> Any:
+    """scikit-image's `medial_axis`; its inner loop alone where that can be had, since it makes a table for each call.
+
+    The table takes 8 ms, which is more than all the rest for a region of usual size.
+    """
+    if _loop is None:
+        return medial_axis(mask, rng=_Legacy())  # type: ignore[no-untyped-call]
+    result = np.ascontiguousarray(mask, dtype=np.uint8)
+    rows, columns = (np.ascontiguousarray(one, dtype=np.intp) for one in np.nonzero(mask))
+    # Nearest to the outside first, then those with most neighbours, then in the old order of ties.
+    ties = np.random.RandomState(0).permutation(np.arange(len(rows)))
+    around = ndimage.convolve(result, _EIGHT, mode="constant")[rows, columns]
+    distance = ndimage.distance_transform_edt(mask)[rows, columns]
+    order = np.lexsort((ties, 9 - around.astype(int), distance)).astype(np.int32)
+    _loop(result, rows, columns, order, _kept())
+    return result.astype(bool)
+
+
+@lru_cache(maxsize=1)
+def _kept() -> Any:
+    """For each pattern of a pixel and its neighbours whether the pixel stays: an end, or what holds pieces together."""
+
+    def pieces(pattern: Any) -> int:
+        return int(ndimage.label(pattern, structure=_EIGHT)[1])
+
+    kept = np.zeros(512, dtype=np.uint8)
+    for number in range(512):
+        pattern = (number >> np.arange(9) & 1).reshape(3, 3)
+        without = pattern.copy()
+        without[1, 1] = 0
+        kept[number] = pattern[1, 1] and (pattern.sum() < 3 or pieces(pattern) != pieces(without))
+    return kept
 
 
 def longest_paths(thin: Any, min_nodes: int) -> list[Any]:
