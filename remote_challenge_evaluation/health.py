@@ -15,7 +15,9 @@ _STALE = 300.0
 _ABOUT = {
     "waiting": ("gauge", "Submissions that wait on the server, at the last sweep."),
     "oldest_waiting_seconds": ("gauge", "How long the oldest of them waits."),
+    "seconds_download": ("counter", "Seconds spent in fetching submissions."),
     "seconds_scoring": ("counter", "Seconds spent in scoring."),
+    "seconds_reporting": ("counter", "Seconds spent in reporting results."),
     "requests": ("counter", "Calls of the API."),
     "faults": ("counter", "Faults of ours that were reported."),
 }

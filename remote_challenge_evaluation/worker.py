@@ -13,7 +13,8 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -217,7 +218,9 @@ class Worker:
             return
         path = os.path.join(folder, "submission")
         try:
-            download(self._addresses(job, row), path, self._tools.settings.max_submission_bytes, self._tools.stop.wait)
+            with self._timed("download"):
+                most = self._tools.settings.max_submission_bytes
+                download(self._addresses(job, row), path, most, self._tools.stop.wait)
         except TooLargeError:
             self._settle(job, {"refused": TOO_LARGE.format(self._tools.settings.max_submission_bytes)})
             return
@@ -228,22 +231,26 @@ class Worker:
             self._settle(job, {"refused": BROKEN})
             return
         job = self._journal.change(job, evaluations_more=1)
-        started = time.monotonic()
-        outcome = evaluated(
-            {
-                "submission": path,
-                "codename": phase["codename"],
-                "annotation": os.path.join(self._tools.settings.annotations, local["annotation"]),
-                "submission_metadata": {**row, "status": RUNNING},
-                "memory": self._tools.settings.memory_bytes,
-            },
-            folder,
-            local["seconds"] + _MARGIN,
-            self._journal.lock,
-            self._hurry.is_set,
-        )
-        self._journal.add("seconds_scoring", time.monotonic() - started)
+        request = {
+            "submission": path,
+            "codename": phase["codename"],
+            "annotation": os.path.join(self._tools.settings.annotations, local["annotation"]),
+            "submission_metadata": {**row, "status": RUNNING},
+            "memory": self._tools.settings.memory_bytes,
+        }
+        with self._timed("scoring"):
+            limit = local["seconds"] + _MARGIN
+            outcome = evaluated(request, folder, limit, self._journal.lock, self._hurry.is_set)
         self._judge(job, outcome, local, silent=bool(phase.get("disable_logs")))
+
+    @contextmanager
+    def _timed(self, stage: str) -> Iterator[None]:
+        """Add to what monitoring reads."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self._journal.add(f"seconds_{stage}", time.monotonic() - started)
 
     def _judge(self, job: Job, outcome: Outcome, local: dict[str, Any], *, silent: bool) -> None:
         """From what the scorer said to what is reported; noted before it is sent."""
@@ -314,7 +321,8 @@ class Worker:
         report = job.report or {}
         job = self._journal.change(job, reports_more=1)
         try:
-            self._say(job, report)
+            with self._timed("reporting"):
+                self._say(job, report)
         except ApiError as error:
             if error.status != 400:
                 raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -473,7 +474,11 @@ def test_an_operator_sees_health_and_numbers(server: Rehearsal, operator: Operat
         process.terminate()
         _, told = process.communicate(timeout=30)
     assert healthy.status_code == 200
-    assert 'linejudge_worker_jobs{outcome="finished"} 1' in numbers
+    assert known in numbers
+    for stage in ("download", "scoring", "reporting"):
+        found = re.search(rf"^linejudge_worker_seconds_{stage} (\S+)$", numbers, re.MULTILINE)
+        assert found
+        assert float(found.group(1)) > 0
     events = [json.loads(line) for line in told.splitlines()]
     assert "reported" in {event["event"] for event in events}
     assert {event["worker"] for event in events}
