@@ -373,3 +373,58 @@ def test_a_program_that_dies_leaves_what_it_had(root: Path) -> None:
     assert done.returncode == 9
     (left,) = (root.parent / "out").glob("*.tmp.csv")
     assert len(pd.read_csv(left)) == 2 * 4
+
+
+DYING = """
+import os, sys, numpy as np
+from linejudge.interactive import DavisInteractiveSession
+root, out, die_at, resume = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4] == "1"
+now = [0.0]
+with DavisInteractiveSession(
+    davis_root=root, report_save_dir=out, max_nb_interactions=3, max_time=600, resume=resume, clock=lambda: now[0]
+) as session:
+    session.session_key = session.session_key if resume else "00" * 32
+    for sequence, scribbles, new in session.scribbles_iterator():
+        now[0] += 2.0
+        masks = np.zeros((4, 40, 60), int)
+        masks[:, 10:30, 10 : 20 + 5 * session.interaction_nb] = 1
+        if len(session.get_report()) // 4 == die_at:
+            os._exit(9)
+        session.submit_masks(masks)
+"""
+
+
+@pytest.mark.parametrize("die_at", [1, 2, 3, 5])
+def test_a_session_goes_on_after_its_program_died(root: Path, die_at: int) -> None:
+    second = json.loads((root / "Scribbles/box/001.json").read_text())
+    (root / "Scribbles/box/002.json").write_text(json.dumps(second))
+
+    def run(out: Path, die: int, resume: str) -> int:
+        command = [sys.executable, "-c", DYING, str(root), str(out), str(die), resume]
+        return subprocess.run(command, check=False).returncode
+
+    whole, parts = root.parent / "whole", root.parent / "parts"
+    assert run(whole, 99, "0") == 0
+    assert run(parts, die_at, "0") == 9
+    assert len(list(parts.glob("*.state.json"))) == 1
+    assert run(parts, 99, "1") == 0
+    (wanted,), (found,) = (list(folder.iterdir()) for folder in (whole, parts))
+    pd.testing.assert_frame_equal(pd.read_csv(found, index_col=0), pd.read_csv(wanted, index_col=0))
+
+
+def test_nothing_to_go_on_with_is_said(root: Path) -> None:
+    with pytest.raises(ValueError, match="has no unfinished session of this subset"), begun(root, resume=True):
+        pass
+    with begun(root) as session:
+        session.next()
+        session.get_scribbles()
+        session.submit_masks(EMPTY)
+    with (
+        pytest.raises(ValueError, match="with these samples and limits"),
+        begun(root, resume=True, max_nb_interactions=3),
+    ):
+        pass
+    with begun(root, resume=True) as again:
+        assert again.report_name == session.report_name
+        assert again.next()
+        assert again.get_scribbles()[2] is True

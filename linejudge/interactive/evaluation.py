@@ -150,6 +150,27 @@ class EvaluationService:
                 )
         self._done[sample] = interaction
 
+    def state(self, session_id: str) -> dict[str, Any]:
+        """What a session has behind it beside its rows: which frames the robot used, and up to where samples came."""
+        return {
+            "used": [
+                [name, number, sorted(used)] for (key, name, number), used in self._used.items() if key == session_id
+            ],
+            "done": [[name, number, done] for (key, name, number), done in self._done.items() if key == session_id],
+            "annotated": self.annotated,
+        }
+
+    def restore(self, session_id: str, state: dict[str, Any], report: pd.DataFrame) -> None:
+        """As it was when that state was taken; later rows of a report are none."""
+        self._used |= {(session_id, name, number): set(used) for name, number, used in state["used"]}
+        self._done |= {(session_id, name, number): done for name, number, done in state["done"]}
+        self.annotated = [(name, number, frame, override) for name, number, frame, override in state["annotated"]]
+        rows: list[dict[str, Any]] = report.to_dict("records")  # type: ignore[assignment,unused-ignore]
+        done = self._done
+        self._rows += [
+            row for row in rows if row["interaction"] <= done.get((session_id, row["sequence"], row["scribble_idx"]), 0)
+        ]
+
     def get_report(self, session_id: str = "") -> pd.DataFrame:
         """A row for each frame and object of each interaction."""
         rows = [row for row in self._rows if row["session_id"] == session_id]

@@ -23,6 +23,7 @@ from .evaluation import EvaluationService
 from .utils.scribbles import fuse_scribbles
 
 LOCAL = "localhost"
+_STATE = ".state.json"
 #: Nobody needs more, and the challenge allowed no more.
 MOST_SECONDS, MOST_INTERACTIONS = 600, 16
 
@@ -31,6 +32,8 @@ class DavisInteractiveSession:
     """A context manager over all samples of a subset.
 
     `clock` returns seconds and decides durations and limits; it is for tests, and for methods that are simulated.
+    `resume` goes on with the newest report of `report_save_dir` that was not finished: time while dead does not
+    count, and what was handed out and not submitted is handed out again, as new.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - the signature that programs know
@@ -45,6 +48,7 @@ class DavisInteractiveSession:
         metric_to_optimize: str = "J_AND_F",
         report_save_dir: str | os.PathLike[str] | None = None,
         *,
+        resume: bool = False,
         clock: Callable[[], float] | None = None,
     ) -> None:
         if host != LOCAL:
@@ -69,6 +73,7 @@ class DavisInteractiveSession:
         self.global_summary: dict[str, Any] = {}
         self._clock = clock or time.monotonic
         self._line_clock = clock or time.time
+        self._resume, self._resumed = resume, False
         self._service: EvaluationService | None = None
         self._thread = threading.get_ident()
 
@@ -89,6 +94,8 @@ class DavisInteractiveSession:
         if self.shuffle:
             random.shuffle(self.samples)
         self.sample_idx, self.interaction_nb = -1, -1
+        if self._resume:
+            self._take_up(self._service)
         return self
 
     def __exit__(
@@ -143,8 +150,9 @@ class DavisInteractiveSession:
         if self.running_model:
             raise RuntimeError("You can not call get_scribbles twice without submitting the masks first")
         sequence, number = self.samples[self.sample_idx or 0]
-        new = self.sample_scribbles is None
-        if new:
+        new = self.sample_scribbles is None or self._resumed
+        self._resumed = False
+        if self.sample_scribbles is None:
             self.sample_scribbles = service.get_scribble(sequence, number)
             self.sample_last_scribble = copy.deepcopy(self.sample_scribbles)
         handed = copy.deepcopy(self.sample_last_scribble if only_last else self.sample_scribbles)
@@ -170,6 +178,8 @@ class DavisInteractiveSession:
             self.sample_last_scribble = drawn
             self.sample_scribbles = fuse_scribbles(self.sample_scribbles or {}, drawn)
         self.interaction_nb, self.running_model = interaction, False
+        self._write(service, self._temporary)
+        self._save(service)
 
     def scribbles_iterator(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, dict[str, Any], bool]]:
         """`get_scribbles` as long as there is a next."""
@@ -202,10 +212,59 @@ class DavisInteractiveSession:
         service.get_report(self.session_key).to_csv(partial)
         os.replace(partial, path)
 
+    @property
+    def _state(self) -> Path:
+        return self.report_save_dir / f"{self.report_name}{_STATE}"
+
+    def _save(self, service: EvaluationService) -> None:
+        """What another process needs to go on; the rows are in the temporary report."""
+        state = {
+            **self._terms(),
+            "samples": self.samples,
+            "session_key": self.session_key,
+            "sample_idx": self.sample_idx,
+            "interaction_nb": self.interaction_nb,
+            "elapsed": self._clock() - (self.sample_start_time or 0.0),
+            "scribbles": self.sample_scribbles,
+            "last": self.sample_last_scribble,
+            "service": service.state(self.session_key),
+        }
+        partial = self._state.with_suffix(".partial")
+        partial.write_text(json.dumps(state), encoding="utf-8")
+        os.replace(partial, self._state)
+
+    def _terms(self) -> dict[str, Any]:
+        """What must agree between a session and its continuation."""
+        names = ("subset", "max_time", "max_nb_interactions", "metric_to_optimize")
+        return {name: getattr(self, name) for name in names}
+
+    def _take_up(self, service: EvaluationService) -> None:
+        """Go on with the newest session that is not finished and has the same terms and samples."""
+        wanted = {**self._terms(), "samples": sorted([*sample] for sample in self.samples)}
+        found = sorted(self.report_save_dir.glob(f"result_*{_STATE}"), key=lambda path: path.stat().st_mtime_ns)
+        for path in reversed(found):
+            state = json.loads(path.read_text(encoding="utf-8"))
+            if {**{name: state.get(name) for name in wanted}, "samples": sorted(state["samples"])} == wanted:
+                break
+        else:
+            told = f"{self.report_save_dir} has no unfinished session of this subset with these samples and limits"
+            raise ValueError(f"resume: {told}")
+        self.report_name = path.name.removesuffix(_STATE)
+        self.session_key = state["session_key"]
+        self.samples = [(name, number) for name, number in state["samples"]]
+        self.sample_idx, self.interaction_nb = state["sample_idx"], state["interaction_nb"]
+        self.sample_start_time = self._clock() - state["elapsed"]
+        self.sample_scribbles, self.sample_last_scribble = state["scribbles"], state["last"]
+        service.restore(
+            self.session_key, state["service"], pd.read_csv(self._temporary, index_col=0, dtype={"session_id": str})
+        )
+        self._resumed = True
+
     def _end(self, service: EvaluationService) -> None:
         self.global_summary = service.summarize_report(service.get_report(self.session_key))
         self._write(service, self.report_save_dir / f"{self.report_name}.csv")
         self._temporary.unlink(missing_ok=True)
+        self._state.unlink(missing_ok=True)
         self.running = False
 
 
