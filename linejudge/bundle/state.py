@@ -12,7 +12,7 @@ from evaluation_script.errors import HostError
 from .finding import items
 
 LAST_PUSH = os.path.join(".linejudge", "last_push.json")
-#: Keys of a phase split that are frozen once EvalAI's staff has approved the challenge.
+#: What a phase split says besides its three ids; frozen once EvalAI's staff has approved the challenge.
 SHOWN = ("visibility", "leaderboard_decimal_precision", "is_leaderboard_order_descending")
 
 

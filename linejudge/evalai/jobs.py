@@ -29,15 +29,7 @@ class Message:
     @property
     def submission(self) -> int:
         """Numbers come as numbers or as texts."""
-        return self._number("submission_pk")
-
-    @property
-    def phase(self) -> int:
-        """Likewise."""
-        return self._number("phase_pk")
-
-    def _number(self, key: str) -> int:
-        told = self.body.get(key) if isinstance(self.body, dict) else None
+        told = self.body.get("submission_pk") if isinstance(self.body, dict) else None
         try:
             number = int(told)  # type: ignore[arg-type]
         except (TypeError, ValueError, OverflowError):

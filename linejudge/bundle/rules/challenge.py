@@ -24,8 +24,8 @@ _MISSING = {
 }
 _SERIALIZER = "ERROR: Unable to serialize the challenge because of the following errors: {errors}."
 _BLOCKS = ("tags", "domain", "prizes", "sponsors", "leaderboard")
-#: Characters of a file's path on the server; but for a picture it begins with a temporary folder of about 28.
-_FILE_NAME = 100
+#: Characters of a file's path on the server, and of the temporary folder that it begins with, a picture's apart.
+_FILE_NAME, _TEMPORARY = 100, 28
 _IMAGE = re.compile(r"ami-[0-9a-f]+$|\d+\.dkr\.ecr\.[\w-]+\.amazonaws\.com/evalai-")
 _PICTURES = (".jpg", ".jpeg", ".png")
 
@@ -123,11 +123,13 @@ def readable(bundle: Bundle, where: str, path: str, quote: str, rule: int) -> Fi
         yield Finding(where, f"{path} is empty", "Write the text", quote, rule=rule, detail=detail)
 
 
-def long_path(where: str, path: str, quote: str, rule: int, *, temporary: int = 28, field: str = "") -> Findings:
+def long_path(
+    where: str, path: str, quote: str, rule: int, *, temporary: int = _TEMPORARY, field: str = ""
+) -> Findings:
     """The server keeps a file's path in a field that its own temporary folder half fills."""
     length = temporary + len(path)
     if length > _FILE_NAME:
-        words = f"Ensure this filename has at most 100 characters (it has {length})."
+        words = f"Ensure this filename has at most {_FILE_NAME} characters (it has {length})."
         detail = Detail(field or where.rpartition(".")[2], words, "max_length")
         remedy = f"Keep it to {_FILE_NAME - temporary}"
         yield Finding(where, f"names a path of {len(path)} characters", remedy, quote, rule=rule, detail=detail)

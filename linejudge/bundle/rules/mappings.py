@@ -8,6 +8,7 @@ from typing import Any
 from linejudge.bundle.fields import MAPPING
 from linejudge.bundle.finding import Finding, Findings, crash, items
 from linejudge.bundle.opened import Bundle
+from linejudge.bundle.state import SHOWN
 from linejudge.bundle.values import findings
 
 from .blocks import entries, shape
@@ -18,7 +19,6 @@ POINTERS = {
     "challenge_phase_id": ("challenge_phases", "phased"),
     "dataset_split_id": ("dataset_splits", "dataset split"),
 }
-_SHOWN = tuple(key for key in MAPPING if key not in POINTERS)
 _ROW = "ERROR: Challenge phase split {} has the following schema errors:\n {{errors}}"
 _TWICE = (
     "ERROR: Duplicate combinations of leaderboard_id {}, challenge_phase_id {} and dataset_split_id {} "
@@ -34,7 +34,9 @@ def mappings(bundle: Bundle) -> Findings:
         return
     quote = "ERROR: There is no key for challenge phase splits."
     yield from shape(bundle, key, Finding(key, "is empty", "Map each phase to its splits", quote, rule=55))
-    known = {pointer: [item.get("id") for item in items(bundle.config, block)] for pointer, (block, _) in _blocks()}
+    known = {
+        pointer: [item.get("id") for item in items(bundle.config, block)] for pointer, (block, _) in POINTERS.items()
+    }
     number = 1
     for where, row in entries(bundle, key):
         found = list(_row(where, number, row, known))
@@ -44,34 +46,26 @@ def mappings(bundle: Bundle) -> Findings:
     yield from _twice(bundle)
 
 
-def _blocks() -> list[tuple[str, tuple[str, str]]]:
-    return list(POINTERS.items())
-
-
 def _row(where: str, number: int, row: dict[str, Any], known: dict[str, list[Any]]) -> Findings:
     lost = [key for key in POINTERS if key not in row]
     if lost:
         yield crash(where, f"lacks {', '.join(lost)}", "Add it", 55)
-    missing = [key for key in _SHOWN if key not in row]
+    missing = [key for key in SHOWN if key not in row]
     if missing:
         quote = (
             "ERROR: The following keys are missing in the challenge phase splits of YAML file "
             f"(phase_split: {number}): {', '.join(missing)}"
         )
         yield Finding(where, f"lacks {', '.join(missing)}", "Add them: none has a default here", quote, rule=57)
-    for key, (block, word) in _blocks():
-        if key in row and not any(_same(row[key], one) for one in known[key]):
+    for key, (block, word) in POINTERS.items():
+        # An id and the same id in quotes are two for the server, and so for Python.
+        if key in row and row[key] not in known[key]:
             quote = f"ERROR: Invalid {word} id {row[key]} found in challenge phase split {number}."
             quoted = any(str(row[key]) == str(one) for one in known[key])
             remedy = "Remove the quotes" if quoted else "Mend the id"
             yield Finding(f"{where}.{key}", f"{row[key]!r} is no id of {block}", remedy, quote, rule=58)
-    fields = {key: MAPPING[key] for key in _SHOWN}
+    fields = {key: MAPPING[key] for key in SHOWN}
     yield from findings(f"{where}.", row, fields, _ROW.format(number), 59)
-
-
-def _same(told: Any, number: Any) -> bool:
-    """An id and the same id in quotes are two for the server, and so for Python."""
-    return bool(told == number)
 
 
 def _twice(bundle: Bundle) -> Findings:
