@@ -246,3 +246,31 @@ def test_misuse_is_answered_in_the_same_words(case: str) -> None:
         MISUSE[case]()
     assert f"builtins.{type(raised.value).__name__}" == golden["type"]
     assert str(raised.value) == golden["message"]
+
+
+def test_pictures() -> None:
+    from PIL import Image
+
+    from linejudge.interactive.utils.visualization import draw_scribble, overlay_mask, plot_scribble
+
+    golden = told("misc/visual.json")
+    picture, mask = np.array(golden["im"], np.uint8), np.array(golden["ann"])
+    assert overlay_mask(picture, mask).tolist() == golden["overlay"]
+    assert overlay_mask(picture, mask, 0.2).tolist() == golden["overlay_a02"]
+    rimmed = overlay_mask(picture, mask == 2, contour_thickness=1)
+    assert rimmed[0, 1].tolist() == golden["palette"][1], "the rim lies around the object, in its colour"
+    with pytest.raises(ValueError, match=told("misc/misuse.json")["overlay wrong shape"]["message"]):
+        overlay_mask(picture, mask[:2])
+    lines = {"scribbles": [[{"path": [[0, 0.5], [1, 0.5]], "object_id": 2}], []], "sequence": "s"}
+    drawn = np.asarray(draw_scribble(Image.new("RGB", (40, 21)), lines, 0, width=1))
+    assert (drawn[10] == golden["palette"][2]).all()
+    assert not drawn[5].any()
+    with pytest.raises(ValueError, match="Frame value not valid"):
+        draw_scribble(Image.new("RGB", (40, 21)), lines, 2)
+
+    class Axes:
+        def plot(self, xs: Any, ys: Any, **line: Any) -> None:
+            self.drawn = (xs.tolist(), ys.tolist(), line["linewidth"])
+
+    axes = plot_scribble(Axes(), lines, 0, (11, 5), linewidth=3)
+    assert axes.drawn == ([0.0, 10.0], [2.0, 2.0], 3)

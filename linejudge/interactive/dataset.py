@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from PIL import Image
@@ -14,6 +14,26 @@ from PIL import Image
 from .metrics import VOID
 
 ROOT_VARIABLE = "DATASET_DAVIS"
+
+
+class Sequences(Protocol):
+    """What a session asks of a dataset."""
+
+    @property
+    def dataset(self) -> Mapping[str, dict[str, Any]]:
+        """Sequence → `num_frames`, `num_objects`, `num_scribbles` and `image_size` [width, height]."""
+
+    def sequences(self, subset: str) -> list[str]:
+        """Names in their order; ValueError for a subset that is not there."""
+
+    def check_files(self, sequences: list[str]) -> None:
+        """Raises FileNotFoundError, naming what is missing."""
+
+    def load_scribble(self, sequence: str, scribble_idx: int) -> dict[str, Any]:
+        """The first scribbles of a set, counted from 1."""
+
+    def load_annotations(self, sequence: str, dtype: Any = int) -> Any:
+        """Masks (frames, height, width) of ids from 1 on; 255 is void."""
 
 
 class Davis:
@@ -73,7 +93,7 @@ class Davis:
 
     def load_annotations(self, sequence: str, dtype: Any = int) -> Any:
         """All masks, (frames, height, width)."""
-        return _annotations(tuple(self.annotation_paths(sequence))).astype(dtype)
+        return _annotations(tuple(self.annotation_paths(sequence))).astype(dtype, copy=False)
 
     def load_images(self, sequence: str, dtype: Any = np.uint8) -> Any:
         """All images, (frames, height, width, 3)."""
@@ -88,7 +108,9 @@ def _files(folder: str, ending: str) -> list[str]:
 
 @lru_cache(maxsize=4)
 def _annotations(paths: tuple[str, ...]) -> Any:
-    return np.stack([np.asarray(Image.open(path)) for path in paths])
+    masks = np.stack([np.asarray(Image.open(path)) for path in paths])
+    masks.flags.writeable = False  # it is handed to many
+    return masks
 
 
 class _Sets(Mapping[str, list[str]]):
@@ -125,7 +147,7 @@ class _Records(Mapping[str, dict[str, Any]]):
         if sequence not in self._names:
             raise KeyError(sequence)
         if sequence not in self._known:
-            masks = self._davis.load_annotations(sequence)
+            masks = self._davis.load_annotations(sequence, np.uint8)
             subset = next(name for name, names in self._davis.sets.items() if sequence in names)
             self._known[sequence] = {
                 "name": sequence,

@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .dataset import Davis
-from .metrics import batched_f_measure, batched_jaccard
+from .dataset import Davis, Sequences
+from .metrics import Objects, as_ids, object_ids
 from .robot import InteractiveScribblesRobot
+from .summary import COLUMNS, METRICS, THRESHOLD, Terms, summary
 
-METRICS = {"J": "jaccard", "F": "contour", "J_AND_F": "j_and_f"}
-COLUMNS = ["session_id", "sequence", "scribble_idx", "interaction", "object_id", "frame", *METRICS.values(), "timing"]
 #: What the sessions of the challenge gave their robot.
 ROBOT = {"kernel_size": 0.2, "max_kernel_radius": 16, "min_nb_nodes": 4, "nb_points": 1000}
-#: Seconds at which a method's curve is read.
-THRESHOLD = 60
+#: How many sequences are kept ready to be compared.
+READY = 4
 
 
 class EvaluationService:
@@ -37,17 +36,19 @@ class EvaluationService:
         time_threshold: float | None = None,
         *,
         clock: Callable[[], float] = time.time,
+        dataset: Sequences | None = None,
     ) -> None:
         del storage  # what was submitted is kept here
         if metric_to_optimize not in METRICS:
             raise ValueError(f"metric_to_optimize not between available metrics: {tuple(METRICS)}")
-        self.davis = Davis(davis_root)
+        self.davis = Davis(davis_root) if dataset is None else dataset
         self.sequences = self.davis.sequences(subset)
         self.davis.check_files(self.sequences)
         self.max_t, self.max_i, self.metric = max_t, max_i, metric_to_optimize
         self.time_threshold = time_threshold or THRESHOLD
         self.robot = InteractiveScribblesRobot(**(robot_parameters or ROBOT), clock=clock)
-        self._rows: list[dict[str, Any]] = []
+        self._objects: dict[str, Objects] = {}
+        self._reports: dict[str, list[pd.DataFrame]] = {}
         self._done: dict[tuple[str, str, int], int] = {}
         self._used: dict[tuple[str, str, int], set[int]] = {}
         #: Which frame the robot drew in: sequence, scribble_idx, frame, override.
@@ -61,7 +62,7 @@ class EvaluationService:
     def get_samples(self) -> tuple[list[tuple[str, int]], float | None, int | None]:
         """Every sequence with each of its sets of scribbles, and the limits."""
         samples = [
-            (name, number + 1) for name in self.sequences for number in range(len(self.davis.scribble_paths(name)))
+            (name, number + 1) for name in self.sequences for number in range(self.davis.dataset[name]["num_scribbles"])
         ]
         return samples, self.max_t, self.max_i
 
@@ -69,7 +70,7 @@ class EvaluationService:
         """What was drawn first, with a list for each frame."""
         if sequence not in self.sequences:
             raise ValueError(f"Invalid sequence: {sequence}")
-        if not 1 <= scribble_idx <= len(self.davis.scribble_paths(sequence)):
+        if not 1 <= scribble_idx <= self.davis.dataset[sequence]["num_scribbles"]:
             raise ValueError(f"Invalid scribble index: {scribble_idx}")
         return self.davis.load_scribble(sequence, scribble_idx)
 
@@ -91,15 +92,14 @@ class EvaluationService:
         del user_key
         sample = (session_key, sequence, scribble_idx)
         self._check(sample, interaction)
-        truth = self.davis.load_annotations(sequence)
+        truth = self.davis.load_annotations(sequence, np.uint8)
         prediction = as_masks(pred_masks)
-        count = self.davis.dataset[sequence]["num_objects"]
-        jaccard = batched_jaccard(truth, prediction, average_over_objects=False, nb_objects=count)
-        contour = batched_f_measure(truth, prediction, average_over_objects=False, nb_objects=count)
+        ids = object_ids(truth, prediction, self.davis.dataset[sequence]["num_objects"])
+        jaccard, contour = self._ready(sequence, truth, ids).similarities(prediction)
         measured = {"jaccard": jaccard, "contour": contour, "j_and_f": 0.5 * jaccard + 0.5 * contour}
         candidates = _candidates(next_scribble_frame_candidates, len(truth))
         frame = self._chosen(sample, measured[METRICS[self.metric]].mean(axis=1), candidates)
-        drawn = self.robot.interact(sequence, prediction, truth, count, frame)
+        drawn = self.robot.interact(sequence, prediction, truth, jaccard.shape[1], frame)
         self._keep(sample, interaction, timing, measured)
         self.annotated.append((sequence, scribble_idx, frame, next_scribble_frame_candidates is not None))
         return drawn
@@ -111,7 +111,7 @@ class EvaluationService:
             raise ValueError(told)
         if interaction < 1:
             raise ValueError("Interaction value invalid. Should be higher than 0.")
-        known = sequence in self.sequences and 1 <= number <= len(self.davis.scribble_paths(sequence))
+        known = sequence in self.sequences and 1 <= number <= self.davis.dataset[sequence]["num_scribbles"]
         if not known:
             raise ValueError(f"Sequence: {sequence} and scribble index: {number} invalid")
         done = self._done.get(sample, 0)
@@ -131,23 +131,29 @@ class EvaluationService:
         used.add(frame)
         return frame
 
+    def _ready(self, sequence: str, truth: Any, ids: list[int]) -> Objects:
+        """A sequence's objects; those of the last few sequences are kept."""
+        if sequence not in self._objects:
+            if len(self._objects) >= READY:
+                del self._objects[next(iter(self._objects))]
+            self._objects[sequence] = Objects(truth, ids)
+        return self._objects[sequence]
+
     def _keep(self, sample: tuple[str, str, int], interaction: int, timing: float, measured: dict[str, Any]) -> None:
+        """A row for each frame and object, the objects of a frame together."""
         session, sequence, number = sample
         frames, objects = measured["jaccard"].shape
-        for frame in range(frames):
-            for one in range(objects):
-                self._rows.append(
-                    {
-                        "session_id": session,
-                        "sequence": sequence,
-                        "scribble_idx": number,
-                        "interaction": interaction,
-                        "object_id": one + 1,
-                        "frame": frame,
-                        **{name: float(values[frame, one]) for name, values in measured.items()},
-                        "timing": timing,
-                    }
-                )
+        told = {
+            "session_id": session,
+            "sequence": sequence,
+            "scribble_idx": number,
+            "interaction": interaction,
+            "object_id": np.tile(np.arange(1, objects + 1), frames),
+            "frame": np.repeat(np.arange(frames), objects),
+            **{name: values.ravel() for name, values in measured.items()},
+            "timing": timing,
+        }
+        self._reports.setdefault(session, []).append(pd.DataFrame(told, columns=COLUMNS))
         self._done[sample] = interaction
 
     def state(self, session_id: str) -> dict[str, Any]:
@@ -165,55 +171,31 @@ class EvaluationService:
         self._used |= {(session_id, name, number): set(used) for name, number, used in state["used"]}
         self._done |= {(session_id, name, number): done for name, number, done in state["done"]}
         self.annotated = [(name, number, frame, override) for name, number, frame, override in state["annotated"]]
-        rows: list[dict[str, Any]] = report.to_dict("records")  # type: ignore[assignment,unused-ignore]
-        done = self._done
-        self._rows += [
-            row for row in rows if row["interaction"] <= done.get((session_id, row["sequence"], row["scribble_idx"]), 0)
+        done = [
+            self._done.get((session_id, name, number), 0)
+            for name, number in zip(report["sequence"], report["scribble_idx"], strict=True)
         ]
+        self._reports[session_id] = [report[report["interaction"] <= np.array(done, int)]]
 
     def get_report(self, session_id: str = "") -> pd.DataFrame:
         """A row for each frame and object of each interaction."""
-        rows = [row for row in self._rows if row["session_id"] == session_id]
-        return pd.DataFrame(rows, columns=COLUMNS)
+        parts = self._reports.get(session_id)
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame([], columns=COLUMNS)
 
     def summarize_report(self, report: pd.DataFrame) -> dict[str, Any]:
         """The curve over time, its area, and its value at the threshold."""
-        times, values = self._curve(report)
-        longest = max(times)
-        area = float(np.trapezoid(values, times)) / longest if longest > 0 else 0.0
-        at = float(np.interp(self.time_threshold, times, values))
-        return {
-            "auc": area,
-            "metric_at_threshold": {"threshold": self.time_threshold, self.metric: at},
-            "curve": {"time": times, self.metric: values},
-        }
-
-    def _curve(self, report: pd.DataFrame) -> tuple[list[float], list[float]]:
-        """Time and value after each interaction: every object of every sample counts alike, and so does every time."""
-        last = self.max_i or (int(report["interaction"].max()) if len(report) else 0)
-        if not len(report):
-            return [0.0] * (last + 2), [0.0] * (last + 2)
-        keys = ["sequence", "scribble_idx"]
-        column = METRICS[self.metric]
-        by_object = report.groupby([*keys, "object_id", "interaction"])[column].mean().unstack("interaction")  # noqa: PD010 - these are groups
-        seconds = report.groupby([*keys, "interaction"])["timing"].first().unstack("interaction")  # noqa: PD010
-        wanted = list(range(1, last + 1))
-        # What a sample did not reach stays as it was, and takes no time.
-        means = by_object.reindex(columns=wanted).ffill(axis=1).fillna(0.0).mean(axis=0)
-        spent = seconds.reindex(columns=wanted).fillna(0.0).mean(axis=0).cumsum()
-        end = self.avg_nb_objects * self.max_t if self.max_t else last * float(report["timing"].max())
-        values = [float(one) for one in means]
-        return [0.0, *(float(one) for one in spent), float(end)], [0.0, *values, values[-1]]
+        terms = Terms(self.metric, self.max_i, self.max_t, self.avg_nb_objects, self.time_threshold)
+        return summary(report, terms)
 
 
 def as_masks(told: Any) -> Any:
-    """Ids as whole numbers; what is no number is refused before it becomes one."""
+    """Ids as bytes; what is no number is refused before it becomes one."""
     if told is None:
         raise TypeError("int() argument must be a string, a bytes-like object or a number, not 'NoneType'")
     masks = np.asarray(told)
     if masks.dtype.kind == "f" and not np.isfinite(masks).all():
         raise ValueError("The masks hold values that are no numbers (NaN or infinity).")
-    return masks.astype(int)
+    return as_ids(masks)
 
 
 def _candidates(told: Any, frames: int) -> set[int]:

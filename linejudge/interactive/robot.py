@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .metrics import batched_jaccard, object_ids
+from .metrics import as_ids, batched_jaccard, object_ids
 from .skeleton import longest_paths, opened, skeleton
 from .utils.operations import MOST_POINTS, bezier_curve
 
@@ -36,7 +36,7 @@ class InteractiveScribblesRobot:
         self, sequence: str, pred_masks: Any, gt_masks: Any, nb_objects: int | None = None, frame: int | None = None
     ) -> dict[str, Any]:
         """The scribbles for masks (frames, height, width); without a frame the one with the lowest J is taken."""
-        prediction, truth = np.asarray(pred_masks).astype(int), np.asarray(gt_masks).astype(int)
+        prediction, truth = as_ids(pred_masks), as_ids(gt_masks)
         if nb_objects is None:
             nb_objects = len(object_ids(truth, prediction))
         if frame is None:

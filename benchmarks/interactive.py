@@ -1,0 +1,132 @@
+"""What an interaction costs: the robot beside its specification written plainly, scoring beside the prediction scorer.
+
+    python -m benchmarks.interactive [--repeat N]
+
+Both sides run in this process, in turns; the best of N runs counts.  The regions are the golden ones where
+LINEJUDGE_SHARED has them, else those between a synthetic truth and a prediction that lags behind it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import robot
+from evaluation_script.main import score_sequences
+from evaluation_script.masks import Array
+from evaluation_script.sequence_protocols import PROTOCOLS
+from linejudge.datasets.pack import pack
+from linejudge.demo.make import png_of
+from linejudge.demo.scenes import scene
+from linejudge.interactive.evaluation import ROBOT, EvaluationService
+from linejudge.interactive.robot import InteractiveScribblesRobot
+from linejudge.scoring import LOCAL_LIMITS
+from tests.data import INTERACTIVE
+
+FRAMES, OBJECTS = 100, 2
+
+
+def regions() -> list[Array]:
+    if INTERACTIVE.is_dir():
+        index = json.loads((INTERACTIVE / "robot/index.json").read_text())
+        masks = np.load(INTERACTIVE / "robot/masks.npz")
+        return [
+            (masks[f"{pair}__gt"].squeeze() == int(one)) & (masks[f"{pair}__pred"].squeeze() != int(one))
+            for pair in sorted({key.partition("/")[0] for key in index})
+            for one in index.get(f"{pair}/service", {"objects": {}})["objects"]
+        ]
+    one = scene("bench", 7, objects=3, frames=20)
+    grow = np.ones((4, 5), bool)
+    return [
+        np.kron((one.labels(frame) == k) & (one.labels(max(frame - 4, 0)) != k), grow)
+        for frame in range(4, one.frames)
+        for k in range(4)
+    ]
+
+
+def ours(missing: Array) -> Any:
+    made = InteractiveScribblesRobot(**ROBOT)
+    return made.interact("bench", np.zeros_like(missing)[None], missing[None], 1, 0)
+
+
+def spent(call: Callable[[], object]) -> float:
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+def the_robot(repeat: int) -> None:
+    found = regions()
+    best = {"ours": 9e9, "plain": 9e9}
+    for _ in range(repeat):
+        best["ours"] = min(best["ours"], spent(lambda: [ours(one) for one in found]))
+        best["plain"] = min(best["plain"], spent(lambda: [robot.lines(one) for one in found]))
+    each = {name: 1000 * seconds / len(found) for name, seconds in best.items()}
+    print(f"robot, {len(found)} regions: ours {each['ours']:.1f} ms each, the plain one {each['plain']:.1f} ms: "
+          f"ratio {each['plain'] / each['ours']:.1f}")  # fmt: skip
+
+
+def dataset(folder: Path) -> Array:
+    """A DAVIS root of one sequence of 480p, and predictions as PNGs and as an array."""
+    one = scene("video", 3, objects=OBJECTS, frames=FRAMES)
+    sides = []
+    for place, shift in (("root/Annotations/480p/video", 0), ("predictions/video", 2)):
+        (folder / place).mkdir(parents=True)
+        masks = []
+        for frame in range(FRAMES):
+            labels = np.kron(one.labels(max(frame - shift, 0)), np.ones((4, 5), np.uint8))
+            labels = np.pad(labels, ((0, 0), (0, 54)))
+            (folder / place / f"{frame:05d}.png").write_bytes(png_of(labels))
+            masks.append(labels)
+        sides.append(np.stack(masks))
+    (folder / "root/ImageSets/2017").mkdir(parents=True)
+    (folder / "root/ImageSets/2017/val.txt").write_text("video\n")
+    (folder / "root/Scribbles/video").mkdir(parents=True)
+    drawn = {"sequence": "video", "scribbles": [[] for _ in range(FRAMES)]}
+    (folder / "root/Scribbles/video/001.json").write_text(json.dumps(drawn))
+    return sides[1]
+
+
+def scoring(repeat: int) -> None:
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        prediction = dataset(folder)
+        packed = str(folder / "truth.zip")
+        pack(str(folder / "root"), packed, "davis2017", lambda *_: None, split="val")
+        from evaluation_script import truth as truths
+
+        splits = truths.read(packed).splits
+        service = EvaluationService("val", davis_root=str(folder / "root"))
+        number = iter(range(1, 10_000))
+
+        def interactive() -> None:
+            service.post_predicted_masks("video", 1, prediction, 1.0, next(number), "", "key")
+
+        def predicted() -> None:
+            score_sequences(str(folder / "predictions"), ("val", splits["val"]), splits, PROTOCOLS["davis2017"],
+                            LOCAL_LIMITS, strict=False, progress=lambda *_: None)  # fmt: skip
+
+        best = {"first": spent(interactive), "again": 9e9, "prediction": spent(predicted)}
+        for _ in range(repeat):
+            best["again"] = min(best["again"], spent(interactive))
+            best["prediction"] = min(best["prediction"], spent(predicted))
+    print(f"scoring {FRAMES} frames of 480p with {OBJECTS} objects: prediction scorer {best['prediction']:.3f} s, "
+          f"an interaction {best['again']:.3f} s (the first of a sequence {best['first']:.3f} s): "
+          f"ratio {best['again'] / best['prediction']:.2f}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--repeat", type=int, default=5)
+    args = parser.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    the_robot(args.repeat)
+    scoring(args.repeat)

@@ -1,0 +1,59 @@
+"""From a report to what a method is judged by: the curve over time, its area, and its value at a threshold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+METRICS = {"J": "jaccard", "F": "contour", "J_AND_F": "j_and_f"}
+COLUMNS = ["session_id", "sequence", "scribble_idx", "interaction", "object_id", "frame", *METRICS.values(), "timing"]
+#: Seconds at which a method's curve is read.
+THRESHOLD = 60
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a session was held under, as far as its summary depends on it."""
+
+    metric: str = "J_AND_F"
+    #: Interactions with each sample; without a limit those that were reached.
+    interactions: int | None = None
+    #: Seconds for each object of a sample.
+    seconds: float | None = None
+    #: Over the sequences of the subset.
+    objects: float = 1.0
+    threshold: float = THRESHOLD
+
+
+def summary(report: pd.DataFrame, terms: Terms) -> dict[str, Any]:
+    """The curve over time, its area, and its value at the threshold."""
+    times, values = _curve(report, terms)
+    longest = max(times)
+    area = float(np.trapezoid(values, times)) / longest if longest > 0 else 0.0
+    at = float(np.interp(terms.threshold, times, values))
+    return {
+        "auc": area,
+        "metric_at_threshold": {"threshold": terms.threshold, terms.metric: at},
+        "curve": {"time": times, terms.metric: values},
+    }
+
+
+def _curve(report: pd.DataFrame, terms: Terms) -> tuple[list[float], list[float]]:
+    """Time and value after each interaction: every object of every sample counts alike, and so does every time."""
+    last = terms.interactions or (int(report["interaction"].max()) if len(report) else 0)
+    if not len(report):
+        return [0.0] * (last + 2), [0.0] * (last + 2)
+    keys = ["sequence", "scribble_idx"]
+    column = METRICS[terms.metric]
+    by_object = report.groupby([*keys, "object_id", "interaction"])[column].mean().unstack("interaction")  # noqa: PD010 - these are groups
+    seconds = report.groupby([*keys, "interaction"])["timing"].first().unstack("interaction")  # noqa: PD010
+    wanted = list(range(1, last + 1))
+    # What a sample did not reach stays as it was, and takes no time.
+    means = by_object.reindex(columns=wanted).ffill(axis=1).fillna(0.0).mean(axis=0)
+    spent = seconds.reindex(columns=wanted).fillna(0.0).mean(axis=0).cumsum()
+    end = terms.objects * terms.seconds if terms.seconds else last * float(report["timing"].max())
+    values = [float(one) for one in means]
+    return [0.0, *(float(one) for one in spent), float(end)], [0.0, *values, values[-1]]
