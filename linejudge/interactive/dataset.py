@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -35,6 +35,9 @@ class Sequences(Protocol):
     def load_annotations(self, sequence: str, dtype: Any = int) -> Any:
         """Masks (frames, height, width) of ids from 1 on; 255 is void."""
 
+    def image_paths(self, sequence: str) -> list[str]:
+        """A picture for each frame, or none."""
+
 
 class Davis:
     """A root with `Annotations/480p`, `Scribbles`, `ImageSets/2017` and, for `load_images`, `JPEGImages/480p`.
@@ -56,7 +59,8 @@ class Davis:
         if not os.path.isdir(self.davis_root):
             raise FileNotFoundError(f"{self.davis_root}: there is no such folder")
         self.sets = Davis.sets = _Sets(self.davis_root)
-        self.dataset = Davis.dataset = _Records(self)
+        names = list(dict.fromkeys(name for names in self.sets.values() for name in names))
+        self.dataset = Davis.dataset = Records(names, self._record)
 
     def sequences(self, subset: str) -> list[str]:
         """A subset's sequences, in the order of its list."""
@@ -64,13 +68,24 @@ class Davis:
             raise ValueError(f"For local connector, `subset` must be a valid subset: {sorted(self.sets)}")
         return self.sets[subset]
 
+    def _record(self, sequence: str) -> dict[str, Any]:
+        masks = self.load_annotations(sequence, np.uint8)
+        return {
+            "name": sequence,
+            "set": next(name for name, names in self.sets.items() if sequence in names),
+            "num_frames": len(masks),
+            "num_objects": int(masks[masks < VOID].max(initial=0)),
+            "num_scribbles": len(self.scribble_paths(sequence)),
+            "image_size": [masks.shape[2], masks.shape[1]],
+        }
+
     def annotation_paths(self, sequence: str) -> list[str]:
         """One PNG for each frame."""
-        return _files(os.path.join(self.davis_root, self.ANNOTATIONS_SUBDIR, self.RESOLUTION, sequence), ".png")
+        return files(os.path.join(self.davis_root, self.ANNOTATIONS_SUBDIR, self.RESOLUTION, sequence), ".png")
 
     def scribble_paths(self, sequence: str) -> list[str]:
         """One JSON for each set of scribbles."""
-        return _files(os.path.join(self.davis_root, self.SCRIBBLES_SUBDIR, sequence), ".json")
+        return files(os.path.join(self.davis_root, self.SCRIBBLES_SUBDIR, sequence), ".json")
 
     def check_files(self, sequences: list[str]) -> None:
         """Each sequence has masks and scribbles; says which has not."""
@@ -93,15 +108,24 @@ class Davis:
 
     def load_annotations(self, sequence: str, dtype: Any = int) -> Any:
         """All masks, (frames, height, width)."""
-        return _annotations(tuple(self.annotation_paths(sequence))).astype(dtype, copy=False)
+        paths = self.annotation_paths(sequence)
+        if not paths:
+            raise FileNotFoundError(f"{sequence}: has no masks below {self.davis_root}")
+        return _annotations(tuple(paths)).astype(dtype, copy=False)
 
     def load_images(self, sequence: str, dtype: Any = np.uint8) -> Any:
         """All images, (frames, height, width, 3)."""
-        folder = os.path.join(self.davis_root, self.IMAGES_SUBDIR, self.RESOLUTION, sequence)
-        return np.stack([np.asarray(Image.open(path).convert("RGB")) for path in _files(folder, ".jpg")]).astype(dtype)
+        return np.stack([np.asarray(Image.open(path).convert("RGB")) for path in self.image_paths(sequence)]).astype(
+            dtype
+        )
+
+    def image_paths(self, sequence: str) -> list[str]:
+        """One JPEG for each frame, where there are any."""
+        return files(os.path.join(self.davis_root, self.IMAGES_SUBDIR, self.RESOLUTION, sequence), ".jpg")
 
 
-def _files(folder: str, ending: str) -> list[str]:
+def files(folder: str, ending: str) -> list[str]:
+    """Paths of the files of a folder, sorted; none where there is no folder."""
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     return [os.path.join(folder, name) for name in names if name.endswith(ending)]
 
@@ -118,7 +142,7 @@ class _Sets(Mapping[str, list[str]]):
 
     def __init__(self, root: str) -> None:
         self._lists: dict[str, list[str]] = {}
-        for path in _files(os.path.join(root, "ImageSets", Davis.VERSION), ".txt"):
+        for path in files(os.path.join(root, "ImageSets", Davis.VERSION), ".txt"):
             with open(path, encoding="utf-8") as file:
                 name = os.path.basename(path).removesuffix(".txt")
                 self._lists[name] = [line.strip() for line in file if line.strip()]
@@ -135,28 +159,18 @@ class _Sets(Mapping[str, list[str]]):
         return len(self._lists)
 
 
-class _Records(Mapping[str, dict[str, Any]]):
-    """Sequence → what is known of it, read when it is asked for and once."""
+class Records(Mapping[str, dict[str, Any]]):
+    """Sequence → what is known of it, found when it is asked for and once."""
 
-    def __init__(self, davis: Davis) -> None:
-        self._davis = davis
+    def __init__(self, names: Collection[str], find: Callable[[str], dict[str, Any]]) -> None:
+        self._names, self._find = names, find
         self._known: dict[str, dict[str, Any]] = {}
-        self._names = list(dict.fromkeys(name for names in davis.sets.values() for name in names))
 
     def __getitem__(self, sequence: str) -> dict[str, Any]:
         if sequence not in self._names:
             raise KeyError(sequence)
         if sequence not in self._known:
-            masks = self._davis.load_annotations(sequence, np.uint8)
-            subset = next(name for name, names in self._davis.sets.items() if sequence in names)
-            self._known[sequence] = {
-                "name": sequence,
-                "set": subset,
-                "num_frames": len(masks),
-                "num_objects": int(masks[masks < VOID].max(initial=0)),
-                "num_scribbles": len(self._davis.scribble_paths(sequence)),
-                "image_size": [masks.shape[2], masks.shape[1]],
-            }
+            self._known[sequence] = self._find(sequence)
         return self._known[sequence]
 
     def __iter__(self) -> Iterator[str]:

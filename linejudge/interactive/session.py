@@ -19,6 +19,7 @@ from typing import Any, Self
 
 import pandas as pd
 
+from .dataset import Sequences
 from .evaluation import EvaluationService
 from .utils.scribbles import fuse_scribbles
 
@@ -33,7 +34,8 @@ class DavisInteractiveSession:
 
     `clock` returns seconds and decides durations and limits; it is for tests, and for methods that are simulated.
     `resume` goes on with the newest report of `report_save_dir` that was not finished: time while dead does not
-    count, and what was handed out and not submitted is handed out again, as new.
+    count, and what was handed out and not submitted is handed out again, as new.  `dataset` is another than DAVIS's
+    (see `readers`); `davis_root` is then not needed.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - the signature that programs know
@@ -50,6 +52,7 @@ class DavisInteractiveSession:
         *,
         resume: bool = False,
         clock: Callable[[], float] | None = None,
+        dataset: Sequences | None = None,
     ) -> None:
         if host != LOCAL:
             raise ValueError(f"host: {host!r} is not known; a session runs on this machine, with host={LOCAL!r}")
@@ -74,6 +77,7 @@ class DavisInteractiveSession:
         self._clock = clock or time.monotonic
         self._line_clock = clock or time.time
         self._resume, self._resumed = resume, False
+        self._dataset = dataset
         self._service: EvaluationService | None = None
         self._thread = threading.get_ident()
 
@@ -89,6 +93,7 @@ class DavisInteractiveSession:
             max_i=self.max_nb_interactions,
             metric_to_optimize=self.metric_to_optimize,
             clock=self._line_clock,
+            dataset=self._dataset,
         )
         self.samples, _, _ = self._service.get_samples()
         if self.shuffle:

@@ -1,0 +1,192 @@
+"""Datasets beyond DAVIS: whatever can be packed or scored, and first scribbles where nobody drew any."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from evaluation_script import published, truth
+from evaluation_script.mask_files import Stacks
+from evaluation_script.masks import WORD, unpack
+from evaluation_script.truth import VOID as VOID_LABEL
+from evaluation_script.truth import Block, Sequence, label_order
+
+from .dataset import Records, Sequences, files
+from .metrics import VOID
+from .robot import InteractiveScribblesRobot
+from .utils.scribbles import Scribbles
+
+#: A region that gives no line is opened by ever smaller disks, and at last by none.
+KERNELS = (0.2, 0.1, 0.05, 0.0)
+#: Beside the size of the frame: how long the stroke on an object is that gives no line at all.
+STROKE = 0.01
+
+
+class Published:
+    """Sequences of a packed annotation file, or of a dataset in the layout it was published in.
+
+    `images` is the folder that holds a folder of pictures for each sequence, where there are any.
+    """
+
+    def __init__(self, path: str, layout: str = "generic", images: str | None = None) -> None:
+        if layout not in published.LAYOUTS:
+            raise ValueError(f"There is no layout {layout!r}, only {sorted(published.LAYOUTS)}")
+        self._path, self._layout = os.path.abspath(os.path.expanduser(path)), published.LAYOUTS[layout]
+        self._images = images or self._path
+        self._packed = truth.read(self._path).splits if truth.is_packed(self._path) else None
+        self._known: dict[str, Sequence] = {}
+        self.dataset: Mapping[str, dict[str, Any]] = Records(self._known, self._record)
+        self.load_masks = lru_cache(maxsize=2)(self._read)
+
+    def sequences(self, subset: str) -> list[str]:
+        """A split of the packed file, or a list of the dataset."""
+        if self._packed is not None and subset not in self._packed:
+            raise ValueError(f"{self._path}: has no split {subset!r}, only {sorted(self._packed)}")
+        splits = self._packed or published.read(self._path, self._layout, subset, split=subset).splits
+        found = {one.name: one for one in splits[subset].sequences}
+        self._known.update(found)
+        return list(found)
+
+    def check_files(self, sequences: list[str]) -> None:
+        """Masks are there, or they would not have been read; scribbles are another's business."""
+        for name in sequences:
+            if not self.dataset[name]["num_scribbles"]:
+                raise FileNotFoundError(f"{name}: has no scribbles; let the robot draw the first ones")
+
+    def load_scribble(self, sequence: str, scribble_idx: int) -> Scribbles:
+        """There are none."""
+        raise ValueError(f"Invalid scribble index: {scribble_idx} of {sequence}")
+
+    def load_annotations(self, sequence: str, dtype: Any = int) -> Any:
+        """All masks, (frames, height, width)."""
+        return self.load_masks(sequence).astype(dtype, copy=False)
+
+    def image_paths(self, sequence: str) -> list[str]:
+        """One picture for each frame; none where any is missing."""
+        folders = [
+            os.path.join(self._images, *between, sequence)
+            for between in ((), ("JPEGImages",), ("JPEGImages", "480p"), ("JPEGImages_24fps",))
+        ]
+        named = {os.path.splitext(os.path.basename(path))[0]: path for one in folders for path in files(one, ".jpg")}
+        frames = self._known[sequence].frames
+        return [named[frame] for frame in frames] if set(frames) <= named.keys() else []
+
+    def _record(self, name: str) -> dict[str, Any]:
+        one = self._known[name]
+        if len({block.size for block in one.blocks}) != 1:
+            raise ValueError(f"{name}: the size of its frames changes, which a session has no words for")
+        height, width = one.blocks[0].size
+        return {
+            "name": name,
+            "num_frames": len(one.frames),
+            "num_objects": max(_ids(one).values(), default=0),
+            "num_scribbles": 0,
+            "image_size": [width, height],
+        }
+
+    def _read(self, name: str) -> Any:
+        one, ids = self._known[name], _ids(self._known[name])
+        masks = np.concatenate([_labels(one.read_block(place), block, ids) for place, block in enumerate(one.blocks)])
+        masks.flags.writeable = False
+        return masks
+
+
+def _ids(one: Sequence) -> dict[str, int]:
+    """Numbers of objects: their own, or where those are none (SA-V's folders) their place."""
+    labels = sorted((label for label in one.objects if label != VOID_LABEL), key=label_order)
+    if all(label.isdecimal() and 0 < int(label) < VOID for label in labels):
+        return {label: int(label) for label in labels}
+    return {label: place for place, label in enumerate(labels, 1)}
+
+
+def _labels(stacks: Stacks, block: Block, ids: dict[str, int]) -> Any:
+    height, width = block.size
+    out = np.zeros((block.stop - block.start, height, width), np.uint8)
+    for label, stack in stacks.items():
+        left = stack.left * WORD
+        across = min(width - left, stack.words.shape[2] * WORD)
+        if stack.words.size:
+            part = out[:, stack.top : stack.top + stack.words.shape[1], left : left + across]
+            part[unpack(stack.words, across)] = ids.get(label, VOID)
+    return out
+
+
+class Drawn:
+    """A dataset whose first scribbles the robot draws: `sets` for each sequence, each in a part of its own."""
+
+    def __init__(self, dataset: Sequences, sets: int = 1) -> None:
+        self._dataset, self._sets = dataset, sets
+        self.dataset: Mapping[str, dict[str, Any]] = Records(
+            dataset.dataset,
+            lambda name: {**dataset.dataset[name], "num_scribbles": min(sets, dataset.dataset[name]["num_frames"])},
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._dataset, name)
+
+    def sequences(self, subset: str) -> list[str]:
+        """As they are."""
+        return self._dataset.sequences(subset)
+
+    def check_files(self, sequences: list[str]) -> None:
+        """Every sequence shows something to draw on."""
+        for name in sequences:
+            if not self.dataset[name]["num_objects"]:
+                raise FileNotFoundError(f"{name}: its masks show no object")
+
+    def load_annotations(self, sequence: str, dtype: Any = int) -> Any:
+        """As they are."""
+        return self._dataset.load_annotations(sequence, dtype)
+
+    def load_scribble(self, sequence: str, scribble_idx: int) -> Scribbles:
+        """Lines on every object of the frame that shows most of them, and of those the smallest largest."""
+        masks = self.load_annotations(sequence, np.uint8)
+        count = self.dataset[sequence]["num_scribbles"]
+        part = np.array_split(np.arange(len(masks)), count)[scribble_idx - 1]
+        frame = max((int(one) for one in part), key=lambda one: _clear(masks[one]))
+        lines: list[list[dict[str, Any]]] = [[] for _ in masks]
+        for one in range(1, self.dataset[sequence]["num_objects"] + 1):
+            lines[frame] += _lines(masks[frame] == one, one)
+        return {"scribbles": lines, "sequence": sequence, "annotated_frame": frame}
+
+
+def _clear(mask: Any) -> tuple[int, int]:
+    """How many objects a frame shows, and how large the smallest of them is."""
+    areas = np.bincount(mask.ravel(), minlength=VOID + 1)[1:VOID]
+    shown = areas[areas > 0]
+    return len(shown), int(shown.min(initial=0))
+
+
+def _lines(region: Any, number: int) -> list[dict[str, Any]]:
+    """What a person would draw on a region: never nothing, as the robot may of a disk."""
+    if not region.any():
+        return []
+    for kernel in KERNELS:
+        robot = InteractiveScribblesRobot(kernel, clock=float)  # nobody drew, so no time passed
+        drawn = robot.interact("", np.zeros((1, *region.shape), np.uint8), region[None].astype(np.uint8), 1, 0)
+        lines: list[dict[str, Any]] = drawn["scribbles"][0]
+        if lines:
+            return [{**line, "object_id": number} for line in lines]
+    return [_stroke(region, number)]
+
+
+def _stroke(region: Any, number: int) -> dict[str, Any]:
+    """A short line through the middle of the region's thickest place."""
+    from scipy.ndimage import distance_transform_edt
+
+    depth = distance_transform_edt(np.pad(region, 1))[1:-1, 1:-1]
+    row, column = np.unravel_index(int(depth.argmax()), region.shape)
+    height, width = region.shape
+    half = min(float(depth[row, column]) / 2, STROKE * width)
+    # The middle of a pixel, so that it comes back as this pixel when it is scaled and cut off.
+    y = _fraction(float(row), height)
+    ends = [[_fraction(column + by, width), y] for by in (-half, half)]
+    return {"path": ends, "object_id": number, "start_time": 0.0, "end_time": 0.0}
+
+
+def _fraction(place: float, size: int) -> float:
+    return min(max((place + 0.5) / max(size - 1, 1), 0.0), 1.0)
