@@ -48,11 +48,13 @@ make_venv() { # make_venv PYTHON ENVIRONMENT
     }
 }
 
-set_up() { # set_up EXTRA: the environment of the toolkit, "" or "test"
-    local wanted python
+set_up() { # set_up EXTRA: the environment of the toolkit; each of "", "interactive" and "test" holds those before it
+    local wanted python larger
     wanted="$(stamp "${1:-plain}" "$HERE/pyproject.toml")"
     is_good "$VENV" "$wanted" && return
-    [ -z "${1:-}" ] && is_good "$VENV" "$(stamp test "$HERE/pyproject.toml")" && return
+    for larger in interactive test; do
+        [ "${1:-}" != test ] && is_good "$VENV" "$(stamp "$larger" "$HERE/pyproject.toml")" && return
+    done
     python="$(python_of '3, 11' python3 python3.14 python3.13 python3.12 python3.11 python)" ||
         fail "Python 3.11 or newer is needed and was not found"
     printf 'Setting up (once, about a minute)…\n' >&2
@@ -133,7 +135,7 @@ elif [ "${1:-}" = worker ]; then
     cd "$HERE"
     exec "$VENV/bin/python" -m remote_challenge_evaluation "$@"
 else
-    set_up ""
+    if [ "${1:-}" = interactive ]; then set_up interactive; else set_up ""; fi
     if [ "${1:-}" = rehearse ] && set_up_worker; then export LINEJUDGE_WORKER_PYTHON="$WORKER/bin/python"; fi
     exec "$VENV/bin/python" -P -m linejudge "${@:-run}"  # -P: a folder named linejudge below us is not it
 fi

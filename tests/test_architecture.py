@@ -40,7 +40,10 @@ FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms.spli
 #: Only these print, and only these may look at the clock of a deployable.
 PRINTING = {
     "evaluation_script/main.py",
-    *(f"linejudge/commands/{name}.py" for name in ("bundle", "data", "push", "rehearse", "score", "shared")),
+    *(
+        f"linejudge/commands/{name}.py"
+        for name in ("bundle", "data", "interactive", "push", "rehearse", "score", "shared")
+    ),
     "linejudge/rehearsal/hosted_worker.py",
     "remote_challenge_evaluation/child.py",
 }

@@ -5,18 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from typing import Any
 
 from evaluation_script.errors import HostError
 from linejudge.bundle.script import PYTHON
 from linejudge.scoring import UsageError
 
-from .shared import DONE, bundle_root
+from .shared import DONE, bundle_root, listening, whole_number
 
 PORT = 8899
 #: The interpreter that `run.sh` prepares with the worker's packages and pins.
@@ -41,7 +39,7 @@ def rehearse(args: argparse.Namespace) -> int:
     version = _version(python)
     root = bundle_root()
     folder = os.path.abspath(args.data or os.path.join(root, ".linejudge", "rehearsal"))
-    listening = _listening(LOOPBACK, args.port)
+    port = listening(LOOPBACK, args.port)
     if args.reset:
         opening.reset(folder)
     lock = opening.locked(folder)
@@ -51,7 +49,7 @@ def rehearse(args: argparse.Namespace) -> int:
         challenge, new = opening.take(desk, args.bundle or _built(root, made), made)
     workers = Workers(desk, python, args.workers, args.seconds)
     sent = opening.seed(desk, challenge, os.path.join(root, "examples")) if args.seed_demo else 0
-    address = f"http://{LOOPBACK}:{listening.getsockname()[1]}"
+    address = f"http://{LOOPBACK}:{port.getsockname()[1]}"
     _tell(desk, address, challenge, new=new)
     print(_worker_told(version, workers, args.workers) + (f"Sent {sent} sample submissions.\n" if sent else ""))
     print(f"The rehearsal runs at {address} until you press Ctrl-C; {os.path.relpath(folder)} keeps it.", flush=True)
@@ -67,7 +65,7 @@ def rehearse(args: argparse.Namespace) -> int:
             server_header=False,
             timeout_graceful_shutdown=3,
         )
-        uvicorn.Server(config).run(sockets=[listening])
+        uvicorn.Server(config).run(sockets=[port])
     finally:
         workers.stop()
         lock.close()
@@ -76,19 +74,6 @@ def rehearse(args: argparse.Namespace) -> int:
 
 def _end(_number: int, _frame: object) -> None:
     raise SystemExit(DONE)
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    """The port, taken at once: a second rehearsal should say so before it does anything."""
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((host, port))
-        listening.listen(1024)
-    except OSError as error:
-        listening.close()
-        raise UsageError(f"port {port} cannot be taken ({error.strerror}); name another with --port") from None
-    return listening
 
 
 def _built(root: str, folder: str) -> str:
@@ -136,15 +121,6 @@ def _worker_told(version: str, workers: Any, number: int) -> str:
     return told if workers.limited else told + "CPU is not limited here; EvalAI has half a core.\n"
 
 
-def _number(least: int, most: int) -> Callable[[str], int]:
-    def number(text: str) -> int:
-        if not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"{text} is not from {least} to {most}")
-        return int(text)
-
-    return number
-
-
 def _seconds(text: str) -> float:
     if not 0 < float(text) < 10**7:
         raise argparse.ArgumentTypeError(f"{text} is no time in seconds")
@@ -154,10 +130,14 @@ def _seconds(text: str) -> float:
 def rehearse_options(sub: argparse.ArgumentParser) -> None:
     """What `rehearse` takes."""
     sub.add_argument("bundle", nargs="?", help="a built zip (default: build one)")
-    sub.add_argument("--port", type=_number(0, 65535), default=PORT, help=f"default {PORT}; 0 takes any")
+    sub.add_argument("--port", type=whole_number(0, 65535), default=PORT, help=f"default {PORT}; 0 takes any")
     sub.add_argument("--data", help="where it is kept (default: .linejudge/rehearsal)")
-    sub.add_argument("--workers", type=_number(0, 64), default=1, help="how many score at once (EvalAI has 1; 0: none)")
-    sub.add_argument("--requests-per-minute", type=_number(1, 10**9), default=60, help="of one user, as on EvalAI (60)")
+    sub.add_argument(
+        "--workers", type=whole_number(0, 64), default=1, help="how many score at once (EvalAI has 1; 0: none)"
+    )
+    sub.add_argument(
+        "--requests-per-minute", type=whole_number(1, 10**9), default=60, help="of one user, as on EvalAI (60)"
+    )
     sub.add_argument("--visibility", type=_seconds, default=30.0, help="seconds until a message comes back (30)")
     sub.add_argument("--faults", metavar="SEED:RATE", help="let calls of the API fail, for testing workers")
     sub.add_argument("--seed-demo", action="store_true", help="send the samples of examples/ at the start")

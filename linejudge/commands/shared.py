@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+import socket
 import sys
+from collections.abc import Callable
 from typing import Any, Self
 
 from linejudge.bundle.fields import CONFIG
@@ -28,6 +31,31 @@ def bundle_root() -> str:
         if folder and os.path.exists(os.path.join(folder, CONFIG)):
             return folder
     raise UsageError(f"no {CONFIG} here; run it in the bundle's folder")
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A port, taken at once: a second server should say so before it does anything."""
+    taken = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        taken.bind((host, port))
+        taken.listen(1024)
+    except OSError as error:
+        taken.close()
+        told = f"port {port} of {host} cannot be taken ({error.strerror}); name another with --port"
+        raise UsageError(told) from None
+    return taken
+
+
+def whole_number(least: int, most: int) -> Callable[[str], int]:
+    """What an option takes that is a number within bounds."""
+
+    def number(text: str) -> int:
+        if not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text} is not from {least} to {most}")
+        return int(text)
+
+    return number
 
 
 class Bar:

@@ -19,15 +19,20 @@ ROOT_VARIABLE = "DATASET_DAVIS"
 class Sequences(Protocol):
     """What a session asks of a dataset."""
 
+    def __hash__(self) -> int: ...
+
     @property
     def dataset(self) -> Mapping[str, dict[str, Any]]:
-        """Sequence → `num_frames`, `num_objects`, `num_scribbles` and `image_size` [width, height]."""
+        """Sequence → `num_frames`, `num_objects` and `image_size` [width, height], for which masks are read."""
 
     def sequences(self, subset: str) -> list[str]:
         """Names in their order; ValueError for a subset that is not there."""
 
     def check_files(self, sequences: list[str]) -> None:
         """Raises FileNotFoundError, naming what is missing."""
+
+    def num_scribbles(self, sequence: str) -> int:
+        """How many sets of first scribbles there are."""
 
     def load_scribble(self, sequence: str, scribble_idx: int) -> dict[str, Any]:
         """The first scribbles of a set, counted from 1."""
@@ -75,7 +80,7 @@ class Davis:
             "set": next(name for name, names in self.sets.items() if sequence in names),
             "num_frames": len(masks),
             "num_objects": int(masks[masks < VOID].max(initial=0)),
-            "num_scribbles": len(self.scribble_paths(sequence)),
+            "num_scribbles": self.num_scribbles(sequence),
             "image_size": [masks.shape[2], masks.shape[1]],
         }
 
@@ -86,6 +91,10 @@ class Davis:
     def scribble_paths(self, sequence: str) -> list[str]:
         """One JSON for each set of scribbles."""
         return files(os.path.join(self.davis_root, self.SCRIBBLES_SUBDIR, sequence), ".json")
+
+    def num_scribbles(self, sequence: str) -> int:
+        """How many sets of first scribbles there are."""
+        return len(self.scribble_paths(sequence))
 
     def check_files(self, sequences: list[str]) -> None:
         """Each sequence has masks and scribbles; says which has not."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,6 @@ from .summary import COLUMNS, METRICS, THRESHOLD, Terms, summary
 
 #: What the sessions of the challenge gave their robot.
 ROBOT = {"kernel_size": 0.2, "max_kernel_radius": 16, "min_nb_nodes": 4, "nb_points": 1000}
-#: How many sequences are kept ready to be compared.
-READY = 4
 
 
 class EvaluationService:
@@ -47,7 +46,6 @@ class EvaluationService:
         self.max_t, self.max_i, self.metric = max_t, max_i, metric_to_optimize
         self.time_threshold = time_threshold or THRESHOLD
         self.robot = InteractiveScribblesRobot(**(robot_parameters or ROBOT), clock=clock)
-        self._objects: dict[str, Objects] = {}
         self._reports: dict[str, list[pd.DataFrame]] = {}
         self._done: dict[tuple[str, str, int], int] = {}
         self._used: dict[tuple[str, str, int], set[int]] = {}
@@ -61,16 +59,14 @@ class EvaluationService:
 
     def get_samples(self) -> tuple[list[tuple[str, int]], float | None, int | None]:
         """Every sequence with each of its sets of scribbles, and the limits."""
-        samples = [
-            (name, number + 1) for name in self.sequences for number in range(self.davis.dataset[name]["num_scribbles"])
-        ]
+        samples = [(name, number + 1) for name in self.sequences for number in range(self.davis.num_scribbles(name))]
         return samples, self.max_t, self.max_i
 
     def get_scribble(self, sequence: str, scribble_idx: int) -> dict[str, Any]:
         """What was drawn first, with a list for each frame."""
         if sequence not in self.sequences:
             raise ValueError(f"Invalid sequence: {sequence}")
-        if not 1 <= scribble_idx <= self.davis.dataset[sequence]["num_scribbles"]:
+        if not 1 <= scribble_idx <= self.davis.num_scribbles(sequence):
             raise ValueError(f"Invalid scribble index: {scribble_idx}")
         return self.davis.load_scribble(sequence, scribble_idx)
 
@@ -94,8 +90,8 @@ class EvaluationService:
         self._check(sample, interaction)
         truth = self.davis.load_annotations(sequence, np.uint8)
         prediction = as_masks(pred_masks)
-        ids = object_ids(truth, prediction, self.davis.dataset[sequence]["num_objects"])
-        jaccard, contour = self._ready(sequence, truth, ids).similarities(prediction)
+        object_ids(truth, prediction, self.davis.dataset[sequence]["num_objects"])
+        jaccard, contour = _objects(self.davis, sequence).similarities(prediction)
         measured = {"jaccard": jaccard, "contour": contour, "j_and_f": 0.5 * jaccard + 0.5 * contour}
         candidates = _candidates(next_scribble_frame_candidates, len(truth))
         frame = self._chosen(sample, measured[METRICS[self.metric]].mean(axis=1), candidates)
@@ -111,7 +107,7 @@ class EvaluationService:
             raise ValueError(told)
         if interaction < 1:
             raise ValueError("Interaction value invalid. Should be higher than 0.")
-        known = sequence in self.sequences and 1 <= number <= self.davis.dataset[sequence]["num_scribbles"]
+        known = sequence in self.sequences and 1 <= number <= self.davis.num_scribbles(sequence)
         if not known:
             raise ValueError(f"Sequence: {sequence} and scribble index: {number} invalid")
         done = self._done.get(sample, 0)
@@ -130,14 +126,6 @@ class EvaluationService:
         frame = next(int(one) for one in np.argsort(values, kind="stable") if int(one) in free)
         used.add(frame)
         return frame
-
-    def _ready(self, sequence: str, truth: Any, ids: list[int]) -> Objects:
-        """A sequence's objects; those of the last few sequences are kept."""
-        if sequence not in self._objects:
-            if len(self._objects) >= READY:
-                del self._objects[next(iter(self._objects))]
-            self._objects[sequence] = Objects(truth, ids)
-        return self._objects[sequence]
 
     def _keep(self, sample: tuple[str, str, int], interaction: int, timing: float, measured: dict[str, Any]) -> None:
         """A row for each frame and object, the objects of a frame together."""
@@ -186,6 +174,13 @@ class EvaluationService:
         """The curve over time, its area, and its value at the threshold."""
         terms = Terms(self.metric, self.max_i, self.max_t, self.avg_nb_objects, self.time_threshold)
         return summary(report, terms)
+
+
+@lru_cache(maxsize=4)
+def _objects(dataset: Sequences, sequence: str) -> Objects:
+    """A sequence's objects, ready for all sessions that use this dataset."""
+    count = dataset.dataset[sequence]["num_objects"]
+    return Objects(dataset.load_annotations(sequence, np.uint8), list(range(1, count + 1)))
 
 
 def as_masks(told: Any) -> Any:

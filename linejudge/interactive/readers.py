@@ -52,10 +52,14 @@ class Published:
         return list(found)
 
     def check_files(self, sequences: list[str]) -> None:
-        """Masks are there, or they would not have been read; scribbles are another's business."""
+        """No dataset but DAVIS comes with scribbles."""
         for name in sequences:
-            if not self.dataset[name]["num_scribbles"]:
-                raise FileNotFoundError(f"{name}: has no scribbles; let the robot draw the first ones")
+            raise FileNotFoundError(f"{name}: has no scribbles; let the robot draw the first ones")
+
+    def num_scribbles(self, sequence: str) -> int:
+        """None, in any of them."""
+        del sequence
+        return 0
 
     def load_scribble(self, sequence: str, scribble_idx: int) -> Scribbles:
         """There are none."""
@@ -84,7 +88,6 @@ class Published:
             "name": name,
             "num_frames": len(one.frames),
             "num_objects": max(_ids(one).values(), default=0),
-            "num_scribbles": 0,
             "image_size": [width, height],
         }
 
@@ -120,13 +123,20 @@ class Drawn:
 
     def __init__(self, dataset: Sequences, sets: int = 1) -> None:
         self._dataset, self._sets = dataset, sets
-        self.dataset: Mapping[str, dict[str, Any]] = Records(
-            dataset.dataset,
-            lambda name: {**dataset.dataset[name], "num_scribbles": min(sets, dataset.dataset[name]["num_frames"])},
-        )
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._dataset, name)
+    @property
+    def dataset(self) -> Mapping[str, dict[str, Any]]:
+        """As it is."""
+        return self._dataset.dataset
+
+    def num_scribbles(self, sequence: str) -> int:
+        """As many as were asked for."""
+        del sequence
+        return self._sets
+
+    def image_paths(self, sequence: str) -> list[str]:
+        """As they are."""
+        return self._dataset.image_paths(sequence)
 
     def sequences(self, subset: str) -> list[str]:
         """As they are."""
@@ -145,8 +155,8 @@ class Drawn:
     def load_scribble(self, sequence: str, scribble_idx: int) -> Scribbles:
         """Lines on every object of the frame that shows most of them, and of those the smallest largest."""
         masks = self.load_annotations(sequence, np.uint8)
-        count = self.dataset[sequence]["num_scribbles"]
-        part = np.array_split(np.arange(len(masks)), count)[scribble_idx - 1]
+        count = min(self._sets, len(masks))
+        part = np.array_split(np.arange(len(masks)), count)[(scribble_idx - 1) % count]
         frame = max((int(one) for one in part), key=lambda one: _clear(masks[one]))
         lines: list[list[dict[str, Any]]] = [[] for _ in masks]
         for one in range(1, self.dataset[sequence]["num_objects"] + 1):

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import pandas as pd
 
@@ -24,6 +24,11 @@ from .evaluation import EvaluationService
 from .utils.scribbles import fuse_scribbles
 
 LOCAL = "localhost"
+NOT_BEGUN = "The session has not begun: use it as `with DavisInteractiveSession(...) as session`."
+NOTHING_TO_SEGMENT = "There is nothing to segment: call next() first, and go on only while it is True."
+TOO_LATE = "The time for {} is over: these masks do not count."
+TWICE = "You can not call get_scribbles twice without submitting the masks first"
+NOTHING_DUE = "You must have called .get_scribbles before submiting the masks"
 _STATE = ".state.json"
 #: Nobody needs more, and the challenge allowed no more.
 MOST_SECONDS, MOST_INTERACTIONS = 600, 16
@@ -37,6 +42,14 @@ class DavisInteractiveSession:
     count, and what was handed out and not submitted is handed out again, as new.  `dataset` is another than DAVIS's
     (see `readers`); `davis_root` is then not needed.
     """
+
+    def __new__(cls, host: str = LOCAL, *_args: Any, **_more: Any) -> Self:
+        """With an address for a host the session runs there, and this is its client."""
+        if cls is DavisInteractiveSession and host != LOCAL:
+            from .remote import RemoteSession
+
+            return cast("Self", object.__new__(RemoteSession))
+        return object.__new__(cls)
 
     def __init__(  # noqa: PLR0913, PLR0917 - the signature that programs know
         self,
@@ -54,8 +67,7 @@ class DavisInteractiveSession:
         clock: Callable[[], float] | None = None,
         dataset: Sequences | None = None,
     ) -> None:
-        if host != LOCAL:
-            raise ValueError(f"host: {host!r} is not known; a session runs on this machine, with host={LOCAL!r}")
+        del host  # see __new__
         self.davis_root, self.subset, self.shuffle = davis_root, subset, shuffle
         self.max_time = None if max_time is None else min(max_time, MOST_SECONDS)
         self.max_nb_interactions = None if max_nb_interactions is None else min(max_nb_interactions, MOST_INTERACTIONS)
@@ -108,11 +120,14 @@ class DavisInteractiveSession:
     ) -> None:
         """Nothing: what was not finished stays as the temporary report."""
 
-    def _entered(self) -> EvaluationService:
+    def _own_thread(self) -> None:
         if threading.get_ident() != self._thread:
             raise RuntimeError("A session belongs to the thread that made it.")
+
+    def _entered(self) -> EvaluationService:
+        self._own_thread()
         if self._service is None:
-            raise RuntimeError("The session has not begun: use it as `with DavisInteractiveSession(...) as session`.")
+            raise RuntimeError(NOT_BEGUN)
         return self._service
 
     # ── the loop ────────────────────────────────────────────────────────────
@@ -126,6 +141,7 @@ class DavisInteractiveSession:
             self.sample_idx, self.interaction_nb = max((self.sample_idx or 0) + 1, 0) if self._begun() else 0, 0
             self.sample_start_time = self._clock()
             self.sample_scribbles = self.sample_last_scribble = None
+            self.running_model = False  # what was not submitted in its time is lost
         if (self.sample_idx or 0) >= len(self.samples):
             self._end(service)
             return False
@@ -138,22 +154,24 @@ class DavisInteractiveSession:
     def _sample_is_over(self) -> bool:
         if not self._begun():
             return True
-        return bool(self.max_nb_interactions and (self.interaction_nb or 0) >= self.max_nb_interactions) or self._late()
+        return bool(self.max_nb_interactions and (self.interaction_nb or 0) >= self.max_nb_interactions) or self._late(
+            self._clock()
+        )
 
-    def _late(self) -> bool:
+    def _late(self, now: float) -> bool:
         """Whether the time for this sample, all of its interactions together, is over."""
         if not self.max_time or self.sample_start_time is None or self._service is None:
             return False
         objects = self._service.davis.dataset[self.samples[self.sample_idx or 0][0]]["num_objects"]
-        return bool(self._clock() - self.sample_start_time > self.max_time * objects)
+        return bool(now - self.sample_start_time > self.max_time * objects)
 
     def get_scribbles(self, only_last: bool = False) -> tuple[str, dict[str, Any], bool]:  # noqa: FBT001, FBT002
         """Sequence, scribbles so far (or the last ones), and whether the sample is new; the clock runs from here."""
         service = self._entered()
         if not self._begun() or not self.running:
-            raise RuntimeError("There is nothing to segment: call next() first, and go on only while it is True.")
+            raise RuntimeError(NOTHING_TO_SEGMENT)
         if self.running_model:
-            raise RuntimeError("You can not call get_scribbles twice without submitting the masks first")
+            raise RuntimeError(TWICE)
         sequence, number = self.samples[self.sample_idx or 0]
         new = self.sample_scribbles is None or self._resumed
         self._resumed = False
@@ -167,18 +185,20 @@ class DavisInteractiveSession:
 
     def submit_masks(self, pred_masks: Any, next_scribble_frame_candidates: Any = None) -> None:
         """The masks of all frames; a refused submission changes nothing and may be repeated."""
+        self._take(pred_masks, next_scribble_frame_candidates, self._clock())
+
+    def _take(self, pred_masks: Any, candidates: Any, now: float) -> None:
         service = self._entered()
         if not self.running_model:
-            raise RuntimeError("You must have called .get_scribbles before submiting the masks")
-        timing = self._clock() - (self.interaction_start_time or 0.0)
+            raise RuntimeError(NOTHING_DUE)
+        timing = now - (self.interaction_start_time or 0.0)
         sequence, number = self.samples[self.sample_idx or 0]
         interaction = (self.interaction_nb or 0) + 1
-        if self._late():
-            warnings.warn(f"The time for {sequence} is over: these masks do not count.", stacklevel=2)
+        if self._late(now):
+            warnings.warn(TOO_LATE.format(sequence), stacklevel=3)
         else:
             drawn = service.post_predicted_masks(
-                sequence, number, pred_masks, timing, interaction, self.user_key, self.session_key,
-                next_scribble_frame_candidates,
+                sequence, number, pred_masks, timing, interaction, self.user_key, self.session_key, candidates
             )  # fmt: skip
             self.sample_last_scribble = drawn
             self.sample_scribbles = fuse_scribbles(self.sample_scribbles or {}, drawn)
@@ -213,9 +233,7 @@ class DavisInteractiveSession:
 
     def _write(self, service: EvaluationService, path: Path) -> None:
         """In one step: a program that dies leaves a whole report."""
-        partial = path.with_suffix(".partial")
-        service.get_report(self.session_key).to_csv(partial)
-        os.replace(partial, path)
+        replace(path, service.get_report(self.session_key).to_csv())
 
     @property
     def _state(self) -> Path:
@@ -229,14 +247,18 @@ class DavisInteractiveSession:
             "session_key": self.session_key,
             "sample_idx": self.sample_idx,
             "interaction_nb": self.interaction_nb,
-            "elapsed": self._clock() - (self.sample_start_time or 0.0),
+            "clock": self._clock(),
+            "sample_start_time": self.sample_start_time,
             "scribbles": self.sample_scribbles,
             "last": self.sample_last_scribble,
             "service": service.state(self.session_key),
+            **self._more_state(),
         }
-        partial = self._state.with_suffix(".partial")
-        partial.write_text(json.dumps(state), encoding="utf-8")
-        os.replace(partial, self._state)
+        replace(self._state, json.dumps(state))
+
+    def _more_state(self) -> dict[str, Any]:
+        """What a session of another kind keeps beside that."""
+        return {}
 
     def _terms(self) -> dict[str, Any]:
         """What must agree between a session and its continuation."""
@@ -246,31 +268,47 @@ class DavisInteractiveSession:
     def _take_up(self, service: EvaluationService) -> None:
         """Go on with the newest session that is not finished and has the same terms and samples."""
         wanted = {**self._terms(), "samples": sorted([*sample] for sample in self.samples)}
-        found = sorted(self.report_save_dir.glob(f"result_*{_STATE}"), key=lambda path: path.stat().st_mtime_ns)
-        for path in reversed(found):
-            state = json.loads(path.read_text(encoding="utf-8"))
-            if {**{name: state.get(name) for name in wanted}, "samples": sorted(state["samples"])} == wanted:
-                break
-        else:
-            told = f"{self.report_save_dir} has no unfinished session of this subset with these samples and limits"
-            raise ValueError(f"resume: {told}")
-        self.report_name = path.name.removesuffix(_STATE)
+
+        def agrees(state: dict[str, Any]) -> bool:
+            return {**{name: state.get(name) for name in wanted}, "samples": sorted(state["samples"])} == wanted
+
+        self.report_name, state = self._newest(agrees, "of this subset with these samples and limits")
         self.session_key = state["session_key"]
         self.samples = [(name, number) for name, number in state["samples"]]
         self.sample_idx, self.interaction_nb = state["sample_idx"], state["interaction_nb"]
-        self.sample_start_time = self._clock() - state["elapsed"]
+        self._resume_clock(state)
         self.sample_scribbles, self.sample_last_scribble = state["scribbles"], state["last"]
         service.restore(
             self.session_key, state["service"], pd.read_csv(self._temporary, index_col=0, dtype={"session_id": str})
         )
         self._resumed = True
 
+    def _newest(self, agrees: Callable[[dict[str, Any]], bool], told: str) -> tuple[str, dict[str, Any]]:
+        """Name and state of the newest report that is not finished."""
+        found = sorted(self.report_save_dir.glob(f"result_*{_STATE}"), key=lambda path: path.stat().st_mtime_ns)
+        for path in reversed(found):
+            state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            if agrees(state):
+                return path.name.removesuffix(_STATE), state
+        raise ValueError(f"resume: {self.report_save_dir} has no unfinished session {told}")
+
+    def _resume_clock(self, state: dict[str, Any]) -> None:
+        """As much of the sample's time is gone as was when that was written."""
+        self.sample_start_time = self._clock() - (state["clock"] - state["sample_start_time"])
+
     def _end(self, service: EvaluationService) -> None:
         self.global_summary = service.summarize_report(service.get_report(self.session_key))
         self._write(service, self.report_save_dir / f"{self.report_name}.csv")
-        self._temporary.unlink(missing_ok=True)
         self._state.unlink(missing_ok=True)
+        self._temporary.unlink(missing_ok=True)
         self.running = False
+
+
+def replace(path: Path, text: str) -> None:
+    """Write a file in one step."""
+    partial = path.with_suffix(".partial")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, path)
 
 
 def _user() -> str:

@@ -1,0 +1,115 @@
+"""`linejudge interactive`: serve sessions, run a method through one, look at what came of it."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+from evaluation_script.errors import HostError
+from linejudge.scoring import UsageError
+
+from .shared import DONE, listening, say, whole_number
+
+LOOPBACK, PORT = "127.0.0.1", 8897
+
+
+def interactive(args: argparse.Namespace) -> int:
+    """Segment interactively: serve sessions, run a method, plot its curve."""
+    try:
+        code: int = args.deed(args)
+    except (FileNotFoundError, ValueError, PermissionError) as error:
+        raise HostError(str(error)) from None
+    except ModuleNotFoundError as error:
+        if "linejudge[interactive]" not in str(error):
+            raise
+        raise UsageError(str(error)) from None
+    return code
+
+
+def _dataset(args: argparse.Namespace) -> Any:
+    """The reader that the options name."""
+    from linejudge.interactive.dataset import Davis
+    from linejudge.interactive.readers import Drawn, Published
+
+    reader: Any = Published(args.root, args.layout, args.images) if args.layout else Davis(args.root)
+    return Drawn(reader, args.draw) if args.draw else reader
+
+
+def _serve(args: argparse.Namespace) -> int:
+    """Hold sessions for users elsewhere."""
+    import uvicorn
+
+    from linejudge.interactive.hosting import Host, Limits, Terms, Uptime, users_of
+    from linejudge.interactive.server import app
+
+    logging.basicConfig(format="%(asctime)s %(name)s %(message)s")
+    if not args.max_time and not args.max_nb_interactions:
+        raise UsageError("a session without limits would never end: give --max-time or --max-nb-interactions")
+    users = users_of(args.users)
+    port = listening(args.bind, args.port)
+    terms = Terms(_dataset(args), args.subset, args.shuffle, args.max_time, args.max_nb_interactions, args.metric)
+    limits = Limits(args.max_body << 20, args.max_runs << 20, args.max_pixels << 20, args.sessions, args.idle)
+    folder = Path(args.data)
+    folder.mkdir(parents=True, exist_ok=True)
+    clock = Uptime(folder)
+    try:
+        host = Host(folder, terms, users, limits, clock)
+        samples = len(terms.dataset.sequences(args.subset))
+        say(f"{samples} sequences for {len(users)} users; {folder} keeps the sessions.")
+        if args.bind not in (LOOPBACK, "::1", "localhost"):
+            say("Keys and masks cross the network as they are: put a proxy with TLS before it.")
+        print(f"Sessions are held at http://{args.bind}:{port.getsockname()[1]} until you press Ctrl-C.", flush=True)
+        config = uvicorn.Config(
+            app(host), log_level="warning", access_log=False, lifespan="off", server_header=False,
+            timeout_graceful_shutdown=3, timeout_keep_alive=30,
+        )  # fmt: skip
+        uvicorn.Server(config).run(sockets=[port])
+    finally:
+        clock.stop()
+    return DONE
+
+
+def interactive_options(sub: argparse.ArgumentParser) -> None:
+    """What `interactive` takes."""
+    deeds = sub.add_subparsers(required=True, metavar="DEED")
+
+    def deed(name: str, function: Any) -> argparse.ArgumentParser:
+        parser = deeds.add_parser(name, help=function.__doc__, description=function.__doc__)
+        parser.set_defaults(deed=function)
+        return parser
+
+    _serve_options(deed("serve", _serve))
+
+
+def _sequences_options(sub: argparse.ArgumentParser, *, required: bool) -> None:
+    from evaluation_script.published import LAYOUTS
+
+    sub.add_argument("--root", required=required, help="DAVIS' root; with --layout any dataset or packed file")
+    sub.add_argument("--layout", choices=sorted(LAYOUTS), metavar="LAYOUT", help=", ".join(sorted(LAYOUTS)))
+    sub.add_argument("--images", help="where the pictures are, with --layout (default: beside the masks)")
+    sub.add_argument("--subset", default="val", help="list or split of sequences (val)")
+    sub.add_argument("--draw", type=whole_number(0, 100), default=0, metavar="SETS",
+                     help="let the robot draw so many sets of first scribbles for each sequence")  # fmt: skip
+    sub.add_argument("--max-time", type=float, help="seconds for each object of a sample")
+    sub.add_argument("--max-nb-interactions", type=whole_number(0, 16), default=5, help="with each sample (5)")
+    sub.add_argument("--metric", default="J_AND_F", choices=["J", "F", "J_AND_F"], help="what is summed up (J_AND_F)")
+
+
+def _serve_options(sub: argparse.ArgumentParser) -> None:
+    _sequences_options(sub, required=True)
+    sub.add_argument("--users", required=True, help="file with a line `name key` for each user")
+    sub.add_argument("--data", default=os.path.join(".linejudge", "interactive"), help="where sessions are kept")
+    sub.add_argument("--bind", default=LOOPBACK, help=f"the address to listen at ({LOOPBACK})")
+    sub.add_argument("--port", type=whole_number(0, 65535), default=PORT, help=f"default {PORT}; 0 takes any")
+    sub.add_argument("--shuffle", action="store_true", help="another order of samples for each session")
+    sub.add_argument("--max-body", type=whole_number(1, 4096), default=64, metavar="MB", help="of a submission (64)")
+    sub.add_argument("--max-runs", type=whole_number(1, 4096), default=32, metavar="MB",
+                     help="of run lengths in a submission (32)")  # fmt: skip
+    sub.add_argument("--max-pixels", type=whole_number(1, 1 << 20), default=1024, metavar="M",
+                     help="millions of frames × height × width of a sequence (1024)")  # fmt: skip
+    sub.add_argument("--sessions", type=whole_number(1, 1000), default=4, help="unfinished ones of a user (4)")
+    sub.add_argument("--idle", type=float, default=24 * 3600.0, metavar="SECONDS",
+                     help="after which a session is closed (a day)")  # fmt: skip

@@ -1,0 +1,431 @@
+"""Sessions over the wire, against a server that really runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import requests
+import uvicorn
+
+from linejudge.interactive import DavisInteractiveSession, wire
+from linejudge.interactive.dataset import Davis
+from linejudge.interactive.hosting import Host, Limits, Terms, Uptime, checksum_of, means_of, users_of
+from linejudge.interactive.remote import RemoteSession
+from linejudge.interactive.server import app
+from linejudge.interactive.utils.mask import encode_batch_masks
+
+from .test_interactive_session import Clock, root  # noqa: F401 - a fixture
+
+ANN, BOB = "ann-key-0123456789", "bob-key-0123456789"
+USERS = {checksum_of(ANN.encode()): "ann", checksum_of(BOB.encode()): "bob"}
+SHAPE = (4, 40, 60)
+
+
+@contextmanager
+def served(host: Host) -> Iterator[str]:
+    """The server in a thread of ours, so that a test has its clock."""
+    port = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app(host), log_level="error", lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [port]}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{port.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        port.close()
+
+
+def hosting(root: Path, clock: Any = None, limits: Limits | None = None, **terms: Any) -> Host:  # noqa: F811
+    made = Terms(Davis(str(root)), **{"max_nb_interactions": 2, **terms})
+    return Host(root.parent / "kept", made, USERS, limits or Limits(), clock or Clock())
+
+
+def client(address: str, root: Path, key: str = ANN, **more: Any) -> DavisInteractiveSession:  # noqa: F811
+    return DavisInteractiveSession(address, key, report_save_dir=root.parent / "mine", **more)
+
+
+def answer(interaction: int) -> Any:
+    masks = np.zeros(SHAPE, int)
+    masks[:, 10:30, 10 : 20 + 5 * interaction] = 1
+    masks[0, :5, :5] = 7
+    masks[1, :5, :5] = -1
+    return masks
+
+
+class Wire:
+    """A client that says what it likes."""
+
+    def __init__(self, address: str, key: str = ANN) -> None:
+        self.address, self.headers = address, {wire.USER_KEY: key}
+
+    def begun(self) -> Wire:
+        self.headers[wire.SESSION_KEY] = self.post(wire.SESSION).json()["session_key"]
+        return self
+
+    def post(self, path: str, body: Any = None) -> requests.Response:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return requests.post(f"{self.address}/{path}", data=data, headers=self.headers, timeout=30)
+
+    def get(self, path: str) -> requests.Response:
+        return requests.get(f"{self.address}/{path}", headers=self.headers, timeout=30)
+
+    def handed(self) -> Wire:
+        """With scribbles in its hands."""
+        self.post(wire.NEXT)
+        self.get(wire.SCRIBBLES)
+        return self
+
+    def masks(self, masks: Any = None, **more: Any) -> dict[str, Any]:
+        found = encode_batch_masks(answer(0) % 255 if masks is None else masks)
+        return {"sequence": "box", "scribble_idx": 1, "interaction": 1, "pred_masks": found, **more}
+
+
+def test_a_session_over_the_wire_is_the_session_here(root: Path) -> None:  # noqa: F811
+    def run(session: DavisInteractiveSession) -> tuple[pd.DataFrame, dict[str, Any], list[Any]]:
+        seen = []
+        with session:
+            for sequence, scribbles, new in session.scribbles_iterator():
+                lines = [[line["path"] for line in lines] for lines in scribbles["scribbles"]]
+                seen.append((sequence, lines, new))
+                session.submit_masks(answer(session.interaction_nb or 0), [1, 3])
+            return session.get_report(), session.get_global_summary(), seen
+
+    local = DavisInteractiveSession(
+        davis_root=str(root), max_nb_interactions=2, report_save_dir=root.parent / "here", clock=Clock()
+    )
+    with served(hosting(root)) as address:
+        report, summary, seen = run(client(address, root))
+    wanted, told, drawn = run(local)
+    assert seen == drawn
+    pd.testing.assert_frame_equal(report.drop(columns="session_id"), means_of(wanted).drop(columns="session_id"))
+    assert summary.pop("session_key") == report["session_id"][0]
+    assert summary == told
+    (kept,) = (root.parent / "mine").iterdir()
+    pd.testing.assert_frame_equal(pd.read_csv(kept, index_col=0), report)
+
+
+def test_time_runs_from_the_first_scribbles_to_the_last_byte(root: Path) -> None:  # noqa: F811
+    clock = Clock()
+    with served(hosting(root, clock)) as address:
+        wired = Wire(address).begun()
+        told = [wired.post(wire.NEXT).json() for _ in range(2)]
+        assert told[0] == told[1] == {
+            "sequence": "box", "scribble_idx": 1, "interaction": 1, "new_sequence": True, "finished": False
+        }  # fmt: skip
+        clock.now += 100
+        first = wired.get(wire.SCRIBBLES).json()
+        clock.now += 3
+        assert wired.get(wire.SCRIBBLES).json() == first
+        assert wired.post(wire.NEXT).json() == told[0]
+        host, port = address.removeprefix("http://").split(":")
+        body = json.dumps(wired.masks()).encode()
+        with socket.create_connection((host, int(port))) as slow:
+            head = f"POST /{wire.INTERACTION} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+            keys = "".join(f"{name}: {value}\r\n" for name, value in wired.headers.items())
+            slow.sendall(f"{head}{keys}\r\n".encode() + body[:-1])
+            time.sleep(0.3)
+            clock.now += 40
+            slow.sendall(body[-1:])
+            assert slow.recv(100).startswith(b"HTTP/1.1 204")
+        report = wired.get(wire.REPORT).json()
+    assert report["timing"] == [43.0]
+
+
+def test_a_repeat_changes_nothing_and_another_body_is_refused(root: Path) -> None:  # noqa: F811
+    with served(hosting(root)) as address:
+        wired = Wire(address).begun().handed()
+        assert [wired.post(wire.INTERACTION, wired.masks()).status_code for _ in range(3)] == [204] * 3
+        other = wired.post(wire.INTERACTION, wired.masks(np.zeros(SHAPE, int)))
+        assert (other.status_code, other.json()["error"]) == (409, "RuntimeError")
+        assert "those that are due are for ['box', 1, 2]" in other.json()["message"]
+        assert wired.post(wire.NEXT).json()["interaction"] == 2
+        assert len(wired.get(wire.REPORT).json()["interaction"]) == 1
+
+
+def test_nobody_sees_anothers_session(root: Path) -> None:  # noqa: F811
+    with served(hosting(root)) as address:
+        ann, bob = Wire(address).begun().handed(), Wire(address, BOB).begun()
+        ann.post(wire.INTERACTION, ann.masks())
+        assert bob.get(wire.REPORT).json()["interaction"] == []
+        bob.headers[wire.SESSION_KEY] = ann.headers[wire.SESSION_KEY]
+        for path in (wire.NEXT, wire.INTERACTION, wire.FINISH):
+            assert bob.post(path, bob.masks()).status_code == 404
+        assert bob.get(wire.REPORT).json() == {"error": "LookupError", "message": "There is no such session of yours."}
+        for key in ("", "nobody", ANN[:-1], "ä".encode().decode("latin-1")):
+            bob.headers[wire.USER_KEY] = key
+            assert bob.post(wire.SESSION).status_code == 401
+        ann.headers[wire.SESSION_KEY] = "../" + ann.headers[wire.SESSION_KEY]
+        assert ann.post(wire.NEXT).status_code == 404
+
+
+NESTED = b'{"pred_masks":' + b"[" * 200_000
+BOMB = {"object_id": 1, "counts": "0" * 5000}
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        pytest.param(b"", "is no JSON", id="empty"),
+        pytest.param(b"\x80\x04K\x01.", "is no JSON", id="pickle"),
+        pytest.param(b"[1]", "no JSON object", id="list"),
+        pytest.param(NESTED, "is no JSON", id="nested"),
+        pytest.param(b'{"interaction": 1' + b"0" * 5000 + b"}", "is no JSON", id="long number"),
+        pytest.param({"sequence": "../box"}, "those that are due", id="sequence"),
+        pytest.param({"scribble_idx": True, "interaction": "1"}, "those that are due", id="types"),
+        pytest.param({"pred_masks": None}, "pred_masks is not", id="no masks"),
+        pytest.param({"pred_masks": {"size": [10**9] * 3, "frames": []}}, r"must have the same shape", id="size"),
+        pytest.param({"pred_masks": {"size": [4, 40, 60], "frames": []}}, "has 0 frames", id="no frames"),
+        pytest.param({"pred_masks": {"size": [4, 40, 60], "frames": [[1]] * 4}}, "frame 0: is no list", id="no object"),
+        pytest.param(
+            {"pred_masks": {"size": [4, 40, 60], "frames": [[{"object_id": 0, "counts": ""}]] * 4}}, "1 to 255", id="id"
+        ),
+        pytest.param({"pred_masks": {"size": [4, 40, 60], "frames": [[BOMB]] * 4}}, "more than 2400 pixels", id="runs"),
+        pytest.param(
+            {"pred_masks": {"size": [4, 40, 60], "frames": [[{"object_id": 1, "counts": "0PjZ2"}]] * 4}},
+            "frame 0: has counts", id="counts"
+        ),
+        pytest.param(
+            {"pred_masks": {"size": [4, 40, 60], "frames": [[{"object_id": 1, "counts": "T[2"}] * 2] * 4}},
+            "names an object twice", id="twice"
+        ),
+        pytest.param(
+            {"pred_masks": {"size": [4, 40, 60],
+                            "frames": [[{"object_id": k, "counts": "0P[2"} for k in range(1, 200)]] * 4}},
+            "masks that overlap", id="overlap"
+        ),
+        pytest.param({"next_scribble_frame_candidates": 3}, "not iterable", id="candidates"),
+        pytest.param({"next_scribble_frame_candidates": ["a"]}, "invalid literal", id="words"),
+    ],
+)  # fmt: skip
+def test_hostile_masks_are_refused_and_may_be_mended(root: Path, body: Any, words: str) -> None:  # noqa: F811
+    with served(hosting(root)) as address:
+        wired = Wire(address).begun().handed()
+        told = wired.post(wire.INTERACTION, body if isinstance(body, bytes) else wired.masks() | body)
+        assert told.status_code in (400, 409, 422), told.text
+        assert re.search(words, told.json()["message"]), told.text
+        assert told.json()["error"] in wire.NAMES
+        assert wired.get(wire.REPORT).json()["interaction"] == []
+        assert wired.post(wire.INTERACTION, wired.masks()).status_code == 204
+
+
+def test_limits(root: Path) -> None:  # noqa: F811
+    clock = Clock()
+    host = hosting(root, clock, Limits(body=20_000, runs=100, sessions=2, idle=60))
+    with served(host) as address:
+        wired = Wire(address).begun().handed()
+        for body in (b"x" * 20_001, (b"x" * 10_000 for _ in range(3))):
+            told = requests.post(f"{address}/{wire.INTERACTION}", data=body, headers=wired.headers, timeout=30)
+            assert (told.status_code, told.json()["error"]) == (413, "OverflowError")
+        noise = np.random.default_rng(1).integers(0, 2, SHAPE)
+        told = wired.post(wire.INTERACTION, wired.masks(noise))
+        assert (told.status_code, told.json()["message"][:28]) == (413, "pred_masks has more than 100")
+        Wire(address).begun()
+        third = Wire(address).post(wire.SESSION)
+        assert (third.status_code, third.json()["error"]) == (429, "BlockingIOError")
+        assert "may have no more" in third.json()["message"]
+        clock.now += 61
+        Wire(address).begun()
+        assert wired.post(wire.NEXT).json()["message"].startswith("This session was closed")
+    with pytest.raises(ValueError, match="box: has more than 100 pixels"):
+        hosting(root, limits=Limits(pixels=100))
+
+
+def test_a_lost_answer_opens_no_second_session(root: Path) -> None:  # noqa: F811
+    with served(hosting(root)) as address:
+        wired = Wire(address)
+        wired.headers[wire.REQUEST_KEY] = "the same"
+        assert wired.post(wire.SESSION).json() == wired.post(wire.SESSION).json()
+
+
+@pytest.mark.parametrize("path", [wire.FINISH, wire.SCRIBBLES, wire.INTERACTION], ids=str)
+def test_out_of_order(root: Path, path: str) -> None:  # noqa: F811
+    with served(hosting(root)) as address:
+        wired = Wire(address).begun()
+        told = wired.get(path) if path == wire.SCRIBBLES else wired.post(path, wired.masks())
+        assert (told.status_code, told.json()["error"]) == (409, "RuntimeError")
+        missing = wired.get("api/dataset/samples")
+        assert (missing.status_code, missing.json()["error"]) == (404, "LookupError")
+
+
+def test_masks_after_the_time_do_not_count(root: Path) -> None:  # noqa: F811
+    clock = Clock()
+    with served(hosting(root, clock, max_time=10)) as address, client(address, root) as session:
+        session.next()
+        session.get_scribbles()
+        clock.now += 11
+        with pytest.warns(UserWarning, match="The time for box is over"):
+            session.submit_masks(answer(0))
+        assert not session.next()
+        assert session.get_global_summary()["auc"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("masks", "error", "words"),
+    [
+        (np.zeros((3, 40, 60)), ValueError, r"must have the same shape. \(4, 40, 60\) != \(3, 40, 60\)"),
+        (np.zeros((40, 60)), ValueError, "y_pred array must have 3 dimensions."),
+        (None, TypeError, "not 'NoneType'"),
+        (np.full(SHAPE, np.nan), ValueError, "no numbers"),
+    ],
+    ids=["frames", "2-d", "none", "nan"],
+)
+def test_a_clients_mistakes_are_told_as_here(root: Path, masks: Any, error: Any, words: str) -> None:  # noqa: F811
+    with served(hosting(root)) as address, client(address, root) as session:
+        with pytest.raises(RuntimeError, match="call next"):
+            session.get_scribbles()
+        session.next()
+        with pytest.raises(RuntimeError, match="You must have called"):
+            session.submit_masks(answer(0))
+        session.get_scribbles()
+        with pytest.raises(RuntimeError, match="twice without"):
+            session.get_scribbles()
+        with pytest.raises(error, match=words):
+            session.submit_masks(masks)
+        session.submit_masks(answer(0))
+        assert len(session.get_report()) == 1
+
+
+def test_no_name_that_a_server_sends_becomes_code() -> None:
+    told = wire.error_of({"error": "__import__('os').system('true')", "message": "x"}, 400)
+    assert type(told) is RuntimeError
+    assert type(wire.error_of("<html>", 502)) is RuntimeError
+    assert type(wire.error_of({"error": "KeyboardInterrupt", "message": "x"}, 400)) is RuntimeError
+
+
+def test_a_client_needs_a_key_and_a_server(root: Path) -> None:  # noqa: F811
+    with pytest.raises(ValueError, match="user_key and session_key must be specified"):
+        DavisInteractiveSession("http://127.0.0.1:9", report_save_dir=root)
+    with pytest.raises(ValueError, match="neither 'localhost' nor an address"):
+        DavisInteractiveSession("example", ANN, report_save_dir=root)
+    with pytest.raises(ConnectionError, match="cannot be reached"):
+        DavisInteractiveSession("http://127.0.0.1:9", ANN, report_save_dir=root)
+    with served(hosting(root)) as address, pytest.raises(NameError, match="not found"):
+        DavisInteractiveSession(f"{address}/elsewhere", ANN, report_save_dir=root)
+    with served(hosting(root)) as address, pytest.raises(PermissionError), client(address, root, "who"):
+        pass
+
+
+def test_a_client_goes_on_where_the_server_stands(root: Path) -> None:  # noqa: F811
+    host = hosting(root, max_nb_interactions=3)
+    with served(host) as address:
+        with client(address, root) as first:
+            first.next()
+            first.get_scribbles()
+            first.submit_masks(answer(0))
+            first.next()
+            first.get_scribbles()
+        with pytest.raises(ValueError, match="no unfinished session of this server"), client(
+            address, root, BOB, resume=True
+        ):  # fmt: skip
+            pass
+        with client(address, root, resume=True) as again:
+            assert isinstance(again, RemoteSession)
+            seen = []
+            for _, _, new in again.scribbles_iterator():
+                seen.append((again.interaction_nb, new))
+                again.submit_masks(answer(1))
+            assert again.session_key == first.session_key
+            assert seen == [(1, False), (2, False)]
+        assert sorted(path.suffix for path in (root.parent / "mine").iterdir()) == [".csv"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("ann", ":1: is not `name key`"), ("# none\n", "holds no user"), (f"ann {ANN}\nbob {ANN}\n", "bob is there twice"),
+     ("ann short\n", "16 characters")],
+    ids=["one word", "none", "twice", "short"],
+)  # fmt: skip
+def test_a_file_of_users_that_is_wrong(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "users").write_text(text)
+    with pytest.raises(ValueError, match=words):
+        users_of(str(tmp_path / "users"))
+
+
+def test_time_while_the_server_is_down_counts_for_nobody(tmp_path: Path) -> None:
+    first = Uptime(tmp_path, beat=0.01)
+    time.sleep(0.05)
+    first.stop()
+    noted = first()
+    time.sleep(0.1)
+    second = Uptime(tmp_path)
+    assert noted - 0.05 <= second() < noted + 0.09
+    second.stop()
+
+
+class Served:
+    """The command, in a process of its own."""
+
+    def __init__(self, root: Path) -> None:  # noqa: F811
+        (root.parent / "users").write_text(f"ann {ANN}  # the first\nbob {BOB}\n")
+        self._root, self.port = root, 0
+        self.start()
+
+    def start(self) -> None:
+        command = ["interactive", "serve", "--root", str(self._root), "--users", str(self._root.parent / "users"),
+                   "--data", str(self._root.parent / "kept"), "--port", str(self.port), "--max-nb-interactions", "3"]  # fmt: skip
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "linejudge", *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        assert self.process.stdout
+        self.address = re.search(r"http://\S+", self.process.stdout.readline())[0]  # type: ignore[index]
+        self.port = int(self.address.rpartition(":")[2])
+
+    def kill(self, number: int = signal.SIGKILL) -> int:
+        os.kill(self.process.pid, number)
+        code = self.process.wait(timeout=20)
+        self.process.stdout.close()  # type: ignore[union-attr]
+        return code
+
+
+def test_the_server_is_killed_and_nothing_is_lost(root: Path) -> None:  # noqa: F811
+    second = json.loads((root / "Scribbles/box/001.json").read_text())
+    (root / "Scribbles/box/002.json").write_text(json.dumps(second))
+    server = Served(root)
+    try:
+        with client(server.address, root) as session:
+            assert session.samples == [("box", 1), ("box", 2)]
+            for number, (_, _, _) in enumerate(session.scribbles_iterator()):
+                if number % 2 == 0:
+                    server.kill()
+                    threading.Thread(target=server.start).start()  # the client finds nobody at first
+                session.submit_masks(answer(session.interaction_nb or 0))
+                if number % 3 == 1:
+                    server.kill()
+                    server.start()
+            report, summary = session.get_report(), session.get_global_summary()
+        assert len(report) == 6
+        with DavisInteractiveSession(
+            davis_root=str(root), max_nb_interactions=3, report_save_dir=root.parent / "here"
+        ) as local:
+            for _ in local.scribbles_iterator():
+                local.submit_masks(answer(local.interaction_nb or 0))
+        wanted = means_of(local.get_report())
+        pd.testing.assert_frame_equal(
+            report.drop(columns=["session_id", "timing"]), wanted.drop(columns=["session_id", "timing"])
+        )
+        assert summary["curve"]["J_AND_F"] == pytest.approx(local.get_global_summary()["curve"]["J_AND_F"])
+        server.kill()
+        server.start()
+        wired = Wire(server.address)
+        wired.headers[wire.SESSION_KEY] = session.session_key
+        assert wired.post(wire.NEXT).json() == {"finished": True}
+        assert wired.post(wire.FINISH).json() == summary
+        assert server.kill(signal.SIGTERM) in (0, -signal.SIGTERM)
+    finally:
+        server.process.kill()
