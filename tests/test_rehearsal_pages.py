@@ -11,22 +11,12 @@ from typing import Any
 
 import pytest
 
+from .browser import chromium, fresh_page, needs_chromium
 from .builders import ROOT
 from .rehearsals import Rehearsal, waited
-from .shared import IN_CI
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome") or ""
-pytestmark = pytest.mark.skipif(not CHROMIUM and not IN_CI, reason="CHROMIUM ABSENT: install it to test the pages")
+pytestmark = needs_chromium
 STRONG = ROOT / "examples/sequences-dev/strong.zip"
-#: What a browser would otherwise look up on its own.
-QUIET = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 DESKTOP, PHONE = {"width": 1100, "height": 800}, {"width": 360, "height": 740}
 
 
@@ -42,30 +32,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+    with chromium() as launched:
         yield launched
-        launched.close()
 
 
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
     """A page of a browser that nobody used before; anything it complains of fails the test."""
-    context = browser.new_context(viewport=DESKTOP)
-    opened = context.new_page()
-    complaints: list[str] = []
-    opened.on(
-        "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
-    )
-    opened.on("pageerror", lambda error: complaints.append(str(error)))
-    asked: list[str] = []
-    opened.on("request", lambda request: asked.append(request.url))
-    yield opened
-    context.close()
-    # A refused form answers 4xx on purpose, which the browser notes.
-    assert [line for line in complaints if "status of 4" not in line] == []
+    with fresh_page(browser, DESKTOP) as (opened, asked):
+        yield opened
     assert {re.sub(r":\d+/.*", "", url) for url in asked} <= {"http://127.0.0.1", "data:,"}, "nothing from elsewhere"
 
 

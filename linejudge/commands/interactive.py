@@ -5,22 +5,26 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 from evaluation_script.errors import HostError
 from linejudge.scoring import UsageError
 
-from .shared import DONE, listening, say, whole_number
+from .shared import DONE, Bar, listening, say, whole_number
 
 LOOPBACK, PORT = "127.0.0.1", 8897
+USER_KEY = "LINEJUDGE_USER_KEY"
 
 
 def interactive(args: argparse.Namespace) -> int:
     """Segment interactively: serve sessions, run a method, plot its curve."""
     try:
         code: int = args.deed(args)
-    except (FileNotFoundError, ValueError, PermissionError) as error:
+    except (OSError, ValueError, LookupError) as error:
+        if isinstance(error, (KeyError, IndexError)):  # no words of ours
+            raise
         raise HostError(str(error)) from None
     except ModuleNotFoundError as error:
         if "linejudge[interactive]" not in str(error):
@@ -72,8 +76,109 @@ def _serve(args: argparse.Namespace) -> int:
     return DONE
 
 
+def _run(args: argparse.Namespace) -> int:
+    """Run a method through a whole session: MODULE:FUNCTION answers scribbles with masks."""
+    import traceback
+
+    from evaluation_script.errors import Problem, SubmissionError
+    from linejudge.interactive import DavisInteractiveSession
+    from linejudge.interactive.running import ModelError, run
+
+    model = _model(args.model)
+    if args.host:
+        session = DavisInteractiveSession(
+            args.host, args.user_key or os.environ.get(USER_KEY), report_save_dir=args.out, resume=args.resume
+        )
+    elif not args.root:
+        raise UsageError("give --root, or --host for a session over the wire")
+    else:
+        session = DavisInteractiveSession(
+            subset=args.subset, max_time=args.max_time, max_nb_interactions=args.max_nb_interactions,
+            metric_to_optimize=args.metric, report_save_dir=args.out, resume=args.resume, dataset=_dataset(args),
+        )  # fmt: skip
+    with Bar("interaction") as bar:
+        try:
+            summary = run(session, model, _pictures(args), bar, steps=args.steps)
+        except ModelError as error:
+            traceback.print_exception(error.__cause__)
+            told = f"failed at {error.where} ({type(error.__cause__).__name__}: {error.__cause__})"
+            remedy = "Mend it, and go on from here with --resume"
+            raise SubmissionError.of(Problem(args.model, told, remedy)) from None
+    _tell(session, summary)
+    return DONE
+
+
+def _tell(session: Any, summary: dict[str, Any]) -> None:
+    from linejudge.interactive.plots import NAMES
+
+    (metric,) = summary["curve"].keys() - {"time"}
+    print(f"interaction  seconds  {NAMES[metric]}")
+    rows = list(zip(summary["curve"]["time"], summary["curve"][metric], strict=True))[1:-1]
+    for number, (seconds, value) in enumerate(rows, 1):
+        print(f"{number:<11}  {seconds:7.1f}  {value:.4f}")
+    at = summary["metric_at_threshold"]
+    print(f"AUC {summary['auc']:.4f}, {NAMES[metric]} at {at['threshold']:g} s {at[metric]:.4f}")
+    report = os.path.relpath(session.report_save_dir / f"{session.report_name}.csv")
+    print(f"Report: {report}\nLook at it: linejudge interactive plot {report} --out page")
+
+
+def _model(told: str) -> Any:
+    """What MODULE:FUNCTION names; a class is made an object of."""
+    import importlib
+
+    module, _, name = told.partition(":")
+    sys.path.insert(0, os.getcwd())
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(f"{told}: is no MODULE:FUNCTION that can be imported here ({error})") from None
+    return found() if isinstance(found, type) else found
+
+
+def _pictures(args: argparse.Namespace) -> Any:
+    """Sequence → its pictures."""
+    from linejudge.interactive.dataset import files
+
+    if args.images and not args.layout:
+        return lambda sequence: files(os.path.join(args.images, sequence), ".jpg")
+    return _dataset_images(args)
+
+
+def _dataset_images(args: argparse.Namespace) -> Any:
+    if not args.root:
+        return lambda _sequence: []
+    reader = _dataset(args)
+    reader.sequences(args.subset)
+    return reader.image_paths
+
+
+def _plot(args: argparse.Namespace) -> int:
+    """Draw the curves of runs, and a page in which each interaction can be stepped through."""
+    from linejudge.interactive.plots import opened, plot
+
+    runs = [opened(told) for told in args.reports]
+    out = Path(args.out)
+    with Bar("interaction") as bar:
+        plot(runs, out, bar)
+    for run in runs:
+        print(f"{run.name}  AUC {run.summary['auc']:.4f}")
+    print(f"Wrote {out / 'curves.png'}, {out / 'curves.svg'} and {out / 'index.html'}")
+    return DONE
+
+
+def _demo(args: argparse.Namespace) -> int:
+    """Write a small synthetic dataset with pictures and scribbles, to try a method on."""
+    from linejudge.demo.root import scenes, write
+
+    write(Path(args.out), scenes(args.seed))
+    print(f"Wrote {args.out}; try: linejudge interactive run linejudge.interactive.baseline:Baseline --root {args.out}")
+    return DONE
+
+
 def interactive_options(sub: argparse.ArgumentParser) -> None:
     """What `interactive` takes."""
+    from linejudge.demo.make import SEED
+
     deeds = sub.add_subparsers(required=True, metavar="DEED")
 
     def deed(name: str, function: Any) -> argparse.ArgumentParser:
@@ -82,6 +187,20 @@ def interactive_options(sub: argparse.ArgumentParser) -> None:
         return parser
 
     _serve_options(deed("serve", _serve))
+    sub = deed("run", _run)
+    sub.add_argument("model", metavar="MODULE:FUNCTION", help="called with sequence, scribbles, new_sequence, images")
+    _sequences_options(sub, required=False)
+    sub.add_argument("--host", help="address of a server; subset, order and limits are then its own")
+    sub.add_argument("--user-key", help=f"for --host (default: the variable {USER_KEY})")
+    sub.add_argument("--out", default=".", help="where the report goes (here)")
+    sub.add_argument("--resume", action="store_true", help="go on with the newest unfinished report there")
+    sub.add_argument("--steps", action="store_true", help="keep scribbles and masks of each interaction for `plot`")
+    sub = deed("demo", _demo)
+    sub.add_argument("--out", required=True, help="the folder to write")
+    sub.add_argument("--seed", type=int, default=SEED, help="another seed makes other videos")
+    sub = deed("plot", _plot)
+    sub.add_argument("reports", nargs="+", metavar="[NAME=]REPORT", help="CSV files of sessions")
+    sub.add_argument("--out", required=True, help="folder for curves.png, curves.svg and index.html")
 
 
 def _sequences_options(sub: argparse.ArgumentParser, *, required: bool) -> None:

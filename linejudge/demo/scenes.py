@@ -60,6 +60,29 @@ class Scene:
             labels[rim] = VOID
         return labels
 
+    def picture(self, frame: int) -> Array:
+        """What a camera would see: coloured shapes with a grain that moves with them, before a speckled ground."""
+        lot = np.random.default_rng(len(self.name) + 7 * len(self.shapes))
+        ground = _grain(lot, self.size, (96, 108, 92))
+        labels = self.labels(frame)
+        for number, shape in enumerate(self.shapes, 1):
+            coat = _grain(lot, self.size, COATS[number % len(COATS)])
+            way = (round(shape.speed[0] * frame), round(shape.speed[1] * frame))
+            ground[labels == number] = np.roll(coat, way, axis=(0, 1))[labels == number]
+        return ground
+
+
+#: Colours of the shapes.
+COATS = ((70, 130, 180), (200, 80, 60), (230, 190, 90), (120, 70, 150), (60, 150, 90))
+
+
+def _grain(lot: np.random.Generator, size: tuple[int, int], colour: tuple[int, int, int]) -> Array:
+    """A plain of one colour with speckles four pixels wide."""
+    speckles = lot.normal(0, 16, (-(-size[0] // 4), -(-size[1] // 4), 1))
+    wide = np.kron(speckles, np.ones((4, 4, 1)))[: size[0], : size[1]]
+    grain: Array = np.clip(np.array(colour) + wide, 0, 255).astype(np.uint8)
+    return grain
+
 
 def scene(name: str, seed: int, *, objects: int, frames: int, hard: bool = False) -> Scene:
     """A scene drawn by lot: the same seed gives the same scene everywhere."""
