@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from PIL import Image
 
-from .metrics import VOID
+from linejudge.objects import VOID
 
 ROOT_VARIABLE = "DATASET_DAVIS"
 

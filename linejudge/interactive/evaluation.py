@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from linejudge.objects import Objects
+
 from .dataset import Davis, Sequences
-from .metrics import Objects, as_ids, object_ids
+from .metrics import as_ids, object_ids
 from .robot import InteractiveScribblesRobot
 from .summary import COLUMNS, METRICS, THRESHOLD, Terms, summary
 

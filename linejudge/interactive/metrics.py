@@ -5,49 +5,12 @@ All frames are scored.  Void (255) is no object, so what is predicted there is w
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from evaluation_script.masks import Stack, cropped, empty_labels, pack
-from evaluation_script.similarity import (
-    BOUNDARY_TOLERANCE,
-    Counts,
-    Disk,
-    Region,
-    boundary_similarity,
-    disk,
-    joined,
-    region_similarity,
-)
-from evaluation_script.truth import Block, blocks_of
-
-VOID = 255
-
-
-class Objects:
-    """The objects of a sequence's true masks, ready to be compared with any number of predictions."""
-
-    def __init__(self, masks: Any, ids: list[int]) -> None:
-        self.ids = ids
-        self.size: tuple[int, int] = masks.shape[1:]
-        self._blocks = blocks_of([self.size] * len(masks))
-        self._regions = [[_region(masks, block, one) for one in ids] for block in self._blocks]
-
-    def compared(self, prediction: Any, match: Disk) -> list[Counts]:
-        """For each object the counts of all frames."""
-        parts: list[list[Counts]] = [[] for _ in self.ids]
-        for block, regions in zip(self._blocks, self._regions, strict=True):
-            for part, one, truth in zip(parts, self.ids, regions, strict=True):
-                part.append(truth.compared(_region(prediction, block, one), match))
-        return [joined(part) for part in parts]
-
-    def similarities(self, prediction: Any) -> tuple[Any, Any]:
-        """J and F, each (frames, objects)."""
-        counts = self.compared(prediction, _disk(BOUNDARY_TOLERANCE, self.size))
-        columns = [[measure(one) for one in counts] for measure in (region_similarity, boundary_similarity)]
-        return np.stack(columns[0], axis=1), np.stack(columns[1], axis=1)
+from evaluation_script.similarity import BOUNDARY_TOLERANCE, Counts, boundary_similarity, region_similarity
+from linejudge.objects import VOID, Objects, disk_of
 
 
 def batched_jaccard(
@@ -81,11 +44,7 @@ def _averaged(columns: list[Any], over_objects: bool) -> Any:  # noqa: FBT001 - 
 def _counts(truth: Any, prediction: Any, objects: int | None, tolerance: float) -> list[Counts]:
     truth, prediction = as_ids(truth), as_ids(prediction)
     found = Objects(truth, object_ids(truth, prediction, objects))
-    return found.compared(prediction, _disk(tolerance, found.size))
-
-
-def _disk(tolerance: float, size: tuple[int, int]) -> Disk:
-    return disk(int(tolerance if tolerance >= 1 else math.ceil(tolerance * float(np.linalg.norm(size)))))
+    return found.compared(prediction, disk_of(tolerance, found.size))
 
 
 def as_ids(told: Any) -> Any:
@@ -111,14 +70,3 @@ def object_ids(truth: Any, prediction: Any, objects: int | None = None) -> list[
     if not ids:
         raise ValueError("Number of objects in y_true should be higher than 0.")
     return ids
-
-
-def _region(masks: Any, block: Block, one: int) -> Region:
-    height, width = block.size
-    flags = empty_labels(block.stop - block.start, (height, width), bool)
-    np.equal(masks[block.start : block.stop], one, out=flags[:, :, :width])
-    return Region(_stack(flags, (height, width)))
-
-
-def _stack(flags: Any, size: tuple[int, int]) -> Stack:
-    return cropped(pack(flags), size)

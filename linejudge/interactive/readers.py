@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 
 from evaluation_script import published, truth
-from evaluation_script.mask_files import Stacks
-from evaluation_script.masks import WORD, unpack
-from evaluation_script.truth import VOID as VOID_LABEL
-from evaluation_script.truth import Block, Sequence, label_order
+from evaluation_script.truth import Sequence
+from linejudge.datasets.pictures import pictures_of
+from linejudge.objects import VOID, ids_of, labels_of
 
-from .dataset import Records, Sequences, files
-from .metrics import VOID
+from .dataset import Records, Sequences
 from .robot import InteractiveScribblesRobot
 from .utils.scribbles import Scribbles
 
@@ -71,13 +69,7 @@ class Published:
 
     def image_paths(self, sequence: str) -> list[str]:
         """One picture for each frame; none where any is missing."""
-        folders = [
-            os.path.join(self._images, *between, sequence)
-            for between in ((), ("JPEGImages",), ("JPEGImages", "480p"), ("JPEGImages_24fps",))
-        ]
-        named = {os.path.splitext(os.path.basename(path))[0]: path for one in folders for path in files(one, ".jpg")}
-        frames = self._known[sequence].frames
-        return [named[frame] for frame in frames] if set(frames) <= named.keys() else []
+        return pictures_of(self._images, self._known[sequence])
 
     def _record(self, name: str) -> dict[str, Any]:
         one = self._known[name]
@@ -87,35 +79,15 @@ class Published:
         return {
             "name": name,
             "num_frames": len(one.frames),
-            "num_objects": max(_ids(one).values(), default=0),
+            "num_objects": max(ids_of(one).values(), default=0),
             "image_size": [width, height],
         }
 
     def _read(self, name: str) -> Any:
-        one, ids = self._known[name], _ids(self._known[name])
-        masks = np.concatenate([_labels(one.read_block(place), block, ids) for place, block in enumerate(one.blocks)])
+        one, ids = self._known[name], ids_of(self._known[name])
+        masks = np.concatenate([labels_of(one.read_block(place), block, ids) for place, block in enumerate(one.blocks)])
         masks.flags.writeable = False
         return masks
-
-
-def _ids(one: Sequence) -> dict[str, int]:
-    """Numbers of objects: their own, or where those are none (SA-V's folders) their place."""
-    labels = sorted((label for label in one.objects if label != VOID_LABEL), key=label_order)
-    if all(label.isdecimal() and 0 < int(label) < VOID for label in labels):
-        return {label: int(label) for label in labels}
-    return {label: place for place, label in enumerate(labels, 1)}
-
-
-def _labels(stacks: Stacks, block: Block, ids: dict[str, int]) -> Any:
-    height, width = block.size
-    out = np.zeros((block.stop - block.start, height, width), np.uint8)
-    for label, stack in stacks.items():
-        left = stack.left * WORD
-        across = min(width - left, stack.words.shape[2] * WORD)
-        if stack.words.size:
-            part = out[:, stack.top : stack.top + stack.words.shape[1], left : left + across]
-            part[unpack(stack.words, across)] = ids.get(label, VOID)
-    return out
 
 
 class Drawn:
