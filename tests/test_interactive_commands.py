@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "methods.py").write_text(
         "import numpy as np\n"
         "def breaks(**told): raise KeyError('weights')\n"
+        "class Broken:\n"
+        "    def __init__(self): raise RuntimeError('no weights')\n"
         "def small(*, images, **told): return np.zeros((len(images), 2, 2))\n"
     )
     monkeypatch.chdir(tmp_path)
@@ -96,13 +99,19 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["methods:breaks"], 1, r"methods:breaks: failed at drift, scribbles 1, interaction 1 \(KeyError: 'weights'\)"),
         (["methods:small"], 1, r"failed at drift.*must have the same shape"),
         (["methods:nothing"], 2, "is no MODULE:FUNCTION that can be imported here"),
+        (["methods:Broken"], 1, "methods:Broken: cannot be made .RuntimeError: no weights"),
+        (["methods:small", "--max-time", "nan"], 2, ""),
         (["nowhere:f"], 2, "No module named 'nowhere'"),
         (["methods:breaks", "--subset", "test"], 3, r"must be a valid subset: \['val'\]"),
     ],
     ids=lambda told: told[0] if isinstance(told, list) else None,
 )
 def test_a_methods_mistakes(here: Path, demo: Path, words: list[str], code: int, told: str, capsys: Any) -> None:
-    assert main(["interactive", "run", *words, "--root", str(demo), "--out", str(here / "out")]) == code
+    try:
+        found = main(["interactive", "run", *words, "--root", str(demo), "--out", str(here / "out")])
+    except SystemExit as error:
+        found = int(str(error.code))
+    assert found == code
     assert re.search(told, capsys.readouterr().err)
 
 
@@ -158,6 +167,39 @@ def test_the_page_steps_through_interactions(runs: dict[str, Path], tmp_path: Pa
         assert all(url.startswith("file:") for url in asked)
 
 
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda report: report.with_suffix(".summary.json").write_text("[]"), "is no summary"),
+        (lambda report: report.with_suffix(".summary.json").write_text('{"auc": NaN}'), "is no summary"),
+        (lambda report: report.write_text(report.read_text().replace(",1,1,1,", ",1,10000000,1,")), "from 1 to 16"),
+        (lambda report: report.write_text(report.read_text().replace(",1,1,1,0,", ",1,1,1,0,x")), "is no report"),
+        (lambda report: next(report.with_suffix(".steps").iterdir()).write_text("{}"), "is no interaction"),
+    ],
+    ids=["list", "nan", "many", "words", "step"],
+)
+def test_a_broken_run_is_said_in_a_sentence(
+    runs: dict[str, Path], tmp_path: Path, spoil: Any, words: str, capsys: Any
+) -> None:
+    report = tmp_path / "run.csv"
+    for ending in (".csv", ".summary.json"):
+        shutil.copy(runs["lines"].with_suffix(ending), report.with_suffix(ending))
+    shutil.copytree(runs["lines"].with_suffix(".steps"), report.with_suffix(".steps"))
+    spoil(report)
+    assert main(["interactive", "plot", str(report), "--out", str(tmp_path / "page")]) == 3
+    told = capsys.readouterr().err
+    assert re.search(words, told)
+    assert "Traceback" not in told
+
+
+def test_names_are_names(runs: dict[str, Path], tmp_path: Path) -> None:
+    named = [f"{name}={runs['lines']}" for name in ("@ROWS@", "a$\\frac{$", "_x")]
+    assert main(["interactive", "plot", *named, "--out", str(tmp_path)]) == 0
+    page = (tmp_path / "index.html").read_text()
+    assert '"@ROWS@"' in page
+    assert "_x" in (tmp_path / "curves.svg").read_text()
+
+
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "\x00\x01"], ids=["empty", "other", "binary"])
 def test_what_is_no_report_is_said(tmp_path: Path, text: str, capsys: Any) -> None:
     (tmp_path / "r.csv").write_text(text)
@@ -169,7 +211,8 @@ def test_runs_of_different_metrics_are_not_drawn_together(runs: dict[str, Path],
     other = tmp_path / "other.csv"
     other.write_bytes(runs["lines"].read_bytes())
     summary = json.loads(runs["lines"].with_suffix(".summary.json").read_text())
-    summary["curve"]["J"] = summary["curve"].pop("J_AND_F")
+    for part in ("curve", "metric_at_threshold"):
+        summary[part]["J"] = summary[part].pop("J_AND_F")
     other.with_suffix(".summary.json").write_text(json.dumps(summary))
     assert main(["interactive", "plot", str(runs["lines"]), str(other), "--out", str(tmp_path / "page")]) == 3
     assert "measured by different metrics" in capsys.readouterr().err

@@ -21,6 +21,7 @@ import pandas as pd
 import pytest
 import requests
 import uvicorn
+from PIL import Image
 
 from linejudge.interactive import DavisInteractiveSession, wire
 from linejudge.interactive.dataset import Davis
@@ -174,6 +175,7 @@ def test_nobody_sees_anothers_session(root: Path) -> None:  # noqa: F811
         assert ann.post(wire.NEXT).status_code == 404
 
 
+#: More brackets than any submission has.
 NESTED = b'{"pred_masks":' + b"[" * 200_000
 BOMB = {"object_id": 1, "counts": "0" * 5000}
 
@@ -184,7 +186,8 @@ BOMB = {"object_id": 1, "counts": "0" * 5000}
         pytest.param(b"", "is no JSON", id="empty"),
         pytest.param(b"\x80\x04K\x01.", "is no JSON", id="pickle"),
         pytest.param(b"[1]", "no JSON object", id="list"),
-        pytest.param(NESTED, "is no JSON", id="nested"),
+        pytest.param(b"[" * 4000, "is no JSON", id="deep"),
+        pytest.param(NESTED, "more lists and objects", id="nested"),
         pytest.param(b'{"interaction": 1' + b"0" * 5000 + b"}", "is no JSON", id="long number"),
         pytest.param({"sequence": "../box"}, "those that are due", id="sequence"),
         pytest.param({"scribble_idx": True, "interaction": "1"}, "those that are due", id="types"),
@@ -209,15 +212,19 @@ BOMB = {"object_id": 1, "counts": "0" * 5000}
                             "frames": [[{"object_id": k, "counts": "0P[2"} for k in range(1, 200)]] * 4}},
             "masks that overlap", id="overlap"
         ),
-        pytest.param({"next_scribble_frame_candidates": 3}, "not iterable", id="candidates"),
-        pytest.param({"next_scribble_frame_candidates": ["a"]}, "invalid literal", id="words"),
+        pytest.param({"next_scribble_frame_candidates": 3}, "no list of whole numbers", id="candidates"),
+        pytest.param({"next_scribble_frame_candidates": "34"}, "no list of whole numbers", id="text"),
+        pytest.param({"next_scribble_frame_candidates": ["a"]}, "no list of whole numbers", id="words"),
+        pytest.param(b'{"next_scribble_frame_candidates": [Infinity]}', "no list of whole numbers", id="infinity"),
+        pytest.param({"sequence": "\ud800" * 10**6}, "those that are due", id="surrogates"),
     ],
 )  # fmt: skip
 def test_hostile_masks_are_refused_and_may_be_mended(root: Path, body: Any, words: str) -> None:  # noqa: F811
     with served(hosting(root)) as address:
         wired = Wire(address).begun().handed()
         told = wired.post(wire.INTERACTION, body if isinstance(body, bytes) else wired.masks() | body)
-        assert told.status_code in (400, 409, 422), told.text
+        assert told.status_code in (400, 409, 413, 422), told.text
+        assert len(told.text) < 1000
         assert re.search(words, told.json()["message"]), told.text
         assert told.json()["error"] in wire.NAMES
         assert wired.get(wire.REPORT).json()["interaction"] == []
@@ -244,6 +251,71 @@ def test_limits(root: Path) -> None:  # noqa: F811
         assert wired.post(wire.NEXT).json()["message"].startswith("This session was closed")
     with pytest.raises(ValueError, match="box: has more than 100 pixels"):
         hosting(root, limits=Limits(pixels=100))
+
+
+def test_a_body_of_brackets_is_refused_before_it_is_read(root: Path) -> None:  # noqa: F811
+    with served(hosting(root)) as address:
+        wired = Wire(address).begun().handed()
+        told = wired.post(wire.INTERACTION, b'{"a":[' + b"[]," * 100_000 + b"[]]}")
+        assert (told.status_code, told.json()["error"]) == (413, "OverflowError")
+
+
+def test_scribbles_that_were_sent_again_do_not_grow(root: Path) -> None:  # noqa: F811
+    host = hosting(root)
+    session = host.begin("ann", "")
+    session.advance()
+    session.scribbles(only_last=False)
+    again = session.scribbles(only_last=False)
+    before = json.dumps(again)
+    masks = np.zeros(SHAPE, np.uint8)
+    told = {"sequence": "box", "scribble_idx": 1, "interaction": 1}
+    session.submit(told, lambda _shape: masks, "x", host.clock())
+    assert json.dumps(again) == before
+
+
+def test_a_killed_server_keeps_rows_of_sequences_with_numbers_for_names(root: Path) -> None:  # noqa: F811
+    for kind in ("Annotations/480p", "Scribbles"):
+        (root / kind / "box").rename(root / kind / "001")
+    (root / "ImageSets/2017/val.txt").write_text("001\n")
+    path = root / "Scribbles/001/001.json"
+    path.write_text(path.read_text().replace('"box"', '"001"'))
+    for _ in range(2):
+        host = hosting(root, max_nb_interactions=2)
+        session = host.begin("ann", "one")
+        number = len(host.report(session)) + 1
+        session.advance()
+        session.scribbles(only_last=False)
+        told = {"sequence": "001", "scribble_idx": 1, "interaction": number}
+        session.submit(told, lambda _shape: np.zeros(SHAPE, np.uint8), str(number), host.clock())
+    assert host.report(session)["interaction"].tolist() == [1, 2]
+    assert session.advance() == {"finished": True}
+    (done,) = session.report_save_dir.glob("result_*.csv")
+    (done.parent / f"{done.stem}.tmp.csv").write_text("cut off")
+    assert host.report(session)["sequence"].tolist() == ["001", "001"]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda place: (place / "Scribbles/box/001.json").unlink(), "box: has no scribbles"),
+        (lambda place: (place / "Scribbles/box/001.json").write_text("{"), "001.json: is no JSON"),
+        (lambda place: (place / "Scribbles/box/001.json").write_text('{"sequence": "box", "scribbles": [[]]}'),
+         "has scribbles for 1 frames, and box has 4"),
+        (lambda place: (place / "ImageSets/2017/val.txt").write_text(""), "val.txt: names no sequence"),
+        (lambda place: (place / "ImageSets/2017/val.txt").write_text("box\nbox\n"), "val.txt: names box twice"),
+        (lambda place: Image.new("L", (9, 9)).save(place / "Annotations/480p/box/00002.png"),
+         "00002.png: has another size"),
+        (lambda place: Image.new("RGB", (60, 40)).save(place / "Annotations/480p/box/00002.png"), "is a picture in colour"),
+        (lambda place: (place / "Annotations/480p/box/00002.png").write_bytes(b"x"), "00002.png: cannot be read"),
+        (lambda place: [Image.new("L", (60, 40)).save(place / f"Annotations/480p/box/0000{k}.png") for k in range(4)],
+         "box: its masks below .* show no object"),
+    ],
+    ids=["no scribbles", "broken", "short", "empty list", "twice", "sizes", "colour", "no image", "no object"],
+)  # fmt: skip
+def test_a_dataset_that_cannot_serve_is_refused_at_the_start(root: Path, spoil: Any, words: str) -> None:  # noqa: F811
+    spoil(root)
+    with pytest.raises((ValueError, FileNotFoundError), match=words):
+        hosting(root)
 
 
 def test_a_lost_answer_opens_no_second_session(root: Path) -> None:  # noqa: F811
@@ -341,7 +413,7 @@ def test_a_client_goes_on_where_the_server_stands(root: Path) -> None:  # noqa: 
                 seen.append((again.interaction_nb, new))
                 again.submit_masks(answer(1))
             assert again.session_key == first.session_key
-            assert seen == [(1, False), (2, False)]
+            assert seen == [(1, True), (2, False)], "a program that goes on has nothing of the sample yet"
         assert sorted(path.suffix for path in (root.parent / "mine").iterdir()) == [".csv"]
 
 

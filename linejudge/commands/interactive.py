@@ -6,13 +6,14 @@ import argparse
 import logging
 import os
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
-from evaluation_script.errors import HostError
+from evaluation_script.errors import HostError, Problem, SubmissionError
 from linejudge.scoring import UsageError
 
-from .shared import DONE, Bar, listening, say, whole_number
+from .shared import DONE, Bar, listening, say, seconds, whole_number
 
 LOOPBACK, PORT = "127.0.0.1", 8897
 USER_KEY = "LINEJUDGE_USER_KEY"
@@ -22,7 +23,7 @@ def interactive(args: argparse.Namespace) -> int:
     """Segment interactively: serve sessions, run a method, plot its curve."""
     try:
         code: int = args.deed(args)
-    except (OSError, ValueError, LookupError) as error:
+    except (OSError, ValueError, LookupError, NameError) as error:
         if isinstance(error, (KeyError, IndexError)):  # no words of ours
             raise
         raise HostError(str(error)) from None
@@ -48,6 +49,7 @@ def _serve(args: argparse.Namespace) -> int:
 
     from linejudge.interactive.hosting import Host, Limits, Terms, Uptime, users_of
     from linejudge.interactive.server import app
+    from linejudge.locks import locked
 
     logging.basicConfig(format="%(asctime)s %(name)s %(message)s")
     if not args.max_time and not args.max_nb_interactions:
@@ -58,6 +60,7 @@ def _serve(args: argparse.Namespace) -> int:
     limits = Limits(args.max_body << 20, args.max_runs << 20, args.max_pixels << 20, args.sessions, args.idle)
     folder = Path(args.data)
     folder.mkdir(parents=True, exist_ok=True)
+    lock = locked(str(folder), "server of sessions")
     clock = Uptime(folder)
     try:
         host = Host(folder, terms, users, limits, clock)
@@ -70,17 +73,16 @@ def _serve(args: argparse.Namespace) -> int:
             app(host), log_level="warning", access_log=False, lifespan="off", server_header=False,
             timeout_graceful_shutdown=3, timeout_keep_alive=30,
         )  # fmt: skip
+        clock.begin()  # reading the masks counted for nobody
         uvicorn.Server(config).run(sockets=[port])
     finally:
         clock.stop()
+        lock.close()
     return DONE
 
 
 def _run(args: argparse.Namespace) -> int:
     """Run a method through a whole session: MODULE:FUNCTION answers scribbles with masks."""
-    import traceback
-
-    from evaluation_script.errors import Problem, SubmissionError
     from linejudge.interactive import DavisInteractiveSession
     from linejudge.interactive.running import ModelError, run
 
@@ -114,8 +116,8 @@ def _tell(session: Any, summary: dict[str, Any]) -> None:
     (metric,) = summary["curve"].keys() - {"time"}
     print(f"interaction  seconds  {NAMES[metric]}")
     rows = list(zip(summary["curve"]["time"], summary["curve"][metric], strict=True))[1:-1]
-    for number, (seconds, value) in enumerate(rows, 1):
-        print(f"{number:<11}  {seconds:7.1f}  {value:.4f}")
+    for number, (spent, value) in enumerate(rows, 1):
+        print(f"{number:<11}  {spent:7.1f}  {value:.4f}")
     at = summary["metric_at_threshold"]
     print(f"AUC {summary['auc']:.4f}, {NAMES[metric]} at {at['threshold']:g} s {at[metric]:.4f}")
     report = os.path.relpath(session.report_save_dir / f"{session.report_name}.csv")
@@ -130,9 +132,14 @@ def _model(told: str) -> Any:
     sys.path.insert(0, os.getcwd())
     try:
         found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+        return found() if isinstance(found, type) else found
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise UsageError(f"{told}: is no MODULE:FUNCTION that can be imported here ({error})") from None
-    return found() if isinstance(found, type) else found
+    except Exception as error:  # noqa: BLE001 - a participant's own code
+        traceback.print_exc()
+        raise SubmissionError.of(
+            Problem(told, f"cannot be made ({type(error).__name__}: {error})", "Mend it")
+        ) from None
 
 
 def _pictures(args: argparse.Namespace) -> Any:
@@ -212,7 +219,7 @@ def _sequences_options(sub: argparse.ArgumentParser, *, required: bool) -> None:
     sub.add_argument("--subset", default="val", help="list or split of sequences (val)")
     sub.add_argument("--draw", type=whole_number(0, 100), default=0, metavar="SETS",
                      help="let the robot draw so many sets of first scribbles for each sequence")  # fmt: skip
-    sub.add_argument("--max-time", type=float, help="seconds for each object of a sample")
+    sub.add_argument("--max-time", type=seconds, help="seconds for each object of a sample")
     sub.add_argument("--max-nb-interactions", type=whole_number(0, 16), default=5, help="with each sample (5)")
     sub.add_argument("--metric", default="J_AND_F", choices=["J", "F", "J_AND_F"], help="what is summed up (J_AND_F)")
 
@@ -230,5 +237,5 @@ def _serve_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--max-pixels", type=whole_number(1, 1 << 20), default=1024, metavar="M",
                      help="millions of frames × height × width of a sequence (1024)")  # fmt: skip
     sub.add_argument("--sessions", type=whole_number(1, 1000), default=4, help="unfinished ones of a user (4)")
-    sub.add_argument("--idle", type=float, default=24 * 3600.0, metavar="SECONDS",
+    sub.add_argument("--idle", type=seconds, default=24 * 3600.0, metavar="SECONDS",
                      help="after which a session is closed (a day)")  # fmt: skip

@@ -14,7 +14,7 @@ from evaluation_script.errors import HostError
 from linejudge.bundle.script import PYTHON
 from linejudge.scoring import UsageError
 
-from .shared import DONE, bundle_root, listening, whole_number
+from .shared import DONE, bundle_root, listening, seconds, whole_number
 
 PORT = 8899
 #: The interpreter that `run.sh` prepares with the worker's packages and pins.
@@ -25,6 +25,7 @@ def rehearse(args: argparse.Namespace) -> int:
     """Play EvalAI: its API, its worker and a web page, with this bundle in it."""
     import uvicorn
 
+    from linejudge.locks import locked
     from linejudge.rehearsal import opening
     from linejudge.rehearsal.desk import Desk
     from linejudge.rehearsal.faults import Faults
@@ -42,7 +43,7 @@ def rehearse(args: argparse.Namespace) -> int:
     port = listening(LOOPBACK, args.port)
     if args.reset:
         opening.reset(folder)
-    lock = opening.locked(folder)
+    lock = locked(folder, "rehearsal")
     desk = Desk(folder, args.visibility, faults.strikes if faults else lambda: False)
     _introduce(opening.people(desk))
     with tempfile.TemporaryDirectory() as made:
@@ -121,12 +122,6 @@ def _worker_told(version: str, workers: Any, number: int) -> str:
     return told if workers.limited else told + "CPU is not limited here; EvalAI has half a core.\n"
 
 
-def _seconds(text: str) -> float:
-    if not 0 < float(text) < 10**7:
-        raise argparse.ArgumentTypeError(f"{text} is no time in seconds")
-    return float(text)
-
-
 def rehearse_options(sub: argparse.ArgumentParser) -> None:
     """What `rehearse` takes."""
     sub.add_argument("bundle", nargs="?", help="a built zip (default: build one)")
@@ -138,9 +133,9 @@ def rehearse_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--requests-per-minute", type=whole_number(1, 10**9), default=60, help="of one user, as on EvalAI (60)"
     )
-    sub.add_argument("--visibility", type=_seconds, default=30.0, help="seconds until a message comes back (30)")
+    sub.add_argument("--visibility", type=seconds, default=30.0, help="seconds until a message comes back (30)")
     sub.add_argument("--faults", metavar="SEED:RATE", help="let calls of the API fail, for testing workers")
     sub.add_argument("--seed-demo", action="store_true", help="send the samples of examples/ at the start")
     sub.add_argument("--reset", action="store_true", help="forget what was")
     sub.add_argument("--python", help="the interpreter that plays EvalAI's worker")
-    sub.add_argument("--seconds", type=_seconds, default=900.0, help="after which a submission is ended (900)")
+    sub.add_argument("--seconds", type=seconds, default=900.0, help="after which a submission is ended (900)")

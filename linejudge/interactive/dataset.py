@@ -71,10 +71,17 @@ class Davis:
         """A subset's sequences, in the order of its list."""
         if subset not in self.sets:
             raise ValueError(f"For local connector, `subset` must be a valid subset: {sorted(self.sets)}")
-        return self.sets[subset]
+        names = self.sets[subset]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if not names or twice:
+            path = os.path.join(self.davis_root, "ImageSets", self.VERSION, f"{subset}.txt")
+            raise ValueError(f"{path}: names {twice[0]} twice" if twice else f"{path}: names no sequence")
+        return names
 
     def _record(self, sequence: str) -> dict[str, Any]:
         masks = self.load_annotations(sequence, np.uint8)
+        if not masks[masks < VOID].any():
+            raise ValueError(f"{sequence}: its masks below {self.davis_root} show no object")
         return {
             "name": sequence,
             "set": next(name for name, names in self.sets.items() if sequence in names),
@@ -109,10 +116,18 @@ class Davis:
     def load_scribble(self, sequence: str, scribble_idx: int) -> dict[str, Any]:
         """The scribbles that somebody drew first; sets are counted from 1."""
         path = os.path.join(self.davis_root, self.SCRIBBLES_SUBDIR, sequence, f"{scribble_idx:03d}.json")
-        with open(path, encoding="utf-8") as file:
-            found: dict[str, Any] = json.load(file)
+        try:
+            with open(path, encoding="utf-8") as file:
+                found = json.load(file)
+        except ValueError as error:
+            raise ValueError(f"{path}: is no JSON ({error})") from None
+        if not isinstance(found, dict) or not isinstance(found.get("scribbles"), list):
+            raise ValueError(f'{path}: is no {{"scribbles": [[…], …], "sequence": …}}')
         if found.get("sequence") != sequence:
             raise ValueError(f"{path}: is of the sequence {found.get('sequence')!r}")
+        frames = len(self.annotation_paths(sequence))
+        if len(found["scribbles"]) != frames:
+            raise ValueError(f"{path}: has scribbles for {len(found['scribbles'])} frames, and {sequence} has {frames}")
         return found
 
     def load_annotations(self, sequence: str, dtype: Any = int) -> Any:
@@ -141,9 +156,24 @@ def files(folder: str, ending: str) -> list[str]:
 
 @lru_cache(maxsize=4)
 def _annotations(paths: tuple[str, ...]) -> Any:
-    masks = np.stack([np.asarray(Image.open(path)) for path in paths])
+    frames = [_mask(path) for path in paths]
+    other = next((path for path, mask in zip(paths, frames, strict=True) if mask.shape != frames[0].shape), None)
+    if other is not None:
+        raise ValueError(f"{other}: has another size than the frames before it, which a session has no words for")
+    masks = np.stack(frames)
     masks.flags.writeable = False  # it is handed to many
     return masks
+
+
+def _mask(path: str) -> Any:
+    try:
+        with Image.open(path) as image:
+            mask = np.asarray(image)
+    except (OSError, SyntaxError) as error:
+        raise ValueError(f"{path}: cannot be read ({error})") from None
+    if mask.ndim != 2:
+        raise ValueError(f"{path}: is a picture in colour, not a mask of ids")
+    return mask
 
 
 class _Sets(Mapping[str, list[str]]):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
 import re
 import secrets
+import shutil
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +23,7 @@ import pandas as pd
 from .dataset import Sequences
 from .evaluation import EvaluationService
 from .session import DavisInteractiveSession, replace
+from .summary import read_report
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 _OWNER, _SUMMARY, _UPTIME = "owner.json", "summary.json", "uptime"
@@ -61,7 +64,7 @@ class Uptime:
 
     def __init__(self, folder: Path, beat: float = BEAT) -> None:
         self._path, self._beat = folder / _UPTIME, beat
-        self._before = float(self._path.read_text()) if self._path.exists() else 0.0
+        self._before = max([0.0, *_noted(folder)])
         self._start = time.monotonic()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._note, daemon=True)
@@ -70,9 +73,14 @@ class Uptime:
     def __call__(self) -> float:
         return self._before + time.monotonic() - self._start
 
+    def begin(self) -> None:
+        """Count from now on."""
+        self._start = time.monotonic()
+
     def _note(self) -> None:
         while not self._ended.wait(self._beat):
-            self._keep()
+            with suppress(OSError):  # a full disk may have room again
+                self._keep()
 
     def _keep(self) -> None:
         replace(self._path, repr(self()))
@@ -81,7 +89,20 @@ class Uptime:
         """Note the time for the last time."""
         self._ended.set()
         self._thread.join()
-        self._keep()
+        with suppress(OSError):
+            self._keep()
+
+
+def _noted(folder: Path) -> Iterator[float]:
+    """The time as it was noted, and as sessions noted it: the later one is nearer to when the server died."""
+    for path in (folder / _UPTIME, *folder.glob("*/result_*.state.json")):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            told = json.loads(path.read_text())
+            if isinstance(told, dict):
+                yield float(told["clock"])
+                yield float(told["interaction_start_time"] or 0.0)
+            else:
+                yield float(told)
 
 
 class HostedSession(DavisInteractiveSession):
@@ -152,7 +173,8 @@ class HostedSession(DavisInteractiveSession):
         """The scribbles of this interaction; its clock runs from when they are first asked for."""
         if self.running_model:
             sequence, _ = self._sample()
-            drawn = self.sample_last_scribble if only_last else self.sample_scribbles
+            # A copy: it is sent after the lock was let go, and the lists grow.
+            drawn = copy.deepcopy(self.sample_last_scribble if only_last else self.sample_scribbles)
         else:
             sequence, drawn, self._new = self.get_scribbles(only_last)
             self._save(self._entered())
@@ -168,7 +190,7 @@ class HostedSession(DavisInteractiveSession):
         sequence, number = self._sample()
         wanted = [sequence, number, (self.interaction_nb or 0) + 1]
         if named != wanted:
-            raise RuntimeError(f"These masks are for {named}; those that are due are for {wanted}.")
+            raise RuntimeError(f"These masks are for {ascii(named)[:200]}; those that are due are for {wanted}.")
         if not self.running_model:
             raise RuntimeError("You must have called .get_scribbles before submiting the masks")
         in_time = not self._late(arrived)
@@ -240,11 +262,19 @@ class Host:
         self._lock = threading.Lock()
         #: When a session that is not finished was last asked for; what we were begun with counts from now on.
         self._seen = {key: self.clock() for key, owner in self._owners() if self._lives(key, owner)}
-        for name in self.terms.dataset.sequences(self.terms.subset):
-            record = self.terms.dataset.dataset[name]
+        dataset = self.terms.dataset
+        names = dataset.sequences(self.terms.subset)
+        dataset.check_files(names)
+        #: Brackets and commas of the largest submission: an object of a frame has some, and a frame its own.
+        self.most_marks = 1000
+        for name in names:
+            record = dataset.dataset[name]
             width, height = record["image_size"]
             if record["num_frames"] * width * height > self.limits.pixels:
                 raise ValueError(f"{name}: has more than {self.limits.pixels:,} pixels in all of its frames")
+            for number in range(1, dataset.num_scribbles(name) + 1):
+                dataset.load_scribble(name, number)
+            self.most_marks = max(self.most_marks, 1000 + record["num_frames"] * 256 * 4)
 
     def user(self, key: str) -> str:
         """Whose key it is."""
@@ -269,8 +299,12 @@ class Host:
             folder = self.folder / key
             folder.mkdir(parents=True)
             session = HostedSession(self.terms, folder, self.clock)
-            session.begin(key)
-            session.keep()
+            try:
+                session.begin(key)
+                session.keep()
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
             # Last, so that a folder without it is of no session.
             replace(folder / _OWNER, json.dumps({"user": user, "request": request, "closed": False}))
             self._open[key], self._seen[key] = session, self.clock()
@@ -290,13 +324,20 @@ class Host:
     def finished(self, session: HostedSession) -> dict[str, Any] | None:
         """Its summary, once it is over."""
         path = self._summary(session.session_key)
-        return json.loads(path.read_text()) if path.exists() else None
+        if not path.exists():
+            return None
+        with self._lock:  # from now on the disk is enough
+            self._open.pop(session.session_key, None)
+            self._seen.pop(session.session_key, None)
+        found: dict[str, Any] = json.loads(path.read_text())
+        return found
 
     def report(self, session: HostedSession) -> pd.DataFrame:
         """Its rows without the frames."""
         if self._summary(session.session_key).exists():
-            (path,) = session.report_save_dir.glob("result_*.csv")
-            return means_of(pd.read_csv(path, index_col=0))
+            # The temporary one stays behind where the end was cut off.
+            found = session.report_save_dir.glob("result_*.csv")
+            return means_of(read_report(max(found, key=lambda path: not path.name.endswith(".tmp.csv"))))
         return session.means()
 
     def _session(self, key: str) -> HostedSession:

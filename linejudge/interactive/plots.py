@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 import io
 import json
+import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
@@ -17,8 +19,8 @@ from PIL import Image
 from evaluation_script.png import davis_palette
 
 from .running import steps_of
-from .session import replace
-from .summary import METRICS, Terms, summary
+from .session import MOST_INTERACTIONS, replace
+from .summary import METRICS, Terms, read_report, summary
 
 #: Told apart without colour vision, too (Okabe and Ito's order); more runs have other dashes.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
@@ -48,17 +50,34 @@ def opened(told: str) -> Run:
     name, _, path = told.rpartition("=") if "=" in told and not Path(told).exists() else ("", "", told)
     file = Path(path)
     try:
-        report = pd.read_csv(file, index_col=0)
+        report = read_report(file)
         missing = {"sequence", "scribble_idx", "interaction", "object_id", *METRICS.values(), "timing"} - {
             *report.columns
         }
         if missing:
             raise KeyError(", ".join(sorted(missing)))
+        if len(report) and not report["interaction"].between(1, MOST_INTERACTIONS).all():
+            raise ValueError(f"interactions go from 1 to {MOST_INTERACTIONS}")
         beside = file.with_suffix(".summary.json")
-        found = json.loads(beside.read_text()) if beside.exists() else summary(report, Terms())
+        found = _summary(beside) if beside.exists() else summary(report, Terms())
         return Run(name or file.stem, report, found, steps_of(file))
     except (KeyError, UnicodeDecodeError, ValueError) as error:
         raise ValueError(f"{file}: is no report of an interactive session ({type(error).__name__}: {error})") from None
+
+
+def _summary(path: Path) -> dict[str, Any]:
+    """What `run` wrote beside a report; raises ValueError for anything else."""
+    found = json.loads(path.read_text())
+    try:
+        (metric,) = found["curve"].keys() - {"time"}
+        curve = found["curve"]
+        numbers = [found["auc"], found["metric_at_threshold"][metric], *curve["time"], *curve[metric]]
+        good = metric in METRICS and len(curve["time"]) == len(curve[metric]) >= 2
+    except (KeyError, TypeError, ValueError, AttributeError):
+        good, numbers = False, []
+    if not good or not all(isinstance(one, (int, float)) and math.isfinite(one) for one in numbers):
+        raise ValueError(f"{path.name} beside it is no summary")
+    return dict(found)
 
 
 def plot(runs: list[Run], out: Path, progress: Callable[[str, int, int], None]) -> None:
@@ -85,12 +104,12 @@ def _curves(runs: list[Run], out: Path) -> str:
             axes.plot(
                 curve["time"], curve[metric], DASHES[place // len(COLOURS) % len(DASHES)],
                 color=COLOURS[place % len(COLOURS)], marker="o", markersize=4,
-                label=f"{run.name}   AUC {run.summary['auc']:.3f}",
+                label=f"{run.name}   AUC {run.summary['auc']:.3f}".replace("$", r"\$"),
             )  # fmt: skip
         axes.set(xlabel="seconds", ylabel=NAMES[metric], ylim=(0, 1), xlim=(0, None))
         axes.grid(visible=True, alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, loc="lower right")
+        axes.legend(handles=axes.get_lines(), frameon=False, loc="lower right")
         figure.savefig(out / "curves.png", dpi=150)
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None})
@@ -106,7 +125,7 @@ def _page(runs: list[Run], out: Path, vector: str, progress: Callable[[str, int,
     by_sample = {place: _by_sample(run.report) for place, run in enumerate(runs)}
     for done, (place, path) in enumerate(files):
         progress(path.stem, done, len(files))
-        step = json.loads(path.read_text())
+        step = _step(path)
         images = frames.of(step["sequence"], step.pop("images"))
         key = (step["sequence"], step["scribble_idx"], step["interaction"])
         step["values"] = by_sample[place].get(key, [])
@@ -133,9 +152,24 @@ def _page(runs: list[Run], out: Path, vector: str, progress: Callable[[str, int,
         "STEPPED": "" if shown else "hidden",
         "UNSTEPPED": "hidden" if shown else "",
     }
-    for name, value in parts.items():
-        text = text.replace(f"@{name}@", value)
-    replace(out / "index.html", text)
+    # In one pass: a run may be called @ROWS@.
+    replace(out / "index.html", re.sub(r"@([A-Z]+)@", lambda found: parts[found.group(1)], text))
+
+
+def _step(path: Path) -> dict[str, Any]:
+    """An interaction that `run` kept; raises ValueError for anything else."""
+    try:
+        step = json.loads(path.read_text())
+        frames, height, width = step["size"]
+        kinds = {"sequence": str, "scribble_idx": int, "interaction": int, "images": list, "scribbles": list}
+        good = all(isinstance(step[name], kind) for name, kind in kinds.items()) and min(height, width) > 0
+        good = good and len(step["frames"]) == len(step["scribbles"]) == frames
+        good = good and all(isinstance(one, str) for one in step["images"])
+    except (KeyError, TypeError, ValueError):
+        good = False
+    if not good:
+        raise ValueError(f"{path}: is no interaction as `interactive run --steps` keeps them")
+    return dict(step)
 
 
 def _row(run: Run) -> str:

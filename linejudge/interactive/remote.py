@@ -9,7 +9,6 @@ import warnings
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-import numpy as np
 import pandas as pd
 import requests
 
@@ -26,7 +25,7 @@ from .session import (
     DavisInteractiveSession,
     replace,
 )
-from .utils.mask import encode_batch_masks
+from .utils.mask import encode_mask
 
 #: Seconds for a connection, and between two bytes of an answer; the server may be measuring a long sequence.
 TIMEOUTS = (10.0, 300.0)
@@ -66,6 +65,7 @@ class RemoteSession(DavisInteractiveSession):
             )
             self.session_key, samples = state["session_key"], state["samples"]
             self.max_time, self.max_nb_interactions = state["max_time"], state["max_nb_interactions"]
+            self._resumed = True
         else:
             told = self._call("POST", wire.SESSION, headers={wire.REQUEST_KEY: secrets.token_hex(16)})
             self.session_key, samples = told["session_key"], told["samples"]
@@ -117,7 +117,9 @@ class RemoteSession(DavisInteractiveSession):
             raise RuntimeError(TWICE)
         told = self._call("GET", wire.SCRIBBLES, params={"only_last": int(only_last)})
         self.running_model = True
-        return told["sequence"], told["scribbles"], told["new_sequence"]
+        # A program that goes on has nothing of the sample yet.
+        new, self._resumed = told["new_sequence"] or self._resumed, False
+        return told["sequence"], told["scribbles"], new
 
     def submit_masks(self, pred_masks: Any, next_scribble_frame_candidates: Any = None) -> None:
         """The masks of all frames; a refused submission changes nothing and may be repeated."""
@@ -129,10 +131,10 @@ class RemoteSession(DavisInteractiveSession):
             raise ValueError("y_pred array must have 3 dimensions.")
         body = {
             **{name: self._now[name] for name in ("sequence", "scribble_idx", "interaction")},
-            "pred_masks": encode_batch_masks(masks, None),
+            "pred_masks": {"size": list(masks.shape), "frames": [encode_mask(mask)["objects"] for mask in masks]},
         }
         if next_scribble_frame_candidates is not None:
-            candidates = [int(one) for one in np.asarray(next_scribble_frame_candidates).ravel()]
+            candidates = [int(one) for one in next_scribble_frame_candidates]
             body["next_scribble_frame_candidates"] = candidates
         answer = self._answer("POST", wire.INTERACTION, data=json.dumps(body).encode())
         if wire.LATE in answer.headers:

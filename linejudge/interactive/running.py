@@ -105,7 +105,7 @@ def run(
                 raise ModelError(where) from error
             try:
                 session.submit_masks(masks)
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, OverflowError) as error:
                 raise ModelError(where) from error
             if steps:
                 step = Step(sequence, number, interaction, scribbles, np.asarray(masks))

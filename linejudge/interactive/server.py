@@ -114,14 +114,14 @@ class _Served:
         try:
             async with asyncio.timeout(UPLOAD_SECONDS):
                 body = await self._body(request)
+            arrived = self._host.clock()
+            in_time = await self._done(lambda: self._submitted(session, body, arrived))
         except TimeoutError:
             raise RuntimeError(f"The masks did not arrive within {UPLOAD_SECONDS:.0f} seconds.") from None
         finally:
             self._uploads[key] -= 1
             if not self._uploads[key]:
                 del self._uploads[key]
-        arrived = self._host.clock()
-        in_time = await self._done(lambda: self._submitted(session, body, arrived))
         return Response(status_code=204, headers=None if in_time else {wire.LATE: "1"})
 
     async def report(self, request: Request) -> Response:
@@ -144,12 +144,20 @@ class _Served:
         return JSONResponse(await self._of(request, finished))
 
     def _submitted(self, session: HostedSession, body: bytes, arrived: float) -> bool:
+        # The parser holds everybody up while it makes objects: a mask is one with two entries, in a list.
+        if sum(body.count(mark) for mark in (b"[", b"{", b",")) > self._host.most_marks:
+            raise OverflowError("The body holds more lists and objects than masks of a sequence can need.")
         try:
             told = json.loads(body)
         except (ValueError, RecursionError):
             raise ValueError("The body is no JSON.") from None
         if not isinstance(told, dict):
             raise ValueError("The body is no JSON object.")
+        candidates = told.get("next_scribble_frame_candidates")
+        if candidates is not None and (
+            not isinstance(candidates, list) or any(type(one) is not int for one in candidates)
+        ):
+            raise TypeError("next_scribble_frame_candidates is no list of whole numbers.")
 
         def masks(shape: tuple[int, int, int]) -> Any:
             return _decoded(told.get("pred_masks"), shape, self._host.limits.runs)
@@ -194,7 +202,7 @@ def _decoded(told: Any, shape: tuple[int, int, int], most: int) -> Any:
         raise ValueError('pred_masks is not {"size": [frames, height, width], "frames": […]}')
     if told.get("size") != list(shape):
         size = tuple(told["size"]) if isinstance(told.get("size"), list) else told.get("size")
-        raise ValueError(f"y_true and y_pred must have the same shape. {shape} != {str(size)[:60]}")
+        raise ValueError(f"y_true and y_pred must have the same shape. {shape} != {ascii(size)[:60]}")
     frames = told["frames"]
     if len(frames) != shape[0]:
         raise ValueError(f"pred_masks has {len(frames)} frames, and its size says {shape[0]}")

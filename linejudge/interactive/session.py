@@ -21,6 +21,7 @@ import pandas as pd
 
 from .dataset import Sequences
 from .evaluation import EvaluationService
+from .summary import read_report
 from .utils.scribbles import fuse_scribbles
 
 LOCAL = "localhost"
@@ -191,7 +192,7 @@ class DavisInteractiveSession:
         service = self._entered()
         if not self.running_model:
             raise RuntimeError(NOTHING_DUE)
-        timing = now - (self.interaction_start_time or 0.0)
+        timing = max(0.0, now - (self.interaction_start_time or 0.0))
         sequence, number = self.samples[self.sample_idx or 0]
         interaction = (self.interaction_nb or 0) + 1
         if self._late(now):
@@ -278,9 +279,7 @@ class DavisInteractiveSession:
         self.sample_idx, self.interaction_nb = state["sample_idx"], state["interaction_nb"]
         self._resume_clock(state)
         self.sample_scribbles, self.sample_last_scribble = state["scribbles"], state["last"]
-        service.restore(
-            self.session_key, state["service"], pd.read_csv(self._temporary, index_col=0, dtype={"session_id": str})
-        )
+        service.restore(self.session_key, state["service"], read_report(self._temporary))
         self._resumed = True
 
     def _newest(self, agrees: Callable[[dict[str, Any]], bool], told: str) -> tuple[str, dict[str, Any]]:

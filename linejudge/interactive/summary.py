@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,13 @@ METRICS = {"J": "jaccard", "F": "contour", "J_AND_F": "j_and_f"}
 COLUMNS = ["session_id", "sequence", "scribble_idx", "interaction", "object_id", "frame", *METRICS.values(), "timing"]
 #: Seconds at which a method's curve is read.
 THRESHOLD = 60
+
+
+def read_report(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """A report from its CSV; a sequence may be called 001, 12e45678 or NA, and stays a text."""
+    texts = ("session_id", "sequence")
+    numbers: dict[str, Any] = dict.fromkeys((*METRICS.values(), "timing"), "float64")
+    return pd.read_csv(path, index_col=0, dtype={**dict.fromkeys(texts, str), **numbers}, keep_default_na=False)
 
 
 @dataclass(frozen=True)

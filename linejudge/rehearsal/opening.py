@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 import shutil
 from dataclasses import dataclass
-from typing import Any
 
 from evaluation_script.errors import HostError
 from linejudge.bundle.push import without_sponsors
+from linejudge.locks import locked
 
 from .accounts import HOST, PARTICIPANT, User
 from .desk import Desk
@@ -32,23 +31,11 @@ class Person:
     team_id: int
 
 
-def locked(folder: str) -> Any:
-    """The folder for ourselves; the lock ends with the process."""
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    file = open(os.path.join(folder, "lock"), "w", encoding="ascii")  # noqa: SIM115 - held as long as the process
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise HostError(f"{folder}: another rehearsal uses this folder; end it, or name another with --data") from None
-    return file
-
-
 def reset(folder: str) -> None:
     """Forget everything; refuses a folder that is none of ours."""
     if os.path.isdir(folder) and not os.path.exists(os.path.join(folder, "rehearsal.sqlite3")) and os.listdir(folder):
         raise HostError(f"{folder}: holds something else than a rehearsal, so it is not emptied")
-    locked(folder).close()
+    locked(folder, "rehearsal").close()
     shutil.rmtree(os.path.realpath(folder), ignore_errors=True)
     if os.path.isdir(folder) and os.listdir(folder):
         raise HostError(f"{folder}: could not be emptied")
