@@ -17,6 +17,7 @@ LAYERS = {
     "evaluation_script": set(),
     "linejudge": {"evaluation_script", "linejudge"},
     "remote_challenge_evaluation": {"evaluation_script", "linejudge", "remote_challenge_evaluation"},
+    "code_upload_challenge_evaluation": {"evaluation_script", "linejudge", "code_upload_challenge_evaluation"},
 }
 
 #: Rooms of the uploaded folder, from the ground up; a room imports from those before it.

@@ -8,27 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from linejudge.messages import Labels, Picture
+
+__all__ = ["ActionError", "Labels", "Picture", "Result", "Shown", "Task"]
+
 #: Results as `evaluate()` returns them.
 Result = list[dict[str, dict[str, float]]]
 
 
 class ActionError(ValueError):
     """An action that cannot be one; nothing has changed, and the agent may act again."""
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A frame as the dataset has it."""
-
-    data: bytes
-
-
-@dataclass(frozen=True)
-class Labels:
-    """A mask over the wire: object id → compressed run lengths, in a frame of this size."""
-
-    size: tuple[int, int]
-    objects: dict[int, str]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Code upload: what runs in the host's and in the participants' containers."""

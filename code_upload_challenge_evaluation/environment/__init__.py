@@ -1,0 +1,1 @@
+"""The host's container: an environment that agents reach over gRPC."""

@@ -1,0 +1,114 @@
+"""`python -m code_upload_challenge_evaluation.environment`: serve until the session has an outcome, then report it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from concurrent import futures
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from evaluation_script.errors import HostError
+from linejudge.environments.gym import task_of
+from linejudge.messages import SERVICE
+
+from .connections import established
+from .reporting import to_evalai, to_file
+from .service import Outcome, Service
+from .settings import Settings, settings, target_of
+
+log = logging.getLogger("environment")
+
+#: Calls that are answered at once, and those that may wait beside them.
+THREADS, WAITING = 4, 4
+#: Seconds between two looks at the clocks, and for the last reply to leave.
+LOOK, FAREWELL = 0.25, 5.0
+
+
+def main(words: list[str]) -> int:
+    """0: a result was reported; 1: a failure was; 3: it cannot be served."""
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
+    try:
+        told = settings(words, os.environ)
+        task = task_of(told.environment, told.options, told.episodes, told.seed)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the submission must not stay `running`
+        known = isinstance(error, (HostError, ValueError, OSError))
+        log.error("%s", error) if known else log.exception("the environment cannot be made")  # noqa: TRY400
+        _cannot_serve(os.environ, str(error) if known else type(error).__name__)
+        return 3
+    service = Service(task, told.limits)
+    signal.signal(signal.SIGTERM, lambda *_: service.fail("The environment was stopped before the agent was done."))
+    server, port = _serving(service, told)
+    log.info("serves %s at %s:%d", told.environment, told.bind, port)
+    if told.port == 0:
+        sys.stdout.write(f"{port}\n")
+        sys.stdout.flush()
+    while not service.ended.wait(LOOK):
+        service.watch(established(port))
+    outcome = _report(service, told)
+    service.reported.set()
+    server.stop(FAREWELL).wait(FAREWELL)
+    task.close()
+    log.info("%s", "finished" if outcome.result is not None else f"failed: {outcome.failure}")
+    return 0 if outcome.result is not None else 1
+
+
+def _report(service: Service, told: Settings) -> Outcome:
+    """Until it is accepted; meanwhile the agent is watched, who must not end before."""
+    if told.target is None:
+        sys.stdout.write(to_file(told.result, service.outcome) + "\n")
+        sys.stdout.flush()
+        return service.outcome
+    return to_evalai(told.target, lambda: service.outcome, time.sleep)
+
+
+def _cannot_serve(environment: Any, reason: str) -> None:
+    """A failure is reported even then."""
+    try:
+        target = target_of(environment)
+    except HostError:
+        return
+    failure = f"The environment cannot be started, and it is not your fault. Tell the organisers: {reason}"
+    to_evalai(target, lambda: Outcome(failure=failure), time.sleep)
+
+
+def _serving(service: Service, told: Settings) -> tuple[Any, int]:
+    options = [
+        ("grpc.max_receive_message_length", told.message),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.max_concurrent_streams", THREADS),
+        ("grpc.max_metadata_size", 16 << 10),
+        ("grpc.so_reuseport", 0),
+    ]
+    pool = futures.ThreadPoolExecutor(max_workers=THREADS)
+    server = grpc.server(pool, options=options, maximum_concurrent_rpcs=THREADS + WAITING)
+    calls: dict[str, Any] = {
+        name: grpc.unary_unary_rpc_method_handler(
+            getattr(service, name),
+            # When the last byte is here: before a thread is free for it.
+            request_deserializer=lambda data: (time.monotonic(), data),
+        )
+        for name in ("get_action_space", "reset", "act_on_environment")
+    }
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, calls),))
+    healthy = health.HealthServicer(experimental_thread_pool=futures.ThreadPoolExecutor(max_workers=1))
+    for name in ("", SERVICE):
+        healthy.set(name, health_pb2.HealthCheckResponse.SERVING)
+    health_pb2_grpc.add_HealthServicer_to_server(healthy, server)
+    try:
+        port = server.add_insecure_port(f"{told.bind}:{told.port}")
+    except RuntimeError:
+        raise HostError(f"port {told.port} of {told.bind} cannot be taken") from None
+    server.start()
+    threading.current_thread().name = "environment"
+    return server, port
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

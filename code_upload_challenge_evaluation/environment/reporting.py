@@ -1,0 +1,67 @@
+"""The way home: to EvalAI until it is accepted, or to the screen and a file."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import os
+from collections.abc import Callable
+
+from linejudge.evalai.client import ApiError, Client
+from linejudge.evalai.jobs import Jobs
+from linejudge.evalai.patience import waits
+from linejudge.evalai.shapes import for_rest
+
+from .service import Outcome
+from .settings import Target
+
+log = logging.getLogger("environment")
+
+#: Tries before the waits between them stay the same.
+TRIES = 10
+
+
+def to_evalai(target: Target, outcome: Callable[[], Outcome], sleep: Callable[[float], object]) -> Outcome:
+    """Report until the server has taken it; what was reported in the end.
+
+    The outcome is asked for before each try: an agent that ends meanwhile takes its result with it.
+    """
+    jobs = Jobs(Client(target.server, target.token), target.challenge, "", sleep)
+    refused = ""
+    for wait in itertools.chain(waits(TRIES), itertools.repeat(30.0)):
+        found = outcome()
+        if refused:
+            found = Outcome(failure=refused, timings=found.timings, steps=found.steps)
+        try:
+            _put(jobs, target, found)
+        except ApiError as error:
+            log.warning("EvalAI did not take the report: %s", error.message)
+            if not error.transient and not refused and found.result is not None:
+                refused = f"The result was not accepted by EvalAI ({error.message}). Tell the organisers."
+                continue
+            sleep(max(wait, error.wait or 0.0))
+            continue
+        return found
+    raise AssertionError  # the waits never end
+
+
+def _put(jobs: Jobs, target: Target, outcome: Outcome) -> None:
+    metadata = json.dumps(outcome.told())
+    if outcome.result is None:
+        jobs.fail(target.submission, target.phase, stderr=outcome.failure, metadata=metadata)
+        return
+    told = f"{outcome.steps} steps; seconds for each: {json.dumps(outcome.told()['seconds_per_step'])}\n"
+    jobs.finish(target.submission, target.phase, for_rest(outcome.result), stdout=told, metadata=metadata)
+
+
+def to_file(path: str, outcome: Outcome) -> str:
+    """Save what came of it, in one step; the text that was saved."""
+    status = "finished" if outcome.result is not None else "failed"
+    told = {"status": status, "result": outcome.result, "message": outcome.failure, "metadata": outcome.told()}
+    text = json.dumps(told, indent=2)
+    partial = f"{path}.partial"
+    with open(partial, "w", encoding="utf-8") as file:
+        file.write(text + "\n")
+    os.replace(partial, path)
+    return text

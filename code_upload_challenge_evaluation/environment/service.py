@@ -1,0 +1,257 @@
+"""One session of one agent: what each call is answered, and how the session ends.
+
+Nothing an agent does may end it without an outcome: a result, or a sentence about what went wrong.  Frames that were
+not answered in time, a connection that is gone and calls that never come are seen by `watch`, not by a call.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+
+from evaluation_script.errors import Flaw
+from linejudge.environments.tasks import ActionError, Labels, Result, Shown, Task
+from linejudge.labels import decoded
+from linejudge.messages import Action, MessageError, Reply, packed, read_action
+
+log = logging.getLogger("environment")
+
+#: More refused calls than this end a session: it is a flood, not a mistake.
+MISTAKES = 1000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long an agent may take, in seconds."""
+
+    #: For everything together, from the start of the container.
+    episode: float = 3600.0
+    #: For one action.
+    step: float = 600.0
+    #: Until the first reset.
+    begin: float = 900.0
+    #: After so long without a call another reset takes the session over.
+    idle: float = 60.0
+    #: A connection that is gone for so long is no accident.
+    gone: float = 5.0
+
+
+@dataclass
+class Outcome:
+    """How a session ended."""
+
+    result: Result | None = None
+    failure: str = ""
+    #: Seconds from each observation's leaving to its action's last byte.
+    timings: list[float] = field(default_factory=list)
+    steps: int = 0
+
+    def told(self) -> dict[str, Any]:
+        """As metadata of a submission."""
+        spent = self.timings
+        facts = {"median": statistics.median(spent), "most": max(spent), "all": sum(spent)} if spent else {}
+        return {"steps": self.steps, "seconds_per_step": {name: round(value, 4) for name, value in facts.items()}}
+
+
+class RefusedError(Exception):
+    """A call that is answered with a status and a sentence."""
+
+    def __init__(self, code: grpc.StatusCode, words: str) -> None:
+        super().__init__(words)
+        self.code = code
+
+
+class Service:
+    """Answers the calls; `task` is used by one call at a time."""
+
+    def __init__(self, task: Task, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+        self._task, self._limits, self._clock = task, limits, clock
+        self._started = clock()
+        self._lock = threading.Lock()
+        self._session, self._asked = "", ""
+        self._step = -1
+        self._sight: Shown | None = None
+        #: The last reply, for whoever did not get it.
+        self._reply = b""
+        self._left_at = self._called_at = self._started
+        self._busy = False
+        self._mistakes = 0
+        self._lost: float | None = None
+        self.outcome = Outcome()
+        #: There is an outcome; it was reported.
+        self.ended, self.reported = threading.Event(), threading.Event()
+
+    # ── the calls ───────────────────────────────────────────────────────────
+
+    def get_action_space(self, _request: tuple[float, bytes], _context: grpc.ServicerContext) -> bytes:
+        """What an action is."""
+        return packed(Reply(space=json.dumps(self._task.space())))
+
+    def reset(self, request: tuple[float, bytes], context: grpc.ServicerContext) -> bytes:
+        """A session, if none lives."""
+        return self._answered(context, lambda: self._begin(self._read(request[1])))
+
+    def act_on_environment(self, request: tuple[float, bytes], context: grpc.ServicerContext) -> bytes:
+        """What follows an action."""
+        reply = self._answered(context, lambda: self._act(self._read(request[1]), request[0]))
+        if self.ended.is_set() and self.outcome.result is not None:
+            self._hold(context)
+        return reply
+
+    def _answered(self, context: grpc.ServicerContext, answer: Callable[[], bytes]) -> bytes:
+        """One call at a time; whatever goes wrong is said, and the service lives on."""
+        try:
+            with self._lock:
+                self._called_at, self._busy = self._clock(), True
+                try:
+                    return answer()
+                finally:
+                    self._busy = False
+                    self._left_at = self._called_at = self._clock()
+        except RefusedError as error:
+            self._count_mistake()
+            return context.abort(error.code, str(error))
+        except Exception:
+            number = secrets.token_hex(4)
+            log.exception("incident %s", number)
+            self.fail(f"The environment failed, and it is not your fault. Tell the organisers the number {number}.")
+            return context.abort(grpc.StatusCode.INTERNAL, self.outcome.failure)
+
+    def _count_mistake(self) -> None:
+        self._mistakes += 1
+        if self._mistakes > MISTAKES:
+            self.fail(f"The agent made more than {MISTAKES} calls that had to be refused.")
+
+    def _read(self, package: bytes) -> Action:
+        try:
+            action = read_action(package)
+        except MessageError as error:
+            raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from None
+        mine = self.outcome.result is not None and action.session_id == self._session
+        if self.ended.is_set() and not (mine and action.step == self._step - 1):
+            words = self.outcome.failure or "The episode is over; there is nothing left to do."
+            raise RefusedError(grpc.StatusCode.FAILED_PRECONDITION, words)
+        return action
+
+    def _begin(self, asked: Action) -> bytes:
+        if self._session and asked.session_id == self._asked and self._step == 0:
+            return self._reply
+        if self._session and self._clock() - self._left_at < self._limits.idle:
+            words = f"A session is running; it can be taken over after {self._limits.idle:.0f} seconds without a call."
+            raise RefusedError(grpc.StatusCode.FAILED_PRECONDITION, words)
+        self._session, self._asked, self._step = secrets.token_hex(16), asked.session_id[:64], 0
+        self.outcome.timings.clear()
+        self._sight = self._task.begin()
+        self._reply = packed(Reply(self._session, 0, self._sight.values))
+        return self._reply
+
+    def _act(self, action: Action, arrived: float) -> bytes:
+        if not self._session:
+            raise RefusedError(grpc.StatusCode.FAILED_PRECONDITION, "There is no session: call reset first.")
+        if not secrets.compare_digest(action.session_id.encode(), self._session.encode()):
+            raise RefusedError(grpc.StatusCode.PERMISSION_DENIED, "That is not the session that is running.")
+        if action.step == self._step - 1:
+            return self._reply
+        if action.step != self._step:
+            words = f"Step {action.step} is not due; {self._step} is."
+            raise RefusedError(grpc.StatusCode.FAILED_PRECONDITION, words)
+        sight = self._sight
+        assert sight is not None  # noqa: S101 - a session has begun
+        taken = max(0.0, arrived - self._left_at)
+        try:
+            following = self._task.act(_bounded(action.value, sight))
+        except ActionError as error:
+            raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"{sight.where}: {error}") from None
+        self.outcome.timings.append(taken)
+        self._sight, self._step = following, self._step + 1
+        self.outcome.steps = self._step
+        if not following.done:
+            self._reply = packed(Reply(self._session, self._step, following.values, following.reward))
+            return self._reply
+        self.outcome.result = self._task.result()
+        words = "The evaluation is complete."
+        self._reply = packed(Reply(self._session, self._step, following.values, following.reward, True, True, words))  # noqa: FBT003 - done, all_complete
+        self.ended.set()
+        return self._reply
+
+    def _hold(self, context: grpc.ServicerContext) -> None:
+        """The agent's container must not exit before the result is safe, or the platform calls the run failed."""
+        while not self.reported.wait(0.05):
+            if not context.is_active():
+                self._agent_is_gone()
+                return
+
+    # ── what no call tells ──────────────────────────────────────────────────
+
+    def fail(self, words: str) -> None:
+        """End without a result; the first end counts."""
+        if not self.ended.is_set():
+            self.outcome.failure = words
+            self.ended.set()
+
+    def _agent_is_gone(self) -> None:
+        """A result that was not accepted yet is worth nothing: the platform has seen a container exit."""
+        if not self.reported.is_set():
+            self.outcome.result = None
+            self.outcome.failure = (
+                self.outcome.failure or f"The agent ended before the evaluation did, at {self._place}."
+            )
+            self.ended.set()
+
+    @property
+    def _place(self) -> str:
+        return (self._sight.where if self._sight else "") or "the end"
+
+    def watch(self, connections: int | None) -> None:
+        """Look at the clocks; `connections` is how many the agent has now, None where that is not known."""
+        now, limits = self._clock(), self._limits
+        if self.ended.is_set() or self._busy:
+            return
+        if now - self._started > limits.episode:
+            self.fail(f"The time limit of {limits.episode:.0f} seconds was over at {self._place}.")
+        elif not self._session and now - self._started > limits.begin:
+            self.fail(f"The agent did not call reset within {limits.begin:.0f} seconds.")
+        elif self._session and now - self._left_at > limits.step:
+            self.fail(f"The agent did not answer {self._place} within {limits.step:.0f} seconds.")
+        if connections is None or connections or not self._session:
+            self._lost = None
+        elif self._lost is None:
+            self._lost = now
+        elif now - self._lost > limits.gone:
+            self._agent_is_gone()
+
+
+def _bounded(value: Any, sight: Shown) -> Any:
+    """An action whose masks have the sizes of what was shown; raises RefusedError before anything is made of them."""
+    sizes = iter(sight.sizes)
+
+    def look(one: Any) -> Any:
+        if isinstance(one, Labels):
+            wanted = next(sizes, None)
+            if wanted is None or one.size != wanted:
+                told = f"a mask is {one.size[0]} × {one.size[1]}, and "
+                told += f"the frame {wanted[0]} × {wanted[1]}" if wanted else "no more masks are due"
+                raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"{sight.where}: {told} (height × width).")
+            try:
+                decoded(one.objects.items(), one.size)
+            except Flaw as flaw:
+                words = f"{sight.where}: the mask {flaw.found}. {flaw.remedy}."
+                raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, words) from None
+        elif isinstance(one, list):
+            for part in one:
+                look(part)
+        elif isinstance(one, dict):
+            for part in one.values():
+                look(part)
+        return one
+
+    return look(value)

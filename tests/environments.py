@@ -1,0 +1,119 @@
+"""An environment as its container runs it: a process of its own, reached over a real channel."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from linejudge.datasets.pack import pack
+from linejudge.demo.root import write
+from linejudge.demo.scenes import scene
+from linejudge.environments import VIDEO
+from linejudge.messages import SERVICE, Action, Reply, packed, read_reply
+
+#: The brief's: no agent may make an environment larger.
+MEMORY = 400 << 20
+VIDEOS = [scene("drift", 2017, objects=1, frames=6), scene("pair", 2018, objects=2, frames=5)]
+SIZE = VIDEOS[0].size
+
+
+def dataset(folder: Path) -> list[str]:
+    """The options of a small video environment."""
+    if not (folder / "truth.zip").exists():
+        write(folder / "root", VIDEOS, sets=0)
+        pack(str(folder / "root"), str(folder / "truth.zip"), "davis2017", lambda *_: None, subset="val", split="test")
+    return ["--env", VIDEO, "--option", f"truth={folder / 'truth.zip'}", "--option", f"frames={folder / 'root'}"]
+
+
+class Served:
+    """A running environment."""
+
+    def __init__(self, folder: Path, *words: str, **variables: str) -> None:
+        self.file = folder / f"result-{os.urandom(4).hex()}.json"
+        command = [sys.executable, "-m", "code_upload_challenge_evaluation.environment", "--port", "0"]
+        environment = {**os.environ, "LOCAL_EVALUATION": "1", **variables}
+        self.log = open(folder / "environment.log", "ab")  # noqa: SIM115 - closed by end()
+        self.process = subprocess.Popen(
+            [*command, "--result", str(self.file), *words],
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            text=True,
+            env=environment,
+        )
+        assert self.process.stdout
+        line = self.process.stdout.readline()
+        assert line, (folder / "environment.log").read_text()
+        self.address = f"127.0.0.1:{int(line)}"
+        self.most = 0
+
+    def memory(self) -> int:
+        """The most that the process ever had."""
+        try:
+            text = Path(f"/proc/{self.process.pid}/status").read_text()
+        except OSError:
+            return self.most
+        found = [int(line.split()[1]) << 10 for line in text.splitlines() if line.startswith("VmHWM")]
+        self.most = max(self.most, *found) if found else self.most
+        return self.most
+
+    def outcome(self, seconds: float = 30) -> dict[str, Any]:
+        """What it saved, once it has ended; it never grew too large."""
+        assert self.memory() < MEMORY
+        assert self.process.stdout
+        self.process.wait(timeout=seconds)
+        self.end()
+        told: dict[str, Any] = json.loads(self.file.read_text())
+        assert "Traceback" not in json.dumps(told)
+        return told
+
+    def end(self) -> None:
+        """Whatever became of it."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+        assert self.process.stdout
+        self.process.stdout.close()
+        self.log.close()
+
+
+class Caller:
+    """An agent that sends whatever it likes."""
+
+    def __init__(self, address: str, **options: Any) -> None:
+        size = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1), *options.items()]
+        self.channel = grpc.insecure_channel(address, options=size)
+        self.session, self.step = "", 0
+
+    def raw(self, name: str, data: bytes, **more: Any) -> bytes:
+        call: Any = self.channel.unary_unary(f"/{SERVICE}/{name}")
+        found: bytes = call(data, timeout=more.pop("timeout", 20), **more)
+        return found
+
+    def begin(self, nonce: str = "me") -> Reply:
+        reply = read_reply(self.raw("reset", packed(Action(session_id=nonce))))
+        self.session, self.step = reply.session_id, reply.step
+        return reply
+
+    def act(self, value: Any, **more: Any) -> Reply:
+        action = Action(more.get("session", self.session), more.get("step", self.step), value)
+        reply = read_reply(self.raw("act_on_environment", packed(action), timeout=more.get("timeout", 20)))
+        self.step = reply.step
+        return reply
+
+    def refused(self, name: str, data: bytes, **more: Any) -> tuple[grpc.StatusCode, str]:
+        """How a call is refused."""
+        try:
+            self.raw(name, data, **more)
+        except grpc.RpcError as error:
+            return error.code(), error.details() or ""
+        raise AssertionError("it was not refused")
+
+    def close(self) -> None:
+        self.channel.close()
