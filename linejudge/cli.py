@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from evaluation_script.errors import HostError, SubmissionError
 from evaluation_script.version import VERSION
-from linejudge.commands import bundle, data, interactive, push, rehearse, score
+from linejudge.commands import arena, bundle, data, interactive, push, rehearse, score
 from linejudge.commands.shared import DONE, OURS, THEIRS, USAGE, say
 from linejudge.scoring import UsageError
 
@@ -77,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     push.push_options(command(push.push))
     rehearse.rehearse_options(command(rehearse.rehearse))
     interactive.interactive_options(command(interactive.interactive))
+    arena.arena_options(command(arena.arena))
     sub = command(bundle.schema)
     sub.add_argument("--out", help="the file to write (default: docs/challenge_config.schema.json)")
     return parser

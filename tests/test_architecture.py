@@ -43,7 +43,7 @@ PRINTING = {
     "evaluation_script/main.py",
     *(
         f"linejudge/commands/{name}.py"
-        for name in ("bundle", "data", "interactive", "push", "rehearse", "score", "shared")
+        for name in ("arena", "bundle", "data", "interactive", "push", "rehearse", "score", "shared")
     ),
     "linejudge/rehearsal/hosted_worker.py",
     "remote_challenge_evaluation/child.py",

@@ -18,7 +18,7 @@ from evaluation_script.errors import HostError
 from linejudge.environments.gym import task_of
 from linejudge.messages import SERVICE
 
-from .connections import established
+from .connections import connected, established
 from .reporting import to_evalai, to_file
 from .service import Outcome, Service
 from .settings import Settings, settings, target_of
@@ -45,12 +45,13 @@ def main(words: list[str]) -> int:
     service = Service(task, told.limits)
     signal.signal(signal.SIGTERM, lambda *_: service.fail("The environment was stopped before the agent was done."))
     server, port = _serving(service, told)
-    log.info("serves %s at %s:%d", told.environment, told.bind, port)
+    where = told.bind if told.bind.startswith("unix:") else f"{told.bind}:{port}"
+    log.info("serves %s at %s", told.environment, where)
     if told.port == 0:
-        sys.stdout.write(f"{port}\n")
+        sys.stdout.write(f"{told.bind if where == told.bind else port}\n")
         sys.stdout.flush()
     while not service.ended.wait(LOOK):
-        service.watch(established(port))
+        service.watch(connected(told.bind) if where == told.bind else established(port))
     outcome = _report(service, told)
     service.reported.set()
     server.stop(FAREWELL).wait(FAREWELL)
@@ -102,7 +103,8 @@ def _serving(service: Service, told: Settings) -> tuple[Any, int]:
         healthy.set(name, health_pb2.HealthCheckResponse.SERVING)
     health_pb2_grpc.add_HealthServicer_to_server(healthy, server)
     try:
-        port = server.add_insecure_port(f"{told.bind}:{told.port}")
+        place = told.bind if told.bind.startswith("unix:") else f"{told.bind}:{told.port}"
+        port = server.add_insecure_port(place)
     except RuntimeError:
         raise HostError(f"port {told.port} of {told.bind} cannot be taken") from None
     server.start()

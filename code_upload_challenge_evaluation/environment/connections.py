@@ -4,6 +4,7 @@ from __future__ import annotations
 
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _ESTABLISHED = "01"
+_CONNECTED = "03"
 
 
 def established(port: int) -> int | None:
@@ -20,3 +21,13 @@ def established(port: int) -> int | None:
             _, local, _, state, *_ = row.split()
             count += state == _ESTABLISHED and int(local.rpartition(":")[2], 16) == port
     return count if known else None
+
+
+def connected(address: str) -> int | None:
+    """Connections of a socket in a folder, `unix:PATH`; None on systems that do not tell."""
+    try:
+        with open("/proc/net/unix", encoding="ascii", errors="replace") as file:
+            rows = [line.split() for line in file.read().splitlines()[1:]]
+    except OSError:
+        return None
+    return sum(len(row) > 7 and row[5] == _CONNECTED and row[7] == address.removeprefix("unix:") for row in rows)

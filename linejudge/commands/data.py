@@ -81,8 +81,12 @@ def show(args: argparse.Namespace) -> int:
 
 def demo(args: argparse.Namespace) -> int:
     """Make the synthetic annotation files and sample submissions."""
-    from linejudge.demo.make import make
+    from linejudge.demo.make import frames, make
 
+    if args.frames:
+        frames(args.frames, args.seed)
+        print(f"{args.frames}: the pictures of the sequences")
+        return DONE
     for path in make(args.out or bundle_root(), args.seed):
         print(f"{os.path.relpath(path)} ({os.path.getsize(path) / 1e3:,.0f} kB)")
     return DONE
@@ -129,4 +133,5 @@ def demo_options(sub: argparse.ArgumentParser) -> None:
     from linejudge.demo.make import SEED
 
     sub.add_argument("--out", help="another folder than the bundle")
+    sub.add_argument("--frames", metavar="DIR", help="write the pictures of its sequences instead, for agents")
     sub.add_argument("--seed", type=int, default=SEED)

@@ -27,6 +27,7 @@ def rehearse(args: argparse.Namespace) -> int:
 
     from linejudge.locks import locked
     from linejudge.rehearsal import opening
+    from linejudge.rehearsal.code_uploads import read_table
     from linejudge.rehearsal.desk import Desk
     from linejudge.rehearsal.faults import Faults
     from linejudge.rehearsal.server import LOOPBACK, Manner, app
@@ -49,12 +50,14 @@ def rehearse(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as made:
         challenge, new = opening.take(desk, args.bundle or _built(root, made), made)
     workers = Workers(desk, python, args.workers, args.seconds)
+    table = read_table(args.agents) if args.agents else None
     sent = opening.seed(desk, challenge, os.path.join(root, "examples")) if args.seed_demo else 0
     address = f"http://{LOOPBACK}:{port.getsockname()[1]}"
     _tell(desk, address, challenge, new=new)
     print(_worker_told(version, workers, args.workers) + (f"Sent {sent} sample submissions.\n" if sent else ""))
     print(f"The rehearsal runs at {address} until you press Ctrl-C; {os.path.relpath(folder)} keeps it.", flush=True)
     workers.start()
+    agents = _agents(desk, table, address)
     # uvicorn raises the signal again once it has ended; so that we, too, end in order.
     signal.signal(signal.SIGTERM, _end)
     try:
@@ -68,6 +71,8 @@ def rehearse(args: argparse.Namespace) -> int:
         )
         uvicorn.Server(config).run(sockets=[port])
     finally:
+        if agents is not None:
+            agents.stop()
         workers.stop()
         lock.close()
     return DONE
@@ -99,6 +104,19 @@ def _tell(desk: Any, address: str, challenge: int, *, new: bool) -> None:
     for phase in desk.challenges.phase_rows(challenge, desk.accounts.named("host")):
         print(f"  phase {phase['id']}  {phase['codename']}")
     print()
+
+
+def _agents(desk: Any, table: Any, address: str) -> Any:
+    """What runs code uploads, where the host has a table of agents."""
+    from linejudge.rehearsal.code_uploads import CodeUploads
+    from linejudge.rehearsal.opening import HOST_NAME
+
+    if table is None:
+        return None
+    print(f"Code uploads are run here: {', '.join(sorted(table.images)) or 'no image'}.", flush=True)
+    made = CodeUploads(desk, table, address, desk.accounts.named(HOST_NAME))
+    made.start()
+    return made
 
 
 def _version(python: str) -> str:
@@ -136,6 +154,9 @@ def rehearse_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--visibility", type=seconds, default=30.0, help="seconds until a message comes back (30)")
     sub.add_argument("--faults", metavar="SEED:RATE", help="let calls of the API fail, for testing workers")
     sub.add_argument("--seed-demo", action="store_true", help="send the samples of examples/ at the start")
+    sub.add_argument(
+        "--agents", metavar="TABLE", help="agents.toml: what images of code uploads are; they are run here"
+    )
     sub.add_argument("--reset", action="store_true", help="forget what was")
     sub.add_argument("--python", help="the interpreter that plays EvalAI's worker")
     sub.add_argument("--seconds", type=seconds, default=900.0, help="after which a submission is ended (900)")

@@ -78,6 +78,18 @@ def make(root: str, seed: int = SEED) -> list[str]:
     return written + _instances(root, seed)
 
 
+def frames(root: str, seed: int = SEED) -> None:
+    """The pictures of the sequences, below a folder: for agents, who look at them."""
+    for phase, splits in SPLITS.items():
+        for split, rows in splits.items():
+            for one in _scenes(rows, f"{phase}/{split}", seed):
+                folder = os.path.join(root, one.name)
+                os.makedirs(folder, exist_ok=True)
+                for frame in range(one.frames):
+                    Image.fromarray(one.picture(frame)).save(os.path.join(folder, f"{frame:05d}.jpg"), quality=92)
+                Image.fromarray(one.labels(0)).save(os.path.join(folder, "first.png"))
+
+
 def _instances(root: str, seed: int) -> list[str]:
     """The phase of instance masks: truth from Places-style PNGs, and detections of three qualities."""
     lot = np.random.default_rng(seed)

@@ -44,10 +44,13 @@ class Queue:
                 (queue, json.dumps(body), now, now),
             )
 
-    def receive(self, queue: str, *, hosted: bool = False) -> Message | None:
-        """The oldest visible message, hidden from now on; for EvalAI's own worker the oldest that it does not skip."""
+    def receive(self, queue: str, *, hosted: bool | None = None) -> Message | None:
+        """The oldest visible message, hidden from now on.
+
+        EvalAI's own worker (`hosted`) and the one for code uploads (not `hosted`) skip those of the other.
+        """
         now = time.time()
-        skipped = f" AND {_FOR_HOSTED}" if hosted else ""
+        skipped = "" if hosted is None else f" AND ({_FOR_HOSTED}) = {int(hosted)}"
         sql = f"SELECT * FROM messages WHERE queue = ? AND visible_at <= ?{skipped} ORDER BY id LIMIT 1"  # noqa: S608
         if not self._store.row(sql, queue, now):
             return None  # without taking the lock: most looks find nothing

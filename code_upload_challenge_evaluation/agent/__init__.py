@@ -1,0 +1,1 @@
+"""Agents: what runs in a participant's container."""

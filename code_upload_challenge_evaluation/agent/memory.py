@@ -1,0 +1,124 @@
+"""An agent with a bank of earlier frames, restricted to a few as RMem does (arXiv 2406.08476), on hand-made features.
+
+Each cell of a frame looks for the cells most like it in the bank and takes their objects.  The bank keeps the first
+frame, the latest, and of the others those that were of use and those that are fresh; `--frames 0` keeps all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+import numpy as np
+
+from code_upload_challenge_evaluation.agent.agent import run
+from code_upload_challenge_evaluation.agent.optical_flow import WIDTH, OpticalFlow
+
+#: Pixels of a cell's side, at the width at which flow is found.
+CELL = 8
+#: How many cells of the bank a cell asks, and how much less it believes those that are less like it.
+ASKED, SHARPNESS = 16, 12.0
+#: Place counts little beside colour and texture: objects move.
+PLACE = 0.6
+#: Frames in a restricted bank, the first and the latest included.
+FRAMES = 6
+#: How much freshness counts beside use, as the width of a confidence bound does.
+FRESH = 0.15
+#: How much the bank counts beside what travelled.
+BANK = 0.5
+
+
+@dataclass
+class _Kept:
+    """One frame of the bank."""
+
+    born: int
+    keys: Any
+    values: Any
+    #: The share of all answers that came from it, summed, and how often it was asked.
+    use: float = 0.0
+    asked: int = 0
+
+    def worth(self, now: int) -> float:
+        """How much it was of use, and a bound that is wider the fewer times it was asked."""
+        return self.use / max(self.asked, 1) + FRESH * math.sqrt(math.log(now + 1) / max(self.asked, 1))
+
+
+class Memory:
+    """Optical flow for the rim, a bank of frames for what flow loses."""
+
+    def __init__(self, frame: Any, mask: Any, frames: int = FRAMES) -> None:
+        self._flow = OpticalFlow(frame, mask)
+        self._frames = frames
+        self._bank: list[_Kept] = []
+        self._now = 0
+
+    def segment(self, frame: Any, new_objects: Any) -> Any:
+        """Travelled masks, corrected by what the bank says, with what is given on top."""
+        keys, grid = _features(frame)
+        layers = self._flow.travelled(frame)
+        if self._bank and layers:
+            answers = self._answers(keys, [*layers])
+            for place, one in enumerate(layers):
+                size = layers[one].shape[::-1]
+                told = cv2.resize(answers[:, place].reshape(grid), size, interpolation=cv2.INTER_LINEAR)
+                layers[one] = (1 - BANK) * layers[one] + BANK * told
+        for one in np.unique(new_objects[new_objects > 0]).tolist():
+            layers[one] = self._flow.layer(new_objects == one)
+        self._flow.layers = layers
+        self._keep(
+            keys, {one: cv2.resize(layer, grid[::-1], interpolation=cv2.INTER_AREA) for one, layer in layers.items()}
+        )
+        return self._flow.mask()
+
+    def _answers(self, keys: Any, objects: list[int]) -> Any:
+        """For each cell how much of each object the cells most like it have."""
+        bank = np.concatenate([kept.keys for kept in self._bank])
+        nothing = np.zeros(len(keys), np.float32)
+        values = np.concatenate(
+            [np.stack([kept.values.get(one, nothing) for one in objects], axis=1) for kept in self._bank]
+        )
+        far = (keys**2).sum(1)[:, None] + (bank**2).sum(1)[None] - 2 * keys @ bank.T
+        asked = min(ASKED, far.shape[1])
+        near = np.argpartition(far, asked - 1, axis=1)[:, :asked]
+        weights = np.exp(-SHARPNESS * np.take_along_axis(far, near, axis=1))
+        weights /= weights.sum(axis=1, keepdims=True) + 1e-9
+        frame_of = near // len(keys)
+        shares = np.bincount(frame_of.ravel(), weights=weights.ravel(), minlength=len(self._bank)) / len(keys)
+        for kept, share in zip(self._bank, shares.tolist(), strict=True):
+            kept.use, kept.asked = kept.use + share, kept.asked + 1
+        return (weights[:, :, None] * values[near]).sum(axis=1).astype(np.float32)
+
+    def _keep(self, keys: Any, values: dict[int, Any]) -> None:
+        """The newest goes in; of those between the first and the latest the one of least worth goes out."""
+        self._bank.append(_Kept(self._now, keys, {one: layer.ravel() for one, layer in values.items()}))
+        self._now += 1
+        if self._frames and len(self._bank) > self._frames:
+            self._bank.remove(min(self._bank[1:-1], key=lambda kept: kept.worth(self._now)))
+
+
+def _features(frame: Any) -> tuple[Any, tuple[int, int]]:
+    """A row for each cell: colour, colour around it, texture and a little of its place; and the grid's size."""
+    height = max(CELL, round(frame.shape[0] * WIDTH / frame.shape[1]))
+    grid = (max(1, height // CELL), WIDTH // CELL)
+    lab = cv2.cvtColor(cv2.resize(frame, (WIDTH, height), interpolation=cv2.INTER_AREA), cv2.COLOR_RGB2LAB)
+    lab = lab.astype(np.float32) / 64
+    grey = lab[..., 0]
+    edges = np.hypot(cv2.Sobel(grey, cv2.CV_32F, 1, 0), cv2.Sobel(grey, cv2.CV_32F, 0, 1))
+    planes = [lab, cv2.GaussianBlur(lab, (0, 0), 2 * CELL), edges[..., None] / 2]
+    cells = [
+        cv2.resize(plane, grid[::-1], interpolation=cv2.INTER_AREA).reshape(grid[0] * grid[1], -1) for plane in planes
+    ]
+    rows, columns = np.mgrid[: grid[0], : grid[1]].astype(np.float32)
+    place = np.stack([rows.ravel() / grid[0], columns.ravel() / grid[1]], axis=1) * PLACE
+    return np.concatenate([*cells, place], axis=1).astype(np.float32), grid
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--frames", type=int, default=FRAMES, help=f"in the bank; 0: all ({FRAMES})")
+    run(functools.partial(Memory, frames=parser.parse_args().frames))

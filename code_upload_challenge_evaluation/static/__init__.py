@@ -1,0 +1,1 @@
+"""Static code upload: a container that reads a dataset and writes one submission."""

@@ -1,0 +1,281 @@
+"""Code upload without containers: both sides as processes of their own, with the entry points of the images.
+
+It limits accidents, not attackers: whoever must be kept out belongs in a container, or behind `bwrap`, which is used
+where it is there (no network but one socket, the truth not mounted).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from evaluation_script.errors import HostError
+
+from .agent import ADDRESS, LOCAL
+from .static import DATASET, FOLDER, NAMES, TAKEN
+
+ENVIRONMENT = "code_upload_challenge_evaluation.environment"
+#: The platform's memory limit.
+MEMORY = 8 << 30
+#: Seconds: an environment has started by then, and an agent has ended so long after it.
+START, FAREWELL = 120.0, 5.0
+#: As much of a log as the platform keeps.
+LOG = 10_000
+#: What runs, so that it can be ended with us.
+_running: set[subprocess.Popen[str]] = set()
+_PACKAGES = ("evaluation_script", "linejudge", "code_upload_challenge_evaluation")
+_SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/ssl", "/etc/alternatives")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What an agent's process may use."""
+
+    seconds: float = 3600.0
+    memory: int = MEMORY
+    #: Refuse to run where there is no sandbox.
+    sandbox: bool = False
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A participant's command, and the folder that it runs in."""
+
+    command: list[str]
+    folder: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What came of it."""
+
+    #: What the environment saved; None where it reported elsewhere.
+    told: dict[str, Any] | None
+    code: int
+    log: str
+    sandboxed: bool
+
+
+def agent_of(words: list[str]) -> Agent:
+    """A file of Python or a command, run where it is."""
+    first = words[0]
+    if first.endswith(".py"):
+        if not os.path.exists(first):
+            raise HostError(f"{first}: there is no such agent")
+        folder = os.path.dirname(os.path.abspath(first))
+        return Agent([sys.executable, os.path.abspath(first), *words[1:]], folder)
+    if shutil.which(first) is None:
+        raise HostError(f"{first}: is no file of Python and no command")
+    return Agent(words, os.getcwd())
+
+
+def bwrap() -> str | None:
+    """The sandbox, where it is there and works."""
+    found = shutil.which("bwrap")
+    if found is None:
+        return None
+    tried = subprocess.run([found, "--unshare-all", "--ro-bind", "/", "/", "true"], capture_output=True, check=False)
+    return found if tried.returncode == 0 else None
+
+
+def duel(
+    agent: Agent,
+    words: list[str],
+    limits: Limits,
+    variables: Mapping[str, str] | None = None,
+    hidden: Sequence[str] = (),
+) -> Ended:
+    """An environment with these words and an agent; what the environment said at the end.
+
+    With `variables` (AUTH_TOKEN, BODY…) it reports to a server, else it saves its result.  What is hidden is not there
+    for an agent in a sandbox, wherever it lies.
+    """
+    box = _sandbox(limits)
+    with tempfile.TemporaryDirectory(prefix="linejudge-arena-") as folder, contextlib.ExitStack() as ends:
+        result = os.path.join(folder, "result.json")
+        place = os.path.join(folder, "socket")
+        own = {LOCAL: "1"} if variables is None else dict(variables)
+        if box is not None:
+            own["LINEJUDGE_BIND"] = f"unix:{place}"
+        command = [sys.executable, "-m", ENVIRONMENT, *words, "--port", "0", "--result", result]
+        environment = _started(command, {**_plain(), **own, "SUBMISSION_TIME_LIMIT": f"{limits.seconds:.0f}"}, None)
+        ends.callback(_end, environment)
+        address = _address(environment)
+        log = os.path.join(folder, "agent.log")
+        with open(log, "wb") as file:
+            mine = {**_plain(), **agent.variables, ADDRESS: address if box is None else f"unix:{place}"}
+            boxed = (
+                agent.command if box is None else [*_boxed(box, agent.folder, [(place, True)], hidden), *agent.command]
+            )
+            player = _started(boxed, mine, agent.folder, file)
+        ends.callback(_end, player)
+        _limit(player.pid, limits)
+        code = _both(environment, player, limits.seconds + START)
+        _waited(player, FAREWELL if code == 0 else FAREWELL / 10)
+        told = None
+        if os.path.exists(result):
+            with open(result, encoding="utf-8") as file_of_result:
+                told = json.load(file_of_result)
+        return Ended(told, code, _tail(log), box is not None)
+
+
+def static(
+    agent: Agent,
+    data: str,
+    limits: Limits,
+    look_every: float,
+    taken: Callable[[str], None],
+    hidden: Sequence[str] = (),
+) -> Ended:
+    """Play the platform's side for a command that writes a submission; `taken` gets the file.
+
+    Looks at once and then every so often, as the sidecar does; a file is taken as it is at that moment.
+    """
+    box = _sandbox(limits)
+    with tempfile.TemporaryDirectory(prefix="linejudge-static-") as folder, contextlib.ExitStack() as ends:
+        shared = os.path.join(folder, "submission")
+        os.mkdir(shared)
+        log = os.path.join(folder, "agent.log")
+        variables = {**_plain(), **agent.variables, FOLDER: shared, DATASET: os.path.abspath(data)}
+        boxed = agent.command
+        if box is not None:
+            mounts = [(shared, True), (os.path.abspath(data), False)]
+            boxed = [*_boxed(box, agent.folder, mounts, hidden), *agent.command]
+        with open(log, "wb") as file:
+            player = _started(boxed, variables, agent.folder, file)
+        ends.callback(_end, player)
+        _limit(player.pid, limits)
+        until = time.monotonic() + limits.seconds
+        found, look = None, 0.0
+        while found is None and time.monotonic() < until:
+            over = player.poll() is not None
+            if time.monotonic() >= look or over:
+                found = next((one for one in NAMES if os.path.exists(os.path.join(shared, one))), None)
+                look = time.monotonic() + look_every
+            if over:
+                break
+            time.sleep(0.1)
+        early = player.poll() is not None
+        if found is not None:
+            taken(os.path.join(shared, found))
+            with open(os.path.join(shared, TAKEN), "w", encoding="ascii"):
+                pass
+            _waited(player, FAREWELL)
+        return Ended({"taken": found, "early": early}, player.poll() or 0, _tail(log), box is not None)
+
+
+def _sandbox(limits: Limits) -> str | None:
+    box = bwrap()
+    if box is None and limits.sandbox:
+        raise HostError("--require-sandbox: there is no bwrap here that works; install bubblewrap, or leave it out")
+    return box
+
+
+def _boxed(box: str, folder: str, mounts: list[tuple[str, bool]], hidden: Sequence[str]) -> list[str]:
+    """A command's sandbox: the system and the packages to read, the agent's folder, and what is named."""
+    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    readable = [*_SYSTEM, sys.prefix, sys.base_prefix, *(os.path.join(home, name) for name in _PACKAGES), folder]
+    words = [box, "--unshare-all", "--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev",
+             "--tmpfs", "/tmp"]  # fmt: skip # noqa: S108 - inside the sandbox
+    for path in readable:
+        words += ["--ro-bind-try", path, path]
+    for path in map(os.path.abspath, hidden):
+        if any(os.path.commonpath([path, one]) == os.path.abspath(one) for one in readable):
+            words += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", os.devnull, path]
+    for path, writable in mounts:
+        words += ["--bind" if writable else "--ro-bind", path, path]
+    return [*words, "--chdir", folder]
+
+
+def _plain() -> dict[str, str]:
+    """Nothing of ours that an agent could use: no tokens, no other settings."""
+    kept = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "LD_LIBRARY_PATH")
+    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    found = {name: os.environ[name] for name in kept if name in os.environ}
+    found["PYTHONPATH"] = os.pathsep.join([home, *filter(None, [found.get("PYTHONPATH")])])
+    return {**found, "PYTHONUNBUFFERED": "1"}
+
+
+def _started(
+    command: list[str], variables: Mapping[str, str], folder: str | None, log: Any = None
+) -> subprocess.Popen[str]:
+    started = subprocess.Popen(
+        command, env=dict(variables), cwd=folder, text=True, stdin=subprocess.DEVNULL, start_new_session=True,
+        stdout=subprocess.PIPE if log is None else log, stderr=None if log is None else subprocess.STDOUT,
+    )  # fmt: skip
+    _running.add(started)
+    return started
+
+
+def end_all() -> None:
+    """End every process of every duel."""
+    for process in list(_running):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _address(environment: subprocess.Popen[str]) -> str:
+    """Where it listens, which is its first line."""
+    assert environment.stdout is not None  # noqa: S101 - piped
+    line = environment.stdout.readline().strip()
+    if not line:
+        raise HostError("the environment did not start; what it said is above")
+    return line if line.startswith("unix:") else f"127.0.0.1:{line}"
+
+
+def _limit(pid: int, limits: Limits) -> None:
+    with contextlib.suppress(OSError, ValueError):  # it may have ended already
+        resource.prlimit(pid, resource.RLIMIT_DATA, (limits.memory, limits.memory))
+        seconds = int(limits.seconds) + 60
+        resource.prlimit(pid, resource.RLIMIT_CPU, (seconds * (os.cpu_count() or 1),) * 2)
+        resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+
+
+def _both(environment: subprocess.Popen[str], player: subprocess.Popen[str], seconds: float) -> int:
+    """Wait for the environment; it is stopped when an agent is gone that it has never seen."""
+    until, gone = time.monotonic() + seconds, 0.0
+    while time.monotonic() < until:
+        if environment.poll() is not None:
+            return environment.returncode
+        if player.poll() is not None:
+            gone = gone or time.monotonic() + FAREWELL + 1
+            if time.monotonic() > gone:
+                environment.terminate()
+                return _waited(environment, FAREWELL)
+        time.sleep(0.05)
+    return -1
+
+
+def _waited(process: subprocess.Popen[str], seconds: float) -> int:
+    try:
+        return process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return -1
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """It and whatever it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    _running.discard(process)
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def _tail(path: str) -> str:
+    with open(path, "rb") as file:
+        file.seek(max(0, os.path.getsize(path) - LOG))
+        return file.read().decode("utf-8", "replace")

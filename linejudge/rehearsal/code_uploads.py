@@ -1,0 +1,206 @@
+"""EvalAI's code upload on a laptop: agents that the host knows, run against the host's environments, without AWS.
+
+Only what the host wrote into a table is ever run; what participants send is the name of an image, which is looked up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+import tomllib
+from dataclasses import dataclass, field
+from typing import Any
+
+import requests
+
+from evaluation_script.errors import HostError
+from linejudge import arena
+from linejudge.evalai import routes
+
+from .accounts import User
+from .desk import Desk
+from .queue import Message
+from .submissions import CANCELLED, FAILED, FINISHED, RUNNING, Refusal
+
+_IDLE = 0.3
+_EXAMPLE = '[images."team/name:1"] with command = ["python", "agent.py"] and folder = "…"'
+
+
+@dataclass(frozen=True)
+class Table:
+    """`agents.toml`: what images are, and what environments the phases have."""
+
+    images: dict[str, arena.Agent]
+    #: Phase codename → the words of the environment's command line.
+    environments: dict[str, list[str]]
+    #: What static submissions find at /dataset.
+    data: str = ""
+    limits: arena.Limits = field(default_factory=arena.Limits)
+    look_every: float = 1.0
+    #: Files and folders that no agent may see, where there is a sandbox.
+    hidden: tuple[str, ...] = ()
+
+
+def read_table(path: str) -> Table:
+    """The host's table; folders and paths are relative to it.  Raises HostError with what is wrong."""
+    try:
+        with open(path, "rb") as file:
+            told = tomllib.load(file)
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise HostError(f"{path}: cannot be read ({error})") from None
+    unknown = sorted(
+        set(told) - {"images", "environments", "data", "seconds", "memory_mb", "look_every", "sandbox", "hidden"}
+    )
+    if unknown:
+        raise HostError(f"{path}: has {unknown[0]!r}, which means nothing here")
+    home = os.path.dirname(os.path.abspath(path))
+    images = {name: _agent(path, home, name, one) for name, one in _mapping(path, told, "images").items()}
+    environments = {}
+    for phase, words in _mapping(path, told, "environments").items():
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise HostError(f'{path}: environments.{phase} is no list of words as ["--env", "…"]')
+        environments[phase] = [_placed(home, word) for word in words]
+    limits = arena.Limits(
+        seconds=float(told.get("seconds", arena.Limits.seconds)),
+        memory=int(told.get("memory_mb", arena.MEMORY >> 20)) << 20,
+        sandbox=bool(told.get("sandbox", False)),
+    )
+    data = os.path.join(home, told["data"]) if told.get("data") else ""
+    hidden = tuple(os.path.join(home, one) for one in told.get("hidden", []))
+    return Table(images, environments, data, limits, float(told.get("look_every", 1.0)), hidden)
+
+
+def _mapping(path: str, told: dict[str, Any], key: str) -> dict[str, Any]:
+    found = told.get(key, {})
+    if not isinstance(found, dict):
+        raise HostError(f"{path}: {key} is no table")
+    return found
+
+
+def _agent(path: str, home: str, name: str, told: Any) -> arena.Agent:
+    command = told.get("command") if isinstance(told, dict) else None
+    if not isinstance(command, list) or not command or not all(isinstance(word, str) for word in command):
+        raise HostError(f"{path}: the image {name!r} is not as {_EXAMPLE}")
+    folder = os.path.join(home, str(told.get("folder", "")))
+    if not os.path.isdir(folder):
+        raise HostError(f"{path}: the folder of the image {name!r}, {folder}, is not there")
+    return arena.Agent(command, os.path.abspath(folder))
+
+
+def _placed(home: str, word: str) -> str:
+    """`truth=annotations/x.zip` with the place that is meant."""
+    name, equals, value = word.partition("=")
+    there = os.path.join(home, value)
+    return f"{name}={there}" if equals and name in ("truth", "frames") else word
+
+
+class CodeUploads:
+    """A thread that takes code uploads from the queues, one after the other."""
+
+    def __init__(self, desk: Desk, table: Table, address: str, host: User) -> None:
+        self._desk, self._table, self._address, self._host = desk, table, address, host
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        """Begin to take messages."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End what runs; its message brings it back."""
+        self._stop.set()
+        arena.end_all()
+        self._thread.join(timeout=10)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                busy = self._turn()
+            except Exception as error:  # noqa: BLE001 - a worker of ours never ends by a defect
+                self._desk.store.note(0, f"code uploads stumbled: {error!r}")
+                busy = False
+            if not busy:
+                self._stop.wait(_IDLE)
+
+    def _turn(self) -> bool:
+        for challenge in self._desk.challenges.all():
+            config = json.loads(challenge["config"])
+            if not config.get("is_docker_based") or config.get("remote_evaluation"):
+                continue
+            message = self._desk.queue.receive(challenge["queue"], hosted=False)
+            if message is not None:
+                self._answer(challenge, message, static=bool(config.get("is_static_dataset_code_upload")))
+                return True
+        return False
+
+    def _answer(self, challenge: Any, message: Message, *, static: bool) -> None:
+        number = int(message.body["submission_pk"])
+        try:
+            row = self._desk.submissions.row(number)
+        except Refusal:
+            self._desk.queue.delete(challenge["queue"], message.handle)
+            return
+        if row["status"] not in (CANCELLED, FINISHED, FAILED):
+            image = str(message.body.get("submitted_image_uri", ""))
+            failure = self._played(challenge, row, message, image, static=static)
+            if self._stop.is_set():
+                return
+            ended = self._desk.submissions.row(number)["status"] in (FINISHED, FAILED, CANCELLED)
+            if failure and not ended:
+                self._desk.reporting.failed(number, failure)
+        self._desk.queue.delete(challenge["queue"], message.handle)
+
+    def _played(self, challenge: Any, row: Any, message: Message, image: str, *, static: bool) -> str:
+        """Why it failed, if it did without anybody having told the server."""
+        agent = self._table.images.get(image)
+        if agent is None:
+            known = ", ".join(sorted(self._table.images)) or "none"
+            return f"The image {image[:200]!r} is not known here; the host's table has: {known}."
+        self._desk.submissions.update(row["id"], status=RUNNING, started_at=time.time())
+        token = self._desk.accounts.mint(self._host, "profile")[0]
+        try:
+            if static:
+                return self._static(challenge, row, agent, token)
+            return self._duel(row, agent, message, token)
+        except HostError as error:
+            return f"It could not be run, and it is not your fault: {error}"
+
+    def _duel(self, row: Any, agent: arena.Agent, message: Message, token: str) -> str:
+        phase = self._desk.challenges.phase_row(row["phase_id"])["codename"]
+        words = self._table.environments.get(phase)
+        if words is None:
+            return f"The host's table has no environment for the phase {phase}; tell the organisers."
+        variables = {
+            "AUTH_TOKEN": token, "EVALAI_API_SERVER": self._address, "BODY": json.dumps(message.body),
+            "QUEUE_NAME": self._desk.submissions.challenge_of(row)["queue"],
+        }  # fmt: skip
+        ended = arena.duel(agent, words, self._table.limits, variables, self._table.hidden)
+        self._desk.submissions.keep_texts(row["id"], environment_log_file=ended.log)
+        return "Submission Job Failed." + (f"\n{ended.log}" if ended.log else "")
+
+    def _static(self, challenge: Any, row: Any, agent: arena.Agent, token: str) -> str:
+        if not self._table.data:
+            return "The host's table has no data folder for static submissions; tell the organisers."
+
+        def taken(path: str) -> None:
+            """As the sidecar uploads it."""
+            with open(path, "rb") as file:
+                requests.patch(
+                    self._address + routes.path(routes.UPDATE_SUBMISSION, challenge=challenge["id"]),
+                    data={"submission": row["id"], "submission_status": "submitted"},
+                    files={"submission_input_file": (os.path.basename(path), file)},
+                    headers={"Authorization": f"Bearer {token}"},
+                    timeout=120,
+                ).raise_for_status()
+
+        agent_here = arena.Agent(
+            agent.command, agent.folder, {"CHALLENGE_PK": str(challenge["id"]), "PHASE_PK": str(row["phase_id"])}
+        )
+        ended = arena.static(
+            agent_here, self._table.data, self._table.limits, self._table.look_every, taken, self._table.hidden
+        )
+        if (ended.told or {})["taken"] is None:
+            return f"The command ended with code {ended.code} and wrote no submission.\n{ended.log}"
+        return ""

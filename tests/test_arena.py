@@ -1,0 +1,309 @@
+"""Code upload without containers: `linejudge arena`, and both kinds on the rehearsal server."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from evaluation_script import evaluate
+from linejudge import arena
+from linejudge.bundle.build import build
+from linejudge.cli import main
+from linejudge.demo.make import frames
+from linejudge.rehearsal.code_uploads import read_table
+
+from .builders import ANNOTATIONS, DEV, ROOT
+from .environments import dataset
+from .rehearsals import Rehearsal
+from .shared import IN_CI
+
+AGENTS = ROOT / "code_upload_challenge_evaluation/agent"
+STATIC = ROOT / "code_upload_challenge_evaluation/static/main.py"
+needs_bwrap = pytest.mark.skipif(arena.bwrap() is None and not IN_CI, reason="BWRAP ABSENT: install bubblewrap")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("arena")
+    dataset(folder)
+    frames(str(folder / "frames"))
+    return folder
+
+
+def duel(data: Path, *agent: str, more: tuple[str, ...] = ()) -> int:
+    words = ["arena", "--truth", str(data / "truth.zip"), "--frames", str(data / "root"), *more, "--", *agent]
+    return main(words)
+
+
+@pytest.mark.parametrize("name", ["agent", "copy_first", "optical_flow", "memory"])
+def test_the_agents_of_the_repository(data: Path, name: str, tmp_path: Path, capsys: Any) -> None:
+    result = tmp_path / "result.json"
+    assert duel(data, str(AGENTS / f"{name}.py"), more=("--result", str(result))) == 0
+    told = capsys.readouterr().out
+    assert re.search(r"^test\n  J&F-Mean +0\.\d{4}$", told, re.MULTILINE)
+    assert "11 steps, " in told
+    scores = json.loads(result.read_text())["result"][0]["test"]
+    assert scores["J&F-Mean"] > (0.5 if name in ("optical_flow", "memory") else 0.2)
+
+
+def test_the_starter_is_short() -> None:
+    lines = [line for line in (AGENTS / "agent.py").read_text().splitlines() if line.strip()]
+    assert len(lines) <= 36
+
+
+def agent(folder: Path, text: str) -> str:
+    path = folder / "mine.py"
+    path.write_text(f"import os, sys\nfrom linejudge.agent import Environment\n{text}\n")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("raise RuntimeError('no weights')", "RuntimeError: no weights"),
+        (
+            "e = Environment(quiet=True); e.reset(); raise SystemExit(0)",
+            "ended before the evaluation did, at drift/00000",
+        ),
+        (
+            "e = Environment(quiet=True); e.reset(); import time; time.sleep(60)",
+            "The time limit of 3 seconds was over at drift/00000",
+        ),
+        ("e = Environment(quiet=True); e.reset(); x = bytearray(400 << 20)", "MemoryError"),
+    ],
+    ids=["raises", "leaves", "hangs", "eats memory"],
+)
+def test_agents_that_fail(data: Path, tmp_path: Path, text: str, told: str, capsys: Any) -> None:
+    seconds = "3" if "sleep" in text else "30"
+    code = duel(data, agent(tmp_path, text), more=("--seconds", seconds, "--memory", "300"))
+    assert code == 1
+    assert told in capsys.readouterr().err
+
+
+def test_what_is_no_agent_is_said(data: Path, capsys: Any) -> None:
+    assert duel(data, "/nowhere/agent.py") == 3
+    assert "there is no such agent" in capsys.readouterr().err
+    assert duel(data, "no-such-command") == 3
+    assert "no file of Python and no command" in capsys.readouterr().err
+    assert main(["arena"]) == 2
+    assert main(["arena", "--static", "--", "true"]) == 2
+
+
+@needs_bwrap
+def test_in_the_sandbox_there_is_no_truth_and_no_network(data: Path, capsys: Any) -> None:
+    """The agent lies beside the truth, and sees neither it nor the home of whoever runs it."""
+    text = f"""
+import socket, urllib.request
+seen = [path for path in {[str(data / "truth.zip"), str(data / "root")]!r} if os.path.exists(path) and (os.path.isfile(path) and os.path.getsize(path) or os.path.isdir(path) and os.listdir(path))]
+assert not seen, seen
+assert not os.path.exists({str(ROOT / "annotations")!r})
+try:
+    socket.create_connection(("127.0.0.1", 22), timeout=1)
+except OSError as error:
+    reason = str(error)
+try:
+    open({str(data / "written")!r}, "w")
+    raise SystemExit("the folder can be written")
+except OSError:
+    pass
+with Environment(quiet=True) as e:
+    seen = e.reset()
+    while not e.done: seen = e.act(seen["first_mask"])
+"""
+    assert duel(data, agent(data, text), more=("--require-sandbox",)) == 0, capsys.readouterr().err
+
+
+def test_without_a_sandbox_it_says_so(data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr(arena, "bwrap", lambda: None)
+    assert duel(data, str(AGENTS / "agent.py"), more=("--require-sandbox",)) == 3
+    assert "no bwrap here that works" in capsys.readouterr().err
+    assert duel(data, str(AGENTS / "agent.py")) == 0
+    assert "limits accidents, not attackers" in capsys.readouterr().err
+
+
+def test_interactive_and_cartpole_run_there_too(data: Path, tmp_path: Path, capsys: Any) -> None:
+    pole = agent(
+        tmp_path,
+        "with Environment(quiet=True) as e:\n    seen = e.reset()\n    while not e.done: seen = e.act(int(seen[2] > 0))",
+    )
+    assert main(["arena", "--env", "CartPole-v1", "--episodes", "2", "--", pole]) == 0
+    assert "score" in capsys.readouterr().out
+    scribbler = agent(
+        tmp_path,
+        "import numpy as np\n"
+        "with Environment(quiet=True) as e:\n"
+        "    seen = e.reset()\n"
+        "    while not e.done:\n"
+        "        count, height, width = seen['size']\n"
+        "        masks = np.zeros((count, height, width), np.uint8)\n"
+        "        masks[:, 30:90, 40:120] = 1\n"
+        "        seen = e.act({'masks': list(masks), 'candidates': [1, 2]})",
+    )
+    words = ["--env", "linejudge/InteractiveSegmentation-v0", "--truth", str(data / "root"), "--option", "draw=1"]
+    assert main(["arena", *words, "--option", "interactions=2", "--", scribbler]) == 0
+    assert "AUC" in capsys.readouterr().out
+
+
+# ── static ──────────────────────────────────────────────────────────────────
+
+
+def static(data: Path, *command: str, more: tuple[str, ...] = ()) -> int:
+    words = ["arena", "--static", "--data", str(data / "frames"), "--phase", DEV, "--look-every", "0.2"]
+    return main([*words, *more, "--", *command])
+
+
+def test_a_static_submission_is_taken_and_scored(data: Path, tmp_path: Path, capsys: Any) -> None:
+    result = tmp_path / "result.json"
+    assert static(data, str(STATIC), more=("--result", str(result))) == 0
+    out = capsys.readouterr()
+    assert "J&F-Mean" in out.out
+    assert "await completed.txt" not in out.err, "the writer stayed until it was taken"
+    told = json.loads(result.read_text())["result"]
+    (sample,) = (ROOT / "examples" / DEV).glob("first-mask.json")
+    assert told == evaluate(str(ANNOTATIONS), str(sample), DEV)["result"], "to the last digit"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "told"),
+    [
+        ("print('nothing')", 1, "ended with code 0 and wrote no submission.csv or submission.json"),
+        ("raise SystemExit('no data')", 1, "no data"),
+        ("import time; time.sleep(30)", 1, "wrote no submission.csv or submission.json within 2 seconds"),
+        ("open(os.environ['SUBMISSION_PATH'] + '/submission.json', 'w').write('{')", 1, "your file"),
+        ("open(os.environ['SUBMISSION_PATH'] + '/submission.json', 'w').write('{}')", 1, "sequences are missing"),
+    ],
+    ids=["nothing", "fails", "hangs", "half", "empty"],
+)
+def test_static_submissions_that_fail(data: Path, tmp_path: Path, text: str, code: int, told: str, capsys: Any) -> None:
+    assert static(data, agent(tmp_path, text), more=("--seconds", "2")) == code
+    assert told in capsys.readouterr().err
+
+
+def test_a_writer_that_dies_leaves_nothing_half(tmp_path: Path) -> None:
+    code = (
+        "import os, sys, threading, time\n"
+        "from linejudge.static import write_submission\n"
+        "threading.Thread(target=lambda: (time.sleep(0.05), os._exit(9)), daemon=True).start()\n"
+        "for k in range(10**6): write_submission({str(k): 'x' * 10**6}, patience=0)\n"
+    )
+    environment = {"SUBMISSION_PATH": str(tmp_path), "PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    for _ in range(3):
+        subprocess.run([sys.executable, "-c", code], env=environment, check=False)
+        whole = tmp_path / "submission.json"
+        if whole.exists():
+            json.loads(whole.read_text())
+
+
+# ── on the rehearsal server ─────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def server(data: Path) -> Iterator[Rehearsal]:
+    table = data / "agents.toml"
+    shutil.copytree(AGENTS, data / "agents")
+    (data / "agents/broken.py").write_text("raise RuntimeError('no weights')\n")
+    truth = ROOT / "annotations/sequences-dev.zip"
+    words = ["--env", "linejudge/VideoObjectSegmentation-v0", "--option", f"truth={truth}", "--option", "frames=frames",
+             "--option", "phase=sequences-dev", "--gone-seconds", "1"]  # fmt: skip
+    table.write_text(
+        'data = "frames"\nlook_every = 0.2\nseconds = 60\n'
+        '[images."aurora/flow:1"]\ncommand = ["python", "optical_flow.py"]\nfolder = "agents"\n'
+        '[images."aurora/broken:1"]\ncommand = ["python", "broken.py"]\nfolder = "agents"\n'
+        f'[images."aurora/static:1"]\ncommand = ["python", "{STATIC}"]\n'
+        f"[environments]\nsequences-dev = {json.dumps(words)}\n"
+    )
+    options = ("--requests-per-minute", "100000", "--agents", str(table))
+    running = Rehearsal(data / "rehearsal", options).start()
+    yield running
+    running.stop()
+    assert "Traceback" not in running.errors()
+
+
+def pushed(server: Rehearsal, tmp_path: Path, variant: str) -> dict[str, Any]:
+    """A challenge of a variant on the server; its row."""
+    path = build(str(ROOT), str(tmp_path / f"{variant}.zip"), variant=variant, lenient=True).path
+    changed = tmp_path / f"{variant}-titled.zip"
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(changed, "w") as out:
+        for name in source.namelist():
+            content = source.read(name)
+            if name == "challenge_config.yaml":
+                config = yaml.safe_load(content)
+                config["title"] = variant
+                content = yaml.safe_dump(config).encode()
+            out.writestr(name, content)
+    assert server.push(changed, repository=f"me/{variant}").status_code == 201
+    return next(
+        one for one in server.get("/api/challenges/challenge/all/all/all").json()["results"] if one["title"] == variant
+    )
+
+
+def sent(server: Rehearsal, challenge: int, image: str) -> dict[str, Any]:
+    """What became of an image that a participant submitted."""
+    phases = server.get(f"/api/challenges/challenge/{challenge}/challenge_phase", "aurora").json()["results"]
+    phase = next(one for one in phases if one["codename"] == DEV)["id"]
+    team = server.people["aurora"]["team"]
+    server.call("POST", f"/api/challenges/challenge/{challenge}/participant_team/{team}", "aurora")
+    answer = server.submit("aurora", json.dumps({"submitted_image_uri": image}).encode(), phase, challenge)
+    assert answer.status_code == 201, answer.text
+    return {**server.settled(answer.json()["id"]), "phase": phase}
+
+
+def score(server: Rehearsal, challenge: int, phase: int) -> list[float]:
+    """The only row of a leaderboard."""
+    splits = server.get(f"/api/challenges/{challenge}/challenge_phase_split").json()
+    board = next(one["id"] for one in splits if one["challenge_phase"] == phase)
+    (row,) = server.get(f"/api/jobs/challenge_phase_split/{board}/leaderboard/").json()["results"]
+    return [float(value) for value in row["result"]]
+
+
+def test_code_upload_ends_on_the_leaderboard(server: Rehearsal, tmp_path: Path) -> None:
+    challenge = pushed(server, tmp_path, "code-upload")["id"]
+    done = sent(server, challenge, "aurora/flow:1")
+    assert done["status"] == "finished", server.text(done["stderr_file"])
+    unknown = sent(server, challenge, "aurora/flow:2; touch /tmp/x")
+    assert unknown["status"] == "failed"
+    assert "is not known here; the host's table has: aurora/broken:1, aurora/flow:1" in server.text(
+        unknown["stderr_file"]
+    )
+    broken = sent(server, challenge, "aurora/broken:1")
+    assert broken["status"] == "failed"
+    assert score(server, challenge, done["phase"])[0] > 0.4
+
+
+def test_static_code_upload_ends_on_the_leaderboard(server: Rehearsal, tmp_path: Path) -> None:
+    challenge = pushed(server, tmp_path, "static-code-upload")["id"]
+    done = sent(server, challenge, "aurora/static:1")
+    assert done["status"] == "finished", server.text(done["stderr_file"])
+    (sample,) = (ROOT / "examples" / DEV).glob("first-mask.json")
+    wanted = evaluate(str(ANNOTATIONS), str(sample), DEV)["result"][0]["dev"]
+    assert np.allclose(score(server, challenge, done["phase"]), list(wanted.values()), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[images", "cannot be read"),
+        ('colour = "red"', "has 'colour', which means nothing here"),
+        ('[images."a"]\ncommand = "python x.py"', "the image 'a' is not as"),
+        ('[images."a"]\ncommand = ["python"]\nfolder = "none"', "is not there"),
+        ('[environments]\nx = "--env"', "environments.x is no list of words"),
+    ],
+    ids=["toml", "unknown", "command", "folder", "words"],
+)
+def test_a_table_that_is_wrong(tmp_path: Path, text: str, words: str) -> None:
+    from evaluation_script.errors import HostError
+
+    (tmp_path / "agents.toml").write_text(text)
+    with pytest.raises(HostError, match=words):
+        read_table(str(tmp_path / "agents.toml"))
