@@ -48,11 +48,11 @@ make_venv() { # make_venv PYTHON ENVIRONMENT
     }
 }
 
-set_up() { # set_up EXTRA: the environment of the toolkit; each of "", "interactive" and "test" holds those before it
+set_up() { # set_up EXTRA: the environment of the toolkit; each of "", "all" and "test" holds those before it
     local wanted python larger
     wanted="$(stamp "${1:-plain}" "$HERE/pyproject.toml")"
     is_good "$VENV" "$wanted" && return
-    for larger in interactive test; do
+    for larger in all test; do
         [ "${1:-}" != test ] && is_good "$VENV" "$(stamp "$larger" "$HERE/pyproject.toml")" && return
     done
     python="$(python_of '3, 11' python3 python3.14 python3.13 python3.12 python3.11 python)" ||
@@ -135,7 +135,10 @@ elif [ "${1:-}" = worker ]; then
     cd "$HERE"
     exec "$VENV/bin/python" -m remote_challenge_evaluation "$@"
 else
-    if [ "${1:-}" = interactive ]; then set_up interactive; else set_up ""; fi
+    case " $* " in
+        " interactive "* | " arena "* | *" --agents "*) set_up all ;;
+        *) set_up "" ;;
+    esac
     if [ "${1:-}" = rehearse ] && set_up_worker; then export LINEJUDGE_WORKER_PYTHON="$WORKER/bin/python"; fi
     exec "$VENV/bin/python" -P -m linejudge "${@:-run}"  # -P: a folder named linejudge below us is not it
 fi

@@ -35,9 +35,12 @@ def dataset(folder: Path) -> list[str]:
 class Served:
     """A running environment."""
 
-    def __init__(self, folder: Path, *words: str, **variables: str) -> None:
+    def __init__(
+        self, folder: Path, *words: str, python: list[str] | None = None, cwd: Path | None = None, **variables: str
+    ) -> None:
         self.file = folder / f"result-{os.urandom(4).hex()}.json"
-        command = [sys.executable, "-m", "code_upload_challenge_evaluation.environment", "--port", "0"]
+        entry = python or [sys.executable, "-m", "code_upload_challenge_evaluation.environment"]
+        command = [*entry, "--port", "0"]
         environment = {**os.environ, "LOCAL_EVALUATION": "1", **variables}
         self.log = open(folder / "environment.log", "ab")  # noqa: SIM115 - closed by end()
         self.process = subprocess.Popen(
@@ -46,6 +49,7 @@ class Served:
             stderr=self.log,
             text=True,
             env=environment,
+            cwd=cwd,
         )
         assert self.process.stdout
         line = self.process.stdout.readline()
