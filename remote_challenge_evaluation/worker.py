@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from linejudge.evalai.client import ApiError
-from linejudge.evalai.jobs import CANCELLED, RUNNING, SETTLED, WAITING, Jobs, Message
+from linejudge.evalai.jobs import CANCELLED, PLACEHOLDER, RUNNING, SETTLED, WAITING, Jobs, Message
 from linejudge.evalai.patience import patiently
 from linejudge.evalai.shapes import ShapeError, judged
 
@@ -31,8 +31,6 @@ from .queues import Queue
 from .settings import Settings
 
 NAME = "linejudge-"
-#: What the server keeps as the file of a large upload until it is there.
-PLACEHOLDER = b"file_content"
 #: Faults of ours after which a submission is given back to its team.
 FAILURES = 2
 #: Deaths of workers under one submission after which it is thought to cause them.

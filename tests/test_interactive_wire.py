@@ -25,9 +25,11 @@ from PIL import Image
 
 from linejudge.interactive import DavisInteractiveSession, wire
 from linejudge.interactive.dataset import Davis
-from linejudge.interactive.hosting import Host, Limits, Terms, Uptime, checksum_of, means_of, users_of
+from linejudge.interactive.hosted import Terms, means_of
+from linejudge.interactive.hosting import Host, Limits, checksum_of, users_of
 from linejudge.interactive.remote import RemoteSession
 from linejudge.interactive.server import app
+from linejudge.interactive.uptime import Uptime
 from linejudge.interactive.utils.mask import encode_batch_masks
 
 from .test_interactive_session import Clock, root  # noqa: F401 - a fixture

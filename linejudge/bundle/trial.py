@@ -15,6 +15,7 @@ from contextlib import suppress
 from evaluation_script.errors import HostError
 from linejudge.rehearsal.stage import Stage
 
+from . import examples
 from .finding import Finding, Findings, items
 from .opened import Bundle
 from .script import PINS, PYTHON, REQUIREMENTS
@@ -57,12 +58,11 @@ def samples(root: str, bundle: str, python: str = sys.executable) -> Findings:
     number = 0
     with Stage(bundle, python) as stage:
         for phase in items(stage.config, "challenge_phases"):
-            folder = os.path.join(root, "examples", str(phase["codename"]))
-            for sample in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+            for sample in examples.samples(root, str(phase["codename"])):
                 number += 1
-                where = f"examples/{phase['codename']}/{sample}"
+                where = os.path.relpath(sample, root)
                 try:
-                    outcome = stage.evaluate(phase, os.path.join(folder, sample), number)
+                    outcome = stage.evaluate(phase, sample, number)
                 except HostError as error:
                     yield Finding(where, str(error).replace("\n", " "), "Mend evaluation_script")
                     return

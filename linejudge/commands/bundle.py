@@ -45,20 +45,21 @@ def run(args: argparse.Namespace) -> int:
 
 def _rehearse(stage: Any, root: str) -> int:
     """Submit every sample to its phase; how many failed."""
+    from linejudge.bundle import examples
     from linejudge.report.tables import leaderboard
 
     number = failed = 0
     for phase in stage.config["challenge_phases"]:
-        folder = os.path.join(root, "examples", phase["codename"])
-        samples = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        samples = examples.samples(root, phase["codename"])
         if not samples:
-            print(f"{phase['codename']}: no samples in {os.path.relpath(folder)}, so nothing was scored\n")
+            print(f"{phase['codename']}: no samples in {examples.FOLDER}/{phase['codename']}, so nothing was scored\n")
             continue
         boards: dict[str, dict[str, dict[str, float]]] = {}
-        for sample in samples:
+        for path in samples:
+            sample = os.path.basename(path)
             number += 1
             started = time.monotonic()
-            outcome = stage.evaluate(phase, os.path.join(folder, sample), number)
+            outcome = stage.evaluate(phase, path, number)
             print(f"{phase['codename']} ← {sample}: {outcome.status} in {time.monotonic() - started:.2f} s", flush=True)
             if outcome.status != "finished":
                 failed += 1

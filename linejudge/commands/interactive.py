@@ -47,8 +47,10 @@ def _serve(args: argparse.Namespace) -> int:
     """Hold sessions for users elsewhere."""
     import uvicorn
 
-    from linejudge.interactive.hosting import Host, Limits, Terms, Uptime, users_of
+    from linejudge.interactive.hosted import Terms
+    from linejudge.interactive.hosting import Host, Limits, users_of
     from linejudge.interactive.server import app
+    from linejudge.interactive.uptime import Uptime
     from linejudge.locks import locked
 
     logging.basicConfig(format="%(asctime)s %(name)s %(message)s")

@@ -51,7 +51,7 @@ def rehearse(args: argparse.Namespace) -> int:
         challenge, new = opening.take(desk, args.bundle or _built(root, made), made)
     workers = Workers(desk, python, args.workers, args.seconds)
     table = read_table(args.agents) if args.agents else None
-    sent = opening.seed(desk, challenge, os.path.join(root, "examples")) if args.seed_demo else 0
+    sent = opening.seed(desk, challenge, root) if args.seed_demo else 0
     address = f"http://{LOOPBACK}:{port.getsockname()[1]}"
     _tell(desk, address, challenge, new=new)
     print(_worker_told(version, workers, args.workers) + (f"Sent {sent} sample submissions.\n" if sent else ""))

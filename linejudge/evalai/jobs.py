@@ -15,6 +15,8 @@ from .shapes import Accuracies
 FINISHED, FAILED, CANCELLED, RUNNING = "finished", "failed", "cancelled", "running"
 #: Statuses that nobody has to bring to an end.
 SETTLED = (FINISHED, FAILED, CANCELLED, "archived")
+#: What the server keeps as the file of a large upload until it is there.
+PLACEHOLDER = b"file_content"
 #: Work that nobody has begun.
 WAITING = ("submitted", "resuming", "queued")
 

@@ -1,8 +1,7 @@
-"""The sessions of a server: each in a folder of its own, with a clock that runs on this side."""
+"""The sessions of a server: whose they are, each in a folder of its own, within limits."""
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import os
@@ -11,8 +10,7 @@ import secrets
 import shutil
 import threading
 import time
-import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,27 +18,12 @@ from typing import Any
 
 import pandas as pd
 
-from .dataset import Sequences
-from .evaluation import EvaluationService
-from .session import DavisInteractiveSession, replace
+from .hosted import SUMMARY, HostedSession, Terms, means_of
+from .session import replace
 from .summary import read_report
 
 _KEY = re.compile(r"[0-9a-f]{64}")
-_OWNER, _SUMMARY, _UPTIME = "owner.json", "summary.json", "uptime"
-#: Seconds between two notes of the time.
-BEAT = 1.0
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What every session of a server is held under."""
-
-    dataset: Sequences
-    subset: str = "val"
-    shuffle: bool = False
-    max_time: float | None = None
-    max_nb_interactions: int | None = 5
-    metric: str = "J_AND_F"
+_OWNER = "owner.json"
 
 
 @dataclass(frozen=True)
@@ -57,193 +40,6 @@ class Limits:
     sessions: int = 4
     #: Seconds after which a session nobody asked for is closed.
     idle: float = 24 * 3600.0
-
-
-class Uptime:
-    """Seconds for which the server has run, restarts and all: time while it is down counts for nobody."""
-
-    def __init__(self, folder: Path, beat: float = BEAT) -> None:
-        self._path, self._beat = folder / _UPTIME, beat
-        self._before = max([0.0, *_noted(folder)])
-        self._start = time.monotonic()
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._note, daemon=True)
-        self._thread.start()
-
-    def __call__(self) -> float:
-        return self._before + time.monotonic() - self._start
-
-    def begin(self) -> None:
-        """Count from now on."""
-        self._start = time.monotonic()
-
-    def _note(self) -> None:
-        while not self._ended.wait(self._beat):
-            with suppress(OSError):  # a full disk may have room again
-                self._keep()
-
-    def _keep(self) -> None:
-        replace(self._path, repr(self()))
-
-    def stop(self) -> None:
-        """Note the time for the last time."""
-        self._ended.set()
-        self._thread.join()
-        with suppress(OSError):
-            self._keep()
-
-
-def _noted(folder: Path) -> Iterator[float]:
-    """The time as it was noted, and as sessions noted it: the later one is nearer to when the server died."""
-    for path in (folder / _UPTIME, *folder.glob("*/result_*.state.json")):
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            told = json.loads(path.read_text())
-            if isinstance(told, dict):
-                yield float(told["clock"])
-                yield float(told["interaction_start_time"] or 0.0)
-            else:
-                yield float(told)
-
-
-class HostedSession(DavisInteractiveSession):
-    """A session for somebody elsewhere.
-
-    What was handed out is handed out again until masks come, the clock running from the first time; masks that
-    come a second time change nothing.
-    """
-
-    def __init__(self, terms: Terms, folder: Path, clock: Callable[[], float], *, resume: bool = False) -> None:
-        super().__init__(
-            subset=terms.subset,
-            shuffle=terms.shuffle,
-            max_time=terms.max_time,
-            max_nb_interactions=terms.max_nb_interactions,
-            metric_to_optimize=terms.metric,
-            report_save_dir=folder,
-            dataset=terms.dataset,
-            resume=resume,
-        )
-        self._clock = clock
-        self._new = False
-        #: Which masks came last, and a checksum of them.
-        self._last: list[Any] = []
-        self.lock = threading.Lock()
-
-    def _own_thread(self) -> None:
-        """Whoever holds the lock."""
-
-    def begin(self, key: str) -> None:
-        """Open the session, or go on with what the folder holds."""
-        if not self._resume:
-            self.session_key = key
-        self.__enter__()
-
-    def keep(self) -> None:
-        """Write what is needed to go on after a restart."""
-        service = self._entered()
-        self._write(service, self._temporary)
-        self._save(service)
-
-    def told(self) -> dict[str, Any]:
-        """Its samples and limits."""
-        return {
-            "session_key": self.session_key,
-            "samples": self.samples,
-            "max_time": self.max_time,
-            "max_nb_interactions": self.max_nb_interactions,
-        }
-
-    def advance(self) -> dict[str, Any]:
-        """What comes next; the same again while nothing was submitted."""
-        before = (self.sample_idx, self.interaction_nb)
-        if not self.next():
-            return {"finished": True}
-        if (self.sample_idx, self.interaction_nb) != before:
-            self._save(self._entered())
-        sequence, number = self._sample()
-        return {
-            "sequence": sequence,
-            "scribble_idx": number,
-            "interaction": (self.interaction_nb or 0) + 1,
-            "new_sequence": self._new if self.running_model else self.sample_scribbles is None,
-            "finished": False,
-        }
-
-    def scribbles(self, *, only_last: bool) -> dict[str, Any]:
-        """The scribbles of this interaction; its clock runs from when they are first asked for."""
-        if self.running_model:
-            sequence, _ = self._sample()
-            # A copy: it is sent after the lock was let go, and the lists grow.
-            drawn = copy.deepcopy(self.sample_last_scribble if only_last else self.sample_scribbles)
-        else:
-            sequence, drawn, self._new = self.get_scribbles(only_last)
-            self._save(self._entered())
-            # Reading the truth and writing are ours; the method's time begins when the answer can go.
-            self.interaction_start_time = self._clock()
-        return {"sequence": sequence, "scribbles": drawn, "new_sequence": self._new}
-
-    def submit(self, told: Any, masks: Callable[[tuple[int, int, int]], Any], checksum: str, arrived: float) -> bool:
-        """Take masks; whether they came in time.  `masks` decodes them for a shape."""
-        named = [told.get("sequence"), told.get("scribble_idx"), told.get("interaction")]
-        if self._last[:4] == [*named, checksum]:
-            return bool(self._last[4])
-        sequence, number = self._sample()
-        wanted = [sequence, number, (self.interaction_nb or 0) + 1]
-        if named != wanted:
-            raise RuntimeError(f"These masks are for {ascii(named)[:200]}; those that are due are for {wanted}.")
-        if not self.running_model:
-            raise RuntimeError("You must have called .get_scribbles before submiting the masks")
-        in_time = not self._late(arrived)
-        record = self._entered().davis.dataset[sequence]
-        width, height = record["image_size"]
-        decoded = masks((record["num_frames"], height, width)) if in_time else None
-        before, self._last = self._last, [*named, checksum, in_time]
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # candidates that are no frames; the client is told by the docs
-                self._take(decoded, told.get("next_scribble_frame_candidates"), arrived)
-        except BaseException:
-            self._last = before
-            raise
-        return in_time
-
-    def means(self) -> pd.DataFrame:
-        """The report without its frames: values of single frames would tell too much of the truth."""
-        return means_of(self.get_report())
-
-    def _sample(self) -> tuple[str, int]:
-        if not self._begun() or not self.running:
-            raise RuntimeError(f"There is no interaction to answer; ask {'next'!r} first.")
-        return self.samples[self.sample_idx or 0]
-
-    def _more_state(self) -> dict[str, Any]:
-        return {
-            "running_model": self.running_model,
-            "interaction_start_time": self.interaction_start_time,
-            "new": self._new,
-            "last_taken": self._last,
-        }
-
-    def _resume_clock(self, state: dict[str, Any]) -> None:
-        self.sample_start_time = state["sample_start_time"]
-        self.interaction_start_time = state["interaction_start_time"]
-        self.running_model, self._new, self._last = state["running_model"], state["new"], state["last_taken"]
-
-    def _take_up(self, service: EvaluationService) -> None:
-        super()._take_up(service)
-        self._resumed = False
-
-    def _end(self, service: EvaluationService) -> None:
-        # Before the state goes, so that a session whose end was cut off ends again.
-        found = service.summarize_report(service.get_report(self.session_key))
-        replace(self.report_save_dir / _SUMMARY, json.dumps(found))
-        super()._end(service)
-
-
-def means_of(report: pd.DataFrame) -> pd.DataFrame:
-    """A row for each object of each interaction."""
-    keys = ["session_id", "sequence", "scribble_idx", "interaction", "object_id"]
-    return report.groupby(keys, sort=False, as_index=False)[["jaccard", "contour", "j_and_f", "timing"]].mean()
 
 
 @dataclass
@@ -379,7 +175,7 @@ class Host:
         return None
 
     def _summary(self, key: str) -> Path:
-        return self.folder / key / _SUMMARY
+        return self.folder / key / SUMMARY
 
 
 def checksum_of(data: bytes) -> str:

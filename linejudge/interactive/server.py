@@ -19,7 +19,8 @@ from starlette.routing import Route
 from evaluation_script.errors import Flaw
 
 from . import wire
-from .hosting import Host, HostedSession, checksum_of
+from .hosted import HostedSession
+from .hosting import Host, checksum_of
 from .utils.mask import decode_frames
 
 log = logging.getLogger("linejudge.interactive")

@@ -18,11 +18,12 @@ import requests
 from evaluation_script.errors import HostError
 from linejudge import arena
 from linejudge.evalai import routes
+from linejudge.evalai.jobs import CANCELLED, FAILED, FINISHED, RUNNING
 
 from .accounts import User
 from .desk import Desk
 from .queue import Message
-from .submissions import CANCELLED, FAILED, FINISHED, RUNNING, Refusal
+from .submissions import Refusal
 
 _IDLE = 0.3
 _EXAMPLE = '[images."team/name:1"] with command = ["python", "agent.py"] and folder = "…"'

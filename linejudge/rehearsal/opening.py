@@ -8,6 +8,7 @@ import shutil
 from dataclasses import dataclass
 
 from evaluation_script.errors import HostError
+from linejudge.bundle import examples
 from linejudge.bundle.push import without_sponsors
 from linejudge.locks import locked
 
@@ -92,12 +93,12 @@ def _enter(desk: Desk, user: User, challenge: int) -> None:
         db.execute("INSERT OR IGNORE INTO participants VALUES (?, ?)", (challenge, team))
 
 
-def seed(desk: Desk, challenge: int, examples: str) -> int:
+def seed(desk: Desk, challenge: int, root: str) -> int:
     """A team for each sample submission, which sends it; how many were sent."""
     sent = 0
     for phase in desk.store.rows("SELECT * FROM phases WHERE challenge_id = ? ORDER BY config_id", challenge):
-        folder = os.path.join(examples, phase["codename"])
-        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        for path in examples.samples(root, phase["codename"]):
+            name = os.path.basename(path)
             stem = os.path.splitext(name)[0]
             user = desk.accounts.named(stem)
             if user is None:
@@ -106,7 +107,7 @@ def seed(desk: Desk, challenge: int, examples: str) -> int:
             _enter(desk, user, challenge)
             if desk.submissions.of_team(desk.challenges.team_of(user, challenge)["id"], phase["id"]):
                 continue  # sent at an earlier start
-            with open(os.path.join(folder, name), "rb") as file:
+            with open(path, "rb") as file:
                 kept = desk.store.keep(file, name, "input_file")
             data = {"method_name": name, "is_public": "true"}
             desk.submissions.send(user, (challenge, phase["id"]), data, kept)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from linejudge.bundle.values import TRUE
+from linejudge.evalai.jobs import FINISHED
 
 from .challenges import Challenges
 from .store import Store
-from .submissions import FINISHED
 from .times import written
 
 

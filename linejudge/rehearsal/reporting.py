@@ -8,9 +8,10 @@ import time
 from typing import Any
 
 from linejudge.bundle.values import TRUE
+from linejudge.evalai.jobs import CANCELLED, FAILED, FINISHED, RUNNING
 
 from .challenges import Challenges
-from .submissions import CANCELLED, FAILED, FINISHED, RUNNING, Refusal, Submissions
+from .submissions import Refusal, Submissions
 
 _FINAL = (FINISHED, FAILED, CANCELLED)
 _PARTIAL = "partially_evaluated"

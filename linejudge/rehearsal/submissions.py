@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from linejudge.bundle.values import TRUE
+from linejudge.evalai.jobs import CANCELLED, FAILED, FINISHED, RUNNING
 
 from .accounts import User
 from .challenges import Challenges
@@ -18,11 +19,8 @@ from .store import Store
 from .times import seconds, since, written
 
 #: Statuses that will change, and count against a team's concurrent submissions.
-OPEN = ("submitted", "submitting", "resuming", "queued", "running")
-FINISHED, FAILED, CANCELLED, RUNNING = "finished", "failed", "cancelled", "running"
+OPEN = ("submitted", "submitting", "resuming", "queued", RUNNING)
 STATUSES = (*OPEN, FINISHED, FAILED, CANCELLED, "partially_evaluated", "archived")
-#: What a large upload's file holds until it is there.
-PLACEHOLDER = b"file_content"
 _NOT_COUNTED = (FAILED, CANCELLED)
 _ATTRIBUTES = 1 << 16
 _TEXTS = ("method_name", "method_description", "project_url", "publication_url")

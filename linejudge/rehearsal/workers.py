@@ -13,11 +13,13 @@ import uuid
 import zipfile
 from typing import Any
 
+from linejudge.evalai.jobs import CANCELLED, FAILED, RUNNING
+
 from .cores import Cores
 from .desk import Desk
 from .process import CORES, MEMORY, DiedError, HungError, Process
 from .queue import Message
-from .submissions import CANCELLED, FAILED, RUNNING, Refusal
+from .submissions import Refusal
 
 #: Deaths of a process before the submission is to blame: three while it is scored, more while the script is loaded.
 _BLAMED, _WHILE_SCORED, _WHILE_LOADED = 9, 3, 1

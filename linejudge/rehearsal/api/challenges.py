@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from linejudge.evalai import routes
+from linejudge.evalai.jobs import FINISHED
 from linejudge.rehearsal.accounts import PARTICIPANT
-from linejudge.rehearsal.submissions import FINISHED, Refusal
+from linejudge.rehearsal.submissions import Refusal
 from linejudge.rehearsal.times import seconds
 
 from .call import Answer, Call

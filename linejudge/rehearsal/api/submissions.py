@@ -9,8 +9,9 @@ from typing import Any
 
 from linejudge.bundle.values import FALSE, TRUE
 from linejudge.evalai import routes
+from linejudge.evalai.jobs import PLACEHOLDER
 from linejudge.rehearsal import ranking
-from linejudge.rehearsal.submissions import OPEN, PLACEHOLDER, STATUSES, Refusal, clean
+from linejudge.rehearsal.submissions import OPEN, STATUSES, Refusal, clean
 from linejudge.rehearsal.times import seconds
 
 from .call import Answer, Call

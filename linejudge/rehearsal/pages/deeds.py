@@ -10,8 +10,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from linejudge.bundle.values import TRUE
+from linejudge.evalai.jobs import CANCELLED
 from linejudge.rehearsal.accounts import PARTICIPANT
-from linejudge.rehearsal.submissions import CANCELLED, OPEN, Refusal
+from linejudge.rehearsal.submissions import OPEN, Refusal
 
 from .frame import COOKIE, Frame, Look, shown
 from .views import inside

@@ -11,9 +11,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from linejudge.bundle.values import TRUE
+from linejudge.evalai.jobs import FAILED
 from linejudge.rehearsal import ranking
 from linejudge.rehearsal.accounts import PARTICIPANT
-from linejudge.rehearsal.submissions import FAILED, Refusal
+from linejudge.rehearsal.submissions import Refusal
 from linejudge.rehearsal.times import since
 
 from .frame import Frame, Look, shown
