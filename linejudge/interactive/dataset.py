@@ -80,13 +80,14 @@ class Davis:
 
     def _record(self, sequence: str) -> dict[str, Any]:
         masks = self.load_annotations(sequence, np.uint8)
-        if not masks[masks < VOID].any():
+        largest = max(_largest(mask) for mask in masks)
+        if not largest:
             raise ValueError(f"{sequence}: its masks below {self.davis_root} show no object")
         return {
             "name": sequence,
             "set": next(name for name, names in self.sets.items() if sequence in names),
             "num_frames": len(masks),
-            "num_objects": int(masks[masks < VOID].max(initial=0)),
+            "num_objects": largest,
             "num_scribbles": self.num_scribbles(sequence),
             "image_size": [masks.shape[2], masks.shape[1]],
         }
@@ -174,6 +175,12 @@ def _mask(path: str) -> Any:
     if mask.ndim != 2:
         raise ValueError(f"{path}: is a picture in colour, not a mask of ids")
     return mask
+
+
+def _largest(mask: Any) -> int:
+    """The largest id of a frame; void is none, and seldom there."""
+    top = int(mask.max(initial=0))
+    return top if top < VOID else int(mask[mask < VOID].max(initial=0))
 
 
 class _Sets(Mapping[str, list[str]]):
