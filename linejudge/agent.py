@@ -26,11 +26,8 @@ import numpy as np
 from PIL import Image
 
 from .labels import decoded, encoded
-from .messages import SERVICE, Action, Labels, Picture, Reply, packed, read_reply
+from .messages import ADDRESS, LOCAL, PORT, SERVICE, Action, Labels, Picture, Reply, packed, read_reply
 
-PORT = 8085
-#: Where the environment is: in the same pod, in compose under its own name, or as `ADDRESS` says.
-ADDRESS, LOCAL = "LINEJUDGE_ENVIRONMENT", "LOCAL_EVALUATION"
 #: Seconds: how long an environment may take to start, or to come back.
 PATIENCE = 600.0
 #: Bytes of a reply; an interactive sample brings all of its frames.
@@ -98,8 +95,8 @@ class Environment:
             try:
                 return read_reply(call(package, wait_for_ready=False))
             except grpc.RpcError as error:
-                code, details = error.code(), error.details()
-                if code not in _AGAIN:
+                code, details = error.code(), error.details() or ""
+                if code not in _AGAIN or "larger than max" in details:
                     raise RefusedError(details) from None
                 if time.monotonic() > until:
                     raise ConnectionError(f"{self._address} does not answer ({details})") from None

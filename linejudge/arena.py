@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
+import queue
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +24,7 @@ from typing import Any
 
 from evaluation_script.errors import HostError
 
-from .agent import ADDRESS, LOCAL
+from .messages import ADDRESS, LOCAL
 from .static import DATASET, FOLDER, NAMES, TAKEN
 
 ENVIRONMENT = "code_upload_challenge_evaluation.environment"
@@ -30,12 +32,18 @@ ENVIRONMENT = "code_upload_challenge_evaluation.environment"
 MEMORY = 8 << 30
 #: Seconds: an environment has started by then, and an agent has ended so long after it.
 START, FAREWELL = 120.0, 5.0
+#: Bytes of a static submission.
+FILE_BYTES = 1 << 30
 #: As much of a log as the platform keeps.
 LOG = 10_000
 #: What runs, so that it can be ended with us.
 _running: set[subprocess.Popen[str]] = set()
 _PACKAGES = ("evaluation_script", "linejudge", "code_upload_challenge_evaluation")
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/ssl", "/etc/alternatives")
+
+
+class SubmissionFileError(Exception):
+    """What a static submission wrote is nothing that can be taken."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,7 @@ class Ended:
 
 def agent_of(words: list[str]) -> Agent:
     """A file of Python or a command, run where it is."""
+    words = with_python(words)
     first = words[0]
     if first.endswith(".py"):
         if not os.path.exists(first):
@@ -79,6 +88,11 @@ def agent_of(words: list[str]) -> Agent:
     if shutil.which(first) is None:
         raise HostError(f"{first}: is no file of Python and no command")
     return Agent(words, os.getcwd())
+
+
+def with_python(words: list[str]) -> list[str]:
+    """A command whose `python` is the one that runs us, which has what agents need."""
+    return [sys.executable, *words[1:]] if words[0] in ("python", "python3") else words
 
 
 def bwrap() -> str | None:
@@ -103,6 +117,7 @@ def duel(
     for an agent in a sandbox, wherever it lies.
     """
     box = _sandbox(limits)
+    secret = [*hidden, *_truths(words)]
     with tempfile.TemporaryDirectory(prefix="linejudge-arena-") as folder, contextlib.ExitStack() as ends:
         result = os.path.join(folder, "result.json")
         place = os.path.join(folder, "socket")
@@ -117,11 +132,15 @@ def duel(
         with open(log, "wb") as file:
             mine = {**_plain(), **agent.variables, ADDRESS: address if box is None else f"unix:{place}"}
             boxed = (
-                agent.command if box is None else [*_boxed(box, agent.folder, [(place, True)], hidden), *agent.command]
+                agent.command
+                if box is None
+                else [
+                    *_boxed(box, agent.folder, [(place, True)], secret, limits.memory),
+                    *_limited(agent.command, limits),
+                ]
             )
             player = _started(boxed, mine, agent.folder, file)
         ends.callback(_end, player)
-        _limit(player.pid, limits)
         code = _both(environment, player, limits.seconds + START)
         _waited(player, FAREWELL if code == 0 else FAREWELL / 10)
         told = None
@@ -129,6 +148,12 @@ def duel(
             with open(result, encoding="utf-8") as file_of_result:
                 told = json.load(file_of_result)
         return Ended(told, code, _tail(log), box is not None)
+
+
+def _truths(words: Sequence[str]) -> list[str]:
+    """What the environment is told and the agent must not see."""
+    pairs = (one.partition("=") for one in words if "=" in one)
+    return [value.strip('"') for name, _, value in pairs if name in ("truth", "frames")]
 
 
 def static(
@@ -149,31 +174,48 @@ def static(
         os.mkdir(shared)
         log = os.path.join(folder, "agent.log")
         variables = {**_plain(), **agent.variables, FOLDER: shared, DATASET: os.path.abspath(data)}
-        boxed = agent.command
+        boxed = _limited(agent.command, limits)
         if box is not None:
             mounts = [(shared, True), (os.path.abspath(data), False)]
-            boxed = [*_boxed(box, agent.folder, mounts, hidden), *agent.command]
+            boxed = [*_boxed(box, agent.folder, mounts, hidden, limits.memory), *boxed]
         with open(log, "wb") as file:
             player = _started(boxed, variables, agent.folder, file)
         ends.callback(_end, player)
-        _limit(player.pid, limits)
         until = time.monotonic() + limits.seconds
         found, look = None, 0.0
         while found is None and time.monotonic() < until:
             over = player.poll() is not None
             if time.monotonic() >= look or over:
-                found = next((one for one in NAMES if os.path.exists(os.path.join(shared, one))), None)
+                found = next((one for one in NAMES if os.path.lexists(os.path.join(shared, one))), None)
                 look = time.monotonic() + look_every
             if over:
                 break
             time.sleep(0.1)
         early = player.poll() is not None
         if found is not None:
-            taken(os.path.join(shared, found))
-            with open(os.path.join(shared, TAKEN), "w", encoding="ascii"):
-                pass
+            copy = os.path.join(folder, found)
+            _copy(os.path.join(shared, found), copy)
+            taken(copy)
+            with contextlib.suppress(OSError):  # whatever an agent has put there
+                os.close(os.open(os.path.join(shared, TAKEN), os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW))
             _waited(player, FAREWELL)
         return Ended({"taken": found, "early": early}, player.poll() or 0, _tail(log), box is not None)
+
+
+def _copy(source: str, target: str) -> None:
+    """A plain file of the agent's, as it is now; links, pipes and devices would be read with our rights."""
+    try:
+        opened = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        raise SubmissionFileError(f"{os.path.basename(source)} is no plain file ({error.strerror})") from None
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise SubmissionFileError(f"{os.path.basename(source)} is no plain file")
+    with os.fdopen(opened, "rb") as file, open(target, "wb") as copy:
+        while part := file.read(1 << 20):
+            copy.write(part)
+            if copy.tell() > FILE_BYTES:
+                raise SubmissionFileError(f"{os.path.basename(source)} has more than {FILE_BYTES >> 20} MB")
 
 
 def _sandbox(limits: Limits) -> str | None:
@@ -183,20 +225,27 @@ def _sandbox(limits: Limits) -> str | None:
     return box
 
 
-def _boxed(box: str, folder: str, mounts: list[tuple[str, bool]], hidden: Sequence[str]) -> list[str]:
+def _boxed(box: str, folder: str, mounts: list[tuple[str, bool]], hidden: Sequence[str], memory: int) -> list[str]:
     """A command's sandbox: the system and the packages to read, the agent's folder, and what is named."""
     home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     readable = [*_SYSTEM, sys.prefix, sys.base_prefix, *(os.path.join(home, name) for name in _PACKAGES), folder]
     words = [box, "--unshare-all", "--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev",
-             "--tmpfs", "/tmp"]  # fmt: skip # noqa: S108 - inside the sandbox
+             "--size", str(memory), "--tmpfs", "/tmp"]  # fmt: skip # noqa: S108 - inside the sandbox
     for path in readable:
         words += ["--ro-bind-try", path, path]
-    for path in map(os.path.abspath, hidden):
-        if any(os.path.commonpath([path, one]) == os.path.abspath(one) for one in readable):
-            words += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", os.devnull, path]
     for path, writable in mounts:
         words += ["--bind" if writable else "--ro-bind", path, path]
+    # Last, so that nothing is mounted over it; by all of its names, since a folder may be a link.
+    seen = [*readable, *(path for path, _ in mounts)]
+    seen += [os.path.realpath(path) for path in seen]
+    for path in dict.fromkeys(name for one in hidden for name in (os.path.abspath(one), os.path.realpath(one))):
+        if os.path.exists(path) and any(_below(path, one) for one in seen):
+            words += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", os.devnull, path]
     return [*words, "--chdir", folder]
+
+
+def _below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def _plain() -> dict[str, str]:
@@ -227,20 +276,39 @@ def end_all() -> None:
 
 
 def _address(environment: subprocess.Popen[str]) -> str:
-    """Where it listens, which is its first line."""
-    assert environment.stdout is not None  # noqa: S101 - piped
-    line = environment.stdout.readline().strip()
+    """Where it listens, which is its first line; the rest is thrown away, or it would block."""
+    first: queue.Queue[str] = queue.Queue()
+
+    def drain() -> None:
+        with contextlib.suppress(ValueError, OSError):
+            for line in environment.stdout or ():
+                first.put(line.strip())
+        first.put("")
+
+    threading.Thread(target=drain, daemon=True).start()
+    try:
+        line = first.get(timeout=START)
+    except queue.Empty:
+        line = ""
     if not line:
         raise HostError("the environment did not start; what it said is above")
     return line if line.startswith("unix:") else f"127.0.0.1:{line}"
 
 
-def _limit(pid: int, limits: Limits) -> None:
-    with contextlib.suppress(OSError, ValueError):  # it may have ended already
-        resource.prlimit(pid, resource.RLIMIT_DATA, (limits.memory, limits.memory))
-        seconds = int(limits.seconds) + 60
-        resource.prlimit(pid, resource.RLIMIT_CPU, (seconds * (os.cpu_count() or 1),) * 2)
-        resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+#: Set before the command begins, and inside the sandbox, whose processes are not ours to limit later.
+_LIMIT = """
+import os, resource, sys
+memory, seconds = int(sys.argv[1]), int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
+
+
+def _limited(command: list[str], limits: Limits) -> list[str]:
+    seconds = (int(limits.seconds) + 60) * (os.cpu_count() or 1)
+    return [sys.executable, "-c", _LIMIT, str(limits.memory), str(seconds), *command]
 
 
 def _both(environment: subprocess.Popen[str], player: subprocess.Popen[str], seconds: float) -> int:

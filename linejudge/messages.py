@@ -16,6 +16,9 @@ import numpy as np
 
 MAGIC = b"LJ1\0"
 SERVICE = "evaluation.Environment"
+PORT = 8085
+#: Where the environment is: in the same pod, in compose under its own name, or as `ADDRESS` says.
+ADDRESS, LOCAL = "LINEJUDGE_ENVIRONMENT", "LOCAL_EVALUATION"
 
 #: Message → field → number.
 FIELDS = {
@@ -258,13 +261,19 @@ class _Reader:
 
     def value(self, data: memoryview, depth: int) -> Any:
         """What a Value holds; None for an empty one."""
-        self._left -= 1
-        if depth > DEPTH or self._left < 0:
-            raise MessageError("The message holds too many values, or too deep in each other.")
+        self._count()
+        if depth > DEPTH:
+            raise MessageError("The message holds values too deep in each other.")
         found = None
         for name, told in _named("Value", data):
+            self._count()
             found = self._kind(name, told, depth)
         return found
+
+    def _count(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise MessageError("The message holds too many values.")
 
     def _kind(self, name: str, told: int | memoryview, depth: int) -> Any:
         if name == "integer":
@@ -287,6 +296,7 @@ class _Reader:
 
     def _entry(self, data: memoryview, depth: int) -> tuple[str, Any]:
         name, value = "", None
+        self._count()
         for field, told in _named("Entry", data):
             if field == "name":
                 name = _text(_part(told))
@@ -300,9 +310,7 @@ class _Reader:
             if name != "objects":
                 size[name] = _whole(told)
                 continue
-            self._left -= 1
-            if self._left < 0:
-                raise MessageError("The message holds too many objects.")
+            self._count()
             number, counts = 0, ""
             for field, content in _named("Object", _part(told)):
                 if field == "id":
@@ -367,11 +375,16 @@ def _read_array(data: memoryview) -> Any:
             shape.append(told)
         else:
             place = 0
-            while place < len(told):
+            while place < len(told) and len(shape) <= DEPTH:
                 side, place = _read_varint(told, place)
                 shape.append(side)
-    if dtype not in DTYPES or len(shape) > DEPTH:
-        raise MessageError(f"The message has an array of {dtype[:20]!r} in {len(shape)} dimensions.")
+        if len(shape) > DEPTH:
+            raise MessageError(f"The message has an array of more than {DEPTH} dimensions.")
+    if dtype not in DTYPES:
+        raise MessageError(f"The message has an array of {dtype[:20]!r}.")
     if math.prod(shape) * np.dtype(dtype).itemsize != len(content):
         raise MessageError(f"The message has an array of {len(content)} bytes, which its shape does not give.")
-    return np.frombuffer(content, dtype).reshape(shape)
+    try:
+        return np.frombuffer(content, dtype).reshape(shape)
+    except (ValueError, OverflowError):  # nothing, in a shape that NumPy does not have
+        raise MessageError("The message has an array of a shape that cannot be.") from None

@@ -189,6 +189,56 @@ def test_static_submissions_that_fail(data: Path, tmp_path: Path, text: str, cod
     assert told in capsys.readouterr().err
 
 
+def link(name: str, target: str) -> str:
+    """An agent that leaves something else than a file."""
+    folder = "os.environ['SUBMISSION_PATH']"
+    made = {"fifo": f"os.mkfifo({folder} + '/{name}')", "folder": f"os.mkdir({folder} + '/{name}')"}
+    return made.get(target, f"os.symlink({target!r}, {folder} + '/{name}')")
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "/dev/zero", "fifo", "folder"])
+def test_what_is_no_file_is_not_followed(data: Path, tmp_path: Path, target: str, capsys: Any) -> None:
+    """It would be read with the host's rights."""
+    assert static(data, agent(tmp_path, link("submission.json", target)), more=("--seconds", "20")) == 1
+    assert "submission.json is no plain file" in capsys.readouterr().err
+
+
+def test_what_the_platform_writes_follows_no_link(data: Path, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("kept")
+    text = f"{link('completed.txt', str(precious))}\nopen(os.environ['SUBMISSION_PATH'] + '/submission.json', 'w').write('{{}}')"
+    assert static(data, agent(tmp_path, text), more=("--seconds", "20")) == 1
+    assert precious.read_text() == "kept"
+
+
+@needs_bwrap
+def test_no_way_leads_to_the_truth(data: Path, tmp_path: Path, capsys: Any) -> None:
+    """Named by an option, reached through a link, or lying among the data."""
+    home = tmp_path / "home"
+    home.mkdir()
+    shutil.copy(data / "truth.zip", home / "truth.zip")
+    (tmp_path / "linked").symlink_to(home)
+    look = (
+        f"assert not any(os.path.exists(p) and os.path.getsize(p) for p in [{str(home / 'truth.zip')!r}, "
+        f"{str(tmp_path / 'linked/truth.zip')!r}]), 'the truth is there'\n"
+    )
+    play = look + "e = Environment(quiet=True); seen = e.reset()\nwhile not e.done: seen = e.act(seen['first_mask'])"
+    mine = agent(home, play)
+    for options in (
+        ("--option", f"truth={home / 'truth.zip'}", "--option", f"frames={data / 'root'}"),
+        ("--truth", str(tmp_path / "linked/truth.zip"), "--frames", str(data / "root")),
+    ):
+        assert main(["arena", *options, "--require-sandbox", "--", mine]) == 0, capsys.readouterr().err
+    among = data / "frames/truth.zip"
+    shutil.copy(ANNOTATIONS, among)
+    try:
+        looking = f"assert not os.path.getsize({str(among)!r}), 'the truth is there'; raise SystemExit('hidden')"
+        assert static(data, agent(tmp_path, looking), more=("--truth", str(among), "--require-sandbox")) == 1
+        assert "hidden" in capsys.readouterr().err
+    finally:
+        among.unlink()
+
+
 def test_a_writer_that_dies_leaves_nothing_half(tmp_path: Path) -> None:
     code = (
         "import os, sys, threading, time\n"
@@ -297,8 +347,11 @@ def test_static_code_upload_ends_on_the_leaderboard(server: Rehearsal, tmp_path:
         ('[images."a"]\ncommand = "python x.py"', "the image 'a' is not as"),
         ('[images."a"]\ncommand = ["python"]\nfolder = "none"', "is not there"),
         ('[environments]\nx = "--env"', "environments.x is no list of words"),
+        ('hidden = "truth.zip"', "hidden is 'truth.zip', which is no list"),
+        ('seconds = "long"', "seconds is 'long', which is no float"),
+        ("images = 1", "images is 1, which is no dict"),
     ],
-    ids=["toml", "unknown", "command", "folder", "words"],
+    ids=["toml", "unknown", "command", "folder", "words", "hidden", "seconds", "images"],
 )
 def test_a_table_that_is_wrong(tmp_path: Path, text: str, words: str) -> None:
     from evaluation_script.errors import HostError

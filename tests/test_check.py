@@ -584,7 +584,11 @@ def test_broken_yaml_is_quoted_as_the_server_says_it() -> None:
     "path", ["./templates/description.html", "templates//description.html", "a/../templates/description.html"]
 )
 def test_a_path_may_be_written_in_many_ways(path: str, tmp_path: Path) -> None:
-    fork = Path(shutil.copytree(ROOT, tmp_path / "fork", ignore=shutil.ignore_patterns(".*", "dist", "tests", "docs")))
+    fork = Path(
+        shutil.copytree(
+            ROOT, tmp_path / "fork", ignore=shutil.ignore_patterns(".*", "dist", "tests", "docs", "__pycache__")
+        )
+    )
     config = (fork / "challenge_config.yaml").read_text()
     (fork / "challenge_config.yaml").write_text(config.replace("templates/description.html", path))
     assert check(build(str(fork)).path) == []

@@ -27,6 +27,8 @@ class Diary:
     def __init__(self, answers: list[tuple[int, str]]) -> None:
         self.answers, self.told, self.tokens = answers, [], []
         self.paths: list[str] = []
+        #: What a look at the submission tells; none is answered without it.
+        self.status = ""
 
     def answer(self, path: str, token: str, body: Any) -> tuple[int, str]:
         self.paths.append(path)
@@ -44,6 +46,13 @@ def evalai(*answers: tuple[int, str]) -> Iterator[tuple[str, Diary]]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             status, text = diary.answer(self.path, self.headers["Authorization"], body)
             self.send_response(status)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def do_GET(self) -> None:
+            text = json.dumps({"status": diary.status})
+            self.send_response(200 if diary.status else 404)
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()
             self.wfile.write(text.encode())
@@ -109,10 +118,30 @@ def test_a_result_that_the_server_refuses_ends_as_failed(tmp_path: Path) -> None
     refusal = (400, '{"error": "Following metrics are missing in theleaderboard data: [\'V\']"}')
     with evalai(refusal, DONE) as (server, diary):
         running = served(tmp_path, server)
-        played(running)
+        with pytest.raises(Exception, match="was not accepted by EvalAI"):
+            played(running)
         assert ended(running) == 1
     assert [one["submission_status"] for one in diary.told] == ["FINISHED", "FAILED"]
     assert "was not accepted by EvalAI (Following metrics are missing" in diary.told[-1]["stderr"]
+
+
+def test_a_passing_refusal_costs_no_result(tmp_path: Path) -> None:
+    """A firewall's page, a token that is known again a moment later."""
+    with evalai((403, "<html>blocked</html>"), (401, '{"detail": "Invalid token"}'), DONE) as (server, diary):
+        running = served(tmp_path, server)
+        assert played(running).all_complete
+        assert ended(running) == 0
+    assert [one["submission_status"] for one in diary.told] == ["FINISHED"] * 3
+
+
+def test_a_result_whose_answer_was_lost_is_looked_up(tmp_path: Path) -> None:
+    refusal = (400, '{"error": "Sorry, submission status is invalid"}')
+    with evalai((502, "lost"), refusal) as (server, diary):
+        diary.status = "finished"
+        running = served(tmp_path, server)
+        assert played(running).all_complete
+        assert ended(running) == 0
+    assert [one["submission_status"] for one in diary.told] == ["FINISHED"]
 
 
 def test_an_agent_that_ends_before_its_result_is_accepted_has_failed(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
@@ -181,12 +182,16 @@ HOSTILE: dict[str, tuple[bytes, CODE, str]] = {
     "garbage": (b"\xff" * 1000, CODE.INVALID_ARGUMENT, "breaks off"),
     "json": (b'{"session_id": ""}', CODE.INVALID_ARGUMENT, ""),
     "cut off": (packed(Action("S", 0, GOOD))[:-3], CODE.INVALID_ARGUMENT, "breaks off"),
-    "no value": (packed(Action("S", 0)), CODE.INVALID_ARGUMENT, "no whole numbers"),
-    "a text": (packed(Action("S", 0, "mask")), CODE.INVALID_ARGUMENT, "no whole numbers"),
-    "a list": (packed(Action("S", 0, [1, 2])), CODE.INVALID_ARGUMENT, "no whole numbers"),
-    "a mapping": (packed(Action("S", 0, {"mask": 1})), CODE.INVALID_ARGUMENT, "no whole numbers"),
-    "a picture": (packed(Action("S", 0, np.zeros((3, 3, 3), np.uint8))), CODE.INVALID_ARGUMENT, "no whole numbers"),
-    "floats": (packed(Action("S", 0, np.zeros(SIZE))), CODE.INVALID_ARGUMENT, "no whole numbers"),
+    "no value": (packed(Action("S", 0)), CODE.INVALID_ARGUMENT, "no array of whole numbers"),
+    "a text": (packed(Action("S", 0, "mask")), CODE.INVALID_ARGUMENT, "no array of whole numbers"),
+    "a list": (packed(Action("S", 0, [1, 2])), CODE.INVALID_ARGUMENT, "no array of whole numbers"),
+    "a mapping": (packed(Action("S", 0, {"mask": 1})), CODE.INVALID_ARGUMENT, "no array of whole numbers"),
+    "a picture": (
+        packed(Action("S", 0, np.zeros((3, 3, 3), np.uint8))),
+        CODE.INVALID_ARGUMENT,
+        "no array of whole numbers",
+    ),
+    "floats": (packed(Action("S", 0, np.zeros(SIZE))), CODE.INVALID_ARGUMENT, "no array of whole numbers"),
     "negative": (packed(Action("S", 0, np.full(SIZE, -1))), CODE.INVALID_ARGUMENT, "not from 0 to 255"),
     "too small": (packed(Action("S", 0, Labels((1, 1), {}))), CODE.INVALID_ARGUMENT, "drift/00000: a mask is 1 × 1"),
     "too large": (packed(Action("S", 0, Labels((1 << 31, 1 << 31), {1: "0"}))), CODE.INVALID_ARGUMENT, "a mask is"),
@@ -503,3 +508,123 @@ def test_an_environment_that_cannot_be_made_says_why(data: Path) -> None:
         done = subprocess.run([*command, *words], env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 3
         assert told in done.stderr
+
+
+# ── what an attack found ────────────────────────────────────────────────────
+
+
+def test_whoever_takes_a_session_over_goes_on_where_it_stood(data: Path) -> None:
+    """A second pass with the knowledge of the first would be worth a lot."""
+    running = Served(data, *dataset(data), "--idle-seconds", "0.5")
+    first, second = Caller(running.address), Caller(running.address)
+    first.begin("first")
+    for _ in range(4):
+        first.act(GOOD)
+    time.sleep(0.7)
+    reply = second.begin("second")
+    assert (reply.step, reply.value["new_sequence"]) == (4, 1)
+    for _ in range(7):
+        reply = second.act(GOOD)
+    assert reply.all_complete
+    first.close()
+    second.close()
+    assert running.outcome()["metadata"]["steps"] == 11
+
+
+def test_repeats_hide_no_time_and_stop_no_clock(data: Path) -> None:
+    running = Served(data, *dataset(data), "--step-seconds", "2")
+    agent = Caller(running.address)
+    session = agent.begin().session_id
+    agent.act(GOOD)
+    time.sleep(0.6)
+    agent.raw("act_on_environment", packed(Action(session, 0, GOOD)))
+    agent.act(GOOD)
+    until = time.monotonic() + 8
+    while running.process.poll() is None and time.monotonic() < until:
+        with contextlib.suppress(grpc.RpcError):
+            agent.raw("act_on_environment", packed(Action(session, 1, GOOD)))
+        time.sleep(0.2)
+    agent.close()
+    told = running.outcome()
+    assert "did not answer drift/00002 within 2 seconds" in told["message"]
+    assert told["metadata"]["seconds_per_step"]["most"] >= 0.6
+
+
+def test_a_foreigner_who_knocks_does_not_keep_a_session_alive(data: Path) -> None:
+    running = Served(data, *dataset(data), "--idle-seconds", "1.5")
+    first, second = Caller(running.address), Caller(running.address)
+    first.begin("first")
+    for _ in range(12):
+        try:
+            second.begin("second")
+            break
+        except grpc.RpcError:
+            time.sleep(0.3)
+    else:
+        raise AssertionError("it never took over")
+    first.close()
+    second.close()
+    running.end()
+
+
+def test_little_that_would_become_much(data: Path, served: Served) -> None:
+    """Texts as wide as the longest, masks of empty runs, shapes of millions of sides, names without values."""
+    from linejudge.messages import _bytes, _varint
+
+    agent = begun(served)
+    session = agent.session
+    texts = packed(Action(session, 0, ["x" * 1_000_000, *[""] * 300]))
+    sides = _bytes("Array", "dtype", b"|u1") + _bytes("Array", "shape", _varint(300) * 4_000_000)
+    names = _bytes("Mapping", "entries", _bytes("Entry", "name", b"a")) * 1_000_000
+    many = [_bytes("Value", "array", sides), _bytes("Value", "mapping", names)]
+    messages = [texts, *(_bytes("Package", "SerializedEntity", MAGIC + _bytes("Action", "value", one)) for one in many)]
+    for message in messages:
+        assert agent.refused("act_on_environment", message)[0] == CODE.INVALID_ARGUMENT
+    padded = "0" * 20_000 + encoded(np.zeros(SIZE, np.uint8) + 1)[1]
+    for _ in range(11):
+        reply = agent.act(Labels(SIZE, {1: padded}))
+    assert reply.all_complete
+    agent.close()
+    assert served.outcome()["status"] == "finished"
+
+
+def test_too_many_connections_end_it(data: Path) -> None:
+    def crowding(running: Served) -> list[Any]:
+        host, port = running.address.split(":")
+        agent = begun(running)
+        return [agent, *(socket.create_connection((host, int(port))) for _ in range(60))]
+
+    ends(data, "more than 32 connections at once", act=crowding)
+
+
+def test_a_port_that_is_taken_is_a_sentence(data: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        command = [sys.executable, "-m", "code_upload_challenge_evaluation.environment", *dataset(data)]
+        done = subprocess.run(
+            [*command, "--port", str(taken.getsockname()[1])],
+            env={**os.environ, "LOCAL_EVALUATION": "1"}, capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+    assert done.returncode == 3
+    assert "cannot be taken" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_result_that_is_no_number_is_a_failure(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "odd.py").write_text(
+        "import gymnasium, numpy as np\n"
+        "from gymnasium import spaces\n"
+        "class Odd(gymnasium.Env):\n"
+        "    action_space = spaces.Box(-np.inf, np.inf, (1,), np.float64)\n"
+        "    observation_space = spaces.Discrete(2)\n"
+        "    def reset(self, *, seed=None, options=None): return 0, {}\n"
+        "    def step(self, action): return 0, float(-action[0] ** 2), True, False, {}\n"
+        "gymnasium.register(id='Odd-v0', entry_point=Odd)\n"
+    )
+    running = Served(
+        data, "--env", "odd:Odd-v0", PYTHONPATH=f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    )
+    agent = begun(running)
+    code, words = agent.refused("act_on_environment", packed(Action(agent.session, 0, np.array([np.inf]))))
+    assert (code, words[:27]) == (CODE.FAILED_PRECONDITION, "The result is no finite num")
+    agent.close()
+    assert running.outcome()["status"] == "failed"

@@ -37,14 +37,14 @@ def main(words: list[str]) -> int:
     try:
         told = settings(words, os.environ)
         task = task_of(told.environment, told.options, told.episodes, told.seed)
+        service = Service(task, told.limits)
+        server, port = _serving(service, told)
     except Exception as error:  # noqa: BLE001 - whatever it is, the submission must not stay `running`
         known = isinstance(error, (HostError, ValueError, OSError))
         log.error("%s", error) if known else log.exception("the environment cannot be made")  # noqa: TRY400
         _cannot_serve(os.environ, str(error) if known else type(error).__name__)
         return 3
-    service = Service(task, told.limits)
     signal.signal(signal.SIGTERM, lambda *_: service.fail("The environment was stopped before the agent was done."))
-    server, port = _serving(service, told)
     where = told.bind if told.bind.startswith("unix:") else f"{told.bind}:{port}"
     log.info("serves %s at %s", told.environment, where)
     if told.port == 0:
@@ -52,8 +52,10 @@ def main(words: list[str]) -> int:
         sys.stdout.flush()
     while not service.ended.wait(LOOK):
         service.watch(connected(told.bind) if where == told.bind else established(port))
+    if service.outcome.result is None:
+        server.stop(0).wait(FAREWELL)  # and with it whatever an agent holds of ours
     outcome = _report(service, told)
-    service.reported.set()
+    service.settle(outcome)
     server.stop(FAREWELL).wait(FAREWELL)
     task.close()
     log.info("%s", "finished" if outcome.result is not None else f"failed: {outcome.failure}")
@@ -63,10 +65,11 @@ def main(words: list[str]) -> int:
 def _report(service: Service, told: Settings) -> Outcome:
     """Until it is accepted; meanwhile the agent is watched, who must not end before."""
     if told.target is None:
-        sys.stdout.write(to_file(told.result, service.outcome) + "\n")
+        found = service.current()
+        sys.stdout.write(to_file(told.result, found) + "\n")
         sys.stdout.flush()
-        return service.outcome
-    return to_evalai(told.target, lambda: service.outcome, time.sleep)
+        return found
+    return to_evalai(told.target, service.current, time.sleep)
 
 
 def _cannot_serve(environment: Any, reason: str) -> None:
@@ -83,7 +86,7 @@ def _serving(service: Service, told: Settings) -> tuple[Any, int]:
     options = [
         ("grpc.max_receive_message_length", told.message),
         ("grpc.max_send_message_length", -1),
-        ("grpc.max_concurrent_streams", THREADS),
+        ("grpc.max_concurrent_streams", 2),
         ("grpc.max_metadata_size", 16 << 10),
         ("grpc.so_reuseport", 0),
     ]

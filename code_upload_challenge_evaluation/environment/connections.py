@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+#: Said where not even the table can be opened any more.
+MANY = 1 << 20
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE)
 _ESTABLISHED = "01"
 _CONNECTED = "03"
 
@@ -14,7 +19,9 @@ def established(port: int) -> int | None:
         try:
             with open(table, encoding="ascii") as file:
                 rows = file.read().splitlines()[1:]
-        except OSError:
+        except OSError as error:
+            if error.errno in _EXHAUSTED:
+                return MANY
             continue
         known = True
         for row in rows:
@@ -27,7 +34,7 @@ def connected(address: str) -> int | None:
     """Connections of a socket in a folder, `unix:PATH`; None on systems that do not tell."""
     try:
         with open("/proc/net/unix", encoding="ascii", errors="replace") as file:
-            rows = [line.split() for line in file.read().splitlines()[1:]]
-    except OSError:
-        return None
+            rows = [line.split(None, 7) for line in file.read().splitlines()[1:]]
+    except OSError as error:
+        return MANY if error.errno in _EXHAUSTED else None
     return sum(len(row) > 7 and row[5] == _CONNECTED and row[7] == address.removeprefix("unix:") for row in rows)

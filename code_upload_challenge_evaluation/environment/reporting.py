@@ -8,9 +8,10 @@ import logging
 import os
 from collections.abc import Callable
 
+from linejudge.evalai import routes
 from linejudge.evalai.client import ApiError, Client
-from linejudge.evalai.jobs import Jobs
-from linejudge.evalai.patience import waits
+from linejudge.evalai.jobs import FINISHED, Jobs
+from linejudge.evalai.patience import LONGEST, waits
 from linejudge.evalai.shapes import for_rest
 
 from .service import Outcome
@@ -27,9 +28,10 @@ def to_evalai(target: Target, outcome: Callable[[], Outcome], sleep: Callable[[f
 
     The outcome is asked for before each try: an agent that ends meanwhile takes its result with it.
     """
-    jobs = Jobs(Client(target.server, target.token), target.challenge, "", sleep)
+    client = Client(target.server, target.token)
+    jobs = Jobs(client, target.challenge, "", sleep)
     refused = ""
-    for wait in itertools.chain(waits(TRIES), itertools.repeat(30.0)):
+    for wait in itertools.chain(waits(TRIES), itertools.repeat(LONGEST)):
         found = outcome()
         if refused:
             found = Outcome(failure=refused, timings=found.timings, steps=found.steps)
@@ -37,13 +39,27 @@ def to_evalai(target: Target, outcome: Callable[[], Outcome], sleep: Callable[[f
             _put(jobs, target, found)
         except ApiError as error:
             log.warning("EvalAI did not take the report: %s", error.message)
-            if not error.transient and not refused and found.result is not None:
+            if found.result is not None and error.status in (400, 422) and error.body is not None:
                 refused = f"The result was not accepted by EvalAI ({error.message}). Tell the organisers."
                 continue
+            if found.result is not None and error.transient and _is_finished(client, target):
+                return found  # the answer was lost, not the result
             sleep(max(wait, error.wait or 0.0))
+            continue
+        except (TypeError, ValueError) as error:  # what JSON does not have
+            refused = f"The result cannot be sent ({error}). Tell the organisers."
             continue
         return found
     raise AssertionError  # the waits never end
+
+
+def _is_finished(client: Client, target: Target) -> bool:
+    """A look, without patience."""
+    try:
+        row = client.call("GET", routes.SUBMISSION, {"submission": target.submission})
+    except ApiError:
+        return False
+    return isinstance(row, dict) and row.get("status") == FINISHED
 
 
 def _put(jobs: Jobs, target: Target, outcome: Outcome) -> None:

@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import secrets
 import statistics
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import grpc
 
-from evaluation_script.errors import Flaw
 from linejudge.environments.tasks import ActionError, Labels, Result, Shown, Task
-from linejudge.labels import decoded
 from linejudge.messages import Action, MessageError, Reply, packed, read_action
 
 log = logging.getLogger("environment")
 
+#: More connections at once than this are no agent's: what is not read of replies to them lies in our memory.
+CONNECTIONS = 32
 #: More refused calls than this end a session: it is a flood, not a mistake.
 MISTAKES = 1000
 
@@ -79,15 +80,20 @@ class Service:
         self._lock = threading.Lock()
         self._session, self._asked = "", ""
         self._step = -1
+        #: Nothing was acted on in this session yet.
+        self._fresh = True
         self._sight: Shown | None = None
         #: The last reply, for whoever did not get it.
         self._reply = b""
-        self._left_at = self._called_at = self._started
+        #: When the observation left that is due; when the session's own agent last called.
+        self._due_since = self._called_at = self._started
         self._busy = False
+        #: Somebody waits for the end; or since when nobody does.
+        self._held, self._left_at = False, self._started
         self._mistakes = 0
         self._lost: float | None = None
         self.outcome = Outcome()
-        #: There is an outcome; it was reported.
+        #: There is an outcome; it was reported, which may have turned it into a failure.
         self.ended, self.reported = threading.Event(), threading.Event()
 
     # ── the calls ───────────────────────────────────────────────────────────
@@ -102,21 +108,25 @@ class Service:
 
     def act_on_environment(self, request: tuple[float, bytes], context: grpc.ServicerContext) -> bytes:
         """What follows an action."""
-        reply = self._answered(context, lambda: self._act(self._read(request[1]), request[0]))
-        if self.ended.is_set() and self.outcome.result is not None:
+        reply = self._answered(context, lambda: self._act(self._read(request[1]), request[0], context))
+        if self.ended.is_set():
             self._hold(context)
+            if self.outcome.result is None:
+                context.abort(grpc.StatusCode.FAILED_PRECONDITION, self.outcome.failure)
         return reply
 
     def _answered(self, context: grpc.ServicerContext, answer: Callable[[], bytes]) -> bytes:
         """One call at a time; whatever goes wrong is said, and the service lives on."""
         try:
             with self._lock:
-                self._called_at, self._busy = self._clock(), True
+                self._busy = True
+                before = self._reply
                 try:
                     return answer()
                 finally:
                     self._busy = False
-                    self._left_at = self._called_at = self._clock()
+                    if self._reply is not before:
+                        self._due_since = self._clock()
         except RefusedError as error:
             self._count_mistake()
             return context.abort(error.code, str(error))
@@ -143,41 +153,56 @@ class Service:
         return action
 
     def _begin(self, asked: Action) -> bytes:
-        if self._session and asked.session_id == self._asked and self._step == 0:
+        now = self._clock()
+        if self._session and asked.session_id == self._asked and self._fresh:
             return self._reply
-        if self._session and self._clock() - self._left_at < self._limits.idle:
+        if self._session and now - max(self._called_at, self._due_since) < self._limits.idle:
             words = f"A session is running; it can be taken over after {self._limits.idle:.0f} seconds without a call."
             raise RefusedError(grpc.StatusCode.FAILED_PRECONDITION, words)
-        self._session, self._asked, self._step = secrets.token_hex(16), asked.session_id[:64], 0
-        self.outcome.timings.clear()
-        self._sight = self._task.begin()
-        self._reply = packed(Reply(self._session, 0, self._sight.values))
+        if self._sight is None:
+            self._sight, self._step = self._task.begin(), 0
+        # Whoever takes over goes on where it stood: what was seen cannot be answered anew.
+        values = self._sight.values
+        if self._session and isinstance(values, dict) and "new_sequence" in values:
+            values = {**values, "new_sequence": 1}
+        self._session, self._asked, self._fresh = secrets.token_hex(16), asked.session_id[:64], True
+        self._called_at = now
+        self._reply = packed(Reply(self._session, self._step, values))
         return self._reply
 
-    def _act(self, action: Action, arrived: float) -> bytes:
+    def _act(self, action: Action, arrived: float, context: grpc.ServicerContext) -> bytes:
         if not self._session:
             raise RefusedError(grpc.StatusCode.FAILED_PRECONDITION, "There is no session: call reset first.")
         if not secrets.compare_digest(action.session_id.encode(), self._session.encode()):
             raise RefusedError(grpc.StatusCode.PERMISSION_DENIED, "That is not the session that is running.")
-        if action.step == self._step - 1:
+        self._called_at = self._clock()
+        if action.step == self._step - 1 and not self._fresh:
+            self._held = self._held or self.ended.is_set()
             return self._reply
         if action.step != self._step:
             words = f"Step {action.step} is not due; {self._step} is."
             raise RefusedError(grpc.StatusCode.FAILED_PRECONDITION, words)
         sight = self._sight
         assert sight is not None  # noqa: S101 - a session has begun
-        taken = max(0.0, arrived - self._left_at)
+        taken = max(0.0, arrived - self._due_since)
         try:
             following = self._task.act(_bounded(action.value, sight))
         except ActionError as error:
             raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"{sight.where}: {error}") from None
         self.outcome.timings.append(taken)
-        self._sight, self._step = following, self._step + 1
+        self._sight, self._step, self._fresh = following, self._step + 1, False
         self.outcome.steps = self._step
         if not following.done:
             self._reply = packed(Reply(self._session, self._step, following.values, following.reward))
             return self._reply
-        self.outcome.result = self._task.result()
+        result = self._task.result()
+        if self.ended.is_set():  # the time was over meanwhile
+            raise RefusedError(grpc.StatusCode.FAILED_PRECONDITION, self.outcome.failure)
+        if not all(math.isfinite(value) for entry in result for held in entry.values() for value in held.values()):
+            self.fail("The result is no finite number: the actions led the environment beyond what it can measure.")
+            raise RefusedError(grpc.StatusCode.FAILED_PRECONDITION, self.outcome.failure)
+        self.outcome.result = result
+        self._held, self._left_at = context.is_active(), self._clock()
         words = "The evaluation is complete."
         self._reply = packed(Reply(self._session, self._step, following.values, following.reward, True, True, words))  # noqa: FBT003 - done, all_complete
         self.ended.set()
@@ -187,7 +212,7 @@ class Service:
         """The agent's container must not exit before the result is safe, or the platform calls the run failed."""
         while not self.reported.wait(0.05):
             if not context.is_active():
-                self._agent_is_gone()
+                self._held, self._left_at = False, self._clock()
                 return
 
     # ── what no call tells ──────────────────────────────────────────────────
@@ -198,60 +223,69 @@ class Service:
             self.outcome.failure = words
             self.ended.set()
 
-    def _agent_is_gone(self) -> None:
-        """A result that was not accepted yet is worth nothing: the platform has seen a container exit."""
-        if not self.reported.is_set():
-            self.outcome.result = None
-            self.outcome.failure = (
-                self.outcome.failure or f"The agent ended before the evaluation did, at {self._place}."
-            )
-            self.ended.set()
+    def current(self, sleep: Callable[[float], object] = time.sleep) -> Outcome:
+        """The outcome as it stands, before it is reported.
+
+        A result for which nobody waits is worth nothing: the platform has seen a container exit.  A call that broke
+        may be made again, so that is given a moment.
+        """
+        while self.outcome.result is not None and not self._held:
+            if self._clock() - self._left_at > self._limits.gone:
+                self.outcome.result = None
+                self.outcome.failure = f"The agent ended before the evaluation did, at {self._place}."
+            else:
+                sleep(0.05)
+        return replace(self.outcome, timings=[*self.outcome.timings])
+
+    def settle(self, reported: Outcome) -> None:
+        """What was reported in the end is what whoever waits is told."""
+        self.outcome = reported
+        self.reported.set()
 
     @property
     def _place(self) -> str:
         return (self._sight.where if self._sight else "") or "the end"
 
     def watch(self, connections: int | None) -> None:
-        """Look at the clocks; `connections` is how many the agent has now, None where that is not known."""
+        """Look at the clocks; `connections` is how many there are now, None where that is not known."""
         now, limits = self._clock(), self._limits
-        if self.ended.is_set() or self._busy:
+        if self.ended.is_set():
             return
         if now - self._started > limits.episode:
             self.fail(f"The time limit of {limits.episode:.0f} seconds was over at {self._place}.")
-        elif not self._session and now - self._started > limits.begin:
+        elif connections is not None and connections > CONNECTIONS:
+            self.fail(f"The agent held more than {CONNECTIONS} connections at once.")
+        elif not self._busy:
+            self._watch_agent(now, connections)
+
+    def _watch_agent(self, now: float, connections: int | None) -> None:
+        limits = self._limits
+        if not self._session and now - self._started > limits.begin:
             self.fail(f"The agent did not call reset within {limits.begin:.0f} seconds.")
-        elif self._session and now - self._left_at > limits.step:
+        elif self._session and now - self._due_since > limits.step:
             self.fail(f"The agent did not answer {self._place} within {limits.step:.0f} seconds.")
         if connections is None or connections or not self._session:
             self._lost = None
         elif self._lost is None:
             self._lost = now
         elif now - self._lost > limits.gone:
-            self._agent_is_gone()
+            self.fail(f"The agent ended before the evaluation did, at {self._place}.")
 
 
 def _bounded(value: Any, sight: Shown) -> Any:
     """An action whose masks have the sizes of what was shown; raises RefusedError before anything is made of them."""
     sizes = iter(sight.sizes)
 
-    def look(one: Any) -> Any:
+    def look(one: Any) -> None:
         if isinstance(one, Labels):
             wanted = next(sizes, None)
             if wanted is None or one.size != wanted:
                 told = f"a mask is {one.size[0]} × {one.size[1]}, and "
                 told += f"the frame {wanted[0]} × {wanted[1]}" if wanted else "no more masks are due"
                 raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"{sight.where}: {told} (height × width).")
-            try:
-                decoded(one.objects.items(), one.size)
-            except Flaw as flaw:
-                words = f"{sight.where}: the mask {flaw.found}. {flaw.remedy}."
-                raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, words) from None
-        elif isinstance(one, list):
-            for part in one:
+        elif isinstance(one, (list, dict)):
+            for part in one.values() if isinstance(one, dict) else one:
                 look(part)
-        elif isinstance(one, dict):
-            for part in one.values():
-                look(part)
-        return one
 
-    return look(value)
+    look(value)
+    return value

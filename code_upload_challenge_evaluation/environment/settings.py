@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evaluation_script.errors import HostError
-from linejudge.agent import LOCAL, PORT
 from linejudge.evalai.client import is_safe
 from linejudge.evalai.settings import DEFAULT_HOST
+from linejudge.messages import LOCAL, PORT
 
 from .service import Limits
 

@@ -6,6 +6,8 @@ import argparse
 import json
 import os
 import shlex
+import shutil
+import signal
 import tempfile
 from typing import Any
 
@@ -20,7 +22,13 @@ def arena(args: argparse.Namespace) -> int:
     from linejudge.arena import Limits
 
     limits = Limits(args.seconds, args.memory << 20, args.require_sandbox)
+    for number in (signal.SIGTERM, signal.SIGHUP):  # both sides end with us
+        signal.signal(number, _interrupted)
     return _static(args, limits) if args.static else _duel(args, limits)
+
+
+def _interrupted(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _duel(args: argparse.Namespace, limits: Any) -> int:
@@ -58,21 +66,22 @@ def _duel(args: argparse.Namespace, limits: Any) -> int:
 def _static(args: argparse.Namespace, limits: Any) -> int:
     from evaluation_script import evaluate
     from evaluation_script.main import phase_named
-    from linejudge.arena import agent_of, static
+    from linejudge.arena import SubmissionFileError, agent_of, static
 
     if not args.agent or not args.data or not args.phase:
         raise UsageError("--static needs --data FOLDER, --phase CODENAME and a command after --")
     annotations = args.truth or os.path.join(bundle_root(), phase_named(args.phase).annotations)
-    found: list[Any] = []
+    found: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
 
         def taken(path: str) -> None:
-            """A copy, as the platform uploads it."""
-            with open(path, "rb") as source, open(os.path.join(folder, os.path.basename(path)), "wb") as copy:
-                copy.write(source.read())
-            found.append(copy.name)
+            """Out of a folder that ends with the command."""
+            found.append(shutil.copy(path, folder))
 
-        ended = static(agent_of(args.agent), args.data, limits, args.look_every, taken, [annotations])
+        try:
+            ended = static(agent_of(args.agent), args.data, limits, args.look_every, taken, [annotations])
+        except SubmissionFileError as error:
+            raise SubmissionError.of(Problem(shlex.join(args.agent), str(error), "Write a plain file")) from None
         _say_sandbox(sandboxed=ended.sandboxed)
         if not found:
             _show_log(ended.log)

@@ -87,13 +87,19 @@ def _of(space: Any, action: Any) -> Any:
             wanted = tuple(_of(one, part) for one, part in zip(space, action, strict=True))
         elif isinstance(space, spaces.Text):
             wanted = str(action)
-        else:
+        elif isinstance(action, (bool, int, float, np.ndarray)) or _numbers(action):
             wanted = np.asarray(action, space.dtype)
-    except (TypeError, ValueError, KeyError, OverflowError) as error:
+        else:
+            raise TypeError(f"{type(action).__name__} instead of numbers")
+    except (TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
         raise ActionError(f"the action does not suit {space} ({error})") from None
     if not space.contains(wanted):
         raise ActionError(f"the action {str(wanted)[:80]} is not in {space}")
     return wanted
+
+
+def _numbers(action: Any) -> bool:
+    return isinstance(action, list) and all(isinstance(one, (bool, int, float)) or _numbers(one) for one in action)
 
 
 def _plain(observation: Any) -> Any:

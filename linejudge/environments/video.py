@@ -16,13 +16,13 @@ from gymnasium import spaces
 from PIL import Image
 
 from evaluation_script import main, published, truth
-from evaluation_script.errors import HostError
+from evaluation_script.errors import Flaw, HostError
 from evaluation_script.phase import Phase
 from evaluation_script.phase import Shown as ShownSplit
 from evaluation_script.sequence_protocols import PROTOCOLS
 from evaluation_script.truth import Sequence
 from linejudge.datasets.pictures import pictures_of
-from linejudge.labels import encoded
+from linejudge.labels import decoded, encoded
 from linejudge.objects import Objects, ids_of, labels_of
 
 from .tasks import ActionError, Labels, Picture, Result, Shown
@@ -100,10 +100,7 @@ class VideoTask:
         view = self._now
         if view is None:
             raise ActionError("the episode is over; reset begins another")
-        labels = action if isinstance(action, Labels) else _from_array(action, view.size)
-        if labels.size != view.size:
-            raise ActionError(f"{view.where}: the mask is {labels.size}, and the frame {view.size} (height, width)")
-        self._note(view, labels)
+        self._note(view, _mask_of(action, view.size))
         self._now = next(self._views, None)
         return Shown({}, done=True) if self._now is None else self._now.shown()
 
@@ -137,10 +134,11 @@ class VideoTask:
             for name, split in self._footage.splits.items()
         }
 
-    def _note(self, view: _View, labels: Labels) -> None:
+    def _note(self, view: _View, mask: Any) -> None:
+        """Keep the shortest way to write it, whatever way an agent took."""
         kept = self._answers.setdefault(view.one.name, {})
         numbers = {number: label for label, number in ids_of(view.one).items()}
-        for number, counts in labels.objects.items():
+        for number, counts in encoded(mask).items():
             label = numbers.get(number, str(number))
             if label not in kept:
                 kept[label] = [None] * len(view.one.frames)
@@ -196,15 +194,28 @@ class _View:
         return Shown(values, where=self.where, sizes=[self.size])
 
 
-def _from_array(action: Any, size: tuple[int, int]) -> Labels:
-    """Ids of a frame, alone or in the corner of a padded one."""
-    mask = np.asarray(action)
-    if mask.ndim != 2 or mask.dtype.kind not in "iub" or mask.shape[0] < size[0] or mask.shape[1] < size[1]:
-        raise ActionError(f"the mask is {mask.dtype} {mask.shape}, no whole numbers of at least {size} (height, width)")
-    part = mask[: size[0], : size[1]]
+def _mask_of(action: Any, size: tuple[int, int]) -> Any:
+    """The ids of a frame: run lengths, or an array, alone or in the corner of a padded one."""
+    if isinstance(action, Labels):
+        if action.size != size:
+            raise ActionError(f"the mask is {action.size}, and the frame {size} (height, width)")
+        try:
+            return decoded(action.objects.items(), size)
+        except Flaw as flaw:
+            raise ActionError(f"the mask {flaw.found}. {flaw.remedy}") from None
+    # Arrays alone: of a list of texts NumPy makes a table as wide as the longest.
+    if not isinstance(action, np.ndarray) or action.ndim != 2 or action.dtype.kind not in "iub":
+        raise ActionError(f"the mask is no array of whole numbers in two dimensions but {_kind(action)}")
+    if action.shape[0] < size[0] or action.shape[1] < size[1]:
+        raise ActionError(f"the mask is {action.shape}, smaller than the frame {size} (height, width)")
+    part = action[: size[0], : size[1]]
     if part.size and (part.min() < 0 or part.max() > 255):
         raise ActionError("the mask has ids that are not from 0 to 255")
-    return Labels(size, encoded(part.astype(np.uint8)))
+    return part.astype(np.uint8)
+
+
+def _kind(action: Any) -> str:
+    return f"{action.dtype} {action.shape}" if isinstance(action, np.ndarray) else type(action).__name__
 
 
 class VideoObjectSegmentation(gymnasium.Env[dict[str, Any], Any]):

@@ -26,6 +26,11 @@ from .queue import Message
 from .submissions import Refusal
 
 _IDLE = 0.3
+#: What the table may say, and of what kind.
+_KINDS: dict[str, type] = {
+    "images": dict, "environments": dict, "data": str, "seconds": float, "memory_mb": int, "look_every": float,
+    "sandbox": bool, "hidden": list,
+}  # fmt: skip
 _EXAMPLE = '[images."team/name:1"] with command = ["python", "agent.py"] and folder = "…"'
 
 
@@ -51,15 +56,16 @@ def read_table(path: str) -> Table:
             told = tomllib.load(file)
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise HostError(f"{path}: cannot be read ({error})") from None
-    unknown = sorted(
-        set(told) - {"images", "environments", "data", "seconds", "memory_mb", "look_every", "sandbox", "hidden"}
-    )
+    unknown = sorted(set(told) - set(_KINDS))
     if unknown:
         raise HostError(f"{path}: has {unknown[0]!r}, which means nothing here")
+    for key, kind in _KINDS.items():
+        if not isinstance(told.get(key, kind()), (int, float) if kind is float else kind):
+            raise HostError(f"{path}: {key} is {told[key]!r}, which is no {kind.__name__}")
     home = os.path.dirname(os.path.abspath(path))
-    images = {name: _agent(path, home, name, one) for name, one in _mapping(path, told, "images").items()}
+    images = {name: _agent(path, home, name, one) for name, one in told.get("images", {}).items()}
     environments = {}
-    for phase, words in _mapping(path, told, "environments").items():
+    for phase, words in told.get("environments", {}).items():
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise HostError(f'{path}: environments.{phase} is no list of words as ["--env", "…"]')
         environments[phase] = [_placed(home, word) for word in words]
@@ -73,13 +79,6 @@ def read_table(path: str) -> Table:
     return Table(images, environments, data, limits, float(told.get("look_every", 1.0)), hidden)
 
 
-def _mapping(path: str, told: dict[str, Any], key: str) -> dict[str, Any]:
-    found = told.get(key, {})
-    if not isinstance(found, dict):
-        raise HostError(f"{path}: {key} is no table")
-    return found
-
-
 def _agent(path: str, home: str, name: str, told: Any) -> arena.Agent:
     command = told.get("command") if isinstance(told, dict) else None
     if not isinstance(command, list) or not command or not all(isinstance(word, str) for word in command):
@@ -87,7 +86,7 @@ def _agent(path: str, home: str, name: str, told: Any) -> arena.Agent:
     folder = os.path.join(home, str(told.get("folder", "")))
     if not os.path.isdir(folder):
         raise HostError(f"{path}: the folder of the image {name!r}, {folder}, is not there")
-    return arena.Agent(command, os.path.abspath(folder))
+    return arena.Agent(arena.with_python(command), os.path.abspath(folder))
 
 
 def _placed(home: str, word: str) -> str:
@@ -165,7 +164,9 @@ class CodeUploads:
             if static:
                 return self._static(challenge, row, agent, token)
             return self._duel(row, agent, message, token)
-        except HostError as error:
+        except arena.SubmissionFileError as error:
+            return f"{error}; write a plain file."
+        except (HostError, OSError, requests.RequestException) as error:
             return f"It could not be run, and it is not your fault: {error}"
 
     def _duel(self, row: Any, agent: arena.Agent, message: Message, token: str) -> str:
