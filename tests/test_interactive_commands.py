@@ -115,9 +115,24 @@ def test_a_methods_mistakes(here: Path, demo: Path, words: list[str], code: int,
     assert re.search(told, capsys.readouterr().err)
 
 
+def test_a_broken_dataset_is_not_the_methods_fault(demo: Path, tmp_path: Path, capsys: Any) -> None:
+    broken = Path(shutil.copytree(demo, tmp_path / "broken"))
+    Image.new("L", (9, 9)).save(broken / "Annotations/480p/drift/00003.png")
+    command = ["interactive", "run", "linejudge.interactive.baseline:lines", "--root", str(broken)]
+    assert main([*command, "--out", str(tmp_path)]) == 3
+    told = capsys.readouterr().err
+    assert "00003.png: has another size" in told
+    assert "Traceback" not in told
+
+
 def test_a_run_without_a_dataset_is_asked_for_one(capsys: Any) -> None:
-    assert main(["interactive", "run", BASELINE]) == 2
-    assert "give --root, or --host" in capsys.readouterr().err
+    for words, told in (
+        ([], "give --root, or --host"),
+        (["--host", "http://127.0.0.1:9"], "--host needs --user-key, or the variable LINEJUDGE_USER_KEY"),
+        (["--root", "x", "--max-nb-interactions", "0"], "would never end"),
+    ):
+        assert main(["interactive", "run", BASELINE, *words]) == 2
+        assert told in capsys.readouterr().err
 
 
 def test_a_run_over_the_wire(demo: Path, tmp_path: Path) -> None:

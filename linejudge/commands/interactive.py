@@ -43,6 +43,11 @@ def _dataset(args: argparse.Namespace) -> Any:
     return Drawn(reader, args.draw) if args.draw else reader
 
 
+def _check_limits(args: argparse.Namespace) -> None:
+    if not args.max_time and not args.max_nb_interactions:
+        raise UsageError("a session without limits would never end: give --max-time or --max-nb-interactions")
+
+
 def _serve(args: argparse.Namespace) -> int:
     """Hold sessions for users elsewhere."""
     import uvicorn
@@ -54,8 +59,7 @@ def _serve(args: argparse.Namespace) -> int:
     from linejudge.locks import locked
 
     logging.basicConfig(format="%(asctime)s %(name)s %(message)s")
-    if not args.max_time and not args.max_nb_interactions:
-        raise UsageError("a session without limits would never end: give --max-time or --max-nb-interactions")
+    _check_limits(args)
     users = users_of(args.users)
     port = listening(args.bind, args.port)
     terms = Terms(_dataset(args), args.subset, args.shuffle, args.max_time, args.max_nb_interactions, args.metric)
@@ -90,12 +94,15 @@ def _run(args: argparse.Namespace) -> int:
 
     model = _model(args.model)
     if args.host:
+        if not (args.user_key or os.environ.get(USER_KEY)):
+            raise UsageError(f"--host needs --user-key, or the variable {USER_KEY}")
         session = DavisInteractiveSession(
             args.host, args.user_key or os.environ.get(USER_KEY), report_save_dir=args.out, resume=args.resume
         )
     elif not args.root:
         raise UsageError("give --root, or --host for a session over the wire")
     else:
+        _check_limits(args)
         session = DavisInteractiveSession(
             subset=args.subset, max_time=args.max_time, max_nb_interactions=args.max_nb_interactions,
             metric_to_optimize=args.metric, report_save_dir=args.out, resume=args.resume, dataset=_dataset(args),

@@ -70,6 +70,7 @@ class EvaluationService:
             raise ValueError(f"Invalid sequence: {sequence}")
         if not 1 <= scribble_idx <= self.davis.num_scribbles(sequence):
             raise ValueError(f"Invalid scribble index: {scribble_idx}")
+        _ = self.davis.dataset[sequence]  # masks that cannot be read are found before a method's time begins
         return self.davis.load_scribble(sequence, scribble_idx)
 
     def post_predicted_masks(  # noqa: PLR0913, PLR0917 - the signature that programs know
