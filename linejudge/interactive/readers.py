@@ -75,11 +75,13 @@ class Published:
         one = self._known[name]
         if len({block.size for block in one.blocks}) != 1:
             raise ValueError(f"{name}: the size of its frames changes, which a session has no words for")
+        if not ids_of(one):
+            raise ValueError(f"{name}: its masks in {self._path} show no object")
         height, width = one.blocks[0].size
         return {
             "name": name,
             "num_frames": len(one.frames),
-            "num_objects": max(ids_of(one).values(), default=0),
+            "num_objects": max(ids_of(one).values()),
             "image_size": [width, height],
         }
 
@@ -115,10 +117,8 @@ class Drawn:
         return self._dataset.sequences(subset)
 
     def check_files(self, sequences: list[str]) -> None:
-        """Every sequence shows something to draw on."""
-        for name in sequences:
-            if not self.dataset[name]["num_objects"]:
-                raise FileNotFoundError(f"{name}: its masks show no object")
+        """Scribbles are drawn, and masks are read when their turn comes: those of a whole dataset take minutes."""
+        del sequences
 
     def load_annotations(self, sequence: str, dtype: Any = int) -> Any:
         """As they are."""
