@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from .protobuf import BYTES, EIGHT, VARINT, MessageError, double, fields, part_of, read_varint, text_of, varint, whole
+
 MAGIC = b"LJ1\0"
 SERVICE = "evaluation.Environment"
 PORT = 8085
@@ -37,16 +39,11 @@ FIELDS = {
     "Mapping": {"entries": 1},
     "Entry": {"name": 1, "value": 2},
 }  # fmt: skip
-_NAMES = {message: {number: name for name, number in fields.items()} for message, fields in FIELDS.items()}
+_NAMES = {message: {number: name for name, number in held.items()} for message, held in FIELDS.items()}
 #: How deep values may lie in each other, and how many there may be in a message.
 DEPTH, VALUES = 8, 200_000
 #: Kinds of numbers that an array may hold.
 DTYPES = ("|b1", "|u1", "|i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8", "<f2", "<f4", "<f8")
-_VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
-
-
-class MessageError(ValueError):
-    """Bytes that are no message of ours; says what they are."""
 
 
 @dataclass(frozen=True)
@@ -128,21 +125,12 @@ def _inside(package: bytes) -> memoryview:
 # ── writing ─────────────────────────────────────────────────────────────────
 
 
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
 def _key(message: str, name: str, kind: int) -> bytes:
-    return _varint(FIELDS[message][name] << 3 | kind)
+    return varint(FIELDS[message][name] << 3 | kind)
 
 
 def _bytes(message: str, name: str, data: bytes) -> bytes:
-    return _key(message, name, _BYTES) + _varint(len(data)) + data
+    return _key(message, name, BYTES) + varint(len(data)) + data
 
 
 def _field(message: str, name: str, value: Any) -> bytes:
@@ -154,8 +142,8 @@ def _field(message: str, name: str, value: Any) -> bytes:
     if isinstance(value, str):
         return _bytes(message, name, value.encode())
     if isinstance(value, float):
-        return _key(message, name, _EIGHT) + struct.pack("<d", value)
-    return _key(message, name, _VARINT) + _varint(int(value))
+        return _key(message, name, EIGHT) + struct.pack("<d", value)
+    return _key(message, name, VARINT) + varint(int(value))
 
 
 def _value(value: Any, depth: int) -> bytes:
@@ -166,9 +154,9 @@ def _value(value: Any, depth: int) -> bytes:
         number = int(value)
         if not -(1 << 63) <= number < 1 << 63:
             raise TypeError(f"{number} is too large")
-        return _key("Value", "integer", _VARINT) + _varint(number << 1 if number >= 0 else ((-number) << 1) - 1)
+        return _key("Value", "integer", VARINT) + varint(number << 1 if number >= 0 else ((-number) << 1) - 1)
     if isinstance(value, (float, np.floating)):
-        return _key("Value", "number", _EIGHT) + struct.pack("<d", float(value))
+        return _key("Value", "number", EIGHT) + struct.pack("<d", float(value))
     if isinstance(value, str):
         return _bytes("Value", "text", value.encode())
     if isinstance(value, Picture):
@@ -201,7 +189,7 @@ def _array(value: Any) -> bytes:
     little = np.ascontiguousarray(value, value.dtype.newbyteorder("<")).reshape(value.shape)
     if little.dtype.str not in DTYPES:
         raise TypeError(f"an array of {value.dtype} cannot be sent")
-    shape = b"".join(_varint(side) for side in little.shape)
+    shape = b"".join(varint(side) for side in little.shape)
     return (
         _bytes("Array", "dtype", little.dtype.str.encode())
         + _bytes("Array", "shape", shape)
@@ -212,43 +200,9 @@ def _array(value: Any) -> bytes:
 # ── reading ─────────────────────────────────────────────────────────────────
 
 
-def _fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """Number and content of each field; raises MessageError where bytes break off."""
-    place = 0
-    while place < len(data):
-        key, place = _read_varint(data, place)
-        number, kind = key >> 3, key & 7
-        if kind == _VARINT:
-            value: int | memoryview
-            value, place = _read_varint(data, place)
-        elif kind in (_BYTES, _EIGHT, _FOUR):
-            size = 8 if kind == _EIGHT else 4
-            if kind == _BYTES:
-                size, place = _read_varint(data, place)
-            if size > len(data) - place:
-                raise MessageError("The message breaks off.")
-            value, place = data[place : place + size], place + size
-        else:
-            raise MessageError("The message has a field of a kind that protobuf does not have.")
-        yield number, value
-
-
-def _read_varint(data: memoryview, place: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        if place >= len(data) or shift > 63:
-            raise MessageError("The message breaks off.")
-        byte = data[place]
-        place += 1
-        number |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return number & (1 << 64) - 1, place
-
-
 def _named(message: str, data: memoryview) -> Iterator[tuple[str, int | memoryview]]:
     """Fields that are known by name; others are skipped, as protobuf does."""
-    for number, value in _fields(data):
+    for number, value in fields(data):
         if number in _NAMES[message]:
             yield _NAMES[message][number], value
 
@@ -277,13 +231,13 @@ class _Reader:
 
     def _kind(self, name: str, told: int | memoryview, depth: int) -> Any:
         if name == "integer":
-            number = _whole(told)
+            number = whole(told)
             return number >> 1 if not number & 1 else -((number + 1) >> 1)
-        data = _part(told)
+        data = part_of(told)
         if name == "number":
-            return _double(data)
+            return double(data)
         if name == "text":
-            return _text(data)
+            return text_of(data)
         if name == "picture":
             return Picture(bytes(data))
         if name == "array":
@@ -291,32 +245,32 @@ class _Reader:
         if name == "labels":
             return self._labels(data)
         if name == "list":
-            return [self.value(_part(one), depth + 1) for _, one in _named("List", data)]
-        return dict(self._entry(_part(one), depth) for _, one in _named("Mapping", data))
+            return [self.value(part_of(one), depth + 1) for _, one in _named("List", data)]
+        return dict(self._entry(part_of(one), depth) for _, one in _named("Mapping", data))
 
     def _entry(self, data: memoryview, depth: int) -> tuple[str, Any]:
         name, value = "", None
         self._count()
         for field, told in _named("Entry", data):
             if field == "name":
-                name = _text(_part(told))
+                name = text_of(part_of(told))
             else:
-                value = self.value(_part(told), depth + 1)
+                value = self.value(part_of(told), depth + 1)
         return name, value
 
     def _labels(self, data: memoryview) -> Labels:
         size, objects = {"height": 0, "width": 0}, {}
         for name, told in _named("Labels", data):
             if name != "objects":
-                size[name] = _whole(told)
+                size[name] = whole(told)
                 continue
             self._count()
             number, counts = 0, ""
-            for field, content in _named("Object", _part(told)):
+            for field, content in _named("Object", part_of(told)):
                 if field == "id":
-                    number = _whole(content)
+                    number = whole(content)
                 else:
-                    counts = _text(_part(content))
+                    counts = text_of(part_of(content))
             if not 1 <= number <= 255 or number in objects:
                 raise MessageError(f"Object {number} of a mask is not from 1 to 255, or is there twice.")
             objects[number] = counts
@@ -327,56 +281,31 @@ def _read(message: str, data: memoryview) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, told in _named(message, data):
         if name == "value":
-            found[name] = _Reader().value(_part(told), 0)
+            found[name] = _Reader().value(part_of(told), 0)
         elif name in ("session_id", "message", "space"):
-            found[name] = _text(_part(told))
+            found[name] = text_of(part_of(told))
         elif name == "reward":
-            found[name] = _double(_part(told))
+            found[name] = double(part_of(told))
         elif name == "step":
-            found[name] = _whole(told)
+            found[name] = whole(told)
         else:
-            found[name] = bool(_whole(told))
+            found[name] = bool(whole(told))
     return found
-
-
-def _whole(told: int | memoryview) -> int:
-    if not isinstance(told, int):
-        raise MessageError("The message has bytes where a number should be.")
-    return told
-
-
-def _part(told: int | memoryview) -> memoryview:
-    if isinstance(told, int):
-        raise MessageError("The message has a number where bytes should be.")
-    return told
-
-
-def _double(data: memoryview) -> float:
-    if len(data) != 8:
-        raise MessageError("The message has a number of another length than 8 bytes.")
-    return float(struct.unpack("<d", data)[0])
-
-
-def _text(data: memoryview) -> str:
-    try:
-        return bytes(data).decode()
-    except UnicodeDecodeError:
-        raise MessageError("The message has a text that is no UTF-8.") from None
 
 
 def _read_array(data: memoryview) -> Any:
     dtype, shape, content = "", [], memoryview(b"")
     for name, told in _named("Array", data):
         if name == "dtype":
-            dtype = _text(_part(told))
+            dtype = text_of(part_of(told))
         elif name == "data":
-            content = _part(told)
+            content = part_of(told)
         elif isinstance(told, int):
             shape.append(told)
         else:
             place = 0
             while place < len(told) and len(shape) <= DEPTH:
-                side, place = _read_varint(told, place)
+                side, place = read_varint(told, place)
                 shape.append(side)
         if len(shape) > DEPTH:
             raise MessageError(f"The message has an array of more than {DEPTH} dimensions.")

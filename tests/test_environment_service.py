@@ -234,7 +234,7 @@ def test_hostile_calls_are_refused_with_a_sentence_and_change_nothing(data: Path
 
 
 def _varint(number: int) -> bytes:
-    from linejudge.messages import _varint as written
+    from linejudge.protobuf import varint as written
 
     return written(number)
 
@@ -569,12 +569,13 @@ def test_a_foreigner_who_knocks_does_not_keep_a_session_alive(data: Path) -> Non
 
 def test_little_that_would_become_much(data: Path, served: Served) -> None:
     """Texts as wide as the longest, masks of empty runs, shapes of millions of sides, names without values."""
-    from linejudge.messages import _bytes, _varint
+    from linejudge.messages import _bytes
+    from linejudge.protobuf import varint
 
     agent = begun(served)
     session = agent.session
     texts = packed(Action(session, 0, ["x" * 1_000_000, *[""] * 300]))
-    sides = _bytes("Array", "dtype", b"|u1") + _bytes("Array", "shape", _varint(300) * 4_000_000)
+    sides = _bytes("Array", "dtype", b"|u1") + _bytes("Array", "shape", varint(300) * 4_000_000)
     names = _bytes("Mapping", "entries", _bytes("Entry", "name", b"a")) * 1_000_000
     many = [_bytes("Value", "array", sides), _bytes("Value", "mapping", names)]
     messages = [texts, *(_bytes("Package", "SerializedEntity", MAGIC + _bytes("Action", "value", one)) for one in many)]

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linejudge import messages
-from linejudge.messages import FIELDS, MAGIC, Action, Labels, MessageError, Picture, Reply, packed
+from linejudge.messages import FIELDS, MAGIC, Action, Labels, Picture, Reply, packed
+from linejudge.protobuf import MessageError
 
 from .builders import ROOT
 

@@ -20,7 +20,8 @@ from typing import Any
 import grpc
 
 from linejudge.environments.tasks import ActionError, Labels, Result, Shown, Task
-from linejudge.messages import Action, MessageError, Reply, packed, read_action
+from linejudge.messages import Action, Reply, packed, read_action
+from linejudge.protobuf import MessageError
 
 log = logging.getLogger("environment")
 
