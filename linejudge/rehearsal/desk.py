@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from .accounts import Accounts
 from .challenges import Challenges
+from .intake import Intake
 from .links import Links
 from .queue import VISIBILITY, Queue
 from .reporting import Reporting
@@ -22,6 +23,7 @@ class Desk:
         self.links = Links(self.store)
         self.queue = Queue(self.store, visibility, again)
         self.challenges = Challenges(self.store, self.accounts, self.links)
+        self.intake = Intake(self.store)
         self.submissions = Submissions(self.store, self.challenges, self.queue, self.links)
         self.reporting = Reporting(self.challenges, self.submissions)
         #: What the workers are doing, told by themselves: a line for each.

@@ -70,14 +70,14 @@ def host_team(desk: Desk) -> int:
 def take(desk: Desk, bundle: str, folder: str) -> tuple[int, bool]:
     """The challenge of a bundle, new or brought up to date; both participants take part."""
     held = desk.store.row("SELECT 1 FROM challenges WHERE repository = ?", REPOSITORY)
-    refused = desk.challenges.refused(bundle, REPOSITORY)
+    refused = desk.intake.refused(bundle, REPOSITORY)
     if refused:
         anew = " If it is another challenge by now, --reset forgets the old one." if held else ""
         raise HostError(f"EvalAI would not take this bundle:\n{refused}\n`./run.sh check` tells the lines.{anew}")
     if held and without_sponsors(bundle, os.path.join(folder, "update.zip")):
         bundle = os.path.join(folder, "update.zip")  # as push does: EvalAI fails on them
     try:
-        number, new = desk.challenges.create_or_update(bundle, REPOSITORY, host_team(desk))
+        number, new = desk.intake.create_or_update(bundle, REPOSITORY, host_team(desk))
     except ValueError as error:
         raise HostError(str(error)) from None
     for name in PARTICIPANTS:

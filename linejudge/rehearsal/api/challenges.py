@@ -175,7 +175,7 @@ def create_or_update(call: Call) -> Answer:
             raise Refusal(403, words)
         _accepted(call, bundle, repository)
         try:
-            number, new = call.desk.challenges.create_or_update(bundle, repository, team)
+            number, new = call.desk.intake.create_or_update(bundle, repository, team)
         except ValueError as error:
             raise Refusal(400, {"error": str(error), "error_message": ""}) from None
     title = call.desk.challenges.shown(call.desk.challenges.row(number), call.base)["title"]
@@ -186,7 +186,7 @@ def create_or_update(call: Call) -> Answer:
 
 
 def _accepted(call: Call, bundle: str, repository: str) -> None:
-    refused = call.desk.challenges.refused(bundle, repository)
+    refused = call.desk.intake.refused(bundle, repository)
     if refused:
         raise Refusal(400, refused)
 
