@@ -7,7 +7,7 @@
         while not environment.done:
             observation = environment.act(my_mask(observation))
 
-Needs grpc, numpy and Pillow alone: `pip install linejudge[agent]`.
+Needs grpc, numpy and Pillow alone; in the checkout: `pip install -e ".[agent]"`.
 """
 
 from __future__ import annotations
@@ -129,7 +129,9 @@ def _sent(action: Any, space: dict[str, Any]) -> Any:
     if kind == "labels":
         mask = np.asarray(action)
         if mask.ndim != 2 or mask.dtype.kind not in "iub" or (mask.size and (mask.min() < 0 or mask.max() > 255)):
-            raise RefusedError(f"a mask has two dimensions and ids from 0 to 255, not {mask.dtype} {mask.shape}")
+            range_told = f" with {mask.min()} to {mask.max()}" if mask.size and mask.dtype.kind in "iubf" else ""
+            told = f"not {mask.dtype} {mask.shape}{range_told}"
+            raise RefusedError(f"a mask has two dimensions and whole ids from 0 to 255, {told}")
         return Labels((mask.shape[0], mask.shape[1]), encoded(mask.astype(np.uint8, copy=False)))
     if kind == "mapping" and isinstance(action, dict):
         return {name: _sent(one, space["values"].get(name, {})) for name, one in action.items()}

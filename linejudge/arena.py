@@ -32,6 +32,8 @@ ENVIRONMENT = "code_upload_challenge_evaluation.environment"
 MEMORY = 8 << 30
 #: Seconds: an environment has started by then, and an agent has ended so long after it.
 START, FAREWELL = 120.0, 5.0
+#: Seconds in which an environment may see by itself that the agent has ended.
+GONE = 1.0
 #: Bytes of a static submission.
 FILE_BYTES = 1 << 30
 #: As much of a log as the platform keeps.
@@ -312,16 +314,16 @@ def _limited(command: list[str], limits: Limits) -> list[str]:
 
 
 def _both(environment: subprocess.Popen[str], player: subprocess.Popen[str], seconds: float) -> int:
-    """Wait for the environment; it is stopped when an agent is gone that it has never seen."""
+    """Wait for the environment; it is told when the agent has ended before it."""
     until, gone = time.monotonic() + seconds, 0.0
     while time.monotonic() < until:
         if environment.poll() is not None:
             return environment.returncode
         if player.poll() is not None:
-            gone = gone or time.monotonic() + FAREWELL + 1
+            gone = gone or time.monotonic() + GONE
             if time.monotonic() > gone:
-                environment.terminate()
-                return _waited(environment, FAREWELL)
+                environment.send_signal(signal.SIGUSR1)
+                gone = time.monotonic() + FAREWELL
         time.sleep(0.05)
     return -1
 

@@ -70,7 +70,8 @@ def agent(folder: Path, text: str) -> str:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("raise RuntimeError('no weights')", "RuntimeError: no weights"),
+        ("raise RuntimeError('no weights')", "ended before the evaluation did, at its start, before it called reset"),
+        ("x = bytearray(400 << 20)", "MemoryError"),
         (
             "e = Environment(quiet=True); e.reset(); raise SystemExit(0)",
             "ended before the evaluation did, at drift/00000",
@@ -81,7 +82,7 @@ def agent(folder: Path, text: str) -> str:
         ),
         ("e = Environment(quiet=True); e.reset(); x = bytearray(400 << 20)", "MemoryError"),
     ],
-    ids=["raises", "leaves", "hangs", "eats memory"],
+    ids=["raises", "needs much", "leaves", "hangs", "eats memory"],
 )
 def test_agents_that_fail(data: Path, tmp_path: Path, text: str, told: str, capsys: Any) -> None:
     seconds = "3" if "sleep" in text else "30"
@@ -209,6 +210,19 @@ def test_what_the_platform_writes_follows_no_link(data: Path, tmp_path: Path) ->
     text = f"{link('completed.txt', str(precious))}\nopen(os.environ['SUBMISSION_PATH'] + '/submission.json', 'w').write('{{}}')"
     assert static(data, agent(tmp_path, text), more=("--seconds", "20")) == 1
     assert precious.read_text() == "kept"
+
+
+@needs_bwrap
+def test_an_agent_that_thinks_is_not_taken_for_gone(data: Path, tmp_path: Path) -> None:
+    """Its socket is in a network of its own, which nobody outside can see."""
+    text = """
+import time
+e = Environment(quiet=True)
+seen = e.reset()
+time.sleep(6.5)
+while not e.done: seen = e.act(seen['first_mask'])
+"""
+    assert duel(data, agent(tmp_path, text), more=("--require-sandbox", "--seconds", "40")) == 0
 
 
 @needs_bwrap

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -84,7 +85,10 @@ def test_the_documented_variables_are_there() -> None:
 
 def installed(name: str, folder: Path) -> Path:
     """An environment made by the install lines of an image."""
-    made = folder / name
+    made, source = folder / name, folder / "source"
+    if not source.exists():  # or pip would build inside the checkout
+        ignored = shutil.ignore_patterns(".*", "dist", "build", "*.egg-info", "__pycache__", "tests")
+        shutil.copytree(ROOT, source, ignore=ignored)
     subprocess.run([sys.executable, "-m", "venv", str(made)], check=True)
     python = made / "bin/python"
     for word, rest in lines(name):
@@ -93,7 +97,7 @@ def installed(name: str, folder: Path) -> Path:
             where = [str(FOLDER / one) if one.endswith(".lock") else one for one in words]
             done = subprocess.run(
                 [str(python), "-m", "pip", *where, "--disable-pip-version-check", "-q"],
-                cwd=ROOT, capture_output=True, text=True, check=False,
+                cwd=source, capture_output=True, text=True, check=False,
             )  # fmt: skip
             assert done.returncode == 0, done.stderr[-2000:]
     return python

@@ -269,6 +269,15 @@ def test_calls_out_of_order_are_answered_with_a_sentence(root: Path) -> None:
             session.get_scribbles()
 
 
+def test_two_sessions_of_one_second_keep_their_reports_apart(root: Path) -> None:
+    names = set()
+    for _ in range(3):
+        with begun(root) as session:
+            session.next()
+            names.add(session.report_name)
+    assert len(names) == 3
+
+
 def test_another_thread_is_refused(root: Path) -> None:
     seen: list[Exception] = []
     with begun(root) as session:

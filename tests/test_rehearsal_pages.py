@@ -181,6 +181,34 @@ def test_taking_part_with_a_new_team(server: Rehearsal, page: Any, tmp_path: Pat
     page.get_by_role("heading", name="Submit as Borealis").wait_for()
 
 
+def test_an_image_is_submitted_on_the_page(server: Rehearsal, page: Any, tmp_path: Path) -> None:
+    from .rehearsals import bundle_with
+
+    made = bundle_with(tmp_path, lambda config: config.update(is_docker_based=True, title="Code"))
+    assert server.push(made, repository="me/code").status_code == 201
+    held = max(server.get("/api/challenges/challenge/all/all/all").json()["results"], key=lambda one: one["id"])
+    team = server.people["aurora"]["team"]
+    server.call("POST", f"/api/challenges/challenge/{held['id']}/participant_team/{team}", "aurora")
+    for content, told in (
+        (b"PK", "in submitted_image_uri from submission file"),
+        (b'{"submitted_image_uri": "a:1"}', ""),
+    ):
+        (tmp_path / "image.json").write_bytes(content)
+        if told:
+            log_in(page, server, "aurora", f"/challenges/{held['id']}/submit")
+        else:
+            page.goto(f"{server.address}/challenges/{held['id']}/submit")
+        page.get_by_label("Sequences, development").check()
+        page.get_by_label("File", exact=True).set_input_files(tmp_path / "image.json")
+        page.get_by_role("button", name="Submit").click()
+        if told:
+            page.get_by_role("alert").wait_for()
+            assert told in page.get_by_role("alert").inner_text()
+    page.wait_for_url(re.compile(r"/submissions/\d+$"))
+    body = server.get(f"/api/jobs/challenge/queues/{held['queue']}/", "host").json()["body"]
+    assert body["submitted_image_uri"] == "a:1"
+
+
 def test_a_phases_questions_are_asked_and_answered(server: Rehearsal, page: Any, tmp_path: Path) -> None:
     from .rehearsals import bundle_with
 

@@ -14,11 +14,11 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from evaluation_script.errors import HostError
+from evaluation_script.errors import HostError, SubmissionError
 from linejudge.environments.gym import task_of
 from linejudge.messages import SERVICE
 
-from .connections import connected, established
+from .connections import established
 from .reporting import to_evalai, to_file
 from .service import Outcome, Service
 from .settings import Settings, settings, target_of
@@ -40,18 +40,20 @@ def main(words: list[str]) -> int:
         service = Service(task, told.limits)
         server, port = _serving(service, told)
     except Exception as error:  # noqa: BLE001 - whatever it is, the submission must not stay `running`
-        known = isinstance(error, (HostError, ValueError, OSError))
+        known = isinstance(error, (HostError, SubmissionError, ValueError, OSError))
         log.error("%s", error) if known else log.exception("the environment cannot be made")  # noqa: TRY400
         _cannot_serve(os.environ, str(error) if known else type(error).__name__)
         return 3
     signal.signal(signal.SIGTERM, lambda *_: service.fail("The environment was stopped before the agent was done."))
+    signal.signal(signal.SIGUSR1, lambda *_: service.agent_ended())
     where = told.bind if told.bind.startswith("unix:") else f"{told.bind}:{port}"
     log.info("serves %s at %s", told.environment, where)
     if told.port == 0:
         sys.stdout.write(f"{told.bind if where == told.bind else port}\n")
         sys.stdout.flush()
     while not service.ended.wait(LOOK):
-        service.watch(connected(told.bind) if where == told.bind else established(port))
+        # A socket in a folder is the arena's, which sees by itself when the agent has ended.
+        service.watch(None if where == told.bind else established(port))
     if service.outcome.result is None:
         server.stop(0).wait(FAREWELL)  # and with it whatever an agent holds of ours
     outcome = _report(service, told)

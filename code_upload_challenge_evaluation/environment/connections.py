@@ -9,7 +9,6 @@ _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 MANY = 1 << 20
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE)
 _ESTABLISHED = "01"
-_CONNECTED = "03"
 
 
 def established(port: int) -> int | None:
@@ -28,13 +27,3 @@ def established(port: int) -> int | None:
             _, local, _, state, *_ = row.split()
             count += state == _ESTABLISHED and int(local.rpartition(":")[2], 16) == port
     return count if known else None
-
-
-def connected(address: str) -> int | None:
-    """Connections of a socket in a folder, `unix:PATH`; None on systems that do not tell."""
-    try:
-        with open("/proc/net/unix", encoding="ascii", errors="replace") as file:
-            rows = [line.split(None, 7) for line in file.read().splitlines()[1:]]
-    except OSError as error:
-        return MANY if error.errno in _EXHAUSTED else None
-    return sum(len(row) > 7 and row[5] == _CONNECTED and row[7] == address.removeprefix("unix:") for row in rows)

@@ -224,6 +224,10 @@ class Service:
             self.outcome.failure = words
             self.ended.set()
 
+    def agent_ended(self) -> None:
+        """Somebody saw it."""
+        self.fail(f"The agent ended before the evaluation did, at {self._place}.")
+
     def current(self, sleep: Callable[[float], object] = time.sleep) -> Outcome:
         """The outcome as it stands, before it is reported.
 
@@ -245,7 +249,7 @@ class Service:
 
     @property
     def _place(self) -> str:
-        return (self._sight.where if self._sight else "") or "the end"
+        return (self._sight.where or "the end") if self._sight else "its start, before it called reset"
 
     def watch(self, connections: int | None) -> None:
         """Look at the clocks; `connections` is how many there are now, None where that is not known."""
@@ -270,7 +274,7 @@ class Service:
         elif self._lost is None:
             self._lost = now
         elif now - self._lost > limits.gone:
-            self.fail(f"The agent ended before the evaluation did, at {self._place}.")
+            self.agent_ended()
 
 
 def _bounded(value: Any, sight: Shown) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 from evaluation_script.errors import HostError, Problem, SubmissionError
 from linejudge.scoring import UsageError
 
-from .shared import DONE, Bar, listening, say, seconds, whole_number
+from .shared import DONE, Bar, listening, program, say, seconds, whole_number
 
 LOOPBACK, PORT = "127.0.0.1", 8897
 USER_KEY = "LINEJUDGE_USER_KEY"
@@ -28,7 +28,7 @@ def interactive(args: argparse.Namespace) -> int:
             raise
         raise HostError(str(error)) from None
     except ModuleNotFoundError as error:
-        if "linejudge[interactive]" not in str(error):
+        if ".[interactive]" not in str(error):
             raise
         raise UsageError(str(error)) from None
     return code
@@ -113,7 +113,7 @@ def _run(args: argparse.Namespace) -> int:
         except ModelError as error:
             traceback.print_exception(error.__cause__)
             told = f"failed at {error.where} ({type(error.__cause__).__name__}: {error.__cause__})"
-            remedy = "Mend it, and go on from here with --resume"
+            remedy = "Mend it, and run it again" if error.first else "Mend it, and go on from here with --resume"
             raise SubmissionError.of(Problem(args.model, told, remedy)) from None
     _tell(session, summary)
     return DONE
@@ -130,7 +130,7 @@ def _tell(session: Any, summary: dict[str, Any]) -> None:
     at = summary["metric_at_threshold"]
     print(f"AUC {summary['auc']:.4f}, {NAMES[metric]} at {at['threshold']:g} s {at[metric]:.4f}")
     report = os.path.relpath(session.report_save_dir / f"{session.report_name}.csv")
-    print(f"Report: {report}\nLook at it: linejudge interactive plot {report} --out page")
+    print(f"Report: {report}\nLook at it: {program()} interactive plot {report} --out page")
 
 
 def _model(told: str) -> Any:
@@ -187,7 +187,9 @@ def _demo(args: argparse.Namespace) -> int:
     from linejudge.demo.root import scenes, write
 
     write(Path(args.out), scenes(args.seed))
-    print(f"Wrote {args.out}; try: linejudge interactive run linejudge.interactive.baseline:Baseline --root {args.out}")
+    print(
+        f"Wrote {args.out}; try: {program()} interactive run linejudge.interactive.baseline:Baseline --root {args.out}"
+    )
     return DONE
 
 

@@ -114,6 +114,8 @@ def _agents(desk: Any, table: Any, address: str) -> Any:
     if table is None:
         return None
     print(f"Code uploads are run here: {', '.join(sorted(table.images)) or 'no image'}.", flush=True)
+    if not any(desk.challenges.shown(row, address)["is_docker_based"] for row in desk.challenges.all()):
+        print("No challenge here takes code yet: build one with --variant code-upload, and name the zip.", flush=True)
     made = CodeUploads(desk, table, address, desk.accounts.named(HOST_NAME))
     made.start()
     return made

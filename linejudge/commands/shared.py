@@ -24,6 +24,11 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def program() -> str:
+    """What somebody types to run us."""
+    return "./run.sh" if os.environ.get(BUNDLE) else "linejudge"
+
+
 def bundle_root() -> str:
     """The folder with `challenge_config.yaml`."""
     above = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -9,7 +9,7 @@ from __future__ import annotations
 try:
     import gymnasium
 except ModuleNotFoundError:
-    found = "gymnasium is not installed; the environments need: pip install linejudge[environments]"
+    found = "gymnasium is not installed; the environments need, in the checkout: pip install -e '.[environments]'"
     raise ModuleNotFoundError(found, name="gymnasium") from None
 
 VIDEO = "linejudge/VideoObjectSegmentation-v0"

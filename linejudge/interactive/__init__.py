@@ -7,7 +7,8 @@ that programs for it import.
 try:
     from .session import DavisInteractiveSession
 except ModuleNotFoundError as error:
-    found = f"{error.name} is not installed; the interactive session needs: pip install linejudge[interactive]"
+    needs = "the interactive session needs, in the checkout: pip install -e '.[interactive]'"
+    found = f"{error.name} is not installed; {needs}"
     raise ModuleNotFoundError(found, name=error.name) from None
 
 __all__ = ["DavisInteractiveSession"]

@@ -61,6 +61,8 @@ def opened(told: str) -> Run:
         beside = file.with_suffix(".summary.json")
         found = _summary(beside) if beside.exists() else summary(report, Terms())
         return Run(name or file.stem, report, found, steps_of(file))
+    except FileNotFoundError:
+        raise ValueError(f"{file}: there is no such report") from None
     except (KeyError, UnicodeDecodeError, ValueError) as error:
         raise ValueError(f"{file}: is no report of an interactive session ({type(error).__name__}: {error})") from None
 

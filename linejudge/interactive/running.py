@@ -40,6 +40,8 @@ class Frames(Sequence[Any]):
     def __getitem__(self, place: int | slice) -> Any:
         if isinstance(place, slice):
             return [self._read(path) for path in self.paths[place]]
+        if not self.paths:
+            raise FileNotFoundError("there are no pictures of this sequence here; name their folder with --images")
         return self._read(self.paths[place])
 
 
@@ -72,9 +74,10 @@ def _thinned(path: list[list[float]]) -> list[list[float]]:
 class ModelError(Exception):
     """The method failed; where says at what."""
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, where: str, *, first: bool) -> None:
         super().__init__(where)
-        self.where = where
+        #: Nothing was submitted yet, so there is nothing to go on with.
+        self.where, self.first = where, first
 
 
 def run(
@@ -102,11 +105,13 @@ def run(
             try:
                 masks = model(sequence=sequence, scribbles=scribbles, new_sequence=new, images=images)
             except Exception as error:
-                raise ModelError(where) from error
+                raise ModelError(where, first=done == 1) from error
+            if masks is None:
+                raise ModelError(where, first=done == 1) from TypeError("it returned None instead of masks")
             try:
                 session.submit_masks(masks)
             except (ValueError, TypeError, OverflowError) as error:
-                raise ModelError(where) from error
+                raise ModelError(where, first=done == 1) from error
             if steps:
                 step = Step(sequence, number, interaction, scribbles, np.asarray(masks))
                 _keep(session, step, images.paths)

@@ -77,7 +77,7 @@ class DavisInteractiveSession:
         self.session_key = secrets.token_hex(32)
         self.report_save_dir = Path(report_save_dir or Path.cwd())
         self.report_save_dir.mkdir(parents=True, exist_ok=True)
-        self.report_name = datetime.datetime.now().strftime("result_%Y%m%d_%H%M%S")  # noqa: DTZ005 - of the wall
+        self.report_name = _free(self.report_save_dir)
         self.running_model, self.running = False, True
         self.samples: list[tuple[str, int]] = []
         self.sample_idx: int | None = None
@@ -308,6 +308,13 @@ def replace(path: Path, text: str) -> None:
     partial = path.with_suffix(".partial")
     partial.write_text(text, encoding="utf-8")
     os.replace(partial, path)
+
+
+def _free(folder: Path) -> str:
+    """A name by the wall's clock; with a number where another session of that second has it."""
+    name = datetime.datetime.now().strftime("result_%Y%m%d_%H%M%S")  # noqa: DTZ005 - of the wall
+    names = [name, *(f"{name}_{number}" for number in range(2, 1000))]
+    return next((one for one in names if not any(folder.glob(f"{one}.*"))), name)
 
 
 def _user() -> str:

@@ -164,6 +164,17 @@ class Submissions:
             body["submitted_image_uri"] = image
         self._queue.send(challenge["queue"], body)
 
+    def image_of(self, challenge: int, file: Any) -> str:
+        """For a challenge that runs code the file is JSON with the image's address; "" for any other."""
+        if not _is(self._challenges.row(challenge), "is_docker_based"):
+            return ""
+        try:
+            return str(json.loads(file.read(1 << 16))["submitted_image_uri"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise Refusal(400, f"Error {error} in submitted_image_uri from submission file") from None
+        finally:
+            file.seek(0)
+
     # ── looking ─────────────────────────────────────────────────────────────
 
     def row(self, submission: int) -> Any:

@@ -35,24 +35,10 @@ def submit(call: Call) -> Answer:
         raise Refusal(406, {"input_file": ["No file was submitted."]})
     if not upload.size:
         raise Refusal(406, {"input_file": ["The submitted file is empty."]})
-    image = _image(call, challenge, upload.file)
+    image = call.desk.submissions.image_of(challenge, upload.file)
     file = call.desk.store.keep(upload.file, upload.filename or "submission", "input_file")
     number = call.desk.submissions.send(user, (challenge, phase), call.data, file, image)
     return Answer(201, call.desk.submissions.shown(call.desk.submissions.row(number), call.base))
-
-
-def _image(call: Call, challenge: int, file: Any) -> str:
-    """For a challenge that runs code the file is JSON with the image's address."""
-    row = call.desk.challenges.row(challenge)
-    if not call.desk.challenges.shown(row, call.base)["is_docker_based"]:
-        return ""
-    try:
-        image = json.loads(file.read(1 << 16))["submitted_image_uri"]
-        return str(image)
-    except (ValueError, KeyError, TypeError) as error:
-        raise Refusal(400, f"Error {error} in submitted_image_uri from submission file") from None
-    finally:
-        file.seek(0)
 
 
 def mine(call: Call) -> dict[str, Any]:

@@ -90,8 +90,9 @@ def submit(look: Look, form: dict[str, Any]) -> Response:
         raise Refusal(400, f"{upload.filename} is empty.")
     _, stage, _ = look.desk.submissions.admitted(user, challenge, int(phase))
     form["submission_metadata"] = _answers(json.loads(stage["config"]).get("submission_meta_attributes"), phase, form)
+    image = look.desk.submissions.image_of(challenge, upload.file)
     file = look.desk.store.keep(upload.file, upload.filename, "input_file")
-    number = look.desk.submissions.send(user, (challenge, int(phase)), form, file)
+    number = look.desk.submissions.send(user, (challenge, int(phase)), form, file, image)
     return RedirectResponse(f"/submissions/{number}", 303)
 
 
