@@ -207,9 +207,12 @@ def test_a_broken_run_is_said_in_a_sentence(
     assert "Traceback" not in told
 
 
-def test_names_are_names(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_names_are_names(runs: dict[str, Path], tmp_path: Path, capsys: Any) -> None:
     named = [f"{name}={runs['lines']}" for name in ("@ROWS@", "a$\\frac{$", "_x")]
     assert main(["interactive", "plot", *named, "--out", str(tmp_path)]) == 0
+    assert "own time" not in capsys.readouterr().err
+    assert main(["interactive", "plot", *map(str, runs.values()), "--out", str(tmp_path / "two")]) == 0
+    assert "Each area is over its run's own time" in capsys.readouterr().err
     page = (tmp_path / "index.html").read_text()
     assert '"@ROWS@"' in page
     assert "_x" in (tmp_path / "curves.svg").read_text()

@@ -198,6 +198,7 @@ def test_an_image_is_submitted_on_the_page(server: Rehearsal, page: Any, tmp_pat
             log_in(page, server, "aurora", f"/challenges/{held['id']}/submit")
         else:
             page.goto(f"{server.address}/challenges/{held['id']}/submit")
+        assert "Send a JSON file that names your image" in page.locator("main").inner_text()
         page.get_by_label("Sequences, development").check()
         page.get_by_label("File", exact=True).set_input_files(tmp_path / "image.json")
         page.get_by_role("button", name="Submit").click()

@@ -178,6 +178,9 @@ def _plot(args: argparse.Namespace) -> int:
         plot(runs, out, bar)
     for run in runs:
         print(f"{run.name}  AUC {run.summary['auc']:.4f}")
+    ends = [run.summary["curve"]["time"][-1] for run in runs]
+    if max(ends) > 1.01 * min(ends):
+        say("Each area is over its run's own time; only runs with the same --max-time compare by it.")
     print(f"Wrote {out / 'curves.png'}, {out / 'curves.svg'} and {out / 'index.html'}")
     return DONE
 
