@@ -27,8 +27,8 @@ log = logging.getLogger("environment")
 
 #: Calls that are answered at once, and those that may wait beside them.
 THREADS, WAITING = 4, 4
-#: Seconds between two looks at the clocks, and for the last reply to leave.
-LOOK, FAREWELL = 0.25, 5.0
+#: Seconds between two looks at the clocks, for a refusal to leave, and for the last reply.
+LOOK, LAST_WORDS, FAREWELL = 0.25, 0.5, 5.0
 
 
 def main(words: list[str]) -> int:
@@ -55,7 +55,8 @@ def main(words: list[str]) -> int:
         # A socket in a folder is the arena's, which sees by itself when the agent has ended.
         service.watch(None if where == told.bind else established(port))
     if service.outcome.result is None:
-        server.stop(0).wait(FAREWELL)  # and with it whatever an agent holds of ours
+        # A moment for what is being answered; then whatever an agent holds of ours is let go.
+        server.stop(LAST_WORDS).wait(FAREWELL)
     outcome = _report(service, told)
     service.settle(outcome)
     server.stop(FAREWELL).wait(FAREWELL)
