@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from linejudge import arena
+from linejudge import arena, sandbox
 from linejudge.datasets.pack import pack
 from linejudge.demo.root import scenes, write
 from linejudge.environments import VIDEO
@@ -56,7 +56,7 @@ def spent(call: Callable[[], object]) -> tuple[float, float, object]:
 
 
 def main(repeat: int) -> None:
-    arena.bwrap = lambda: None  # whose children's CPU is not told to us
+    sandbox.bwrap = lambda: None  # whose children's CPU is not told to us
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         if SEQUENCES.is_dir():
@@ -73,7 +73,7 @@ def main(repeat: int) -> None:
             return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout)
 
         def apart() -> object:
-            ended = arena.duel(arena.agent_of([str(AGENT)]), words, arena.Limits())
+            ended = arena.duel(arena.agent_of([str(AGENT)]), words, sandbox.Limits())
             assert ended.told is not None, ended.log
             return ended.told["result"]
 

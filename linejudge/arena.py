@@ -24,12 +24,12 @@ from typing import Any
 
 from evaluation_script.errors import HostError
 
+from . import sandbox
 from .messages import ADDRESS, LOCAL
+from .sandbox import Limits
 from .static import DATASET, FOLDER, NAMES, TAKEN
 
 ENVIRONMENT = "code_upload_challenge_evaluation.environment"
-#: The platform's memory limit.
-MEMORY = 8 << 30
 #: Seconds: an environment has started by then, and an agent has ended so long after it.
 START, FAREWELL = 120.0, 5.0
 #: Seconds in which an environment may see by itself that the agent has ended.
@@ -40,22 +40,10 @@ FILE_BYTES = 1 << 30
 LOG = 10_000
 #: What runs, so that it can be ended with us.
 _running: set[subprocess.Popen[str]] = set()
-_PACKAGES = ("evaluation_script", "linejudge", "code_upload_challenge_evaluation")
-_SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/ssl", "/etc/alternatives")
 
 
 class SubmissionFileError(Exception):
     """What a static submission wrote is nothing that can be taken."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What an agent's process may use."""
-
-    seconds: float = 3600.0
-    memory: int = MEMORY
-    #: Refuse to run where there is no sandbox.
-    sandbox: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,15 +85,6 @@ def with_python(words: list[str]) -> list[str]:
     return [sys.executable, *words[1:]] if words[0] in ("python", "python3") else words
 
 
-def bwrap() -> str | None:
-    """The sandbox, where it is there and works."""
-    found = shutil.which("bwrap")
-    if found is None:
-        return None
-    tried = subprocess.run([found, "--unshare-all", "--ro-bind", "/", "/", "true"], capture_output=True, check=False)
-    return found if tried.returncode == 0 else None
-
-
 def duel(
     agent: Agent,
     words: list[str],
@@ -118,7 +97,7 @@ def duel(
     With `variables` (AUTH_TOKEN, BODY…) it reports to a server, else it saves its result.  What is hidden is not there
     for an agent in a sandbox, wherever it lies.
     """
-    box = _sandbox(limits)
+    box = sandbox.found(limits)
     secret = [*hidden, *_truths(words)]
     with tempfile.TemporaryDirectory(prefix="linejudge-arena-") as folder, contextlib.ExitStack() as ends:
         result = os.path.join(folder, "result.json")
@@ -133,15 +112,7 @@ def duel(
         log = os.path.join(folder, "agent.log")
         with open(log, "wb") as file:
             mine = {**_plain(), **agent.variables, ADDRESS: address if box is None else f"unix:{place}"}
-            boxed = (
-                agent.command
-                if box is None
-                else [
-                    *_boxed(box, agent.folder, [(place, True)], secret, limits.memory),
-                    *_limited(agent.command, limits),
-                ]
-            )
-            player = _started(boxed, mine, agent.folder, file)
+            player = _played(agent, box, [(place, True)], secret, limits, mine, file)
         ends.callback(_end, player)
         code = _both(environment, player, limits.seconds + START)
         _waited(player, FAREWELL if code == 0 else FAREWELL / 10)
@@ -170,18 +141,15 @@ def static(
 
     Looks at once and then every so often, as the sidecar does; a file is taken as it is at that moment.
     """
-    box = _sandbox(limits)
+    box = sandbox.found(limits)
     with tempfile.TemporaryDirectory(prefix="linejudge-static-") as folder, contextlib.ExitStack() as ends:
         shared = os.path.join(folder, "submission")
         os.mkdir(shared)
         log = os.path.join(folder, "agent.log")
         variables = {**_plain(), **agent.variables, FOLDER: shared, DATASET: os.path.abspath(data)}
-        boxed = _limited(agent.command, limits)
-        if box is not None:
-            mounts = [(shared, True), (os.path.abspath(data), False)]
-            boxed = [*_boxed(box, agent.folder, mounts, hidden, limits.memory), *boxed]
+        mounts = [(shared, True), (os.path.abspath(data), False)]
         with open(log, "wb") as file:
-            player = _started(boxed, variables, agent.folder, file)
+            player = _played(agent, box, mounts, hidden, limits, variables, file)
         ends.callback(_end, player)
         until = time.monotonic() + limits.seconds
         found, look = None, 0.0
@@ -220,42 +188,24 @@ def _copy(source: str, target: str) -> None:
                 raise SubmissionFileError(f"{os.path.basename(source)} has more than {FILE_BYTES >> 20} MB")
 
 
-def _sandbox(limits: Limits) -> str | None:
-    box = bwrap()
-    if box is None and limits.sandbox:
-        raise HostError("--require-sandbox: there is no bwrap here that works; install bubblewrap, or leave it out")
-    return box
-
-
-def _boxed(box: str, folder: str, mounts: list[tuple[str, bool]], hidden: Sequence[str], memory: int) -> list[str]:
-    """A command's sandbox: the system and the packages to read, the agent's folder, and what is named."""
-    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    readable = [*_SYSTEM, sys.prefix, sys.base_prefix, *(os.path.join(home, name) for name in _PACKAGES), folder]
-    words = [box, "--unshare-all", "--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev",
-             "--size", str(memory), "--tmpfs", "/tmp"]  # fmt: skip # noqa: S108 - inside the sandbox
-    for path in readable:
-        words += ["--ro-bind-try", path, path]
-    for path, writable in mounts:
-        words += ["--bind" if writable else "--ro-bind", path, path]
-    # Last, so that nothing is mounted over it; by all of its names, since a folder may be a link.
-    seen = [*readable, *(path for path, _ in mounts)]
-    seen += [os.path.realpath(path) for path in seen]
-    for path in dict.fromkeys(name for one in hidden for name in (os.path.abspath(one), os.path.realpath(one))):
-        if os.path.exists(path) and any(_below(path, one) for one in seen):
-            words += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", os.devnull, path]
-    return [*words, "--chdir", folder]
-
-
-def _below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
+def _played(  # noqa: PLR0913, PLR0917 - everything that an agent's process is given
+    agent: Agent,
+    box: str | None,
+    mounts: Sequence[tuple[str, bool]],
+    hidden: Sequence[str],
+    limits: Limits,
+    variables: Mapping[str, str],
+    log: Any,
+) -> subprocess.Popen[str]:
+    words = sandbox.command(box, agent.command, agent.folder, mounts, hidden, limits)
+    return _started(words, variables, agent.folder, log)
 
 
 def _plain() -> dict[str, str]:
     """Nothing of ours that an agent could use: no tokens, no other settings."""
     kept = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "LD_LIBRARY_PATH")
-    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     found = {name: os.environ[name] for name in kept if name in os.environ}
-    found["PYTHONPATH"] = os.pathsep.join([home, *filter(None, [found.get("PYTHONPATH")])])
+    found["PYTHONPATH"] = os.pathsep.join([sandbox.HOME, *filter(None, [found.get("PYTHONPATH")])])
     return {**found, "PYTHONUNBUFFERED": "1"}
 
 
@@ -295,22 +245,6 @@ def _address(environment: subprocess.Popen[str]) -> str:
     if not line:
         raise HostError("the environment did not start; what it said is above")
     return line if line.startswith("unix:") else f"127.0.0.1:{line}"
-
-
-#: Set before the command begins, and inside the sandbox, whose processes are not ours to limit later.
-_LIMIT = """
-import os, resource, sys
-memory, seconds = int(sys.argv[1]), int(sys.argv[2])
-resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
-resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-os.execvp(sys.argv[3], sys.argv[3:])
-"""
-
-
-def _limited(command: list[str], limits: Limits) -> list[str]:
-    seconds = (int(limits.seconds) + 60) * (os.cpu_count() or 1)
-    return [sys.executable, "-c", _LIMIT, str(limits.memory), str(seconds), *command]
 
 
 def _both(environment: subprocess.Popen[str], player: subprocess.Popen[str], seconds: float) -> int:

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from evaluation_script import evaluate
-from linejudge import arena
+from linejudge import sandbox
 from linejudge.bundle.build import build
 from linejudge.cli import main
 from linejudge.demo.make import frames
@@ -29,7 +29,7 @@ from .rehearsals import Rehearsal
 
 AGENTS = ROOT / "code_upload_challenge_evaluation/agent"
 STATIC = ROOT / "code_upload_challenge_evaluation/static/main.py"
-needs_bwrap = pytest.mark.skipif(arena.bwrap() is None, reason="BWRAP DOES NOT WORK HERE: install bubblewrap")
+needs_bwrap = pytest.mark.skipif(sandbox.bwrap() is None, reason="BWRAP DOES NOT WORK HERE: install bubblewrap")
 
 
 @pytest.fixture(scope="module")
@@ -124,10 +124,13 @@ with Environment(quiet=True) as e:
     assert duel(data, agent(data, text), more=("--require-sandbox",)) == 0, capsys.readouterr().err
 
 
-def test_without_a_sandbox_it_says_so(data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    monkeypatch.setattr(arena, "bwrap", lambda: None)
+def test_without_a_sandbox_it_says_so(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr(sandbox, "bwrap", lambda: None)
     assert duel(data, str(AGENTS / "agent.py"), more=("--require-sandbox",)) == 3
     assert "no bwrap here that works" in capsys.readouterr().err
+    needy = agent(tmp_path, "x = bytearray(400 << 20)")
+    assert duel(data, needy, more=("--memory", "300")) == 1
+    assert "MemoryError" in capsys.readouterr().err, "its limits hold there, too"
     assert duel(data, str(AGENTS / "agent.py")) == 0
     assert "limits accidents, not attackers" in capsys.readouterr().err
 

@@ -19,7 +19,7 @@ from .shared import DONE, bundle_root, say, seconds, whole_number
 
 def arena(args: argparse.Namespace) -> int:
     """Run an agent against an environment, or with --static a command that writes a submission, without containers."""
-    from linejudge.arena import Limits
+    from linejudge.sandbox import Limits
 
     limits = Limits(args.seconds, args.memory << 20, args.require_sandbox)
     for number in (signal.SIGTERM, signal.SIGHUP):  # both sides end with us
@@ -119,7 +119,7 @@ def _tell(result: Any) -> None:
 
 def arena_options(sub: argparse.ArgumentParser) -> None:
     """What `arena` takes."""
-    from linejudge.arena import MEMORY, Limits
+    from linejudge.sandbox import MEMORY, Limits
 
     sub.add_argument(
         "agent", nargs="*", metavar="AGENT", help="a file of Python or a command, with its words (after --)"

@@ -19,13 +19,14 @@ from evaluation_script.errors import HostError
 from linejudge import arena
 from linejudge.evalai import routes
 from linejudge.evalai.jobs import CANCELLED, FAILED, FINISHED, RUNNING
+from linejudge.sandbox import MEMORY, Limits
 
 from .accounts import User
 from .desk import Desk
 from .queue import Message
 from .submissions import Refusal
+from .workers import turn_until
 
-_IDLE = 0.3
 #: What the table may say, and of what kind.
 _KINDS: dict[str, type] = {
     "images": dict, "environments": dict, "data": str, "seconds": float, "memory_mb": int, "look_every": float,
@@ -43,7 +44,7 @@ class Table:
     environments: dict[str, list[str]]
     #: What static submissions find at /dataset.
     data: str = ""
-    limits: arena.Limits = field(default_factory=arena.Limits)
+    limits: Limits = field(default_factory=Limits)
     look_every: float = 1.0
     #: Files and folders that no agent may see, where there is a sandbox.
     hidden: tuple[str, ...] = ()
@@ -69,9 +70,9 @@ def read_table(path: str) -> Table:
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise HostError(f'{path}: environments.{phase} is no list of words as ["--env", "…"]')
         environments[phase] = [_placed(home, word) for word in words]
-    limits = arena.Limits(
-        seconds=float(told.get("seconds", arena.Limits.seconds)),
-        memory=int(told.get("memory_mb", arena.MEMORY >> 20)) << 20,
+    limits = Limits(
+        seconds=float(told.get("seconds", Limits.seconds)),
+        memory=int(told.get("memory_mb", MEMORY >> 20)) << 20,
         sandbox=bool(told.get("sandbox", False)),
     )
     data = os.path.join(home, told["data"]) if told.get("data") else ""
@@ -115,14 +116,8 @@ class CodeUploads:
         self._thread.join(timeout=10)
 
     def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                busy = self._turn()
-            except Exception as error:  # noqa: BLE001 - a worker of ours never ends by a defect
-                self._desk.store.note(0, f"code uploads stumbled: {error!r}")
-                busy = False
-            if not busy:
-                self._stop.wait(_IDLE)
+        stumbled = "code uploads stumbled: {!r}"
+        turn_until(self._stop, self._turn, lambda error: self._desk.store.note(0, stumbled.format(error)))
 
     def _turn(self) -> bool:
         for challenge in self._desk.challenges.all():

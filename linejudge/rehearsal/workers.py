@@ -11,6 +11,7 @@ import threading
 import time
 import uuid
 import zipfile
+from collections.abc import Callable
 from typing import Any
 
 from linejudge.evalai.jobs import CANCELLED, FAILED, RUNNING
@@ -67,16 +68,21 @@ class Workers:
 
     def _run(self, worker: _Worker) -> None:
         try:
-            while not self._stop.is_set():
-                try:
-                    busy = worker.turn()
-                except Exception as error:  # noqa: BLE001 - a worker of ours never ends by a defect
-                    self._desk.store.note(0, f"a worker stumbled: {error!r}")
-                    busy = False
-                if not busy:
-                    self._stop.wait(_IDLE)
+            turn_until(self._stop, worker.turn, lambda error: self._desk.store.note(0, f"a worker stumbled: {error!r}"))
         finally:
             worker.close()
+
+
+def turn_until(stop: threading.Event, turn: Callable[[], bool], stumbled: Callable[[Exception], object]) -> None:
+    """One turn after the other, with a pause after one that found nothing; a defect of ours ends no worker."""
+    while not stop.is_set():
+        try:
+            busy = turn()
+        except Exception as error:  # noqa: BLE001 - whatever it is
+            stumbled(error)
+            busy = False
+        if not busy:
+            stop.wait(_IDLE)
 
 
 class _Worker:
