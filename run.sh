@@ -96,7 +96,7 @@ set_up_client() { # the official `evalai` client; see the comments in the files 
 
 in_halves() { # every test, in two processes at once: most of them wait for others most of the time
     local half failed=0
-    "$VENV/bin/python" -m pytest -p no:cacheprovider tests/test_[i-z]*.py >"$VENV/tests.log" 2>&1 &
+    "$VENV/bin/python" -m pytest -p no:cacheprovider tests/test_[!a-h]*.py >"$VENV/tests.log" 2>&1 &
     half=$!
     "$VENV/bin/python" -m pytest tests/journeys tests/test_[a-h]*.py || failed=$?
     wait "$half" || failed=$?

@@ -36,7 +36,6 @@ BANK = 0.5
 class _Kept:
     """One frame of the bank."""
 
-    born: int
     keys: Any
     values: Any
     #: The share of all answers that came from it, summed, and how often it was asked.
@@ -95,7 +94,7 @@ class Memory:
 
     def _keep(self, keys: Any, values: dict[int, Any]) -> None:
         """The newest goes in; of those between the first and the latest the one of least worth goes out."""
-        self._bank.append(_Kept(self._now, keys, {one: layer.ravel() for one, layer in values.items()}))
+        self._bank.append(_Kept(keys, {one: layer.ravel() for one, layer in values.items()}))
         self._now += 1
         if self._frames and len(self._bank) > self._frames:
             self._bank.remove(min(self._bank[1:-1], key=lambda kept: kept.worth(self._now)))

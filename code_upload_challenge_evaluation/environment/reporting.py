@@ -5,14 +5,15 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-import os
 from collections.abc import Callable
+from pathlib import Path
 
 from linejudge.evalai import routes
 from linejudge.evalai.client import ApiError, Client
 from linejudge.evalai.jobs import FINISHED, Jobs
 from linejudge.evalai.patience import LONGEST, waits
 from linejudge.evalai.shapes import for_rest
+from linejudge.files import replace
 
 from .service import Outcome
 from .settings import Target
@@ -76,8 +77,5 @@ def to_file(path: str, outcome: Outcome) -> str:
     status = "finished" if outcome.result is not None else "failed"
     told = {"status": status, "result": outcome.result, "message": outcome.failure, "metadata": outcome.told()}
     text = json.dumps(told, indent=2)
-    partial = f"{path}.partial"
-    with open(partial, "w", encoding="utf-8") as file:
-        file.write(text + "\n")
-    os.replace(partial, path)
+    replace(Path(path), text + "\n")
     return text

@@ -226,7 +226,7 @@ class Service:
 
     def agent_ended(self) -> None:
         """Somebody saw it."""
-        self.fail(f"The agent ended before the evaluation did, at {self._place}.")
+        self.fail(self._gone)
 
     def current(self, sleep: Callable[[float], object] = time.sleep) -> Outcome:
         """The outcome as it stands, before it is reported.
@@ -237,7 +237,7 @@ class Service:
         while self.outcome.result is not None and not self._held:
             if self._clock() - self._left_at > self._limits.gone:
                 self.outcome.result = None
-                self.outcome.failure = f"The agent ended before the evaluation did, at {self._place}."
+                self.outcome.failure = self._gone
             else:
                 sleep(0.05)
         return replace(self.outcome, timings=[*self.outcome.timings])
@@ -250,6 +250,10 @@ class Service:
     @property
     def _place(self) -> str:
         return (self._sight.where or "the end") if self._sight else "its start, before it called reset"
+
+    @property
+    def _gone(self) -> str:
+        return f"The agent ended before the evaluation did, at {self._place}."
 
     def watch(self, connections: int | None) -> None:
         """Look at the clocks; `connections` is how many there are now, None where that is not known."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from evaluation_script.errors import HostError
+from linejudge.files import replace
 
 from .finding import items
 
@@ -52,10 +54,7 @@ def remember(root: str, state: State) -> str:
     """Keep what was pushed, beside the bundle and out of git."""
     path = os.path.join(root, LAST_PUSH)
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    partial = f"{path}.partial"
-    with open(partial, "w", encoding="utf-8") as file:
-        json.dump(asdict(state), file, indent=1)
-    os.replace(partial, path)
+    replace(Path(path), json.dumps(asdict(state), indent=1))
     return path
 
 

@@ -52,11 +52,11 @@ def _serve(args: argparse.Namespace) -> int:
     """Hold sessions for users elsewhere."""
     import uvicorn
 
+    from linejudge.files import locked
     from linejudge.interactive.hosted import Terms
     from linejudge.interactive.hosting import Host, Limits, users_of
     from linejudge.interactive.server import app
     from linejudge.interactive.uptime import Uptime
-    from linejudge.locks import locked
 
     logging.basicConfig(format="%(asctime)s %(name)s %(message)s")
     _check_limits(args)
@@ -89,27 +89,13 @@ def _serve(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     """Run a method through a whole session: MODULE:FUNCTION answers scribbles with masks."""
-    from linejudge.interactive import DavisInteractiveSession
     from linejudge.interactive.running import ModelError, run
 
     model = _model(args.model)
-    if args.host:
-        if not (args.user_key or os.environ.get(USER_KEY)):
-            raise UsageError(f"--host needs --user-key, or the variable {USER_KEY}")
-        session = DavisInteractiveSession(
-            args.host, args.user_key or os.environ.get(USER_KEY), report_save_dir=args.out, resume=args.resume
-        )
-    elif not args.root:
-        raise UsageError("give --root, or --host for a session over the wire")
-    else:
-        _check_limits(args)
-        session = DavisInteractiveSession(
-            subset=args.subset, max_time=args.max_time, max_nb_interactions=args.max_nb_interactions,
-            metric_to_optimize=args.metric, report_save_dir=args.out, resume=args.resume, dataset=_dataset(args),
-        )  # fmt: skip
+    session, pictures = _session(args)
     with Bar("interaction") as bar:
         try:
-            summary = run(session, model, _pictures(args), bar, steps=args.steps)
+            summary = run(session, model, pictures, bar, steps=args.steps)
         except ModelError as error:
             traceback.print_exception(error.__cause__)
             told = f"failed at {error.where} ({type(error.__cause__).__name__}: {error.__cause__})"
@@ -117,6 +103,30 @@ def _run(args: argparse.Namespace) -> int:
             raise SubmissionError.of(Problem(args.model, told, remedy)) from None
     _tell(session, summary)
     return DONE
+
+
+def _session(args: argparse.Namespace) -> tuple[Any, Any]:
+    """The session that the options name, and where a sequence's pictures are."""
+    from linejudge.interactive import DavisInteractiveSession
+    from linejudge.interactive.dataset import files
+
+    def named(sequence: str) -> list[str]:
+        return files(os.path.join(args.images, sequence), ".jpg") if args.images else []
+
+    if args.host:
+        key = args.user_key or os.environ.get(USER_KEY)
+        if not key:
+            raise UsageError(f"--host needs --user-key, or the variable {USER_KEY}")
+        return DavisInteractiveSession(args.host, key, report_save_dir=args.out, resume=args.resume), named
+    if not args.root:
+        raise UsageError("give --root, or --host for a session over the wire")
+    _check_limits(args)
+    dataset = _dataset(args)
+    session = DavisInteractiveSession(
+        subset=args.subset, max_time=args.max_time, max_nb_interactions=args.max_nb_interactions,
+        metric_to_optimize=args.metric, report_save_dir=args.out, resume=args.resume, dataset=dataset,
+    )  # fmt: skip
+    return session, named if args.images and not args.layout else dataset.image_paths
 
 
 def _tell(session: Any, summary: dict[str, Any]) -> None:
@@ -149,23 +159,6 @@ def _model(told: str) -> Any:
         raise SubmissionError.of(
             Problem(told, f"cannot be made ({type(error).__name__}: {error})", "Mend it")
         ) from None
-
-
-def _pictures(args: argparse.Namespace) -> Any:
-    """Sequence → its pictures."""
-    from linejudge.interactive.dataset import files
-
-    if args.images and not args.layout:
-        return lambda sequence: files(os.path.join(args.images, sequence), ".jpg")
-    return _dataset_images(args)
-
-
-def _dataset_images(args: argparse.Namespace) -> Any:
-    if not args.root:
-        return lambda _sequence: []
-    reader = _dataset(args)
-    reader.sequences(args.subset)
-    return reader.image_paths
 
 
 def _plot(args: argparse.Namespace) -> int:

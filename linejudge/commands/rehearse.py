@@ -25,7 +25,7 @@ def rehearse(args: argparse.Namespace) -> int:
     """Play EvalAI: its API, its worker and a web page, with this bundle in it."""
     import uvicorn
 
-    from linejudge.locks import locked
+    from linejudge.files import locked
     from linejudge.rehearsal import opening
     from linejudge.rehearsal.code_uploads import read_table
     from linejudge.rehearsal.desk import Desk
@@ -39,6 +39,7 @@ def rehearse(args: argparse.Namespace) -> int:
         raise UsageError(f"--faults is SEED:RATE, as 7:0.05 ({error})") from None
     python = os.path.abspath(args.python or os.environ.get(WORKER_PYTHON) or sys.executable)
     version = _version(python)
+    table = read_table(args.agents) if args.agents else None
     root = bundle_root()
     folder = os.path.abspath(args.data or os.path.join(root, ".linejudge", "rehearsal"))
     port = listening(LOOPBACK, args.port)
@@ -50,7 +51,6 @@ def rehearse(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as made:
         challenge, new = opening.take(desk, args.bundle or _built(root, made), made)
     workers = Workers(desk, python, args.workers, args.seconds)
-    table = read_table(args.agents) if args.agents else None
     sent = opening.seed(desk, challenge, root) if args.seed_demo else 0
     address = f"http://{LOOPBACK}:{port.getsockname()[1]}"
     _tell(desk, address, challenge, new=new)

@@ -120,7 +120,7 @@ class InteractiveTask:
         record = self._dataset.dataset[sequence]
         width, height = record["image_size"]
         frames = []
-        for path in self._dataset.image_paths(sequence):
+        for path in self._dataset.image_paths(sequence) if new else ():  # later they are known
             with open(path, "rb") as file:
                 frames.append(Picture(file.read()))
         drawn = [
@@ -130,7 +130,7 @@ class InteractiveTask:
         ]
         values = {
             "sequence": sequence,
-            "frames": frames if new else [],  # known from the sample's first interaction
+            "frames": frames,
             "size": [record["num_frames"], height, width],
             "scribbles": drawn,
             "new_sequence": int(new),
@@ -144,6 +144,13 @@ class InteractiveTask:
         assert session is not None  # noqa: S101 - begun
         found = session.get_global_summary()
         return [{SPLIT: {AREA: found["auc"], AT: found["metric_at_threshold"]["J_AND_F"]}}]
+
+    def last_score(self) -> float:
+        """The mean J&F of the masks that were submitted last."""
+        session = self._session
+        assert session is not None  # noqa: S101 - begun
+        report = session.get_report()
+        return float(report["j_and_f"][report["interaction"] == report["interaction"].iloc[-1]].mean())
 
     def close(self) -> None:
         if self._emptied is not None:
@@ -210,18 +217,12 @@ class InteractiveSegmentation(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         candidates = np.flatnonzero(action["candidates"][:count])
         masks = np.asarray(action["masks"])[:count, :height, :width]
         shown = self.task.act({"masks": masks, "candidates": candidates})
-        reward = self._worth() if self._reward else 0.0
+        reward = self.task.last_score() if self._reward else 0.0
         if not shown.done:
             return self._observation(shown), reward, False, False, {}
         result = self.task.result()
         self._now = None
         return self._padding(), reward if self._reward else result[0][SPLIT][AREA], True, False, {"result": result}
-
-    def _worth(self) -> float:
-        session = self.task._session  # noqa: SLF001 - our own task
-        assert session is not None  # noqa: S101 - begun
-        report = session.get_report()
-        return float(report["j_and_f"][report["interaction"] == report["interaction"].iloc[-1]].mean())
 
     def _observation(self, shown: Shown) -> dict[str, Any]:
         self._now = shown

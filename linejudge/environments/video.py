@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -272,11 +272,11 @@ class VideoObjectSegmentation(gymnasium.Env[dict[str, Any], Any]):
         return self._nothing(), reward if self._reward else first, True, False, {"result": result}
 
     def _observation(self, shown: Shown) -> dict[str, Any]:
-        view: Callable[[], Any] = self.task._now.first  # type: ignore[union-attr] # noqa: SLF001 - our own task
+        given = shown.values["first_mask"]
         found = self._nothing()
         height, width = shown.values["size"]
         found["frame"][:height, :width] = decoded_picture(shown.values["frame"])
-        found["first_mask"][:height, :width] = view()
+        found["first_mask"][:height, :width] = decoded(given.objects.items(), given.size)
         found["size"][:] = (height, width)
         found["new_sequence"] = np.int64(shown.values["new_sequence"])
         return found

@@ -13,9 +13,11 @@ from typing import Any
 
 import pandas as pd
 
+from linejudge.files import replace
+
 from .dataset import Sequences
 from .evaluation import EvaluationService
-from .session import NOTHING_DUE, DavisInteractiveSession, replace
+from .session import NOTHING_DUE, DavisInteractiveSession
 
 #: Beside the report of a session that is over.
 SUMMARY = "summary.json"

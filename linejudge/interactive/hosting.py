@@ -18,8 +18,9 @@ from typing import Any
 
 import pandas as pd
 
+from linejudge.files import replace
+
 from .hosted import SUMMARY, HostedSession, Terms, means_of
-from .session import replace
 from .summary import read_report
 
 _KEY = re.compile(r"[0-9a-f]{64}")

@@ -17,9 +17,10 @@ import pandas as pd
 from PIL import Image
 
 from evaluation_script.png import davis_palette
+from linejudge.files import replace
 
 from .running import steps_of
-from .session import MOST_INTERACTIONS, replace
+from .session import MOST_INTERACTIONS
 from .summary import METRICS, Terms, read_report, summary
 
 #: Told apart without colour vision, too (Okabe and Ito's order); more runs have other dashes.

@@ -37,6 +37,7 @@ class Published:
         self._images = images or self._path
         self._packed = truth.read(self._path).splits if truth.is_packed(self._path) else None
         self._known: dict[str, Sequence] = {}
+        self._subsets: dict[str, list[str]] = {}
         self.dataset: Mapping[str, dict[str, Any]] = Records(self._known, self._record)
         self.load_masks = lru_cache(maxsize=2)(self._read)
 
@@ -44,10 +45,12 @@ class Published:
         """A split of the packed file, or a list of the dataset."""
         if self._packed is not None and subset not in self._packed:
             raise ValueError(f"{self._path}: has no split {subset!r}, only {sorted(self._packed)}")
-        splits = self._packed or published.read(self._path, self._layout, subset, split=subset).splits
-        found = {one.name: one for one in splits[subset].sequences}
-        self._known.update(found)
-        return list(found)
+        if subset not in self._subsets:  # every session asks, and a published layout is read whole
+            splits = self._packed or published.read(self._path, self._layout, subset, split=subset).splits
+            found = {one.name: one for one in splits[subset].sequences}
+            self._known.update(found)
+            self._subsets[subset] = list(found)
+        return self._subsets[subset]
 
     def check_files(self, sequences: list[str]) -> None:
         """No dataset but DAVIS comes with scribbles."""

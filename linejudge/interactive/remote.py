@@ -13,6 +13,7 @@ import pandas as pd
 import requests
 
 from linejudge.evalai.patience import waits
+from linejudge.files import replace
 
 from . import wire
 from .evaluation import as_masks
@@ -23,9 +24,8 @@ from .session import (
     TOO_LATE,
     TWICE,
     DavisInteractiveSession,
-    replace,
 )
-from .utils.mask import encode_mask
+from .utils.mask import encode_frames
 
 #: Seconds for a connection, and between two bytes of an answer; the server may be measuring a long sequence.
 TIMEOUTS = (10.0, 300.0)
@@ -131,7 +131,7 @@ class RemoteSession(DavisInteractiveSession):
             raise ValueError("y_pred array must have 3 dimensions.")
         body = {
             **{name: self._now[name] for name in ("sequence", "scribble_idx", "interaction")},
-            "pred_masks": {"size": list(masks.shape), "frames": [encode_mask(mask)["objects"] for mask in masks]},
+            "pred_masks": encode_frames(masks),
         }
         if next_scribble_frame_candidates is not None:
             candidates = [int(one) for one in next_scribble_frame_candidates]

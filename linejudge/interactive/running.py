@@ -12,8 +12,11 @@ from typing import Any, overload
 import numpy as np
 from PIL import Image
 
-from .session import DavisInteractiveSession, replace
-from .utils.mask import encode_batch_masks
+from linejudge.files import replace
+
+from .metrics import as_ids
+from .session import DavisInteractiveSession
+from .utils.mask import encode_frames
 from .utils.scribbles import Scribbles
 
 #: Called with `sequence`, `scribbles`, `new_sequence` and `images`; answers with masks (frames, height, width).
@@ -61,7 +64,7 @@ class Step:
             [{"path": _thinned(line["path"]), "object_id": line["object_id"]} for line in frame]
             for frame in self.scribbles["scribbles"]
         ]
-        encoded = encode_batch_masks(self.masks)
+        encoded = encode_frames(as_ids(self.masks))
         names = ("sequence", "scribble_idx", "interaction")
         return {**{name: getattr(self, name) for name in names}, "scribbles": lines, **encoded}
 
@@ -113,7 +116,7 @@ def run(
             except (ValueError, TypeError, OverflowError) as error:
                 raise ModelError(where, first=done == 1) from error
             if steps:
-                step = Step(sequence, number, interaction, scribbles, np.asarray(masks))
+                step = Step(sequence, number, interaction, scribbles, masks)
                 _keep(session, step, images.paths)
     found = session.get_global_summary()
     replace(session.report_save_dir / f"{session.report_name}.summary.json", json.dumps(found))

@@ -19,6 +19,8 @@ from typing import Any, Self, cast
 
 import pandas as pd
 
+from linejudge.files import replace
+
 from .dataset import Sequences
 from .evaluation import EvaluationService
 from .summary import read_report
@@ -301,13 +303,6 @@ class DavisInteractiveSession:
         self._state.unlink(missing_ok=True)
         self._temporary.unlink(missing_ok=True)
         self.running = False
-
-
-def replace(path: Path, text: str) -> None:
-    """Write a file in one step."""
-    partial = path.with_suffix(".partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
 
 
 def _free(folder: Path) -> str:

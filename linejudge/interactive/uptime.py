@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from .session import replace
+from linejudge.files import replace
 
 _UPTIME = "uptime"
 #: Seconds between two notes of the time.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from evaluation_script.errors import HostError
 from linejudge.bundle import examples
 from linejudge.bundle.push import without_sponsors
-from linejudge.locks import locked
+from linejudge.files import locked
 
 from .accounts import HOST, PARTICIPANT, User
 from .desk import Desk

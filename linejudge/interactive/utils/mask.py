@@ -34,6 +34,11 @@ def encode_batch_masks(masks: Any, nb_objects: int | None = None) -> dict[str, A
     return {"size": list(masks.shape), "frames": [_encoded(mask, nb_objects) for mask in masks]}
 
 
+def encode_frames(masks: Any) -> dict[str, Any]:
+    """All frames, each with the objects that it shows: one pixel of 255 would else cost 255 masks a frame."""
+    return {"size": list(masks.shape), "frames": [_encoded(mask, None) for mask in masks]}
+
+
 def _encoded(mask: Any, nb_objects: int | None) -> list[dict[str, Any]]:
     ids = range(1, nb_objects + 1) if nb_objects is not None else [int(one) for one in np.unique(mask) if one > 0]
     if not ids:
