@@ -1,13 +1,14 @@
 """The remote worker's guarantee on a bad day, and what the worker costs when nothing happens.
 
-    python -m benchmarks.fleet [--submissions 500] [--kill-every 2] [--throttled 20] [--idle 60]
+    python -m benchmarks.fleet [--submissions 500] [--kill-every 2] [--hostile 600] [--throttled 20] [--idle 60]
 
 1. Submissions through the rehearsal's API while 4 workers of one machine and 2 with a journal of their own are
    killed at random, 5 % of the calls meet an error, a spoilt answer or a delay, and messages come twice.
-2. A few submissions at EvalAI's 60 requests a minute, one worker, no faults.
-3. One worker with an empty queue: its CPU and memory; and how soon it has a submission running.
+2. Two workers for so many seconds behind a network that resets, stalls, drips and lies (`--seed` chooses how).
+3. A few submissions at EvalAI's 60 requests a minute, one worker, no faults.
+4. One worker with an empty queue: its CPU and memory; and how soon it has a submission running.
 
---throttled 0 and --idle 0 leave out the later parts, which take minutes.
+--hostile 0, --throttled 0 and --idle 0 leave out the later parts, which take minutes.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 
 from tests.data import ROOT
 from tests.journeys.fleet import QUICK, Day, Fleet, bad_day, remote_bundle
+from tests.journeys.hostile import Weather, storm
 from tests.rehearsals import Rehearsal, waited
 
 BEGUN = ("running", "finished")
@@ -54,8 +56,28 @@ def faults(folder: Path, args: argparse.Namespace) -> bool:
         server.stop()
 
 
-def throttled(folder: Path, args: argparse.Namespace) -> bool:
+def hostile(folder: Path, args: argparse.Namespace) -> bool:
     """Part 2."""
+    print("a hostile network:")
+    options = ("--workers", "0", "--visibility", "5", "--requests-per-minute", "100000", str(remote_bundle(folder)))
+    server = Rehearsal(folder / "data", options).start()
+    weather = Weather(args.hostile, max(4, int(args.hostile / 10)), args.seed, 0.5, 15.0, 100 << 20, 600.0)
+    try:
+        came = storm(server, folder, weather, {"shared": 2})
+    finally:
+        server.stop()
+    print(f"  {len(came.sent)} submissions in {came.seconds:.0f} s, {came.requests} connections")
+    print(f"  {sum(came.struck.values())} faults of {len(came.struck)} kinds: {came.struck}")
+    print(f"  workers that ended: {came.ended}, submissions not where they should be: {len(came.wrong)}")
+    for line in came.wrong[:5]:
+        print(f"  wrong: {line}")
+    if came.wrong or came.ended:
+        print(came.log[-5000:])
+    return not came.wrong and not came.ended
+
+
+def throttled(folder: Path, args: argparse.Namespace) -> bool:
+    """Part 3."""
     print("60 requests a minute:")
     server = Rehearsal(folder / "data", ("--workers", "0", str(remote_bundle(folder)))).start()
     fleet = Fleet(server, folder, {"one": 1}, REQUESTS_PER_MINUTE="58")
@@ -68,7 +90,7 @@ def throttled(folder: Path, args: argparse.Namespace) -> bool:
 
 
 def idle(folder: Path, args: argparse.Namespace) -> None:
-    """Part 3."""
+    """Part 4."""
     options = ("--workers", "0", "--requests-per-minute", "6000", str(remote_bundle(folder)))
     server = Rehearsal(folder / "data", options).start()
     fleet = Fleet(server, folder, {"one": 1})
@@ -107,14 +129,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--submissions", type=int, default=500)
     parser.add_argument("--kill-every", type=float, default=2.0)
+    parser.add_argument("--hostile", type=float, default=600.0)
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--throttled", type=int, default=20)
     parser.add_argument("--idle", type=float, default=60.0)
     args = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="linejudge-fleet-"))
-    for name in ("faults", "throttled", "idle"):
+    for name in ("faults", "hostile", "throttled", "idle"):
         (folder / name).mkdir()
     try:
         good = not args.submissions or faults(folder / "faults", args)
+        good = (not args.hostile or hostile(folder / "hostile", args)) and good
         good = (not args.throttled or throttled(folder / "throttled", args)) and good
         if args.idle:
             idle(folder / "idle", args)

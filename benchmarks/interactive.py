@@ -26,7 +26,7 @@ from evaluation_script.sequence_protocols import PROTOCOLS
 from linejudge.datasets.pack import pack
 from linejudge.demo.make import png_of
 from linejudge.demo.scenes import scene
-from linejudge.interactive.evaluation import ROBOT, EvaluationService
+from linejudge.interactive.evaluation import ROBOT_DEFAULT_PARAMETERS, EvaluationService
 from linejudge.interactive.robot import InteractiveScribblesRobot
 from linejudge.scoring import LOCAL_LIMITS
 from tests.data import INTERACTIVE
@@ -53,7 +53,7 @@ def regions() -> list[Array]:
 
 
 def ours(missing: Array) -> Any:
-    made = InteractiveScribblesRobot(**ROBOT)
+    made = InteractiveScribblesRobot(**ROBOT_DEFAULT_PARAMETERS)
     return made.interact("bench", np.zeros_like(missing)[None], missing[None], 1, 0)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import platform
+import re
 from typing import Any, Dict, List, Optional, Union
 
 import numpy as np
@@ -23,6 +24,10 @@ Protocol = Union[SequenceProtocol, InstanceProtocol]
 
 #: More lines of warnings than this are counted, not shown.
 WARNING_LINES = 20
+#: Of fractions in files that participants read.
+DECIMALS = 3
+#: With an object's number this would tell when the truth has which objects.
+_FIRST_FRAME = re.compile(r" \(first in frame [^()]*\)(?= is not in the truth)")
 
 
 class Report(abc.ABC):
@@ -115,8 +120,13 @@ def answered(phase: Phase, reports: List[Report], timings: Dict[str, float]) -> 
         "result": [
             {shown.codename: _leaderboard(phase, shown, report.values)} for shown, report in zip(phase.splits, reports)
         ],
-        "submission_result": tables(reports),
-        "submission_metadata": {"phase": phase.codename, "seconds": timings, "versions": versions()},
+        "submission_result": public(phase, reports),
+        "submission_metadata": {
+            "phase": phase.codename,
+            # Whole seconds, since time depends on the truth.
+            "seconds": {name: round(spent) for name, spent in timings.items() if name not in phase.hidden},
+            "versions": versions(),
+        },
     }
     bars = [_error_bars(phase, shown, report) for shown, report in zip(phase.splits, reports)]
     if all(bar is not None for bar in bars):
@@ -124,10 +134,39 @@ def answered(phase: Phase, reports: List[Report], timings: Dict[str, float]) -> 
     return answer
 
 
-def tables(reports: List[Report]) -> Dict[str, Any]:
-    """Everything there is to know about the scores, for a file."""
+def public(phase: Phase, reports: List[Report]) -> Dict[str, Any]:
+    """What a participant may read in a file: rounded means of what the leaderboard shows, and of hidden splits nothing.
+
+    Whoever knows each mask that was sent learns the truth from any number that depends on few frames.
+    """
+    parts = [(shown, report) for shown, report in zip(phase.splits, reports) if not shown.hidden]
+    lines = [line for _, report in parts for line in report.warnings]
     return {
-        "protocol": reports[0].protocol.name if len({r.protocol.name for r in reports}) == 1 else "several",
+        "protocol": _protocol([report for _, report in parts]),
+        "result": [{shown.codename: _rounded(shown, report.values)} for shown, report in parts],
+        "scored": [shown.codename for shown in phase.splits],
+        "warnings": shown_warnings([_FIRST_FRAME.sub("", line) for line in lines]),
+        "versions": versions(),
+    }
+
+
+def _rounded(shown: Shown, values: Values) -> Values:
+    rounded: Values = {}
+    for metric in shown.metrics:
+        value = values.get(metric)
+        rounded[metric] = None if value is None else round(float(value), DECIMALS)
+    return rounded
+
+
+def _protocol(reports: List[Report]) -> str:
+    names = {report.protocol.name for report in reports}
+    return names.pop() if len(names) == 1 else "several" if names else ""
+
+
+def tables(reports: List[Report]) -> Dict[str, Any]:
+    """Everything there is to know about the scores, for a file on one's own machine."""
+    return {
+        "protocol": _protocol(reports),
         "result": [{report.split: report.values} for report in reports],
         **_joined_rows(reports),
         "warnings": shown_warnings([line for report in reports for line in report.warnings]),

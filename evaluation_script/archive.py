@@ -1,4 +1,4 @@
-"""A stranger's zip, tar, gzip, JSON or folder → names and bytes.
+"""An untrusted zip, tar, gzip, JSON or folder → names and bytes.
 
 What a file is, is read from its content: EvalAI loses the original name.
 Nothing is written to disk, and every limit is checked before inflating.
@@ -13,7 +13,8 @@ from typing import Any, Iterator, NoReturn
 
 from . import tar
 from .errors import Flaw, Problem, SubmissionError, shown
-from .members import PACK_AGAIN, PIECE, SEND_ZIP, Files, Limits, Names, told
+from .folder import FolderFiles
+from .members import PACK_AGAIN, PIECE, Files, Limits, Names, told
 from .zipped import ZipFiles
 
 #: How the whole upload is called where it has no name of its own.
@@ -49,13 +50,10 @@ _UNREADABLE = (
 )
 
 
-def open_files(path: str, limits: Limits, *, trusted: bool = False) -> Files:
-    """Open what is at this path; raises SubmissionError when it is nothing we read.
-
-    A trusted folder (a dataset on the host's disk) may hold links.
-    """
+def open_files(path: str, limits: Limits) -> Files:
+    """Open what is at this path; raises SubmissionError when it is nothing we read."""
     if os.path.isdir(path):
-        return _Folder(path, limits, follow=trusted)
+        return FolderFiles(path, limits)
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise SubmissionError.of(Problem(path, "is a device, not a file", "Check the path"))
@@ -76,7 +74,7 @@ def _by_content(path: str, start: bytes, limits: Limits) -> Files:
             "Submit it again",
         )
     if not start.strip(b"\0 \r\n\t"):
-        raise Flaw("is empty" if os.path.getsize(path) == len(start) else "begins with nothing but blanks", SEND_ZIP)
+        raise Flaw("is empty" if os.path.getsize(path) == len(start) else "begins with blanks alone", limits.send)
     if start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return ZipFiles(path, limits)
     if start.startswith(GZIP):
@@ -85,10 +83,10 @@ def _by_content(path: str, start: bytes, limits: Limits) -> Files:
         return _Tar(path, limits)
     for magic, kind in _UNREADABLE:
         if start.startswith(magic):
-            raise Flaw(f"is {kind}", SEND_ZIP)
+            raise Flaw(f"is {kind}", limits.send)
     if _is_json(start):
         return _Json(path, limits, gzipped=False)
-    raise Flaw("is neither a zip nor a tar archive nor JSON", SEND_ZIP)
+    raise Flaw("is neither a zip nor a tar archive nor JSON", limits.send)
 
 
 def _is_json(start: bytes) -> bool:
@@ -114,8 +112,17 @@ class _Tar(Files):
         names.problems.raise_if_any()
 
     def read(self, name: str) -> bytes:
-        self._file.seek(self._offsets[name])
-        return self._file.read(self.sizes[name])
+        return b"".join(self.parts(name))
+
+    def parts(self, name: str) -> Iterator[bytes]:
+        position, left = self._offsets[name], self.sizes[name]
+        while left > 0:
+            self._file.seek(position)
+            part = self._file.read(min(PIECE, left))
+            if not part:
+                raise Flaw("is cut off: the tar ends inside it", PACK_AGAIN)
+            position, left = position + len(part), left - len(part)
+            yield part
 
     def close(self) -> None:
         self._file.close()
@@ -194,7 +201,7 @@ class _Inflated:
                 if inflated > most:
                     raise Flaw(f"would unpack to more than {told(most)}", "Send a zip instead")
                 if inflated > 8 * limits.ratio_from and inflated > limits.ratio * packed:
-                    raise Flaw(f"unpacks to more than {limits.ratio} times its size, as a bomb does", SEND_ZIP)
+                    raise Flaw(f"unpacks to more than {limits.ratio} times its size, as a bomb does", PACK_AGAIN)
                 if data:
                     yield data
                 if stream.eof:
@@ -213,7 +220,7 @@ def _gzipped(path: str, limits: Limits) -> Files:
     if tar.begins(start):
         return _compressed_tar(_Inflated(path, limits, most), limits)
     if not _is_json(start):
-        raise Flaw("is a gzip file that holds neither a tar archive nor JSON", SEND_ZIP)
+        raise Flaw("is a gzip file that holds neither a tar archive nor JSON", limits.send)
     return _Json(path, limits, gzipped=True)
 
 
@@ -243,7 +250,7 @@ class _Json(Files):
             self._refuse(told(self.sizes[JSON_NAME]))
 
     def _refuse(self, size: str) -> NoReturn:
-        raise Flaw(f"is JSON of {size}; {told(self._limits.json_bytes)} is the limit", "Send a zip of PNG masks")
+        raise Flaw(f"is JSON of {size}; {told(self._limits.json_bytes)} is the limit", self._limits.smaller)
 
     def read(self, name: str) -> bytes:
         return b"".join(self.parts(name))
@@ -258,48 +265,3 @@ class _Json(Files):
                 if count > most:
                     self._refuse(f"more than {told(most)}")
                 yield part
-
-
-class _Folder(Files):
-    """A folder on this machine."""
-
-    def __init__(self, root: str, limits: Limits, *, follow: bool) -> None:
-        super().__init__()
-        self._root = root
-        names = Names(limits)
-
-        def unreadable(error: OSError) -> None:
-            where = os.path.relpath(str(error.filename), root)
-            names.problems.add(Problem(where, f"cannot be read ({error.strerror})", "Check its permissions"))
-
-        try:
-            for folder, folders, files in os.walk(root, onerror=unreadable, followlinks=follow):
-                folders.sort()
-                links = [name for name in folders if not follow and os.path.islink(os.path.join(folder, name))]
-                for entry in sorted(files) + links:
-                    names.count()
-                    self._take(os.path.join(folder, entry), names, follow=follow)
-        except Flaw as flaw:
-            raise SubmissionError.of(flaw.at(root)) from None
-        names.problems.raise_if_any()
-
-    def _take(self, path: str, names: Names, *, follow: bool) -> None:
-        raw = os.path.relpath(path, self._root)
-        try:
-            found = os.stat(path, follow_symlinks=follow)
-        except OSError as error:
-            names.problems.add(Problem(raw, f"cannot be read ({error.strerror})", "Check it and its permissions"))
-            return
-        if not stat.S_ISREG(found.st_mode):
-            names.problems.add(Problem(raw, "is a link or a device, not a file", "Put the file itself there"))
-            return
-        name = names.clean(raw, found.st_size, found.st_size)
-        if name is not None:
-            self.sizes[name] = found.st_size
-
-    def read(self, name: str) -> bytes:
-        try:
-            with open(os.path.join(self._root, name), "rb") as file:
-                return file.read(self.sizes[name] + 1)
-        except OSError as error:
-            raise Flaw(f"cannot be read ({error.strerror})", "Check it and its permissions") from None

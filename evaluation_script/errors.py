@@ -14,12 +14,12 @@ from typing import Iterator
 #: More problems than this are counted, not shown.
 SHOWN = 20
 
-#: What a stranger named is cut to this length before it is shown.
+#: What a participant named is cut to this length before it is shown.
 NAME_LENGTH = 120
 
 
 def shown(name: object) -> str:
-    """A stranger's name, safe for a terminal and short enough for a sentence."""
+    """An untrusted name, safe for a terminal and short enough for a sentence."""
     text = _printable(str(name)[: NAME_LENGTH + 1])
     return text if len(text) <= NAME_LENGTH else text[:NAME_LENGTH] + "…"
 
@@ -35,9 +35,20 @@ def listed(names: list[str], most: int = 3) -> str:
     return head if len(names) <= most else f"{head} and {len(names) - most} more"
 
 
+def counted(count: int, noun: str, of: int = 0) -> str:
+    """`1 frame`, `2 frames`, or as a part `1 of 3 frames`."""
+    whole = of or count
+    return f"{count:,} {f'of {of:,} ' if of else ''}{noun}{'' if whole == 1 else 's'}"
+
+
+def verb(count: int, one: str, many: str) -> str:
+    """The form that agrees with a count."""
+    return one if count == 1 else many
+
+
 @dataclass(frozen=True)
 class Problem:
-    """One thing to mend: where it is, what was found there, what to do."""
+    """One thing to fix: where it is, what was found there, what to do."""
 
     where: str
     found: str
@@ -66,12 +77,17 @@ class Problems:
     def __init__(self) -> None:
         self.first: list[Problem] = []
         self.count = 0
+        self._stopped = False
 
     def add(self, problem: Problem) -> None:
         """Keep the first ones, count the rest."""
         self.count += 1
         if len(self.first) < SHOWN:
             self.first.append(problem)
+
+    def stop(self) -> None:
+        """There are enough: what follows was not looked at."""
+        self._stopped = True
 
     def __iter__(self) -> Iterator[Problem]:
         return iter(self.first)
@@ -88,7 +104,8 @@ class Problems:
         """One sentence for one problem, a numbered list for several."""
         if self.count == 1:
             return str(self.first[0])
-        lines = [f"{self.count} problems found in your submission:"]
+        many = f"{self.count} or more" if self._stopped else f"{self.count}"
+        lines = [f"{many} problems found in your submission:"]
         lines += [f"  {number}. {problem}" for number, problem in enumerate(self.first, 1)]
         if self.count > len(self.first):
             lines.append(f"  … and {self.count - len(self.first)} more like these.")

@@ -1,8 +1,9 @@
 """Score in a forked child with limits, so that the worker survives whatever it is sent.
 
 EvalAI calls `evaluate()` inside its own long-lived process.  A child that is
-killed, hangs, exits or runs out of memory becomes a sentence; fork and answer
-cost about 20 ms.
+killed, hangs, exits or runs out of memory becomes a sentence.  A keeper stands
+between both (`keeper.py`), so that nothing that the child started outlives it,
+wherever it went, and nothing outlives the worker.
 """
 
 from __future__ import annotations
@@ -11,22 +12,25 @@ import json
 import os
 import select
 import signal
-import struct
+import socket
 import sys
 import time
 import traceback
 import warnings
-from typing import Any, Callable, Iterator, List, NoReturn, Tuple
+from contextlib import suppress
+from typing import Any, Callable, Iterator, List, NoReturn, Optional, Tuple
 
+from . import keeper
 from .errors import HostError, SubmissionError
+from .messages import LAST, PART, SAID_SO, SAYS, Ear, Relay, Voice, plain, whole
 
 Say = Callable[[str], None]
 Job = Callable[[Say], Any]
 
-#: The child ends itself this long after its time, should the parent be gone.
-ORPHAN_SECONDS = 5
-
-_HEADER = struct.Struct(">I")
+#: Bytes of an answer, as JSON.
+ANSWER = 64 << 20
+#: A job that has answered ends by itself within this time, mostly.
+_ON_ITS_WAY = 0.1
 _told: List[str] = []
 
 
@@ -40,53 +44,112 @@ def guarded(job: Job, *, memory: int, seconds: float, say: Say) -> Any:
     What the job returns must be fit for JSON.
     """
     try:
-        child, reader, writer = _fork()
+        kept = _Kept(lambda writer: _work(job, writer, memory))
     except (AttributeError, OSError) as error:
         if not _told:
             _told.append(str(error))
             say(f"Scoring runs without limits here: no process can be forked ({error}).")
         return job(say)
-    if child == 0:
-        os.close(reader)  # else a child would not notice that its worker is gone
-        _work(job, writer, memory, seconds)
-    os.close(writer)
     try:
-        return _outcome(_messages(reader, time.monotonic() + seconds), say, child, memory, seconds)
+        return _outcome(kept, Ear(say), memory, seconds)
     finally:
-        os.close(reader)
-        _end(child)
+        kept.end()
 
 
-def _fork() -> Tuple[int, int, int]:
-    """The child's number (0 in the child), and both ends of a pipe from it."""
-    reader, writer = os.pipe()
-    try:
-        with warnings.catch_warnings():  # numpy's idle threads; none of them holds a lock here
-            warnings.simplefilter("ignore", DeprecationWarning)
-            return os.fork(), reader, writer
-    except BaseException:
-        os.close(reader)
-        os.close(writer)
-        raise
+class _Kept:
+    """A job in a forked child, with a keeper; raises OSError where none can be forked."""
+
+    def __init__(self, work: Callable[[int], object]) -> None:
+        self.reader, writer = os.pipe()
+        self._leash, theirs = socket.socketpair()
+        parent, self._keeper = os.getpid(), -1
+        try:
+            with warnings.catch_warnings():  # numpy's idle threads; none of them holds a lock here
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self._keeper = os.fork()
+            if self._keeper == 0:
+                keeper.keep_forked(lambda: work(writer), theirs.fileno(), parent)
+        finally:
+            os.close(writer)
+            theirs.close()
+            if self._keeper < 0:
+                self._close()
+        _, _, error = self._line().partition(" ")
+        if error not in ("", "0"):  # without a word its keeper was ended, and the job began
+            self.end()
+            raise OSError(int(error), os.strerror(int(error)))
+
+    def fileno(self) -> int:
+        """Return what `poll` finds readable when the job has ended, and all that it started."""
+        return self._leash.fileno()
+
+    def status(self) -> Optional[keeper.Status]:
+        """Return how the job ended, once it has; None when nobody knows."""
+        line = self._line()
+        return int(line) if line else None
+
+    def end(self) -> None:
+        """End the job and all that it started."""
+        if not self._is_over(_ON_ITS_WAY):
+            with suppress(OSError):
+                self._leash.shutdown(socket.SHUT_WR)
+            if not self._is_over(keeper.GIVEN_UP):
+                os.kill(self._keeper, signal.SIGKILL)
+        self._close()
+        with suppress(ChildProcessError):
+            os.waitpid(self._keeper, 0)
+
+    def _is_over(self, seconds: float) -> bool:
+        waiting = select.poll()
+        waiting.register(self.fileno(), select.POLLIN)
+        return bool(waiting.poll(1000 * seconds))
+
+    def _line(self) -> str:
+        text = b""
+        with suppress(OSError):
+            while not text.endswith(b"\n"):
+                part = self._leash.recv(1)
+                if not part:
+                    return ""
+                text += part
+        return text.decode().strip()
+
+    def _close(self) -> None:
+        self._leash.close()
+        os.close(self.reader)
 
 
-def _work(job: Job, writer: int, memory: int, seconds: float) -> NoReturn:
+# ── in the child ────────────────────────────────────────────────────────────
+
+
+def _work(job: Job, writer: int, memory: int) -> NoReturn:
     """The child's whole life."""
     try:
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
-            signal.signal(number, signal.SIG_DFL)
-        signal.alarm(int(seconds) + ORPHAN_SECONDS)
         _limit_memory(memory)
-        try:
-            _send(writer, *_answer(job, lambda text: _send(writer, "say", text)))
-        except (TypeError, ValueError):  # an answer that is no JSON is a defect of ours
-            _send(writer, "crash", traceback.format_exc())
+        voice = Voice(writer)
+        voice.answer(_answer(job, voice))
     finally:
         os._exit(0)
 
 
-def _answer(job: Job, say: Say) -> Tuple[str, Any]:
-    sys.stdout = sys.stderr = _Relay(say)
+def _answer(job: Job, voice: Voice) -> bytes:
+    """Return what became of the job, as JSON."""
+    streams = sys.stdout, sys.stderr = Relay(voice.say), Relay(voice.say)
+    try:
+        told = _told_by(job, voice.say)
+        for stream in streams:
+            stream.finish()
+        answer = json.dumps(told).encode()
+    except MemoryError:
+        return b'["memory", null]'
+    except (TypeError, ValueError, RecursionError):  # an answer that is no JSON is a defect of ours
+        return json.dumps(["crash", traceback.format_exc()]).encode()
+    if len(answer) > ANSWER:
+        return json.dumps(["crash", f"the answer has {len(answer) >> 20} MB, the most is {ANSWER >> 20}"]).encode()
+    return answer
+
+
+def _told_by(job: Job, say: Say) -> Tuple[str, Any]:
     try:
         return "done", job(say)
     except SubmissionError as error:
@@ -101,104 +164,94 @@ def _answer(job: Job, say: Say) -> Tuple[str, Any]:
         return "crash", traceback.format_exc()
 
 
-class _Relay:
-    """The child's streams: what is printed is said by the parent."""
-
-    def __init__(self, say: Say) -> None:
-        self._say = say
-
-    def write(self, text: str) -> int:
-        if text.strip():
-            self._say(text.rstrip("\n"))
-        return len(text)
-
-    def flush(self) -> None:
-        """Nothing is held back."""
-
-
 def _limit_memory(memory: int) -> None:
     """Bound what this process may add to the memory it was born with."""
     try:
         import resource
 
-        with open("/proc/self/statm", encoding="ascii") as file:
-            born_with = int(file.read().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (born_with + memory, born_with + memory))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        with open("/proc/self/statm", encoding="ascii") as file:
+            most = int(file.read().split()[0]) * resource.getpagesize() + memory
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
     except (ImportError, OSError, ValueError):
         return  # not on this system; the wall clock still holds
 
 
-def _send(writer: int, kind: str, value: Any) -> None:
-    data = json.dumps([kind, value]).encode()
-    data = _HEADER.pack(len(data)) + data
-    while data:
-        data = data[os.write(writer, data) :]
+# ── in the parent ───────────────────────────────────────────────────────────
 
 
-def _messages(reader: int, deadline: float) -> Iterator[Tuple[str, Any]]:
-    """What the child says, until it ends; "late" when its time is over."""
-    data = b""
+def _messages(kept: _Kept, deadline: float) -> Iterator[Tuple[bytes, bytes]]:
+    """What the child writes, until it has ended; raises TimeoutError when its time is over."""
+    data = bytearray()
     waiting = select.poll()  # select itself ends at 1024 open files
-    waiting.register(reader, select.POLLIN)
+    for source in (kept.reader, kept.fileno()):
+        waiting.register(source, select.POLLIN)
     while True:
-        if not waiting.poll(1000 * max(0.0, deadline - time.monotonic())):
-            yield "late", None
+        ready = [source for source, _ in waiting.poll(1000 * max(0.0, deadline - time.monotonic()))]
+        if kept.reader in ready:
+            part = os.read(kept.reader, 1 << 20)
+            if not part:  # it closed its end; whether it lives is the keeper's to say
+                waiting.unregister(kept.reader)
+            data += part
+            yield from whole(data)
+        elif ready:
             return
-        part = os.read(reader, 1 << 20)
-        if not part:
-            return
-        data += part
-        while len(data) >= _HEADER.size:
-            end = _HEADER.size + _HEADER.unpack_from(data)[0]
-            if len(data) < end:
-                break
-            kind, value = json.loads(data[_HEADER.size : end])
-            yield kind, value
-            data = data[end:]
+        if time.monotonic() > deadline:  # looked at last: what was said in time counts
+            raise TimeoutError
 
 
-def _outcome(messages: Iterator[Tuple[str, Any]], say: Say, child: int, memory: int, seconds: float) -> Any:
-    for kind, value in messages:
-        if kind == "say":
-            say(value)
-        elif kind == "done":
-            return value
-        elif kind == "refused":
-            raise SubmissionError(value)
-        elif kind == "memory":
-            raise SubmissionError(_sentence(f"it needs more than {memory >> 20} MB of memory"))
-        elif kind == "late":
-            raise SubmissionError(_sentence(f"it takes longer than {seconds:g} seconds"))
-        elif kind == "exit":
-            raise SubmissionError(_sentence(f"the scoring process ended itself with {value}"))
-        else:
-            raise Crash(value)
-    status = _end(child)
+def _outcome(kept: _Kept, ear: Ear, memory: int, seconds: float) -> Any:
+    parts: List[bytes] = []
+    size = 0
+    try:
+        for kind, data in _messages(kept, time.monotonic() + seconds):
+            if kind in (SAYS, SAID_SO):
+                ear.hear(kind, data)
+                continue
+            parts.append(data)
+            size += len(data)
+            if kind not in (PART, LAST) or size > ANSWER:
+                raise Crash("something else than messages came from the scoring process")
+            if kind == LAST:
+                return _judged(b"".join(parts), memory)
+    except TimeoutError:
+        raise SubmissionError(_sentence(f"it takes longer than {seconds:g} seconds")) from None
+    except UnicodeDecodeError:
+        raise Crash("something else than text came from the scoring process") from None
+    raise _death(kept.status())
+
+
+def _judged(answer: bytes, memory: int) -> Any:
+    """What the job returned, or what it ended with."""
+    try:
+        kind, value = json.loads(answer)
+    except (ValueError, TypeError, RecursionError):
+        raise Crash("the scoring process did not answer in JSON") from None
+    if kind == "done":
+        return value
+    if kind == "refused":
+        raise SubmissionError(plain(str(value)))
+    if kind == "memory":
+        raise SubmissionError(_sentence(f"it needs more than {memory >> 20} MB of memory"))
+    if kind == "exit":
+        raise SubmissionError(_sentence(f"the scoring process ended itself with {plain(str(value))}"))
+    raise Crash(str(value))
+
+
+def _death(status: Optional[keeper.Status]) -> Exception:
+    """The end of a child that did not answer, in words."""
+    if status is None:
+        return Crash("the keeper of the scoring process was ended")
     if os.WIFSIGNALED(status):
-        name = signal.Signals(os.WTERMSIG(status)).name
+        known = {one.value: one.name for one in signal.Signals}
+        name = known.get(os.WTERMSIG(status), f"signal {os.WTERMSIG(status)}")
         why = ", as happens when memory runs out" if name == "SIGKILL" else ""
-        raise SubmissionError(_sentence(f"the scoring process was ended by {name}{why}"))
-    raise SubmissionError(_sentence(f"the scoring process ended without an answer (exit {os.WEXITSTATUS(status)})"))
+        return SubmissionError(_sentence(f"the scoring process was ended by {name}{why}"))
+    code = os.WEXITSTATUS(status)
+    return SubmissionError(_sentence(f"the scoring process ended without an answer (exit {code})"))
 
 
 def _sentence(cause: str) -> str:
     return f"Your submission could not be scored: {cause}. Check it with a local run, then tell the organisers."
-
-
-def _end(child: int) -> int:
-    """Kill the child if it lives, and bury it."""
-    try:
-        found, status = os.waitpid(child, os.WNOHANG)
-        if found:
-            return status
-        # It may be on its way out: what it said last counts, not how we hurry it.
-        for _ in range(20):
-            time.sleep(0.005)
-            found, status = os.waitpid(child, os.WNOHANG)
-            if found:
-                return status
-        os.kill(child, signal.SIGKILL)
-        return os.waitpid(child, 0)[1]
-    except (ChildProcessError, ProcessLookupError):
-        return 0

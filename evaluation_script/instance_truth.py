@@ -11,10 +11,11 @@ from typing import Any, Dict, List
 import numpy as np
 
 from . import rle
-from .errors import Flaw, HostError, listed
+from .errors import Flaw, HostError, counted, listed
 from .masks import Array
-from .records import Images, polygon_mask
-from .truth import FORMAT, MANIFEST, add_member, splits_of, track_of
+from .polygons import polygon_mask
+from .records import Images
+from .truth import FORMAT, MANIFEST, add_member, replaced, splits_of, track_of
 
 TRACK = "instances"
 
@@ -57,7 +58,8 @@ def read(path: str, split: str = "val") -> Dict[str, InstanceTruth]:
                     return _packed(file, path)
                 names = [name for name in file.namelist() if name.endswith(".json")]
                 if len(names) != 1:
-                    raise HostError(f"{path}: holds {len(names)} JSON files, not one")
+                    held = f"{len(names)} JSON files" if names else "no JSON file"
+                    raise HostError(f"{path}: holds {held}; an annotation file has one")
                 return {split: read_document(file.read(names[0]), path)}
         with open(path, "rb") as plain:
             data = plain.read()
@@ -69,7 +71,7 @@ def read(path: str, split: str = "val") -> Dict[str, InstanceTruth]:
 def _packed(file: zipfile.ZipFile, path: str) -> Dict[str, InstanceTruth]:
     manifest = json.loads(file.read(MANIFEST))
     if manifest.get("track") != TRACK:
-        raise HostError(f"{path}: holds no instance masks but {manifest.get('track')}; choose another file or protocol")
+        raise HostError(f"{path}: holds {manifest.get('track')}, not instance masks; choose another file or protocol")
     if manifest.get("format") != FORMAT:
         raise HostError(
             f"{path}: has the format {manifest.get('format')!r}; this version reads {FORMAT!r}. Pack it anew"
@@ -88,7 +90,7 @@ def documents(path: str) -> Dict[str, bytes]:
 def write(path: str, splits: Dict[str, bytes]) -> None:
     """Pack COCO-format documents as splits; the same documents give the same bytes."""
     manifest = {"format": FORMAT, "track": TRACK, "splits": {name: _facts(data) for name, data in splits.items()}}
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+    with replaced(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as out:
         for name, data in splits.items():
             add_member(out, _member(name), data)
         add_member(out, MANIFEST, json.dumps(manifest, indent=1).encode())
@@ -107,13 +109,24 @@ def read_document(data: bytes, where: str) -> InstanceTruth:
     """The truth of a COCO-format document."""
     try:
         document = json.loads(data)
+        if not isinstance(document, dict):
+            raise HostError(f"{where}: is JSON, but not an annotation file in COCO's format: not an object")
         return _Document(document, where).truth()
     except HostError:
         raise
     except Flaw as flaw:
         raise HostError(f"{where}: {flaw.found}") from None
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise HostError(f"{where}: is no annotation file in COCO's format ({error!r})") from None
+        raise HostError(f"{where}: is not an annotation file in COCO's format ({_why(error)})") from None
+
+
+def _why(error: Exception) -> str:
+    """What kept a document from being read."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"not JSON: {error}"
+    if isinstance(error, KeyError):
+        return f"{error} is missing"
+    return f"{type(error).__name__}: {error}"
 
 
 class _Document:
@@ -182,17 +195,17 @@ class _Document:
         counts = segmentation["counts"]
         return counts if isinstance(counts, str) else rle.compressed(rle.runs_of(counts, height * width).tolist())
 
-    def _areas(self, counted: Array) -> Array:
+    def _areas(self, pixels: Array) -> Array:
         lacking = sum("area" not in annotation for annotation in self._annotations)
         if lacking:
-            self._notes.append(f"{lacking:,} annotations have no area; it is taken from their masks")
-        pairs = zip(self._annotations, counted.tolist())
+            self._notes.append(f"{counted(lacking, 'annotation')} without area: it is taken from the mask")
+        pairs = zip(self._annotations, pixels.tolist())
         return np.array([annotation.get("area", area) for annotation, area in pairs], float)
 
     def _crowds(self) -> Array:
         lacking = sum("iscrowd" not in annotation for annotation in self._annotations)
         if lacking:
-            self._notes.append(f"{lacking:,} annotations have no iscrowd; it is taken to be 0")
+            self._notes.append(f"{counted(lacking, 'annotation')} without iscrowd: it is taken to be 0")
         return np.array([bool(annotation.get("iscrowd", 0)) for annotation in self._annotations], bool)
 
     def _boxes(self) -> Array:

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from .errors import SubmissionError
+from .errors import SubmissionError, counted, verb
 from .instance_protocols import PER_IMAGE, InstanceProtocol
 from .instance_truth import InstanceTruth
 from .masks import Array
@@ -67,7 +67,7 @@ def score(
     parts = mapped(drawn, len(shares), jobs)
     warnings = parts[0][1]
     if strict and warnings:
-        raise SubmissionError(f"your file: {'; '.join(warnings)}. This is scored strictly: send what counts alone.")
+        raise SubmissionError(f"your file: {'; '.join(warnings)}. This is scored strictly. Send only what is scored.")
     result = joined_curves([curves for curves, _ in parts])
     rows = [
         {"id": one.id, "name": one.name, **by_category(result, caps, place)}
@@ -114,8 +114,13 @@ def matched(
     warnings = list(records.warnings)
     if dropped:
         count, images = dropped
-        warnings.append(f"{count:,} records beyond {protocol.detections[-1]} in {images:,} images were dropped")
+        warnings.append(_beyond(count, protocol.detections[-1], images))
     return curver, warnings
+
+
+def _beyond(count: int, cap: int, images: int) -> str:
+    where = counted(images, "image")
+    return f"{counted(count, 'record')} beyond {cap} in {where} {verb(count, 'was', 'were')} dropped"
 
 
 def _standard_errors(curver: Curver, caps: Tuple[int, int, int], images: int) -> Values:

@@ -121,7 +121,7 @@ def score_phase(phase: Phase, opened: Opened, submission: str, say: Say, started
     reports = []
     for shown in phase.splits:
         begun = time.monotonic()
-        reports.append(score_split(phase, opened, shown, submission, _progress(shown.codename, say)))
+        reports.append(score_split(phase, opened, shown, submission, _progress(shown, say)))
         timings[shown.codename] = time.monotonic() - begun
     return answered(phase, reports, timings)
 
@@ -156,7 +156,7 @@ def score_sequences(  # noqa: PLR0913 - what a split's score depends on
     strict: bool,
     progress: Progress,
 ) -> SequenceReport:
-    """Score one split; sequences of the other splits are no strangers in a submission."""
+    """Score one split; sequences of the other splits may be in a submission too."""
     name, split = named
     elsewhere = {one.name for other in splits.values() for one in other.sequences}
     scores, warnings = sequences.score(
@@ -179,9 +179,13 @@ def _split(phase: Phase, opened: Opened, codename: str) -> Union[truth.Split, in
     raise HostError(f"the annotation file of {phase.codename} has no split {codename!r}, only {list(opened)}")
 
 
-def _progress(split: str, say: Say) -> Progress:
+def _progress(shown: Shown, say: Say) -> Progress:
     def tell(name: str, done: int, total: int) -> None:
-        if done == total:
+        split = shown.codename
+        if shown.hidden:
+            if done == total:
+                say(f"{split}: scored")
+        elif done == total:
             say(f"{split}: {total} of {total} scored")
         elif done * PROGRESS_LINES // total != (done - 1) * PROGRESS_LINES // total:
             say(f"{split}: {name} ({done + 1} of {total})")

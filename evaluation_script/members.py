@@ -13,6 +13,8 @@ LITTER = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini", "$RECYCLE.BIN"})
 
 ARCHIVE_ENDINGS = (".zip", ".tar", ".gz", ".tgz", ".rar", ".7z", ".bz2", ".xz")
 SEND_ZIP = "Send one zip with a folder of PNG masks for each sequence, or one JSON file"
+SEND_SMALLER = "Send a zip of PNG masks"
+SEND_LESS = "Leave out what is not part of the results"
 PACK_AGAIN = "Make the archive again and repeat the upload"
 
 #: No file system has longer paths.
@@ -43,13 +45,18 @@ class Limits:
     objects: int = 255
     #: Instance masks in a submission.
     records: int = 1_000_000
+    #: Links in a folder are followed: on one's own machine, never on a server.
+    links: bool = False
+    #: Remedies in the words of the track: what it reads, and what takes less room than JSON does.
+    send: str = SEND_ZIP
+    smaller: str = SEND_SMALLER
 
 
 #: A JSON file of instance masks is read piece by piece, so it may be larger than what fits into memory.
 INSTANCE_LIMITS = Limits(json_bytes=512 << 20)
 
 #: Bytes read at a time.
-PIECE = 4 << 20
+PIECE = 1 << 20
 
 
 class Files:
@@ -63,8 +70,10 @@ class Files:
         raise NotImplementedError
 
     def parts(self, name: str) -> Iterator[bytes]:
-        """The same bytes, some at a time where that saves memory."""
-        yield self.read(name)
+        """The same bytes, some at a time."""
+        data = self.read(name)
+        for start in range(0, len(data), PIECE):
+            yield data[start : start + PIECE]
 
     def close(self) -> None:
         """Let go of the file below."""
@@ -84,13 +93,13 @@ class Names:
         """One more header was read."""
         self._members += 1
         if self._members > self.limits.members:
-            raise Flaw(f"holds more than {self.limits.members:,} files", SEND_ZIP)
+            raise Flaw(f"holds more than {self.limits.members:,} files", SEND_LESS)
 
     def clean(self, raw: str, size: int, packed: int, *, folder: bool = False) -> str | None:
         """The name to know this member by; None for folders, litter and what is refused."""
         parts = [part for part in raw.split("/") if part not in ("", ".")]
         flaw = _name_flaw(raw, parts, self.limits.depth)
-        if flaw is None and (folder or _is_litter(parts)):
+        if flaw is None and (folder or is_litter(parts)):
             return None
         name = "/".join(parts)
         flaw = flaw or self._size_flaw(name, size, packed)
@@ -102,24 +111,26 @@ class Names:
 
     def _size_flaw(self, name: str, size: int, packed: int) -> Flaw | None:
         limits = self.limits
-        most = limits.json_bytes if name.lower().endswith(".json") else limits.member_bytes
+        is_json = name.lower().endswith(".json")
+        most = limits.json_bytes if is_json else limits.member_bytes
         if size > most:
-            return Flaw(f"has {told(size)} unpacked; {told(most)} is the limit", SEND_ZIP)
+            remedy = limits.smaller if is_json else SEND_LESS
+            return Flaw(f"has {told(size)} unpacked; {told(most)} is the limit", remedy)
         self._total += size
         if self._total > limits.total_bytes:
-            raise Flaw(f"would unpack to more than {told(limits.total_bytes)}", SEND_ZIP)
+            raise Flaw(f"would unpack to more than {told(limits.total_bytes)}", SEND_LESS)
         if size > limits.ratio_from and size > limits.ratio * max(packed, 1):
-            return Flaw(f"unpacks to more than {limits.ratio} times its size, as a zip bomb does", SEND_ZIP)
+            return Flaw(f"unpacks to more than {limits.ratio} times its size, as a zip bomb does", PACK_AGAIN)
         if name in self._taken:
             return Flaw("is in the archive twice", PACK_AGAIN)
         if name.lower().endswith(ARCHIVE_ENDINGS):
-            return Flaw("is an archive inside the archive", "Unpack it first, and zip the masks themselves")
+            return Flaw("is an archive among the files", "Unpack it, and send what it holds")
         return None
 
 
 def _name_flaw(raw: str, parts: list[str], depth: int) -> Flaw | None:
     if len(raw) > LONGEST_NAME:
-        return Flaw("has an endless name", "Rename it")
+        return Flaw(f"has a name of more than {LONGEST_NAME:,} characters", "Rename it")
     if _UNFIT.search(raw):
         return Flaw("has characters in its name that no file should have", "Rename it, in UTF-8")
     if not parts:
@@ -129,11 +140,12 @@ def _name_flaw(raw: str, parts: list[str], depth: int) -> Flaw | None:
     if ".." in parts:
         return Flaw("points outside the archive", "Zip the folder from inside, so that no name contains ..")
     if len(parts) > depth:
-        return Flaw(f"lies {len(parts) - 1} folders deep; {depth - 1} is the limit", SEND_ZIP)
+        return Flaw(f"lies {len(parts) - 1} folders deep; {depth - 1} is the limit", "Move it up")
     return None
 
 
-def _is_litter(parts: list[str]) -> bool:
+def is_litter(parts: list[str]) -> bool:
+    """Does a path hold what operating systems and editors leave behind?"""
     return not parts or any(part in LITTER or part.startswith(".") for part in parts)
 
 

@@ -66,26 +66,32 @@ def wanted(phase: Phase, answer: Dict[str, Any]) -> bool:
     rule = phase.notify
     if rule is None or rule.threshold is None:
         return rule is not None
-    values = {split: metrics for entry in answer["result"] for split, metrics in entry.items()}
+    values = {split: metrics for entry in _public(phase, answer) for split, metrics in entry.items()}
     splits = [rule.split] if rule.split else list(values)
     return any(values.get(split, {}).get(rule.metric, float("-inf")) >= rule.threshold for split in splits)
 
 
 def message(phase: Phase, answer: Dict[str, Any], submission: Dict[str, Any]) -> Dict[str, Any]:
     """What is sent: a line for people, and the numbers."""
+    result = _public(phase, answer)
     who = submission.get("participant_team_name") or "a team"
     scores = "; ".join(
         f"{split}: " + ", ".join(f"{name} {value:.4g}" for name, value in list(metrics.items())[:4])
-        for entry in answer["result"]
+        for entry in result
         for split, metrics in entry.items()
     )
-    text = f"Submission {submission.get('id', '?')} of {who} in {phase.codename} scored {scores}"
+    text = f"Submission {submission.get('id', '?')} of {who} in {phase.codename} scored {scores}".rstrip()
     return {
         "text": text,
         "phase": phase.codename,
-        "result": answer["result"],
+        "result": result,
         "submission": {key: submission.get(key) for key in TOLD},
     }
+
+
+def _public(phase: Phase, answer: Dict[str, Any]) -> List[Dict[str, Dict[str, float]]]:
+    """Without hidden splits: who reads a channel is not known here."""
+    return [entry for entry in answer["result"] if not phase.hidden & entry.keys()]
 
 
 def _post(kind: str, address: str, body: Dict[str, Any], failures: List[str]) -> None:

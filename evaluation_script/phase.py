@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Optional, Tuple
+from typing import FrozenSet, Optional, Tuple
 
 from .members import Limits
 
@@ -18,6 +18,8 @@ class Shown:
     protocol: str
     #: The leaderboard's labels, in its order.
     metrics: Tuple[str, ...]
+    #: Participants are not shown its scores: True where the visibility in `challenge_config.yaml` is not 3 (public).
+    hidden: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,3 +50,8 @@ class Phase:
     memory: int = 640 << 20
     limits: Limits = field(default_factory=Limits)
     notify: Optional[Notify] = None
+
+    @property
+    def hidden(self) -> FrozenSet[str]:
+        """The codenames of the splits whose scores participants are not shown."""
+        return frozenset(shown.codename for shown in self.splits if shown.hidden)

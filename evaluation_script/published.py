@@ -11,8 +11,8 @@ from typing import Any, Callable, Dict, Iterable, List, Optional
 import numpy as np
 
 from . import png
-from .archive import open_files
-from .errors import Flaw, HostError, Problems, SubmissionError, listed
+from .archive import UPLOAD, open_files
+from .errors import Flaw, HostError, Problems, SubmissionError, counted, listed, verb
 from .mask_files import LabelImages, MaskFiles, ObjectFolders, Stacks
 from .masks import Array, Size
 from .tree import GENERIC, HOST_LIMITS, LAYOUTS, Layout, Tree, listed_in, names_and_facts, sorted_tree, unseen_names
@@ -56,7 +56,7 @@ def read(
 ) -> Truth:
     """Open a dataset in its published layout as a truth with one split."""
     try:
-        files = open_files(path, HOST_LIMITS, trusted=True)
+        files = open_files(path, HOST_LIMITS)
         tree = sorted_tree(files, path, layout, subset)
         names, meta = names_and_facts(tree, layout, subset)
         hidden = unseen_names(tree, unseen)
@@ -66,7 +66,7 @@ def read(
             progress(name, done, len(names))
             sequences.append(reader.sequence(name))
     except (SubmissionError, Flaw) as error:
-        told = str(error)
+        told = str(error).replace(f"{UPLOAD}: ", "")
         raise HostError(told if told.startswith(path) else f"{path}: {told}") from None
     categories = hidden or list(layout.unseen_categories)
     notes = tree.notes + reader.notes
@@ -174,7 +174,8 @@ class _Reader:
             if label == VOID:
                 continue
             if areas[label] <= STRAY_PIXELS:
-                self.notes.append(f"{name}: object {label} never has more than {areas[label]} pixels: a stray colour?")
+                most = counted(areas[label], "pixel")
+                self.notes.append(f"{name}: object {label} never has more than {most}: a stray colour?")
             elif not visible[0]:
                 self.notes.append(f"{name}: object {label} first appears in frame {frames[int(visible.argmax())]}")
             elif not visible[1:].any() and len(frames) > 1:
@@ -183,7 +184,8 @@ class _Reader:
             self.notes.append(f"{name}: the size of its frames changes ({len(set(sizes))} sizes)")
         without = sorted(set(self._tree.pictures.get(name, frames)) - set(frames))
         if without and len(without) * 2 < len(frames):
-            self.notes.append(f"{name}: {len(without)} frames have no mask: {listed(without)}")
+            lack = f"{counted(len(without), 'frame')} {verb(len(without), 'has', 'have')}"
+            self.notes.append(f"{name}: {lack} no mask: {listed(without)}")
 
 
 def _interval(frame_range: Dict[str, Any], frames: List[str]) -> Ranges:

@@ -7,7 +7,8 @@ written as text, five bits a character, as differences to the run before last.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Iterable, List, Tuple
+from itertools import chain
+from typing import Any, Iterable, Iterator, List, Tuple
 
 import numpy as np
 
@@ -38,14 +39,19 @@ def flags(rle: Any, size: Size) -> Array:
     return mask
 
 
+def longest(pixels: Any) -> Any:
+    """Characters or numbers that the run lengths of so many pixels can need at the most."""
+    return 2 * pixels + LEAST_LENGTH
+
+
 def runs_of(counts: Any, pixels: int) -> Array:
     """Run lengths of either form, checked."""
-    if isinstance(counts, (str, list)) and len(counts) > 2 * pixels + LEAST_LENGTH:
+    if isinstance(counts, (str, list)) and len(counts) > longest(pixels):
         raise Flaw(f"has counts of length {len(counts):,}, more than {pixels} pixels can need", WRITE_AGAIN)
     if isinstance(counts, str):
         runs = _decompressed(counts)
     elif isinstance(counts, list):
-        if not all(type(run) is int for run in counts):
+        if not set(map(type, counts)) <= {int}:
             raise Flaw("has counts that are not all whole numbers", WRITE_AGAIN)
         if counts and (min(counts) < 0 or max(counts) > pixels):
             raise Flaw("has counts below zero or beyond the frame", WRITE_AGAIN)
@@ -62,26 +68,45 @@ def runs_of(counts: Any, pixels: int) -> Array:
 def _decompressed(text: str) -> Array:
     """Run lengths of COCO's text form."""
     try:
-        codes = np.frombuffer(text.encode("ascii"), np.uint8).astype(np.int64) - 48
-    except UnicodeEncodeError:
-        raise Flaw("has counts with characters that run lengths do not have", WRITE_AGAIN) from None
-    if not len(codes):
-        return codes
-    if codes.min() < 0 or codes.max() > 63:
-        raise Flaw("has counts with characters that run lengths do not have", WRITE_AGAIN)
-    last = (codes & 0x20) == 0
-    starts = np.concatenate(([0], np.flatnonzero(last)[:-1] + 1))
-    place = np.arange(len(codes)) - np.repeat(starts, np.diff(np.append(starts, len(codes))))
-    if not last[-1] or place.max() >= LONGEST_VALUE:
-        raise Flaw("has counts that break off or are endless", WRITE_AGAIN)
-    values = np.add.reduceat((codes & 0x1F) << (5 * place), starts)
-    ends = np.flatnonzero(last)
-    negative = (codes[ends] & 0x10) != 0
-    values[negative] -= np.int64(1) << (5 * (place[ends][negative] + 1))
-    # From the fourth on each is a difference to the run two before.
-    values[1::2] = np.cumsum(values[1::2])
-    values[2::2] = np.cumsum(values[2::2])
-    return values
+        return np.concatenate([np.zeros(0, np.int64), *_windows(text)])
+    except _FaultyError as error:
+        raise Flaw(FAULTS[error.fault], WRITE_AGAIN) from None
+
+
+class _FaultyError(Exception):
+    """Raised where one mask's text breaks off being run lengths."""
+
+    def __init__(self, fault: int) -> None:
+        super().__init__(fault)
+        self.fault = fault
+
+
+def _windows(text: str) -> Iterator[Array]:
+    """The run lengths of one mask, some at a time, so that a long text takes no more memory than a short one."""
+    if not text.isascii():
+        raise _FaultyError(1)
+    codes = np.frombuffer(text.encode("ascii"), np.uint8) - np.uint8(48)
+    if len(codes) and codes.max() > HIGHEST_CODE:
+        raise _FaultyError(1)
+    start = count = 0
+    before = [0, 0]  # the last run of either colour
+    while start < len(codes):
+        part = codes[start : start + CHARACTERS]
+        ends = np.flatnonzero(part < CONTINUED)
+        if not len(ends) or (start + len(part) == len(codes) and ends[-1] != len(part) - 1):
+            raise _FaultyError(2)
+        values, sizes = _values(part, np.concatenate(([0], ends[:-1] + 1)), ends)
+        if sizes.max() > LONGEST_VALUE:
+            raise _FaultyError(2)
+        # From the fourth on each is a difference to the run two before.
+        for first in (0, 1):
+            chain = values[2 if first == count == 0 else first :: 2]
+            if len(chain):
+                chain[0] += before[(count + first) % 2]
+                np.cumsum(chain, out=chain)
+                before[(count + first) % 2] = int(chain[-1])
+        yield values
+        start, count = start + int(ends[-1]) + 1, count + len(values)
 
 
 @dataclass(frozen=True)
@@ -93,11 +118,15 @@ class Checked:
     area: Array
 
 
+#: Characters stand for six bits; this one says that the number goes on.
+HIGHEST_CODE, CONTINUED = 63, 0x20
+
 FAULTS = {
     1: "has counts with characters that run lengths do not have",
     2: "has counts that break off or are endless",
     3: "has counts below zero",
     4: "has counts that do not add up to the pixels of its image",
+    5: "has counts that are longer than its image can need",
 }
 
 #: Characters decoded at a time: what fits into a core's own cache.
@@ -108,30 +137,55 @@ def check_many(texts: List[str], pixels: Array) -> Checked:
     """Decode compressed masks far enough to know that every run is sound, and their areas.
 
     Nothing else in this file keeps a C library from an endless loop: pycocotools
-    never returns from runs that do not fill the image.
+    never returns from runs that do not fill the image.  It reads the UTF-8 bytes
+    of a text, so only ASCII passes: there they are the characters looked at here.
     """
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     fault, area = np.zeros(len(texts), np.int8), np.zeros(len(texts), np.int64)
+    too_long = np.flatnonzero(lengths > longest(pixels))
+    if len(too_long):
+        texts, lengths[too_long] = list(texts), 0
+        for place in too_long.tolist():
+            texts[place] = ""
     ends = np.cumsum(lengths)
     start = 0
     while start < len(texts):
         reached = (ends[start - 1] if start else 0) + CHARACTERS
         stop = max(start + 1, int(np.searchsorted(ends, reached, side="right")))
         part = slice(start, stop)
-        _check_part("".join(texts[part]), lengths[part], pixels[part], fault[part], area[part])
+        if lengths[start] > CHARACTERS:
+            fault[start], area[start] = _check_long(texts[start], int(pixels[start]))
+        else:
+            _check_part(texts[part], lengths[part], pixels[part], fault[part], area[part])
         start = stop
+    fault[too_long] = 5
     return Checked(fault, area)
 
 
-def _check_part(text: str, lengths: Array, pixels: Array, fault: Array, area: Array) -> None:
-    codes = np.frombuffer(text.encode("latin-1", "replace"), np.uint8) - np.uint8(48)
+def _check_long(text: str, pixels: int) -> Tuple[int, int]:
+    """Fault and area of one long mask."""
+    total = area = count = 0
+    try:
+        for runs in _windows(text):
+            if runs.min() < 0:
+                return 3, 0
+            total, area = total + int(runs.sum()), area + int(runs[1 - count % 2 :: 2].sum())
+            count += len(runs)
+    except _FaultyError as error:
+        return error.fault, 0
+    return (0 if total == pixels else 4), area
+
+
+def _check_part(texts: List[str], lengths: Array, pixels: Array, fault: Array, area: Array) -> None:
+    text = "".join(texts)
+    codes = np.frombuffer(text.encode("ascii", "replace"), np.uint8) - np.uint8(48)
     empty = lengths == 0
     fault[empty & (pixels > 0)] = 4
     if not len(codes) or empty.all():
         return
     some = np.flatnonzero(~empty)
     first = (np.cumsum(lengths) - lengths)[some]
-    last = codes < 0x20
+    last = codes < CONTINUED
     final = first + lengths[some] - 1
     broken = ~last[final]
     last[final] = True  # so that a mask that breaks off does not run into the next
@@ -144,7 +198,9 @@ def _check_part(text: str, lengths: Array, pixels: Array, fault: Array, area: Ar
     fault[some[np.add.reduceat(runs, pair_heads) + area[some] != pixels[some]]] = 4
     fault[some[np.minimum.reduceat(np.minimum(runs, odd), pair_heads) < 0]] = 3
     fault[some[broken | (np.maximum.reduceat(sizes, heads) > LONGEST_VALUE)]] = 2
-    fault[some[np.maximum.reduceat(codes, first) > 63]] = 1
+    fault[some[np.maximum.reduceat(codes, first) > HIGHEST_CODE]] = 1
+    if not text.isascii():
+        fault[[place for place, one in enumerate(texts) if not one.isascii()]] = 1
 
 
 def _values(codes: Array, starts: Array, ends: Array) -> Tuple[Array, Array]:
@@ -183,15 +239,44 @@ def _runs_of_values(values: Array, heads: Array) -> Tuple[Array, Array, Array]:
 
 def compressed(runs: Iterable[int]) -> str:
     """COCO's text form of run lengths."""
-    text: List[str] = []
-    before: List[int] = []
-    for run in runs:
-        value = run - (before[-2] if len(before) > 2 else 0)
-        before.append(run)
-        more = True
-        while more:
-            bits = value & 0x1F
-            value >>= 5
-            more = value != (-1 if bits & 0x10 else 0)
-            text.append(chr((bits | 0x20 if more else bits) + 48))
-    return "".join(text)
+    return compressed_many([list(runs)])[0]
+
+
+def compressed_lists(masks: List[List[Any]], pixels: Array) -> List[str]:
+    """Text of run lengths that were lists; ValueError or TypeError unless each is whole numbers that fill its image."""
+    lengths = np.fromiter(map(len, masks), np.int64, len(masks))
+    flat = list(chain.from_iterable(masks))
+    if not set(map(type, flat)) <= {int} or (lengths > longest(pixels)).any() or (lengths == 0).any():
+        raise TypeError
+    runs = np.array(flat, np.int64)
+    most = int(pixels.max(initial=0))
+    if len(runs) and (runs.min() < 0 or runs.max() > most):
+        raise ValueError
+    if (np.add.reduceat(runs, np.cumsum(lengths) - lengths) != pixels).any():
+        raise ValueError
+    return compressed_many(masks)
+
+
+def compressed_many(masks: List[List[int]]) -> List[str]:
+    """The same for many masks at once; what they hold must be whole numbers."""
+    lengths = np.fromiter(map(len, masks), np.int64, len(masks))
+    runs = np.fromiter(chain.from_iterable(masks), np.int64, int(lengths.sum()))
+    ends = np.cumsum(lengths)
+    first = np.repeat(ends - lengths, lengths)
+    values = runs.copy()
+    values[3:] -= np.where(np.arange(3, len(runs)) - first[3:] > 2, runs[1:-2], 0)
+    columns, more = [], np.ones(len(values), bool)
+    written = np.zeros(len(values), np.int64)
+    while more.any():
+        bits = (values & 0x1F).astype(np.uint8)
+        values >>= 5
+        written += more
+        again = more & (values != np.where(bits & 0x10, -1, 0))
+        columns.append(np.where(again, bits | CONTINUED, bits) + np.uint8(48))
+        more = again
+    if not columns:
+        return [""] * len(masks)
+    taken = np.arange(len(columns)) < written[:, None]
+    text = np.stack(columns, axis=1)[taken].tobytes().decode("ascii")
+    bounds = np.concatenate(([0], np.cumsum(written)))[np.concatenate(([0], ends))].tolist()
+    return [text[start:stop] for start, stop in zip(bounds, bounds[1:])]

@@ -11,7 +11,7 @@ from typing import AbstractSet, Callable, Dict, List, Optional
 import numpy as np
 
 from . import summaries
-from .errors import Problem, Problems, SubmissionError, listed, shown
+from .errors import Problem, Problems, SubmissionError, counted, listed, shown, verb
 from .lives import Life, ends_cut, lives
 from .mask_files import MaskFiles, SalientImages, Stacks
 from .masks import Array, Stack, joined, nothing
@@ -100,13 +100,13 @@ def _paired(
     pairs: List[tuple[Sequence, Optional[MaskFiles]]] = []
     sent = submission.names()
     missing = [sequence.name for sequence in truth if sequence.name not in sent]
+    absent = f"{counted(len(missing), 'sequence', len(truth))} {verb(len(missing), 'is', 'are')} missing"
+    found = f"{absent}: {listed(missing, 5)}"
     if missing and protocol.missing is Missing.ERROR:
-        found = f"{len(missing)} of {len(truth)} sequences are missing: {listed(missing, 5)}"
         submission.problems.add(Problem("your file", found, "Send a folder of masks for each sequence of the phase"))
     elif missing:
-        meaning = "they score 0" if protocol.missing is Missing.ZEROS else "they are left out of the means"
-        found = f"{len(missing)} of {len(truth)} are missing ({listed(missing, 5)}); {meaning}"
-        warnings.add("missing", "sequences", found, "Send all sequences")
+        meaning = "scored as 0" if protocol.missing is Missing.ZEROS else "left out of the means"
+        warnings.add("missing", "your file", f"{found} ({meaning})", "Send all sequences")
     for sequence in truth:
         masks = submission.sequence(sequence.name)
         if masks is not None:
@@ -116,7 +116,8 @@ def _paired(
                 submission.problems.add(problem)
             surplus = sorted(masks.frames() - set(sequence.frames))
             if surplus:
-                found = f"{len(surplus)} frames are not in the truth and were ignored: {listed(surplus)}"
+                were = verb(len(surplus), "is not in the truth and was", "are not in the truth and were")
+                found = f"{counted(len(surplus), 'frame')} {were} ignored: {listed(surplus)}"
                 warnings.add("frames", sequence.name, found, "Name the frames as the truth does")
         if masks is not None or protocol.missing is Missing.ZEROS:
             pairs.append((sequence, masks))
@@ -221,7 +222,7 @@ class SequenceScorer:
             if protocol.surplus_is_error and self._masks is not None:
                 self._masks.problems.add(Problem(where, found, remedy))
             else:
-                self._warnings.add("surplus", where, found + "; they were ignored", remedy)
+                self._warnings.add("surplus", where, found + ", which were ignored", remedy)
 
     def _summed(self) -> List[ObjectScore]:
         chosen = self._matched()

@@ -7,7 +7,7 @@ under `Annotations/480p`; what counts is that a folder is named as a sequence.
 from __future__ import annotations
 
 import json
-from typing import AbstractSet, Any, Dict, List, Optional, Set, Tuple
+from typing import AbstractSet, Any, Dict, List, Optional, Set, Tuple, Union
 
 from .archive import JSON_NAME, UPLOAD, open_files
 from .errors import Flaw, Problem, Problems, SubmissionError, listed, shown
@@ -34,7 +34,7 @@ class Submission:
         self.problems = Problems()
         self.warnings: List[str] = []
         self._protocol, self._limits = protocol, limits
-        #: Sequences of the phase's other splits: no strangers, though nothing here reads them.
+        #: Sequences of the phase's other splits: known, though nothing here reads them.
         self._elsewhere = elsewhere
         self._files = open_files(path, limits)
         self._truth = {sequence.name: sequence for sequence in truth}
@@ -131,7 +131,7 @@ class Submission:
 
     def _ignore(self, names: List[str]) -> None:
         if names:
-            self.warnings.append(f"ignored, as they belong to no sequence of this phase: {listed(names, 5)}")
+            self.warnings.append(f"not part of any sequence of this phase, so not scored: {listed(names, 5)}")
 
     def _document(self, names: List[str]) -> Dict[str, Any]:
         where = UPLOAD if names[0] == JSON_NAME else names[0]
@@ -140,7 +140,7 @@ class Submission:
                 raise Flaw(f"holds {len(names)} JSON files", "Send one, with all sequences")
             document = read_json(self._files.read(names[0]), self._limits)
             if not isinstance(document, dict):
-                raise Flaw("is JSON, but no object of sequences", f"Write {EXAMPLE}")
+                raise Flaw("is JSON, but not an object of sequences", f"Write {EXAMPLE}")
             if document and not set(document) & (set(self._truth) | self._elsewhere):
                 wanted, found = listed(list(self._truth)), listed(list(document))
                 raise Flaw(f"names no sequence of this phase ({wanted}); found {found}", f"Write {EXAMPLE}")
@@ -150,10 +150,10 @@ class Submission:
 
 
 def read_json(data: bytes, limits: Limits) -> Any:
-    """Parse a stranger's JSON, which may hold each key once and no NaN."""
+    """Parse untrusted JSON, which may hold each key once and no NaN."""
     text = json_text(data, limits)
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant, parse_int=_whole)
+        return json.loads(text, object_pairs_hook=unique, parse_constant=_refuse_constant, parse_int=_whole)
     except RecursionError:
         raise Flaw("is nested too deeply", f"Write {EXAMPLE}") from None
     except ValueError as error:
@@ -163,18 +163,25 @@ def read_json(data: bytes, limits: Limits) -> Any:
 def json_text(data: bytes, limits: Limits) -> str:
     """The text of a JSON document, once what it will take in memory was estimated."""
     if len(data) > limits.json_bytes:
-        raise Flaw(f"is larger than {told(limits.json_bytes)}", "Send a zip of PNG masks")
-    price = len(data) * (2 if data.isascii() else 8)
-    price += sum(cost * data.count(mark) for mark, cost in PRICES.items())
-    if price > limits.memory_bytes:
-        raise Flaw("holds too many lists and numbers to be read", "Use compressed run lengths, or a zip of PNG masks")
+        raise Flaw(f"is larger than {told(limits.json_bytes)}", limits.smaller)
+    check_price(data, limits.memory_bytes, limits.smaller)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise Flaw("is not UTF-8 text", "Write the JSON in UTF-8") from None
 
 
-def _unique(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+def check_price(text: Union[str, bytes], most: int, smaller: str) -> None:
+    """Refuse JSON that would take more than so many bytes of memory, as its punctuation tells."""
+    data = text.encode() if isinstance(text, str) else text
+    price = len(data) * (2 if data.isascii() else 8)
+    price += sum(cost * data.count(mark) for mark, cost in PRICES.items())
+    if price > most:
+        raise Flaw("holds too many lists and numbers to be read", f"Write compressed run lengths. {smaller}")
+
+
+def unique(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    """The object of these pairs, which may hold each key once."""
     found = dict(pairs)
     if len(found) < len(pairs):
         seen: Set[str] = set()

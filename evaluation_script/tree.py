@@ -16,7 +16,7 @@ from .errors import HostError, listed
 from .members import Files, Limits
 from .sequence_protocols import YOUTUBE_UNSEEN
 
-#: A host's own files are believed more than a stranger's.
+#: A host's own files are believed more than a participant's.
 HOST_LIMITS = Limits(
     members=5_000_000,
     member_bytes=1 << 30,
@@ -25,6 +25,9 @@ HOST_LIMITS = Limits(
     json_bytes=1 << 31,
     ratio=100_000,
     objects=65_535,
+    links=True,
+    send="Name the folder or the zip of a dataset",
+    smaller="Leave it out",
 )
 RESOLUTION = re.compile(r"\d+p|Full-Resolution", re.IGNORECASE)
 
@@ -148,7 +151,7 @@ def unseen_names(tree: Tree, path: str) -> List[str]:
         with open(path, encoding="utf-8") as file:
             return file.read().split()
     except (OSError, UnicodeError) as error:
-        raise HostError(f"{path}: cannot be read ({error})") from None
+        raise HostError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
 
 
 def names_and_facts(tree: Tree, layout: Layout, subset: str) -> Tuple[List[str], Dict[str, Any]]:
@@ -205,7 +208,7 @@ def _metas(tree: Tree) -> Dict[str, Dict[str, Any]]:
                 document = json.loads(tree.files.read(name))
                 metas[name] = dict(document["videos"])
             except (ValueError, KeyError, TypeError) as error:
-                tree.notes.append(f"{name} is not read: it is no JSON object with videos ({error!r})")
+                tree.notes.append(f"{name} is not read: it is not a JSON object with videos ({error!r})")
     return metas
 
 

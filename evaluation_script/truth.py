@@ -8,12 +8,15 @@ Nothing in it depends on a protocol: any of them can read any truth.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import shutil
 import zipfile
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Callable, Dict, List, Optional, Tuple, Union
+from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Optional, Tuple, Union
 
 import numpy as np
 
@@ -31,6 +34,9 @@ VOID = "255"
 #: A block holds this many pixels, in 1 to 16 frames: a few megabytes while it is scored.
 BLOCK_PIXELS = 8 << 20
 BLOCK_FRAMES = 16
+
+#: What a disk says that takes no more.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 #: Zip has no time zone and no earlier day; equal input gives equal bytes.
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -150,8 +156,7 @@ def block_stacks(data: bytes, block: Block, labels: List[str]) -> Stacks:
 def write(path: str, splits: Dict[str, Split]) -> None:
     """Write an annotation file; the same splits give the same bytes."""
     manifest: Dict[str, Any] = {"format": FORMAT, "track": TRACK, "splits": {}}
-    partial = path + ".partial"
-    with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as out:
+    with replaced(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as out:
         for split_name, split in splits.items():
             entries = [_write_sequence(out, split_name, sequence) for sequence in split.sequences]
             manifest["splits"][split_name] = {
@@ -161,7 +166,31 @@ def write(path: str, splits: Dict[str, Split]) -> None:
                 "sequences": entries,
             }
         add_member(out, MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False).encode())
-    os.replace(partial, path)
+
+
+class NotWritten(OSError):
+    """Raised when a file could not be written whole; what was there before is still there."""
+
+
+@contextmanager
+def replaced(path: str) -> Iterator[str]:
+    """The name to write a file under: it takes its place whole, and goes when anything keeps it from that."""
+    real = os.path.realpath(path)
+    if os.path.exists(real) and not os.path.isfile(real):
+        yield path  # a device or a pipe
+        return
+    partial = f"{real}.{os.getpid()}.partial"
+    try:
+        yield partial
+        with suppress(OSError):
+            shutil.copymode(real, partial)
+        os.replace(partial, real)
+    except BaseException as error:
+        with suppress(OSError):
+            os.remove(partial)
+        if isinstance(error, OSError) and (error.errno in FULL or error.filename == partial):
+            raise NotWritten(error.errno, error.strerror, path) from None
+        raise
 
 
 def _write_sequence(out: zipfile.ZipFile, split: str, sequence: Sequence) -> Dict[str, Any]:
@@ -236,7 +265,7 @@ def read(path: Source) -> Truth:
         file = zipfile.ZipFile(path)
         manifest = json.loads(file.read(MANIFEST))
         if manifest["track"] != TRACK:
-            raise HostError(f"{path}: holds no mask sequences but {manifest['track']}; choose another file or protocol")
+            raise HostError(f"{path}: holds {manifest['track']}, not mask sequences; choose another file or protocol")
         if manifest["format"] != FORMAT:
             raise HostError(
                 f"{path}: has the format {manifest['format']!r}; this version reads {FORMAT!r}. Pack it anew"

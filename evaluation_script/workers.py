@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+from contextlib import suppress
 from typing import Any, Callable, List, TypeVar
+
+from .keeper import die_with_parent
 
 Result = TypeVar("Result")
 
@@ -12,7 +16,9 @@ def mapped(work: Callable[[int], Result], count: int, jobs: int) -> List[Result]
     """The results for 0, 1, … count - 1, in order, by so many processes, this one included.
 
     Children are forked, so they see whatever the work refers to; each does
-    every so-manieth number and sends its results when all are done.
+    every so-manieth number and sends its results when all are done.  They end
+    with this process, however it ends: on Linux at once, elsewhere when they
+    send their results.
     """
     jobs = min(jobs, count)
     if jobs < 2 or "fork" not in multiprocessing.get_all_start_methods():
@@ -23,24 +29,30 @@ def mapped(work: Callable[[int], Result], count: int, jobs: int) -> List[Result]
     try:
         for place in range(1, jobs):
             reader, writer = context.Pipe(duplex=False)
-            children.append(context.Process(target=_answer, args=(work, range(place, count, jobs), writer)))
+            readers.append(reader)
+            numbers = range(place, count, jobs)
+            children.append(context.Process(target=_answer, args=(work, numbers, writer, readers, os.getpid())))
             children[-1].start()
             writer.close()
-            readers.append(reader)
         results = [[work(number) for number in range(0, count, jobs)], *map(_received, readers)]
         return [results[number % jobs][number // jobs] for number in range(count)]
     finally:
         for child, reader in zip(children, readers):
+            if child.pid is not None:  # else it was not started
+                child.kill()  # before its reader goes: whoever writes to nobody complains
+                child.join()
             reader.close()
-            child.kill()
-            child.join()
 
 
-def _answer(work: Callable[[int], Any], numbers: range, writer: Any) -> None:
-    try:
-        writer.send(([work(number) for number in numbers], None))
-    except Exception as error:  # noqa: BLE001 - it is raised again where it is received
-        writer.send((None, error))
+def _answer(work: Callable[[int], Any], numbers: range, writer: Any, readers: List[Any], parent: int) -> None:
+    die_with_parent(parent)
+    for reader in readers:  # else nobody would notice that the one who reads is gone
+        reader.close()
+    with suppress(BrokenPipeError):  # who shared the work was interrupted, and has said so
+        try:
+            writer.send(([work(number) for number in numbers], None))
+        except Exception as error:  # noqa: BLE001 - it is raised again where it is received
+            writer.send((None, error))
 
 
 def _received(reader: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A stranger's zip, read member by member; what its headers claim is checked before it is believed."""
+"""An untrusted zip, read member by member; what its headers claim is checked before it is believed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import zlib
 from typing import IO, BinaryIO, Iterator
 
 from .errors import Flaw, Problems
-from .members import PACK_AGAIN, PIECE, SEND_ZIP, Files, Limits, Names
+from .members import PACK_AGAIN, PIECE, SEND_LESS, Files, Limits, Names
 
 END, END64, LOCATOR = b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07"
 END_SIZE, END64_SIZE, LOCATOR_SIZE, LOCAL_SIZE = 22, 56, 20, 30
@@ -19,6 +19,17 @@ LONGEST_COMMENT = 1 << 16
 LONGEST_ENTRY = 400
 UTF_8 = 0x800
 ENCRYPTED = 0x1
+#: What reading a member raises when its header or its bytes are not what the table of contents says.
+DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    RuntimeError,
+    NotImplementedError,
+    ValueError,
+    struct.error,
+)
 
 
 class ZipFiles(Files):
@@ -61,7 +72,7 @@ class ZipFiles(Files):
         except zipfile.BadZipFile as error:
             what = "its checksum is wrong" if "CRC" in str(error) else "it cannot be unpacked"
             raise Flaw(f"is damaged in the zip: {what}", PACK_AGAIN) from None
-        except (zlib.error, EOFError, OSError, RuntimeError, NotImplementedError, ValueError, struct.error):
+        except DAMAGED:
             raise Flaw("is damaged in the zip: it cannot be unpacked", PACK_AGAIN) from None
         if len(data) != info.file_size:
             raise Flaw("is damaged in the zip: it ends too early", PACK_AGAIN)
@@ -69,7 +80,11 @@ class ZipFiles(Files):
 
     def parts(self, name: str) -> Iterator[bytes]:
         left = self._infos[name].file_size
-        with self._zip.open(self._infos[name]) as member:
+        try:
+            opened = self._zip.open(self._infos[name])
+        except DAMAGED:
+            raise Flaw("is damaged in the zip: it cannot be unpacked", PACK_AGAIN) from None
+        with opened as member:
             while left > 0:
                 part = self._part(member, min(PIECE, left))
                 left -= len(part)
@@ -79,7 +94,7 @@ class ZipFiles(Files):
     def _part(member: IO[bytes], count: int) -> bytes:
         try:
             part = member.read(count)
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError):
+        except DAMAGED:
             raise Flaw("is damaged in the zip: it cannot be unpacked", PACK_AGAIN) from None
         if not part:
             raise Flaw("is damaged in the zip: it ends too early", PACK_AGAIN)
@@ -106,7 +121,7 @@ def _check_table(file: BinaryIO, limits: Limits) -> int:
         count, size = struct.unpack_from("<QQ", tail, at + 32)
     if size > start + at:
         raise Flaw("is a damaged zip: its table of contents is larger than the file", PACK_AGAIN)
-    too_many = Flaw(f"holds more than {limits.members:,} files", SEND_ZIP)
+    too_many = Flaw(f"holds more than {limits.members:,} files", SEND_LESS)
     if count > limits.members or size > LONGEST_ENTRY * limits.members:
         raise too_many
     file.seek(start + at - size)

@@ -4,6 +4,9 @@ import os
 import sys
 import traceback
 
+from .interrupts import leave_at_once
+
+leave_at_once()
 try:
     from .cli import main
 except (SyntaxError, TypeError, NameError, ValueError) as error:
@@ -12,6 +15,6 @@ except (SyntaxError, TypeError, NameError, ValueError) as error:
     place = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (last.filename, last.lineno)
     if os.path.basename(str(place[0])) != "phases.py" and "phases.py" not in traceback.format_exc():
         raise
-    sys.exit(f"{os.path.relpath(str(place[0]))}, line {place[1]}: {error}. Mend phases.py and try again.")
+    sys.exit(f"{os.path.relpath(str(place[0]))}, line {place[1]}: {error}. Fix phases.py and try again.")
 
 raise SystemExit(main())

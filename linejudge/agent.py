@@ -12,6 +12,7 @@ Needs grpc, numpy and Pillow alone; in the checkout: `pip install -e ".[agent]"`
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -19,14 +20,15 @@ import secrets
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import grpc
 import numpy as np
 from PIL import Image
 
+from .evaluation_proto import SERVICE
 from .labels import decoded, encoded
-from .messages import ADDRESS, LOCAL, PORT, SERVICE, Action, Labels, Picture, Reply, packed, read_reply
+from .messages import ADDRESS, LOCAL, PORT, Action, Labels, Picture, Reply, packed, read_reply
 
 #: Seconds: how long an environment may take to start, or to come back.
 PATIENCE = 600.0
@@ -40,6 +42,10 @@ _AGAIN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED)
 
 class RefusedError(Exception):
     """The environment refused a call; nothing has changed there."""
+
+
+class _UnfitError(RefusedError):
+    """An action that cannot be sent, of which the environment knows nothing."""
 
 
 class Environment:
@@ -75,8 +81,10 @@ class Environment:
         """The next observation; after the last one it returns when the result is safe, however long that takes."""
         if self.done:
             raise RefusedError("there is nothing left to act on")
-        value = _sent(action, self._space)
-        reply = self._call("act_on_environment", packed(Action(self._session, self._step, value)))
+        try:
+            reply = self._call("act_on_environment", self._package(action))
+        except _UnfitError as error:
+            self._refuse(str(error))
         self._step, self.done, self.reward, self.message = reply.step, reply.done, reply.reward, reply.message
         self._progress(f"{self._step} steps" + (": " + reply.message if reply.done else ""), reply.done)
         return _seen(reply.value)
@@ -85,6 +93,20 @@ class Environment:
     def action_space(self) -> dict[str, Any]:
         """What an action is, once `reset` was called."""
         return self._space
+
+    def _package(self, action: Any) -> bytes:
+        """An action as it is sent."""
+        try:
+            return packed(Action(self._session, self._step, _sent(action, self._space)))
+        except (TypeError, ValueError, KeyError, OverflowError, RecursionError) as error:
+            raise _UnfitError(f"the action cannot be sent ({error})") from None
+
+    def _refuse(self, words: str) -> NoReturn:
+        """The environment is told why nothing came: the submission's log will hold it, should this end the agent."""
+        words = words.encode("utf-8", "replace").decode()
+        with contextlib.suppress(ConnectionError):
+            self._call("act_on_environment", packed(Action(self._session, self._step, problem=words)))
+        raise RefusedError(words)
 
     def _call(self, name: str, package: bytes) -> Reply:
         """A reply; a call that did not come through is made again, which the environment knows for a repeat."""
@@ -96,7 +118,9 @@ class Environment:
                 return read_reply(call(package, wait_for_ready=False))
             except grpc.RpcError as error:
                 code, details = error.code(), error.details() or ""
-                if code not in _AGAIN or "larger than max" in details:
+                if "larger than max" in details:
+                    raise _UnfitError(f"the message is too large ({details})") from None
+                if code not in _AGAIN:
                     raise RefusedError(details) from None
                 if time.monotonic() > until:
                     raise ConnectionError(f"{self._address} does not answer ({details})") from None
@@ -131,7 +155,7 @@ def _sent(action: Any, space: dict[str, Any]) -> Any:
         if mask.ndim != 2 or mask.dtype.kind not in "iub" or (mask.size and (mask.min() < 0 or mask.max() > 255)):
             range_told = f" with {mask.min()} to {mask.max()}" if mask.size and mask.dtype.kind in "iubf" else ""
             told = f"not {mask.dtype} {mask.shape}{range_told}"
-            raise RefusedError(f"a mask has two dimensions and whole ids from 0 to 255, {told}")
+            raise _UnfitError(f"a mask has two dimensions and whole ids from 0 to 255, {told}")
         return Labels((mask.shape[0], mask.shape[1]), encoded(mask.astype(np.uint8, copy=False)))
     if kind == "mapping" and isinstance(action, dict):
         return {name: _sent(one, space["values"].get(name, {})) for name, one in action.items()}

@@ -26,6 +26,7 @@ from evaluation_script.errors import HostError
 
 from . import sandbox
 from .messages import ADDRESS, LOCAL
+from .processes import Child, Streams, Tail
 from .sandbox import Limits
 from .static import DATASET, FOLDER, NAMES, TAKEN
 
@@ -36,10 +37,10 @@ START, FAREWELL = 120.0, 5.0
 GONE = 1.0
 #: Bytes of a static submission.
 FILE_BYTES = 1 << 30
-#: As much of a log as the platform keeps.
+#: Bytes of a log that are kept, half of them of its beginning: as many as the platform keeps of its end.
 LOG = 10_000
 #: What runs, so that it can be ended with us.
-_running: set[subprocess.Popen[str]] = set()
+_running: set[Child] = set()
 
 
 class SubmissionFileError(Exception):
@@ -72,11 +73,11 @@ def agent_of(words: list[str]) -> Agent:
     first = words[0]
     if first.endswith(".py"):
         if not os.path.exists(first):
-            raise HostError(f"{first}: there is no such agent")
+            raise HostError(f"{first}: this agent is not there")
         folder = os.path.dirname(os.path.abspath(first))
         return Agent([sys.executable, os.path.abspath(first), *words[1:]], folder)
     if shutil.which(first) is None:
-        raise HostError(f"{first}: is no file of Python and no command")
+        raise HostError(f"{first}: is neither a file of Python nor a command")
     return Agent(words, os.getcwd())
 
 
@@ -106,21 +107,23 @@ def duel(
         if box is not None:
             own["LINEJUDGE_BIND"] = f"unix:{place}"
         command = [sys.executable, "-m", ENVIRONMENT, *words, "--port", "0", "--result", result]
-        environment = _started(command, {**_plain(), **own, "SUBMISSION_TIME_LIMIT": f"{limits.seconds:.0f}"}, None)
+        environment = _started(
+            command, {**_plain(), **own, "SUBMISSION_TIME_LIMIT": f"{limits.seconds:.0f}"}, None, None
+        )
         ends.callback(_end, environment)
         address = _address(environment)
-        log = os.path.join(folder, "agent.log")
-        with open(log, "wb") as file:
-            mine = {**_plain(), **agent.variables, ADDRESS: address if box is None else f"unix:{place}"}
-            player = _played(agent, box, [(place, True)], secret, limits, mine, file)
+        mine = {**_plain(), **agent.variables, ADDRESS: address if box is None else f"unix:{place}"}
+        player = _played(agent, box, [(place, True)], secret, limits, mine)
         ends.callback(_end, player)
+        log = Tail(player.output, LOG // 2, beginning=True)
         code = _both(environment, player, limits.seconds + START)
-        _waited(player, FAREWELL if code == 0 else FAREWELL / 10)
+        player.wait(FAREWELL if code == 0 else FAREWELL / 10)
+        player.end()
         told = None
         if os.path.exists(result):
             with open(result, encoding="utf-8") as file_of_result:
                 told = json.load(file_of_result)
-        return Ended(told, code, _tail(log), box is not None)
+        return Ended(told, code, log.text(), box is not None)
 
 
 def _truths(words: Sequence[str]) -> list[str]:
@@ -145,12 +148,11 @@ def static(
     with tempfile.TemporaryDirectory(prefix="linejudge-static-") as folder, contextlib.ExitStack() as ends:
         shared = os.path.join(folder, "submission")
         os.mkdir(shared)
-        log = os.path.join(folder, "agent.log")
         variables = {**_plain(), **agent.variables, FOLDER: shared, DATASET: os.path.abspath(data)}
         mounts = [(shared, True), (os.path.abspath(data), False)]
-        with open(log, "wb") as file:
-            player = _played(agent, box, mounts, hidden, limits, variables, file)
+        player = _played(agent, box, mounts, hidden, limits, variables)
         ends.callback(_end, player)
+        log = Tail(player.output, LOG // 2, beginning=True)
         until = time.monotonic() + limits.seconds
         found, look = None, 0.0
         while found is None and time.monotonic() < until:
@@ -168,8 +170,10 @@ def static(
             taken(copy)
             with contextlib.suppress(OSError):  # whatever an agent has put there
                 os.close(os.open(os.path.join(shared, TAKEN), os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW))
-            _waited(player, FAREWELL)
-        return Ended({"taken": found, "early": early}, player.poll() or 0, _tail(log), box is not None)
+            player.wait(FAREWELL)
+        code = player.poll() or 0
+        player.end()
+        return Ended({"taken": found, "early": early}, code, log.text(), box is not None)
 
 
 def _copy(source: str, target: str) -> None:
@@ -177,10 +181,10 @@ def _copy(source: str, target: str) -> None:
     try:
         opened = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
-        raise SubmissionFileError(f"{os.path.basename(source)} is no plain file ({error.strerror})") from None
+        raise SubmissionFileError(f"{os.path.basename(source)} is not a plain file ({error.strerror})") from None
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         os.close(opened)
-        raise SubmissionFileError(f"{os.path.basename(source)} is no plain file")
+        raise SubmissionFileError(f"{os.path.basename(source)} is not a plain file")
     with os.fdopen(opened, "rb") as file, open(target, "wb") as copy:
         while part := file.read(1 << 20):
             copy.write(part)
@@ -188,17 +192,16 @@ def _copy(source: str, target: str) -> None:
                 raise SubmissionFileError(f"{os.path.basename(source)} has more than {FILE_BYTES >> 20} MB")
 
 
-def _played(  # noqa: PLR0913, PLR0917 - everything that an agent's process is given
+def _played(
     agent: Agent,
     box: str | None,
     mounts: Sequence[tuple[str, bool]],
     hidden: Sequence[str],
     limits: Limits,
     variables: Mapping[str, str],
-    log: Any,
-) -> subprocess.Popen[str]:
+) -> Child:
     words = sandbox.command(box, agent.command, agent.folder, mounts, hidden, limits)
-    return _started(words, variables, agent.folder, log)
+    return _started(words, variables, agent.folder, subprocess.STDOUT)
 
 
 def _plain() -> dict[str, str]:
@@ -209,13 +212,9 @@ def _plain() -> dict[str, str]:
     return {**found, "PYTHONUNBUFFERED": "1"}
 
 
-def _started(
-    command: list[str], variables: Mapping[str, str], folder: str | None, log: Any = None
-) -> subprocess.Popen[str]:
-    started = subprocess.Popen(
-        command, env=dict(variables), cwd=folder, text=True, stdin=subprocess.DEVNULL, start_new_session=True,
-        stdout=subprocess.PIPE if log is None else log, stderr=None if log is None else subprocess.STDOUT,
-    )  # fmt: skip
+def _started(command: list[str], variables: Mapping[str, str], folder: str | None, errors: int | None) -> Child:
+    streams = Streams(output=subprocess.PIPE, errors=errors)
+    started = Child(command, streams, environment=variables, folder=folder)
     _running.add(started)
     return started
 
@@ -223,18 +222,18 @@ def _started(
 def end_all() -> None:
     """End every process of every duel."""
     for process in list(_running):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+        process.end()
 
 
-def _address(environment: subprocess.Popen[str]) -> str:
+def _address(environment: Child) -> str:
     """Where it listens, which is its first line; the rest is thrown away, or it would block."""
     first: queue.Queue[str] = queue.Queue()
 
     def drain() -> None:
         with contextlib.suppress(ValueError, OSError):
-            for line in environment.stdout or ():
-                first.put(line.strip())
+            first.put(environment.output.readline(LOG).decode("utf-8", "replace").strip())
+            while environment.output.read(1 << 16):
+                pass
         first.put("")
 
     threading.Thread(target=drain, daemon=True).start()
@@ -247,39 +246,23 @@ def _address(environment: subprocess.Popen[str]) -> str:
     return line if line.startswith("unix:") else f"127.0.0.1:{line}"
 
 
-def _both(environment: subprocess.Popen[str], player: subprocess.Popen[str], seconds: float) -> int:
+def _both(environment: Child, player: Child, seconds: float) -> int:
     """Wait for the environment; it is told when the agent has ended before it."""
     until, gone = time.monotonic() + seconds, 0.0
     while time.monotonic() < until:
-        if environment.poll() is not None:
-            return environment.returncode
+        code = environment.wait(0.05)
+        if code is not None:
+            return code
         if player.poll() is not None:
             gone = gone or time.monotonic() + GONE
             if time.monotonic() > gone:
-                environment.send_signal(signal.SIGUSR1)
+                environment.signal(signal.SIGUSR1)
                 gone = time.monotonic() + FAREWELL
-        time.sleep(0.05)
     return -1
 
 
-def _waited(process: subprocess.Popen[str], seconds: float) -> int:
-    try:
-        return process.wait(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        return -1
-
-
-def _end(process: subprocess.Popen[str]) -> None:
+def _end(process: Child) -> None:
     """It and whatever it started."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    process.end()
+    process.close_streams()
     _running.discard(process)
-    if process.stdout is not None:
-        process.stdout.close()
-
-
-def _tail(path: str) -> str:
-    with open(path, "rb") as file:
-        file.seek(max(0, os.path.getsize(path) - LOG))
-        return file.read().decode("utf-8", "replace")

@@ -1,21 +1,26 @@
 """The command line: its words, and what becomes of errors.
 
 Exit codes: 0 done, 1 something in the participant's files, 2 usage, 3 a broken
-truth or bundle, or a fault of ours.
+truth or bundle, a full disk, or a fault of ours, 130 stopped with Ctrl-C.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import select
+import signal
+import sys
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 from evaluation_script.errors import HostError, SubmissionError
+from evaluation_script.truth import FULL, NotWritten
 from evaluation_script.version import VERSION
 from linejudge.commands import arena, bundle, data, interactive, push, rehearse, score
 from linejudge.commands.shared import DONE, OURS, THEIRS, USAGE, say
+from linejudge.interrupts import STOPPED, end_by, interruptible, leave_at_once
 from linejudge.scoring import UsageError
 
 DESCRIPTION = "The toolkit of hosts and participants: score, pack, build, check and run a challenge."
@@ -23,26 +28,53 @@ DESCRIPTION = "The toolkit of hosts and participants: score, pack, build, check 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; its exit code."""
+    if arguments is None:
+        leave_at_once()
     parser = _parser()
-    args = parser.parse_args(arguments)
     try:
-        code: int = args.command(args)
+        args = parser.parse_args(arguments)
+        with interruptible() if arguments is None else nullcontext():
+            code: int = args.command(args)
+            sys.stdout.flush()  # what cannot be written is found here, not while Python ends
     except SubmissionError as error:
         return _fail(str(error), THEIRS)
     except UsageError as error:
         return _fail(f"{parser.prog}: {error}", USAGE)
     except HostError as error:
         return _fail(str(error), OURS)
-    except BrokenPipeError:
+    except KeyboardInterrupt as error:
+        say(STOPPED)
+        return end_by(getattr(error, "number", signal.SIGINT))
+    except OSError as error:
+        return _of_system(parser.prog, error)
+    except Exception:  # noqa: BLE001 - a defect of ours, said so
+        return _defect()
+    return code
+
+
+def _of_system(program: str, error: OSError) -> int:
+    """What the machine refused: a reader of our output that went away, or a disk that is full."""
+    if isinstance(error, BrokenPipeError) and _nobody_reads():
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return DONE
-    except KeyboardInterrupt:
-        return 130
-    except Exception:  # noqa: BLE001 - a defect of ours, said so
-        traceback.print_exc()
-        return _fail("linejudge: this is a defect of linejudge, not of your files", OURS)
-    return code
+    if isinstance(error, NotWritten) or error.errno in FULL:
+        if error.filename is None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would try once more while it ends
+        return _fail(f"{program}: {error.filename or 'the output'}: cannot be written ({error.strerror})", OURS)
+    return _defect()
+
+
+def _nobody_reads() -> bool:
+    """Whether stdout is a pipe whose other end is closed."""
+    look = select.poll()
+    look.register(1, 0)
+    return any(event & select.POLLERR for _, event in look.poll(0))
+
+
+def _defect() -> int:
+    traceback.print_exc()
+    return _fail("linejudge: this is a defect of linejudge, not of your files", OURS)
 
 
 def _fail(text: str, code: int) -> int:
@@ -66,7 +98,9 @@ def _parser() -> argparse.ArgumentParser:
 
     layouts = sorted({*LAYOUTS, *ALIASES})
     sub = command(bundle.run)
-    sub.add_argument("--python", help="the interpreter that plays EvalAI's worker (default: this one)")
+    sub.add_argument(
+        "--python", help="the interpreter that plays EvalAI's worker (default: .venv-worker, else this one)"
+    )
     score.score_options(command(score.score), layouts)
     data.pack_options(command(data.pack), layouts)
     data.show_options(command(data.show))

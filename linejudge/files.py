@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from evaluation_script.errors import HostError
+from evaluation_script.truth import replaced
 
 
 def locked(folder: str, who: str) -> Any:
@@ -22,8 +25,16 @@ def locked(folder: str, who: str) -> Any:
     return file
 
 
-def replace(path: Path, text: str) -> None:
+def replace(path: Path, text: str, *, private: bool = False) -> None:
     """Write a file in one step: whoever reads it finds the old one or the new one whole."""
-    partial = path.with_suffix(".partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
+    with replaced(str(path)) as partial:
+        if private:  # before there is anything in it
+            os.close(os.open(partial, os.O_WRONLY | os.O_CREAT, 0o600))
+        Path(partial).write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def written(path: str | os.PathLike[str]) -> Iterator[TextIO]:
+    """A text file that takes its place whole when the block ends, and not at all when it fails."""
+    with replaced(os.fspath(path)) as partial, open(partial, "w", encoding="utf-8") as file:
+        yield file

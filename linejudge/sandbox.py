@@ -1,4 +1,4 @@
-"""What keeps an agent's process within bounds: limits for each, and `bwrap` where it works."""
+"""What keeps an agent's or a scoring script's process within bounds: limits, and `bwrap` where it works."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def bwrap() -> str | None:
     found = shutil.which("bwrap")
     if found is None:
         return None
-    tried = subprocess.run([found, "--unshare-all", "--ro-bind", "/", "/", "true"], capture_output=True, check=False)
+    trial = [found, "--unshare-all", "--ro-bind", "/", "/", "true"]
+    # In a session of its own: Ctrl-C in a terminal must not look as if there were none.
+    tried = subprocess.run(trial, capture_output=True, check=False, start_new_session=True)
     return found if tried.returncode == 0 else None
 
 
@@ -62,22 +64,45 @@ def command(
     return limited if box is None else [*_boxed(box, folder, mounts, hidden, limits.memory), *limited]
 
 
+def scorer_command(
+    box: str, words: list[str], readable: Sequence[str], mounts: Sequence[tuple[str, str]], hidden: Sequence[str]
+) -> list[str]:
+    """A scoring script's command in the sandbox; mounts are folders that it may write, and where it finds them."""
+    walls = [box, *_ALONE, "--cap-drop", "ALL", "--hostname", "worker"]
+    (source, place), *others = mounts
+    walls += ["--bind", source, place]  # first: what is readable may lie in it
+    for path in (*_SYSTEM, *readable):
+        walls += ["--ro-bind-try", path, path]
+    for source, place in others:
+        walls += ["--bind", source, place]
+    return [*walls, *_covered(hidden, [*readable, *(place for _, place in mounts)]), "--chdir", mounts[0][1], *words]
+
+
+_ALONE = ("--unshare-all", "--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev")
+
+
 def _boxed(box: str, folder: str, mounts: Sequence[tuple[str, bool]], hidden: Sequence[str], memory: int) -> list[str]:
     """A command's sandbox: the system and the packages to read, the agent's folder, and what is named."""
     readable = [*_SYSTEM, sys.prefix, sys.base_prefix, *(os.path.join(HOME, name) for name in _PACKAGES), folder]
-    words = [box, "--unshare-all", "--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev",
-             "--size", str(memory), "--tmpfs", "/tmp"]  # fmt: skip # noqa: S108 - inside the sandbox
+    words = [box, *_ALONE, "--size", str(memory), "--tmpfs", "/tmp"]  # noqa: S108 - inside the sandbox
     for path in readable:
         words += ["--ro-bind-try", path, path]
     for path, writable in mounts:
         words += ["--bind" if writable else "--ro-bind", path, path]
-    # Last, so that nothing is mounted over it; by all of its names, since a folder may be a link.
-    seen = [*readable, *(path for path, _ in mounts)]
-    seen += [os.path.realpath(path) for path in seen]
+    return [*words, *_covered(hidden, [*readable, *(path for path, _ in mounts)]), "--chdir", folder]
+
+
+def _covered(hidden: Sequence[str], seen: list[str]) -> list[str]:
+    """What puts nothing in the place of hidden files and folders.
+
+    Last, so that nothing is mounted over it; by all of its names, since a folder may be a link.
+    """
+    words: list[str] = []
+    seen = [*seen, *(os.path.realpath(path) for path in seen)]
     for path in dict.fromkeys(name for one in hidden for name in (os.path.abspath(one), os.path.realpath(one))):
         if os.path.exists(path) and any(_below(path, one) for one in seen):
             words += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", os.devnull, path]
-    return [*words, "--chdir", folder]
+    return words
 
 
 def _below(path: str, folder: str) -> bool:

@@ -1,8 +1,12 @@
-"""`evaluate()` as EvalAI documents it for remote challenges, for hosts who copy only that; the worker calls it too."""
+"""`evaluate()` in the form that EvalAI's starter worker for remote challenges calls; ours uses the same scorer.
+
+A host of that worker installs this package and puts this file in the place of the worker's own `evaluate.py`.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 from evaluation_script import evaluate as score
@@ -13,19 +17,21 @@ from linejudge.evalai.shapes import for_rest
 
 def evaluate(
     user_submission_file: str, phase_codename: str, test_annotation_file: str | None = None, **kwargs: Any
-) -> list[dict[str, Any]]:
-    """Score a submission; `[{split, show_to_participant, accuracies}]`, which the REST API takes.
+) -> dict[str, Any]:
+    """Score a submission; `result` is the list that the REST API takes, `[{split, show_to_participant, accuracies}]`.
 
     Without a truth it is looked for in the folder ANNOTATIONS.  `submission_metadata` is the submission as the API
-    shows it.  Any failure is an exception with a sentence: a SubmissionError is the participant's, a HostError ours.
+    shows it.  Any failure is an exception whose text may be shown to the participant: a SubmissionError is theirs, a
+    HostError is ours and says no more than a number or what is missing.
     """
-    return for_rest(answer(user_submission_file, phase_codename, test_annotation_file, **kwargs)["result"])
+    told = answer(user_submission_file, phase_codename, test_annotation_file, **kwargs)
+    return {**told, "result": for_rest(told["result"], phase_named(phase_codename).hidden)}
 
 
 def answer(
     user_submission_file: str, phase_codename: str, test_annotation_file: str | None = None, **kwargs: Any
 ) -> dict[str, Any]:
-    """The same with everything else that scoring tells."""
+    """The same as EvalAI's hosted worker has it: `result` is `[{split: {metric: value}}]`."""
     truth = test_annotation_file or annotation(phase_codename, os.environ.get("ANNOTATIONS", "annotations/"))
     return score(truth, user_submission_file, phase_codename, submission_metadata=kwargs.get("submission_metadata"))
 
@@ -35,5 +41,7 @@ def annotation(phase_codename: str, folder: str) -> str:
     name = os.path.basename(phase_named(phase_codename).annotations)
     path = os.path.join(folder, name)
     if not os.path.exists(path):
-        raise HostError(f"{path}: there is no annotation file for {phase_codename}; set ANNOTATIONS")
+        # Starter workers send the text of an exception to the participant, whom our paths do not concern.
+        sys.stderr.write(f"{path}: does not exist\n")
+        raise HostError(f"There is no annotation file for {phase_codename}. The organisers have to set ANNOTATIONS.")
     return path

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -15,9 +14,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from linejudge.evalai.wire import Watch
+from linejudge.processes import Child, Streams, death
+
 #: How much of each stream is kept, at its beginning and at its end.
 KEPT = 64 << 10
-_SET_DUMPABLE, _SET_CHILD_SUBREAPER = 4, 36
+_SET_DUMPABLE = 4
+#: Of a scorer's answer.
+_ANSWER_BYTES = 64 << 20
 _PASSED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "LINEJUDGE_SLACK", "LINEJUDGE_WEBHOOK")
 _LOOK = 0.05
 
@@ -37,11 +41,9 @@ class Outcome:
 
 
 def harden() -> None:
-    """Nobody may read our memory or environment, and what a scorer leaves behind becomes our child."""
+    """Nobody may read our memory or environment."""
     with suppress(OSError, AttributeError):
-        library = ctypes.CDLL(None)
-        library.prctl(_SET_DUMPABLE, 0)
-        library.prctl(_SET_CHILD_SUBREAPER, 1)
+        ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0)
 
 
 def limited() -> bool:
@@ -56,47 +58,82 @@ def limited() -> bool:
     return False
 
 
-def described(folder: str) -> dict[str, Any]:
-    """The phases that this machine can score."""
-    done = subprocess.run(
-        _command("describe"), env=_environment(folder), cwd=folder, capture_output=True, text=True, check=False
+def described(folder: str, watch: Watch = lambda: None) -> dict[str, Any]:
+    """The phases that this machine can score; RuntimeError where the scorers cannot be loaded."""
+    return _asked(["describe"], folder, watch)
+
+
+def opened_annotations(folder: str, annotations: str, watch: Watch = lambda: None) -> dict[str, Any]:
+    """For each phase, what its annotation file holds (`facts`) or what is wrong with it (`wrong`)."""
+    return _asked(["annotations", annotations], folder, watch)
+
+
+def _asked(what: list[str], folder: str, watch: Watch) -> dict[str, Any]:
+    """The JSON that a scorer prints to a question."""
+    child = Child(
+        _command(*what),
+        Streams(output=subprocess.PIPE, errors=subprocess.PIPE),
+        environment=_environment(folder),
+        folder=folder,
     )
-    if done.returncode:
-        raise RuntimeError(f"the scorers cannot be loaded:\n{done.stderr.strip()}")
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    output, errors = _Tail(os.dup(child.output.fileno()), _ANSWER_BYTES), _Tail(os.dup(child.errors.fileno()))
+    try:
+        while child.wait(_LOOK) is None:
+            watch()
+        code = child.end()
+        if code == 0:
+            with suppress(ValueError, RecursionError):
+                found = json.loads(output.text())
+                if isinstance(found, dict):
+                    return found
+        raise RuntimeError(f"the scorers cannot be loaded (the process {death(code)}):\n{errors.text().strip()}")
+    finally:
+        child.end()
+        child.close_streams()
 
 
 def evaluated(request: dict[str, Any], folder: str, seconds: float, lock: int, stopped: Callable[[], bool]) -> Outcome:
     """Score, within so many seconds; handed back when the worker has to stop meanwhile."""
-    pipes = [os.pipe() for _ in range(5)]
-    (ask_out, ask_in), (answer_out, answer_in), (log_out, log_in), (out_out, out_in), (err_out, err_in) = pipes
-    process = subprocess.Popen(
-        [sys.executable, "-c", _START, str(ask_out), str(answer_in), str(log_in), *_command("score")],
-        stdin=subprocess.DEVNULL,
-        stdout=out_in,
-        stderr=err_in,
-        env=_environment(folder),
-        cwd=folder,
-        # With the lock: as long as any of them lives, no other worker takes this submission for free.
-        pass_fds=(ask_out, answer_in, log_in, lock),
-        start_new_session=True,
-    )
-    for descriptor in (ask_out, answer_in, log_in, out_in, err_in):
+    pipes: list[tuple[int, int]] = []
+    try:
+        pipes += [os.pipe() for _ in range(5)]
+        child = _scorer(pipes, folder, lock)
+    except OSError:
+        for end in (end for pipe in pipes for end in pipe):
+            os.close(end)
+        raise
+    (ask_out, ask_in), *others = pipes
+    for descriptor in (ask_out, *(theirs for _, theirs in others)):
         os.close(descriptor)
-    readers = {name: _Tail(end) for name, end in (("stdout", out_out), ("stderr", err_out), ("log", log_out))}
-    answer = _Tail(answer_out, 64 << 20)
-    with suppress(BrokenPipeError), os.fdopen(ask_in, "w", encoding="utf-8") as file:
-        json.dump(request, file)
-    end = _waited(process, seconds, stopped)
-    _sweep(process)
-    found = _outcome(process, end, answer.text())
+    answer = _Tail(others[0][0], _ANSWER_BYTES)
+    readers = {name: _Tail(ours) for name, (ours, _) in zip(("log", "stdout", "stderr"), others[1:], strict=True)}
+    # A scorer that does not read would keep us: it has as long as it has for its answer.
+    threading.Thread(target=_ask, args=(ask_in, request), daemon=True).start()
+    try:
+        how = _waited(child, seconds, stopped)
+    finally:
+        code = child.end()
+    found = _outcome(code, how, answer.text())
     stdout, stderr, log = (readers[name].text() for name in ("stdout", "stderr", "log"))
     return replace(found, stdout=stdout, stderr=stderr, log=log)
 
 
-def _command(what: str) -> list[str]:
-    return [sys.executable, "-P", "-m", "remote_challenge_evaluation.child", what]
+def _scorer(pipes: list[tuple[int, int]], folder: str, lock: int) -> Child:
+    (ask_out, _), (_, answer_in), (_, log_in), (_, out_in), (_, err_in) = pipes
+    given = [str(one) for one in (ask_out, answer_in, log_in)]
+    # With the lock: as long as any of them lives, no other worker takes this submission for free.
+    streams = Streams(output=out_in, errors=err_in, passed=(ask_out, answer_in, log_in, lock))
+    command = [sys.executable, "-c", _START, *given, *_command("score")]
+    return Child(command, streams, environment=_environment(folder), folder=folder)
+
+
+def _ask(descriptor: int, request: dict[str, Any]) -> None:
+    with suppress(OSError), os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(request, file)
+
+
+def _command(*what: str) -> list[str]:
+    return [sys.executable, "-P", "-m", "remote_challenge_evaluation.child", *what]
 
 
 #: Puts the three descriptors where the scorer expects them, then becomes the scorer.
@@ -117,61 +154,29 @@ def _environment(folder: str) -> dict[str, str]:
     return {**kept, "PYTHONPATH": ours, "TMPDIR": kept.get("TMPDIR", folder), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def _waited(process: subprocess.Popen[bytes], seconds: float, stopped: Callable[[], bool]) -> str:
+def _waited(child: Child, seconds: float, stopped: Callable[[], bool]) -> str:
     """How it ended: by itself, by its time, or because the worker must stop."""
     until = time.monotonic() + seconds
-    while True:
-        try:
-            process.wait(_LOOK)
-        except subprocess.TimeoutExpired:
-            if stopped():
-                return "stopped"
-            if time.monotonic() > until:
-                return "late"
-        else:
-            return "ended"
+    while child.wait(_LOOK) is None:
+        if stopped():
+            return "stopped"
+        if time.monotonic() > until:
+            return "late"
+    return "ended"
 
 
-def _sweep(process: subprocess.Popen[bytes]) -> None:
-    """End the process, its group, and whatever it left: orphans come to us, since we are their subreaper."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    for _ in range(100):
-        left = _children()
-        if not left:
-            return
-        for pid in left:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            with suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
-        time.sleep(_LOOK / 5)
-
-
-def _children() -> list[int]:
-    found: list[int] = []
-    with suppress(OSError):
-        for task in os.listdir("/proc/self/task"):
-            with open(f"/proc/self/task/{task}/children", encoding="ascii") as file:
-                found += [int(pid) for pid in file.read().split()]
-    return found
-
-
-def _outcome(process: subprocess.Popen[bytes], end: str, answer: str) -> Outcome:
+def _outcome(code: int, end: str, answer: str) -> Outcome:
     if end == "stopped":
         return Outcome(handed_back=True)
     if end == "late":
         words = "Scoring took longer than this challenge allows and was ended. Send a smaller submission."
         return Outcome(refused=words)
-    try:
+    with suppress(ValueError, RecursionError):
         told = json.loads(answer)
-        result, extra = told.get("accuracies"), told.get("submission_result")
-        return Outcome(result, extra, told.get("refused", ""), told.get("incident", ""))
-    except (ValueError, AttributeError):
-        code = process.returncode
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        return Outcome(incident=f"the scorer {how} without an answer")
+        if isinstance(told, dict) and told.keys() & {"accuracies", "refused", "incident"}:
+            refused, incident = (str(told.get(name) or "") for name in ("refused", "incident"))
+            return Outcome(told.get("accuracies"), told.get("submission_result"), refused, incident)
+    return Outcome(incident=f"the scorer {death(code)} without an answer")
 
 
 class _Tail:

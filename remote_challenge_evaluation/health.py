@@ -8,10 +8,12 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from .journal import Journal
+from .journal_file import JournalError
 
 LOOPBACK = "127.0.0.1"
 #: Without a turn for so long something is wrong, unless something is scored.
 _STALE = 300.0
+_PATIENCE = 10.0
 _ABOUT = {
     "waiting": ("gauge", "Submissions that wait on the server, at the last sweep."),
     "oldest_waiting_seconds": ("gauge", "How long the oldest of them waits."),
@@ -29,13 +31,18 @@ def serve(port: int, journal: Callable[[], Journal], alive: Callable[[], float])
     class Handler(BaseHTTPRequestHandler):
         """Two pages."""
 
+        timeout = _PATIENCE
+
         def do_GET(self) -> None:
             """What was asked for."""
             if self.path == "/healthz":
                 idle = time.monotonic() - alive()
                 self._answer(200 if idle < _STALE else 503, f"last turn {idle:.0f} s ago\n")
             elif self.path == "/metrics":
-                self._answer(200, metrics(journal()))
+                try:
+                    self._answer(200, metrics(journal()))
+                except JournalError as error:
+                    self._answer(503, f"{error}\n")
             else:
                 self._answer(404, "/healthz and /metrics\n")
 

@@ -1,40 +1,35 @@
 """The worker's memory: one SQLite file on each machine, shared by its processes.
 
 A job is a submission together with the time of its last resumption, so a
-resumed one is new work.  Who owns a job is told by a file lock, which the
-kernel lets go when the process dies, however it dies; the evaluation inherits
-it, so that a job is free only when nobody works on it any more.
+resumed one is new work.  Who owns a job is told by `owners.py`.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import secrets
 import sqlite3
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
+
+from .journal_file import NAME, BusyError, explained, opened
+from .owners import Owners
 
 #: What a job has behind it, in this order.
 CLAIMED, BEGUN, SCORED, DONE = "claimed", "begun", "scored", "done"
 _WINDOW = 60.0
 #: The share of the budget that polling may use, so that reports never wait for it.
 _POLLING = 0.6
-_TABLES = """
-CREATE TABLE IF NOT EXISTS jobs (
-  submission INTEGER NOT NULL, resumed TEXT NOT NULL, phase INTEGER NOT NULL, state TEXT NOT NULL, owner TEXT,
-  failures INTEGER NOT NULL DEFAULT 0, lives INTEGER NOT NULL DEFAULT 0, evaluations INTEGER NOT NULL DEFAULT 0,
-  reports INTEGER NOT NULL DEFAULT 0, report TEXT, outcome TEXT, next_at REAL NOT NULL DEFAULT 0,
-  changed_at REAL NOT NULL, PRIMARY KEY (submission, resumed));
-CREATE INDEX IF NOT EXISTS jobs_open ON jobs (state, next_at);
-CREATE TABLE IF NOT EXISTS requests (at REAL NOT NULL);
-CREATE INDEX IF NOT EXISTS requests_at ON requests (at);
-CREATE TABLE IF NOT EXISTS numbers (key TEXT PRIMARY KEY, value REAL NOT NULL);
-"""
+#: Another process has the journal locked for milliseconds; another program perhaps for longer.
+_BUSY_SECONDS, _BUSY_LOOK = 60.0, 0.2
+#: A job whose report the server took and did not carry out is made so often again.
+_AGAIN = 5
+#: A clock that was set back by more than this is noticed.
+_CLOCK = 5.0
 
 
 @dataclass(frozen=True)
@@ -47,98 +42,160 @@ class Job:
     state: str
     failures: int
     lives: int
+    #: How often it was put off for what others did.
+    delays: int
     report: dict[str, Any] | None
 
 
 class Journal:
     """One process's hold on the machine's journal."""
 
-    def __init__(self, folder: str) -> None:
-        self._locks = os.path.join(folder, "locks")
-        os.makedirs(self._locks, mode=0o700, exist_ok=True)
-        self.worker = secrets.token_hex(4)
-        self._lock = open(os.path.join(self._locks, self.worker), "w", encoding="ascii")  # noqa: SIM115 - held for life
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        self._db = sqlite3.connect(
-            os.path.join(folder, "journal.sqlite3"), timeout=60, isolation_level=None, check_same_thread=False
-        )
-        self._db.row_factory = sqlite3.Row
-        self._db.execute("PRAGMA journal_mode = WAL")
-        # A claim must outlive a power cut too: the message is deleted on its word.
-        self._db.execute("PRAGMA synchronous = FULL")
-        self._db.executescript(_TABLES)
+    def __init__(
+        self, folder: str, watch: Callable[[], None] = lambda: None, say: Callable[[str], None] = lambda _text: None
+    ) -> None:
+        self._folder, self._watch, self._say = folder, watch, say
+        self.owners = Owners(folder)
+        self.worker = self.owners.name
+        #: The jobs that this process works on; one that it had to leave is free again.
+        self._hands: set[tuple[int, str]] = set()
+        self._turn = threading.RLock()
+        try:
+            self._db = opened(folder, say)
+        except BaseException:
+            self.owners.close()
+            raise
+        self._file = self._number()
 
     @property
     def lock(self) -> int:
         """The lock's descriptor, for those who work for us."""
-        return self._lock.fileno()
+        return self.owners.lock
 
     def close(self) -> None:
         """Let go of everything."""
         self._db.close()
-        self._lock.close()
-        os.unlink(os.path.join(self._locks, self.worker))
+        self.owners.close()
+
+    def reopen(self) -> None:
+        """Open the file anew: it is damaged, or another took its place."""
+        with self._turn:
+            self._db.close()
+            self._db = opened(self._folder, self._say)
+            self._file = self._number()
+
+    def keep_up(self) -> None:
+        """Follow when the file was replaced under us: set aside by another worker, or restored by a person."""
+        if self._number() != self._file:
+            self._say(f"{os.path.join(self._folder, NAME)} was replaced; the new one is used")
+            self.reopen()
+
+    def _number(self) -> int:
+        with suppress(OSError):
+            return os.stat(os.path.join(self._folder, NAME)).st_ino
+        return 0
+
+    @contextmanager
+    def _read(self) -> Iterator[sqlite3.Connection]:
+        with self._turn, explained(self._folder):
+            yield self._db
 
     @contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield self._db
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
+        with self._turn:
+            self._begin()
+            with explained(self._folder):
+                try:
+                    yield self._db
+                    self._db.execute("COMMIT")
+                except BaseException:
+                    with suppress(sqlite3.Error):
+                        self._db.execute("ROLLBACK")
+                    raise
+
+    def _begin(self) -> None:
+        """Take SQLite's lock; the watch is asked meanwhile."""
+        until = time.monotonic() + _BUSY_SECONDS
+        while True:
+            try:
+                with explained(self._folder):
+                    self._db.execute("BEGIN IMMEDIATE")
+            except BusyError:
+                self._watch()
+                if time.monotonic() > until:
+                    raise
+                time.sleep(_BUSY_LOOK)
+            else:
+                return
 
     # ── jobs ────────────────────────────────────────────────────────────────
 
-    def claim(self, submission: int, resumed: str, phase: int) -> Job | None:
-        """Take a submission durably; None when somebody here has it in hand, or had it done."""
+    def claim(self, submission: int, resumed: str, phase: int, *, again: bool = False) -> Job | None:
+        """Take a submission durably; None when somebody here has it in hand, or had it done and not `again`."""
         with self._write() as db:
             row = db.execute(
                 "SELECT * FROM jobs WHERE submission = ? AND resumed = ?", (submission, resumed)
             ).fetchone()
-            if row is not None and (row["state"] == DONE or self._alive(row["owner"])):
+            if row is not None and (self._held(row) or (row["state"] == DONE and not (again and _may_again(row)))):
                 return None
             db.execute(
                 "INSERT INTO jobs (submission, resumed, phase, state, owner, changed_at) VALUES (?, ?, ?, ?, ?, ?) "
-                "ON CONFLICT DO UPDATE SET owner = excluded.owner, lives = lives + 1, changed_at = excluded.changed_at",
-                (submission, resumed, phase, CLAIMED, self.worker, time.time()),
+                "ON CONFLICT DO UPDATE SET owner = excluded.owner, lives = lives + 1, "
+                "changed_at = excluded.changed_at, outcome = NULL, "
+                "state = CASE state WHEN ? THEN ? ELSE state END",
+                (submission, resumed, phase, CLAIMED, self.worker, time.time(), DONE, BEGUN),
             )
+        self._hands.add((submission, resumed))
         return self.job(submission, resumed)
 
     def known(self, submission: int, resumed: str) -> str:
         """The state of a job here; nothing for one that never was."""
-        row = self._db.execute(
-            "SELECT state FROM jobs WHERE submission = ? AND resumed = ?", (submission, resumed)
-        ).fetchone()
+        query = "SELECT state FROM jobs WHERE submission = ? AND resumed = ?"
+        with self._read() as db:
+            row = db.execute(query, (submission, resumed)).fetchone()
         return row["state"] if row else ""
 
     def job(self, submission: int, resumed: str) -> Job:
         """One that is there."""
-        row = self._db.execute(
-            "SELECT * FROM jobs WHERE submission = ? AND resumed = ?", (submission, resumed)
-        ).fetchone()
-        report = json.loads(row["report"]) if row["report"] else None
-        return Job(submission, resumed, row["phase"], row["state"], row["failures"], row["lives"], report)
+        query = "SELECT * FROM jobs WHERE submission = ? AND resumed = ?"
+        with self._read() as db:
+            row = db.execute(query, (submission, resumed)).fetchone()
+        if row is None:
+            raise JobGoneError(f"submission {submission} is no longer in the journal")
+        report = _report_of(row["report"])
+        # A result that cannot be read any more is made again.
+        state = BEGUN if row["state"] == SCORED and report is None else row["state"]
+        return Job(submission, resumed, row["phase"], state, row["failures"], row["lives"], row["delays"], report)
 
     def due(self) -> Job | None:
         """A job that is not done and that nobody alive has in hand; ours from now on."""
-        if not self._db.execute("SELECT 1 FROM jobs WHERE state != ? AND next_at <= ?", (DONE, time.time())).fetchone():
-            return None  # without taking the lock: most looks find nothing
+        # One that was put off by a clock that has been set back since is due too.
+        now = time.time()
+        due, values = "state != ? AND (next_at <= ? OR changed_at > ?)", (DONE, now, now + _CLOCK)
+        with self._read() as db:
+            if not db.execute(f"SELECT 1 FROM jobs WHERE {due}", values).fetchone():  # noqa: S608 - our words
+                return None  # without taking the lock: most looks find nothing
         with self._write() as db:
             rows = db.execute(
-                "SELECT * FROM jobs WHERE state != ? AND next_at <= ? ORDER BY state = ? DESC, changed_at LIMIT 50",
-                (DONE, time.time(), SCORED),
+                f"SELECT * FROM jobs WHERE {due} ORDER BY state = ? DESC, changed_at LIMIT 50",  # noqa: S608
+                (*values, SCORED),
             ).fetchall()
-            free = next((row for row in rows if not self._alive(row["owner"])), None)
+            free = next((row for row in rows if not self._held(row)), None)
             if free is None:
                 return None
             db.execute(
-                "UPDATE jobs SET owner = ?, lives = lives + (owner IS NOT NULL), changed_at = ? "
+                "UPDATE jobs SET owner = ?, lives = lives + (owner IS NOT NULL AND owner != ?), changed_at = ? "
                 "WHERE submission = ? AND resumed = ?",
-                (self.worker, time.time(), free["submission"], free["resumed"]),
+                (self.worker, self.worker, now, free["submission"], free["resumed"]),
             )
+        self._hands.add((free["submission"], free["resumed"]))
         return self.job(free["submission"], free["resumed"])
+
+    def waits(self) -> float | None:
+        """Seconds until the next job that nobody has in hand is due; None where there is none."""
+        with self._read() as db:
+            rows = db.execute("SELECT * FROM jobs WHERE state != ?", (DONE,)).fetchall()
+        left = [row["next_at"] - time.time() for row in rows if not self._held(row)]
+        return max(0.0, min(left)) if left else None
 
     def change(self, job: Job, **values: Any) -> Job:
         """Note what has come of a job; a column ending in `+` counts one up."""
@@ -168,30 +225,24 @@ class Journal:
         """Let somebody take it up again, after a while."""
         self.change(job, owner=None, next_at=time.time() + wait)
 
-    def _alive(self, owner: str | None) -> bool:
-        """Whether a worker, or an evaluation of its, still runs."""
-        if owner is None:
-            return False
-        if owner == self.worker:
-            return True
-        path = os.path.join(self._locks, owner)
-        try:
-            with open(path, "rb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.unlink(path)
-        except FileNotFoundError:
-            return False
-        except OSError:
-            return True
-        return False
+    def drop(self, job: Job) -> None:
+        """Note in memory that nobody here works on it any more, whether or not that could be written down."""
+        self._hands.discard((job.submission, job.resumed))
+
+    def _held(self, row: Any) -> bool:
+        """Whether somebody alive works on a job."""
+        if row["owner"] == self.worker:
+            return (row["submission"], row["resumed"]) in self._hands
+        return row["owner"] is not None and self.owners.is_alive(row["owner"])
 
     # ── the budget ──────────────────────────────────────────────────────────
 
-    def request(self, limit: int, *, urgent: bool) -> float:
+    def request(self, limit: int, *, urgent: bool, polling: float = _POLLING) -> float:
         """Take one request of the machine's budget; seconds to wait where there is none left."""
-        now, allowed = time.time(), limit if urgent else max(1, int(limit * _POLLING))
+        now, allowed = time.time(), limit if urgent else max(1, int(limit * polling))
         with self._write() as db:
-            db.execute("DELETE FROM requests WHERE at <= ?", (now - _WINDOW,))
+            # Those of the future are of a clock that has been set back since.
+            db.execute("DELETE FROM requests WHERE at <= ? OR at > ?", (now - _WINDOW, now + _CLOCK))
             count, oldest = db.execute("SELECT count(*), min(at) FROM requests").fetchone()
             if count >= allowed:
                 return max(0.1, float(oldest) + _WINDOW - now)
@@ -202,18 +253,19 @@ class Journal:
     def turn(self, key: str, seconds: float) -> bool:
         """Whether something that the machine does now and then is due; then it is ours this time."""
         now = time.time()
-        if self.number(key) > now:
+        if now < self.number(key) <= now + seconds + _CLOCK:
             return False  # without taking the lock
         with self._write() as db:
             row = db.execute("SELECT value FROM numbers WHERE key = ?", (key,)).fetchone()
-            if row is not None and row["value"] > now:
+            if row is not None and now < row["value"] <= now + seconds + _CLOCK:
                 return False
             db.execute("INSERT OR REPLACE INTO numbers VALUES (?, ?)", (key, now + seconds))
         return True
 
     def number(self, key: str) -> float:
         """A number that the machine's workers share."""
-        row = self._db.execute("SELECT value FROM numbers WHERE key = ?", (key,)).fetchone()
+        with self._read() as db:
+            row = db.execute("SELECT value FROM numbers WHERE key = ?", (key,)).fetchone()
         return float(row["value"]) if row else 0.0
 
     def set(self, key: str, value: float) -> None:
@@ -231,14 +283,27 @@ class Journal:
 
     def numbers(self) -> dict[str, float]:
         """All of them."""
-        return {row["key"]: row["value"] for row in self._db.execute("SELECT * FROM numbers ORDER BY key")}
+        with self._read() as db:
+            return {row["key"]: row["value"] for row in db.execute("SELECT * FROM numbers ORDER BY key")}
 
     def counts(self) -> dict[str, int]:
         """Jobs by outcome, or by state while they have none."""
-        rows = self._db.execute("SELECT coalesce(outcome, state) AS what, count(*) AS n FROM jobs GROUP BY what")
-        return {row["what"]: row["n"] for row in rows}
+        query = "SELECT coalesce(outcome, state) AS what, count(*) AS n FROM jobs GROUP BY what"
+        with self._read() as db:
+            return {row["what"]: row["n"] for row in db.execute(query)}
 
-    def open_jobs(self) -> list[dict[str, Any]]:
-        """What is not done, for those who look."""
-        rows = self._db.execute("SELECT submission, state, owner, changed_at FROM jobs WHERE state != ?", (DONE,))
-        return [dict(row) for row in rows]
+
+def _may_again(row: Any) -> bool:
+    """Whether a job that is done may be made again; one whose result no server took may not."""
+    return bool(row["outcome"] != "given up" and row["lives"] < _AGAIN)
+
+
+class JobGoneError(Exception):
+    """Its row is not there any more: the journal was replaced under the worker."""
+
+
+def _report_of(text: str | None) -> dict[str, Any] | None:
+    with suppress(ValueError, TypeError, RecursionError):
+        found = json.loads(text or "null")
+        return found if isinstance(found, dict) else None
+    return None

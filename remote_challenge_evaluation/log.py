@@ -5,7 +5,11 @@ from __future__ import annotations
 import datetime
 import json
 import sys
+from contextlib import suppress
 from typing import Any
+
+#: Of one fact.
+_LONGEST = 4000
 
 
 class Log:
@@ -20,7 +24,14 @@ class Log:
         if self._form == "json":
             line = json.dumps({"at": now, "event": event, **self._fixed, **facts}, default=str)
         else:
-            told = "  ".join(f"{key} {value}" for key, value in facts.items() if value not in ("", None))
+            told = "  ".join(f"{key} {_line(value)}" for key, value in facts.items() if value not in ("", None))
             line = f"{now}  {event:<22} {told}".rstrip()
-        sys.stderr.write(line + "\n")
-        sys.stderr.flush()
+        # A log that takes no more (a full disk, a closed pipe) is not worth a submission.
+        with suppress(OSError, ValueError):
+            sys.stderr.write(line + "\n")
+            sys.stderr.flush()
+
+
+def _line(value: Any) -> str:
+    """A value in one line, without what moves a terminal's cursor."""
+    return "".join(one if one.isprintable() else " " for one in str(value)[:_LONGEST])

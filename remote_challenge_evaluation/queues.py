@@ -11,15 +11,18 @@ from typing import Any, Protocol
 
 from linejudge.evalai.client import ApiError
 from linejudge.evalai.jobs import Jobs, Message
+from linejudge.evalai.wire import StoppedError, Watch, awaited, within
 
 from .journal import Journal
 from .log import Log
+from .owners import FETCHED
 from .settings import Settings
 
 #: Seconds that SQS may hold a look, and that a message stays hidden while its heart beats.
 _LONG_POLL, _VISIBILITY = 20, 60
 #: After so long a message of the host's own queue is left to the sweep.
 _BEAT = 20.0
+_AWS_SECONDS = 60.0
 
 
 class Queue(Protocol):
@@ -47,8 +50,8 @@ class Queue(Protocol):
 class ApiQueue:
     """EvalAI's own: 30 s of visibility that nobody can extend, so a message goes as soon as the journal has it."""
 
-    def __init__(self, jobs: Jobs, journal: Journal, settings: Settings) -> None:
-        self._jobs, self._journal, self._settings = jobs, journal, settings
+    def __init__(self, jobs: Jobs, journal: Journal, settings: Settings, log: Log) -> None:
+        self._jobs, self._journal, self._settings, self._log = jobs, journal, settings, log
 
     def due(self) -> bool:
         return self._journal.turn("poll_at", self._settings.poll_seconds)
@@ -73,41 +76,46 @@ class ApiQueue:
         yield
 
     def keep_artifacts(self, submission: int, report: dict[str, Any]) -> None:
-        Artifacts(self._settings.artifacts).keep(submission, report)
+        Artifacts(self._settings.artifacts, self._log).keep(submission, report)
 
 
 class OwnQueue:
     """A queue of the host's own: the message is kept, its visibility renewed by a heartbeat, and deleted last."""
 
-    def __init__(self, settings: Settings, log: Log) -> None:
-        import boto3
-
-        self._settings, self._log = settings, log
-        self._sqs = boto3.client("sqs")
+    def __init__(self, settings: Settings, log: Log, watch: Watch, look_seconds: int = _LONG_POLL) -> None:
+        self._settings, self._log, self._watch, self._look_seconds = settings, log, watch, look_seconds
+        self._sqs: Any = _aws("sqs")
 
     def due(self) -> bool:
         return True  # the look itself waits
 
     def receive(self) -> Message | None:
-        answer = self._sqs.receive_message(
+        try:
+            answer = awaited(self._looked, self._watch)
+            (found,) = answer.get("Messages") or [None]
+            return _message(found) if found else None
+        except StoppedError:
+            raise
+        except Exception as error:  # noqa: BLE001 - botocore's errors have no family
+            raise ApiError(0, f"{self._settings.sqs_queue_url}: {str(error)[:300]}") from None
+
+    def _looked(self) -> Any:
+        return self._sqs.receive_message(
             QueueUrl=self._settings.sqs_queue_url,
             MaxNumberOfMessages=1,
-            WaitTimeSeconds=_LONG_POLL,
+            WaitTimeSeconds=self._look_seconds,
             VisibilityTimeout=_VISIBILITY,
         )
-        for one in answer.get("Messages", []):
-            try:
-                body = json.loads(one["Body"])
-            except ValueError:
-                body = one["Body"]
-            return Message(body, one["ReceiptHandle"])
-        return None
 
     def delete(self, message: Message) -> None:
         """Not yet: until the end the queue, too, remembers."""
 
     def delete_last(self, message: Message) -> None:
-        self._sqs.delete_message(QueueUrl=self._settings.sqs_queue_url, ReceiptHandle=message.handle)
+        where = {"QueueUrl": self._settings.sqs_queue_url, "ReceiptHandle": message.handle}
+        try:
+            awaited(lambda: self._sqs.delete_message(**where), within(_AWS_SECONDS))
+        except Exception as error:  # noqa: BLE001 - it comes back, and is recognised
+            self._log("message stays", why=str(error)[:200])
 
     @contextmanager
     def held(self, message: Message) -> Iterator[None]:
@@ -118,7 +126,7 @@ class OwnQueue:
             yield
         finally:
             over.set()
-            beating.join()
+            beating.join(_AWS_SECONDS)
 
     def _beat(self, message: Message, over: threading.Event) -> None:
         while not over.wait(_BEAT):
@@ -132,25 +140,43 @@ class OwnQueue:
                 self._log("heartbeat lost", why=str(error)[:200])
 
     def keep_artifacts(self, submission: int, report: dict[str, Any]) -> None:
-        Artifacts(self._settings.artifacts).keep(submission, report)
+        Artifacts(self._settings.artifacts, self._log).keep(submission, report)
 
 
 class Artifacts:
     """What each submission left, in a bucket of the host's."""
 
-    def __init__(self, place: str) -> None:
-        self._place = place
+    def __init__(self, place: str, log: Log) -> None:
+        self._place, self._log = place, log
 
     def keep(self, submission: int, report: dict[str, Any]) -> None:
         """Write it; nothing where no place is set."""
         if not self._place:
             return
-        import boto3
-
         bucket, prefix = bucket_of(self._place)
         body = json.dumps(report, indent=1, default=str).encode()
-        key = os.path.join(prefix, f"submission_{submission}.json")
-        boto3.client("s3").put_object(Bucket=bucket, Key=key, Body=body, ContentType="application/json")
+        told = {"Bucket": bucket, "Key": os.path.join(prefix, f"submission_{submission}.json"), "Body": body}
+        try:
+            awaited(lambda: _aws("s3").put_object(**told, ContentType="application/json"), within(_AWS_SECONDS))
+        except Exception as error:  # noqa: BLE001 - the result is reported; this copy of it is a courtesy
+            self._log("not kept", submission=submission, where=self._place, why=str(error)[:300])
+
+
+def _aws(service: str) -> Any:
+    """A client that does not wait for ever."""
+    import boto3
+    from botocore.config import Config
+
+    patience = Config(connect_timeout=10, read_timeout=60, retries={"max_attempts": 3})
+    return boto3.client(service, config=patience)  # type: ignore[call-overload]
+
+
+def _message(found: dict[str, Any]) -> Message:
+    try:
+        body = json.loads(found["Body"])
+    except (ValueError, RecursionError):
+        body = found["Body"]
+    return Message(body, found["ReceiptHandle"])
 
 
 def bucket_of(place: str) -> tuple[str, str]:
@@ -159,22 +185,22 @@ def bucket_of(place: str) -> tuple[str, str]:
     return bucket, prefix.strip("/")
 
 
-def annotations_from(place: str, folder: str, names: list[str]) -> str:
+def annotations_from(place: str, folder: str, names: list[str], owner: str, watch: Watch) -> str:
     """The folder with the truth; from a bucket it is fetched into ours, when it has changed."""
     if not place.startswith("s3://"):
         return os.path.abspath(place)
     try:
-        return _fetched(place, folder, names)
+        return awaited(lambda: _fetched(place, folder, names, owner), watch)
+    except StoppedError:
+        raise
     except Exception as error:  # noqa: BLE001 - botocore's errors have no family; all of them say what is wrong
         raise RuntimeError(f"ANNOTATIONS {place}: {error}") from None
 
 
-def _fetched(place: str, folder: str, names: list[str]) -> str:
-    import boto3
-
+def _fetched(place: str, folder: str, names: list[str], owner: str) -> str:
     bucket, prefix = bucket_of(place)
-    s3 = boto3.client("s3")
-    target = os.path.join(folder, "annotations")
+    s3 = _aws("s3")
+    target = os.path.join(folder, FETCHED)
     os.makedirs(target, mode=0o700, exist_ok=True)
     for name in names:
         key = os.path.join(prefix, name)
@@ -182,7 +208,7 @@ def _fetched(place: str, folder: str, names: list[str]) -> str:
         tag = s3.head_object(Bucket=bucket, Key=key)["ETag"]
         if os.path.exists(path) and os.path.exists(mark) and _text(mark) == tag:
             continue
-        partial = f"{path}.{os.getpid()}.partial"
+        partial = f"{path}-{owner}.partial"
         s3.download_file(bucket, key, partial)
         os.replace(partial, path)
         with open(mark, "w", encoding="utf-8") as file:

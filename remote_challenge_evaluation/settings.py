@@ -1,7 +1,8 @@
-"""What the worker is told: by the environment, in the names of EvalAI's documentation and a few of ours."""
+"""The settings of a worker: by the environment, in the names of EvalAI's documentation and a few of ours."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -9,9 +10,11 @@ from typing import Any
 
 from linejudge.evalai.client import is_safe
 
+from .journal_file import NAME, open_jobs_in
+
 
 class SettingsError(Exception):
-    """The worker cannot start so; the text says what to mend."""
+    """The worker cannot start so; the text says what to fix."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Settings:
     #: CHALLENGE_PK
     challenge_pk: int
     #: SAVE_DIR: journal, downloads, locks.
-    save_dir: str = "./"
+    save_dir: str = ".linejudge/worker"
     #: ANNOTATIONS: a folder, or s3://bucket/prefix.
     annotations: str = "annotations/"
     #: REQUESTS_PER_MINUTE of this machine; EvalAI allows 60 to each user, over everything.
@@ -40,8 +43,8 @@ class Settings:
     memory_bytes: int = 4 << 30
     #: MAX_SUBMISSION_BYTES of a download.
     max_submission_bytes: int = 8 << 30
-    #: GRACE_SECONDS to finish what is in hand after SIGTERM.
-    grace_seconds: float = 25.0
+    #: GRACE_SECONDS to finish a scoring or a report after SIGTERM.
+    grace_seconds: float = 3.0
     #: HEALTH_PORT on loopback; 0 for none.
     health_port: int = 0
     #: LOG_FORMAT: pretty or json.
@@ -67,13 +70,28 @@ def settings(environment: Mapping[str, str] = os.environ) -> Settings:
         kind = _KINDS.get(str(one.type), str)
         try:
             values[one.name] = kind(told)
-        except ValueError:
-            wrong.append(f"{name} is {told!r}, no number")
+            if kind is not str and not math.isfinite(values[one.name]):
+                raise ValueError
+        except (ValueError, OverflowError):
+            wrong.append(f"{name} is {told[:40]!r}, which is not a number")
     wrong += _odd(values)
     if wrong:
         raise SettingsError("\n".join(wrong))
     values["api_server"] = values["api_server"].rstrip("/")
     return Settings(**values)
+
+
+def forgotten(told: Settings, folder: str = ".") -> None:
+    """Raise where an earlier version, whose state lay in the working folder, left results that wait there."""
+    place = os.path.abspath(told.save_dir)
+    if told.save_dir != Settings.save_dir or os.path.exists(os.path.join(place, NAME)):
+        return
+    count = open_jobs_in(folder)
+    if count:
+        raise SettingsError(
+            f"{os.path.join(os.path.abspath(folder), NAME)} is a journal of an earlier version and holds {count} "
+            f"submissions that are not at their end. Move it to {place}, or set SAVE_DIR to its folder"
+        )
 
 
 _KINDS: dict[str, Any] = {"int": int, "float": float}
@@ -95,6 +113,12 @@ def _odd(values: dict[str, Any]) -> list[str]:
     if any("<" in str(values.get(key, "")) for key in _REQUIRED):
         found.append("a setting is still a placeholder in angle brackets")
     found += [f"{key.upper()} must be above 0" for key in _POSITIVE if values.get(key, 1) <= 0]
+    found += [f"{key.upper()} cannot be below 0" for key in ("grace_seconds", "health_port") if values.get(key, 0) < 0]
+    if values.get("health_port", 0) > 65535:
+        found.append("HEALTH_PORT is a port, up to 65535")
+    token = values.get("auth_token", "")
+    if not token.isascii() or not token.isprintable() or " " in token:
+        found.append("AUTH_TOKEN is not a token: it holds spaces or other characters; copy it again")
     if values.get("log_format", "pretty") not in ("pretty", "json"):
         found.append("LOG_FORMAT is pretty or json")
     return found

@@ -7,12 +7,13 @@ from typing import Any
 
 from linejudge.evalai.client import ApiError
 from linejudge.evalai.jobs import Jobs
+from linejudge.evalai.shapes import labels_of, number_of
 
 from .settings import Settings
 
 
 class StartError(Exception):
-    """The challenge cannot be scored here; the text says what to mend."""
+    """The challenge cannot be scored here; the text says what to fix."""
 
 
 def checked(jobs: Jobs, told: Settings, phases: dict[str, Any]) -> list[str]:
@@ -20,24 +21,49 @@ def checked(jobs: Jobs, told: Settings, phases: dict[str, Any]) -> list[str]:
     challenge = _challenge(jobs, told)
     lines = [f"token: accepted by {told.api_server}", f"queue: {told.queue_name} is of challenge {told.challenge_pk}"]
     lines.append(f"challenge: {challenge.get('title', '')}, remote evaluation, and the token is a host's")
-    held = {str(row.get("codename")): row for row in jobs.phases()}
-    wrong = [f"phases.py has no phase {name}: its submissions would fail" for name in held.keys() - phases.keys()]
+    held = {row["codename"]: row for row in jobs.phases()}
+    wrong = [f"phases.py has no phase {name}: its submissions would fail" for name in sorted(held.keys() - phases)]
+    shown = jobs.splits()
     for name in sorted(held.keys() & phases.keys()):
         path = os.path.join(told.annotations, phases[name]["annotation"])
         if not os.path.isfile(path):
             wrong.append(f"{path}: there is no annotation file for {name}; set ANNOTATIONS")
         else:
             lines.append(f"phase {held[name]['id']}: {name}, {path}, {', '.join(phases[name]['labels'])}")
-    shown: dict[Any, int] = {}
-    for split in jobs.splits():
-        shown[split.get("challenge_phase")] = shown.get(split.get("challenge_phase"), 0) + 1
-    for name in sorted(held.keys() & phases.keys()):
-        count, scored = shown.get(held[name]["id"], 0), len(phases[name]["labels"])
-        if count != scored:
-            wrong.append(f"{name}: EvalAI shows {count} splits, phases.py scores {scored}; push the challenge again")
+        ours = [one for one in shown if number_of(one.get("challenge_phase")) == held[name]["id"]]
+        wrong += _compared(name, ours, phases[name]["labels"])
     if wrong:
         raise StartError("\n".join(wrong))
     return lines
+
+
+def checked_annotations(found: dict[str, Any], phases: dict[str, Any]) -> list[str]:
+    """A line for each annotation file that was read; raises `StartError` where one cannot be scored with."""
+    wrong = [str(entry["wrong"]) for name, entry in found.items() if name in phases and "wrong" in entry]
+    if wrong:
+        raise StartError("\n".join(wrong))
+    return [f"annotations of {name}: {entry['facts']}" for name, entry in sorted(found.items()) if name in phases]
+
+
+def _compared(name: str, shown: list[dict[str, Any]], scored: dict[str, list[str]]) -> list[str]:
+    """What of a phase's splits and labels the server has otherwise."""
+    if len(shown) != len(scored):
+        return [f"{name}: EvalAI shows {len(shown)} splits, phases.py scores {len(scored)}; push the challenge again"]
+    theirs = [labels for labels in map(labels_of, shown) if labels is not None]
+    if len(theirs) != len(shown):
+        return []  # a server that does not send them
+    wrong = []
+    for split, labels in scored.items():
+        same = next((one for one in theirs if set(one) == set(labels)), None)
+        if same is not None:
+            theirs.remove(same)
+            continue
+        others = "; ".join(", ".join(one) for one in theirs)
+        wrong.append(
+            f"{name}: phases.py scores {split} as {', '.join(labels)}, but EvalAI's leaderboard has {others}. "
+            "Labels cannot change once a challenge is there: change phases.py"
+        )
+    return wrong
 
 
 def _challenge(jobs: Jobs, told: Settings) -> dict[str, Any]:
@@ -47,9 +73,8 @@ def _challenge(jobs: Jobs, told: Settings) -> dict[str, Any]:
         if error.status == 400:
             raise StartError(f"QUEUE_NAME: {error}") from None
         raise
-    if int(challenge.get("id", 0)) != told.challenge_pk:
-        found = f"CHALLENGE_PK is {told.challenge_pk}, but the queue is of challenge {challenge.get('id')}"
-        raise StartError(found)
+    if challenge["id"] != told.challenge_pk:
+        raise StartError(f"CHALLENGE_PK is {told.challenge_pk}, but the queue is of challenge {challenge['id']}")
     if challenge.get("is_docker_based"):
         raise StartError("This challenge runs code that participants upload: another worker scores it, not this one.")
     if not challenge.get("remote_evaluation"):

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 HERE = Path(__file__).parent
@@ -27,3 +31,20 @@ settings.register_profile(
     database=None,
 )
 settings.load_profile("here")
+
+#: No test takes this long, in seconds, on any machine: what waits for longer waits for ever.
+DEADLINE = 1200
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item: Any) -> Iterator[None]:
+    """Fail a test that hangs instead of hanging with it; again every minute, since what it leaves may hang too."""
+
+    def fail(*_: object) -> None:
+        raise TimeoutError(f"{item.nodeid} did not end in {DEADLINE} seconds")
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.setitimer(signal.ITIMER_REAL, DEADLINE, 60)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)

@@ -1,4 +1,4 @@
-"""Where the real masks and golden numbers are, outside the repository."""
+"""Where the golden numbers are: small and free ones here, those on real masks outside the repository."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("LINEJUDGE_SHARED", ROOT.parent / "shared"))
+GOLDEN = ROOT / "tests" / "golden"
 SEQUENCES = SHARED / "data" / "sequences"
 INSTANCES = SHARED / "data" / "instances"
 INTERACTIVE = SHARED / "data" / "interactive"

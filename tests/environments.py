@@ -16,7 +16,8 @@ from linejudge.datasets.pack import pack
 from linejudge.demo.root import write
 from linejudge.demo.scenes import scene
 from linejudge.environments import VIDEO
-from linejudge.messages import SERVICE, Action, Reply, packed, read_reply
+from linejudge.evaluation_proto import SERVICE
+from linejudge.messages import Action, Reply, packed, read_reply
 
 #: The brief's: no agent may make an environment larger.
 MEMORY = 400 << 20
@@ -67,7 +68,7 @@ class Served:
         self.most = max(self.most, *found) if found else self.most
         return self.most
 
-    def outcome(self, seconds: float = 30) -> dict[str, Any]:
+    def outcome(self, seconds: float = 120) -> dict[str, Any]:
         """What it saved, once it has ended; it never grew too large."""
         assert self.memory() < MEMORY
         assert self.process.stdout
@@ -97,7 +98,7 @@ class Caller:
 
     def raw(self, name: str, data: bytes, **more: Any) -> bytes:
         call: Any = self.channel.unary_unary(f"/{SERVICE}/{name}")
-        found: bytes = call(data, timeout=more.pop("timeout", 20), **more)
+        found: bytes = call(data, timeout=more.pop("timeout", 120), **more)
         return found
 
     def begin(self, nonce: str = "me") -> Reply:
@@ -107,7 +108,7 @@ class Caller:
 
     def act(self, value: Any, **more: Any) -> Reply:
         action = Action(more.get("session", self.session), more.get("step", self.step), value)
-        reply = read_reply(self.raw("act_on_environment", packed(action), timeout=more.get("timeout", 20)))
+        reply = read_reply(self.raw("act_on_environment", packed(action), timeout=more.get("timeout", 120)))
         self.step = reply.step
         return reply
 

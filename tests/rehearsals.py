@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -35,12 +38,18 @@ class Rehearsal:
     people: dict[str, dict[str, str]] = field(default_factory=dict)
     said: str = ""
     process: Any = None
+    bundle: Path | None = None
+    #: As a terminal starts it: Ctrl-C reaches everything in its process group.
+    grouped: bool = False
+    environment: dict[str, str] = field(default_factory=dict)
 
     def start(self, *more: str) -> Rehearsal:
         command = [sys.executable, "-m", "linejudge", "rehearse", "--port", "0", "--data", str(self.data)]
         self.log = open(self.data.parent / f"{self.data.name}.log", "ab")  # noqa: SIM115 - closed by stop()
-        environment = {**os.environ, "LINEJUDGE_BUNDLE": str(self.root)}
-        environment.pop("LINEJUDGE_WORKER_PYTHON", None)
+        if self.bundle is not None:
+            command.append(str(self.bundle))
+        environment = {**os.environ, "LINEJUDGE_BUNDLE": str(self.root), **self.environment}
+        environment["LINEJUDGE_WORKER_PYTHON"] = sys.executable
         self.process = subprocess.Popen(
             [*command, *self.options, *more],
             cwd=ROOT,
@@ -48,6 +57,7 @@ class Rehearsal:
             stderr=self.log,
             text=True,
             env=environment,
+            start_new_session=self.grouped,
         )
         lines = []
         for line in self.process.stdout:
@@ -61,14 +71,14 @@ class Rehearsal:
             raise AssertionError(self.said + self.errors())
         self.address = found.group(1)
         for name, password, team, token in re.findall(
-            r"^  (\w+) +password (\S+)  team \w+ \((\d+)\)  token (\S+)$", self.said, re.MULTILINE
+            r"^  (\w+) +password (\S+)  team [^(]+\((\d+)\)  token (\S+)$", self.said, re.MULTILINE
         ):
             self.people[name] = {"password": password, "team": team, "token": token}
         return self
 
     def stop(self, number: int = signal.SIGTERM) -> None:
         self.process.send_signal(number)
-        self.process.wait(20)
+        self.process.wait(120)
         self.process.stdout.close()
         self.log.close()
 
@@ -119,9 +129,28 @@ class Rehearsal:
         )
 
 
+def without_sandbox(folder: Path) -> dict[str, str]:
+    """An environment in which `bwrap` does not work."""
+    folder.mkdir(exist_ok=True)
+    fake = folder / "bwrap"
+    fake.write_text("#!/bin/sh\nexit 1\n")
+    fake.chmod(0o755)
+    return {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+
+
+def steady_port() -> int:
+    """A free port outside the range that the system gives out, so that it is still free when a server comes back."""
+    chosen = random.SystemRandom()
+    while True:
+        port = chosen.randrange(20_000, 32_000)
+        with socket.socket() as free, contextlib.suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return port
+
+
 def waited(look: Callable[[], Any], seconds: float = 30) -> Any:
-    """What a look finds, as soon as it finds anything."""
-    until = time.monotonic() + seconds
+    """What a look finds, as soon as it finds anything; a machine that is busy gets four times as long."""
+    until = time.monotonic() + 4 * seconds
     while time.monotonic() < until:
         found = look()
         if found:
@@ -150,3 +179,33 @@ def bundle_with(
         for name, data in content.items():
             files.writestr(name, data)
     return path
+
+
+#: Runs what a submission says, and tells what came of it: the worst script that a host could push.
+SCRIPT = b"""
+import glob, json, os, socket, subprocess, sys
+
+def evaluate(truth, submission, phase, **kwargs):
+    scope = {"glob": glob, "os": os, "socket": socket, "subprocess": subprocess, "sys": sys, "submission": submission,
+             "truth": truth, "metadata": kwargs["submission_metadata"]}
+    exec(open(submission).read(), scope)
+    print("TOLD" + json.dumps(scope.get("told"), default=repr))
+    return {"result": [{"dev": {"J&F-Mean": 0.5}}]}
+"""
+
+
+def many(config: Any) -> None:
+    for phase in config["challenge_phases"]:
+        phase.update(max_submissions_per_day=1000, max_concurrent_submissions_allowed=1000)
+
+
+def started(folder: Path, *options: str, script: bytes = SCRIPT, change: Any = many, **more: Any) -> Rehearsal:
+    bundle = bundle_with(folder, change, {"__init__.py": script})
+    wide = ("--requests-per-minute", "100000", *options)
+    return Rehearsal(folder / "data", wide, bundle=bundle, **more).start()
+
+
+def private(config: Any) -> None:
+    many(config)
+    config["challenge_phases"][1]["is_public"] = False
+    config["challenge_phases"][2]["leaderboard_public"] = False

@@ -18,17 +18,19 @@ LAYERS = {
     "linejudge": {"evaluation_script", "linejudge"},
     "remote_challenge_evaluation": {"evaluation_script", "linejudge", "remote_challenge_evaluation"},
     "code_upload_challenge_evaluation": {"evaluation_script", "linejudge", "code_upload_challenge_evaluation"},
+    "set_up": set(),
 }
 
 #: Rooms of the uploaded folder, from the ground up; a room imports from those before it.
 ROOMS = (
-    "errors version workers",
-    "masks tar members",
-    "png rle matching similarity zipped sequence_protocols instance_protocols",
+    "errors version keeper messages",
+    "masks tar members workers",
+    "png rle polygons matching similarity zipped folder sequence_protocols instance_protocols",
     "archive mask_files summaries phase precision",
     "truth phases tree",
     "published submission lives averages",
     "sequences pieces notify",
+    "record_flaws",
     "records",
     "instance_truth",
     "instances",

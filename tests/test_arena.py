@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
+import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +21,7 @@ import pytest
 import yaml
 
 from evaluation_script import evaluate
-from linejudge import sandbox
+from linejudge import arena, sandbox
 from linejudge.bundle.build import build
 from linejudge.cli import main
 from linejudge.demo.make import frames
@@ -25,7 +29,7 @@ from linejudge.rehearsal.code_uploads import read_table
 
 from .builders import ANNOTATIONS, DEV, ROOT
 from .environments import dataset
-from .rehearsals import Rehearsal
+from .rehearsals import Rehearsal, waited
 
 AGENTS = ROOT / "code_upload_challenge_evaluation/agent"
 STATIC = ROOT / "code_upload_challenge_evaluation/static/main.py"
@@ -93,11 +97,98 @@ def test_agents_that_fail(data: Path, tmp_path: Path, text: str, told: str, caps
 
 def test_what_is_no_agent_is_said(data: Path, capsys: Any) -> None:
     assert duel(data, "/nowhere/agent.py") == 3
-    assert "there is no such agent" in capsys.readouterr().err
+    assert "this agent is not there" in capsys.readouterr().err
     assert duel(data, "no-such-command") == 3
-    assert "no file of Python and no command" in capsys.readouterr().err
+    assert "neither a file of Python nor a command" in capsys.readouterr().err
     assert main(["arena"]) == 2
     assert main(["arena", "--static", "--", "true"]) == 2
+
+
+@pytest.mark.parametrize("boxed", [pytest.param(True, marks=needs_bwrap), False], ids=["sandbox", "no sandbox"])
+@pytest.mark.parametrize("kind", ["duel", "static"])
+def test_nothing_of_an_agent_outlives_its_evaluation(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, boxed: bool
+) -> None:
+    """Not even what left its session; whoever lives on is found by its arguments."""
+    if not boxed:
+        monkeypatch.setattr(sandbox, "bwrap", lambda: None)
+    mark = f"outlives-{kind}-{boxed}-{os.getpid()}"
+    text = f"""
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(1000)", {mark!r}])
+    os._exit(0)
+os.wait()
+"""
+    play = {
+        "duel": "with Environment(quiet=True) as e:\n    seen = e.reset()\n    while not e.done: seen = e.act(seen['first_mask'])",
+        "static": "open(os.environ['SUBMISSION_PATH'] + '/submission.json', 'w').write('{}')",
+    }
+    run = {"duel": duel, "static": static}[kind]
+    assert run(data, agent(tmp_path, text + play[kind])) == (0 if kind == "duel" else 1)
+    assert mark not in everything_running()
+
+
+def everything_running() -> str:
+    """The arguments of all processes but zombies."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append(path.read_text(errors="replace"))
+        except OSError:
+            pass
+    return "\n".join(found)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_both_sides_end_with_the_arena(data: Path, tmp_path: Path, number: int) -> None:
+    mark = f"ends-with-{int(number)}-{os.getpid()}"
+    text = f"""
+if os.fork() == 0:
+    os.setsid()
+    os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(1000)", {mark!r}])
+e = Environment(quiet=True); e.reset(); open({str(tmp_path / "playing")!r}, "w"); import time; time.sleep(1000)
+"""
+    words = [
+        sys.executable,
+        "-m",
+        "linejudge",
+        "arena",
+        "--truth",
+        str(data / "truth.zip"),
+        "--frames",
+        str(data / "root"),
+    ]
+    boxless = {**os.environ, "PATH": "/nowhere"}
+    with subprocess.Popen([*words, "--", agent(tmp_path, text)], cwd=ROOT, env=boxless) as running:
+        settled((tmp_path / "playing").exists)
+        assert mark in everything_running()
+        running.send_signal(number)
+    settled(lambda: mark not in everything_running() and str(tmp_path / "mine.py") not in everything_running())
+
+
+def settled(is_so: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("boxed", [pytest.param(True, marks=needs_bwrap), False], ids=["sandbox", "no sandbox"])
+def test_an_agents_log_fills_no_disk_and_its_end_is_kept(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, boxed: bool
+) -> None:
+    if not boxed:
+        monkeypatch.setattr(sandbox, "bwrap", lambda: None)
+    text = "print('the beginning')\nline = 'x' * 999\nfor k in range(100_000): print(line)\nprint('the end')"
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_oublock
+    ended = arena.static(arena.agent_of([agent(tmp_path, text)]), str(data / "frames"), sandbox.Limits(60), 0.2, print)
+    assert ended.log.endswith("x\nthe end\n")
+    assert ended.log.startswith("the beginning\nxxx")
+    assert re.search(r"\n… 99,9\d\d,\d\d\d bytes are left out here …\n", ended.log)
+    assert len(ended.log) < arena.LOG + 100
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_oublock - spent < 10_000, "of 512 bytes; the log has 200,000"
 
 
 @needs_bwrap
@@ -171,7 +262,7 @@ def test_a_static_submission_is_taken_and_scored(data: Path, tmp_path: Path, cap
     assert static(data, str(STATIC), more=("--result", str(result))) == 0
     out = capsys.readouterr()
     assert "J&F-Mean" in out.out
-    assert "await completed.txt" not in out.err, "the writer stayed until it was taken"
+    assert "wait for completed.txt" not in out.err, "the writer stayed until it was taken"
     told = json.loads(result.read_text())["result"]
     (sample,) = (ROOT / "examples" / DEV).glob("first-mask.json")
     assert told == evaluate(str(ANNOTATIONS), str(sample), DEV)["result"], "to the last digit"
@@ -184,12 +275,17 @@ def test_a_static_submission_is_taken_and_scored(data: Path, tmp_path: Path, cap
         ("raise SystemExit('no data')", 1, "no data"),
         ("import time; time.sleep(30)", 1, "wrote no submission.csv or submission.json within 2 seconds"),
         ("open(os.environ['SUBMISSION_PATH'] + '/submission.json', 'w').write('{')", 1, "your file"),
-        ("open(os.environ['SUBMISSION_PATH'] + '/submission.json', 'w').write('{}')", 1, "sequences are missing"),
+        (
+            "open(os.environ['SUBMISSION_PATH'] + '/submission.json', 'w').write('{}')",
+            1,
+            "3 of 3 sequences are missing",
+        ),
     ],
     ids=["nothing", "fails", "hangs", "half", "empty"],
 )
 def test_static_submissions_that_fail(data: Path, tmp_path: Path, text: str, code: int, told: str, capsys: Any) -> None:
-    assert static(data, agent(tmp_path, text), more=("--seconds", "2")) == code
+    seconds = "2" if "sleep" in text else "60"
+    assert static(data, agent(tmp_path, text), more=("--seconds", seconds)) == code
     assert told in capsys.readouterr().err
 
 
@@ -204,7 +300,7 @@ def link(name: str, target: str) -> str:
 def test_what_is_no_file_is_not_followed(data: Path, tmp_path: Path, target: str, capsys: Any) -> None:
     """It would be read with the host's rights."""
     assert static(data, agent(tmp_path, link("submission.json", target)), more=("--seconds", "20")) == 1
-    assert "submission.json is no plain file" in capsys.readouterr().err
+    assert "submission.json is not a plain file" in capsys.readouterr().err
 
 
 def test_what_the_platform_writes_follows_no_link(data: Path, tmp_path: Path) -> None:
@@ -279,12 +375,17 @@ def server(data: Path) -> Iterator[Rehearsal]:
     table = data / "agents.toml"
     shutil.copytree(AGENTS, data / "agents")
     (data / "agents/broken.py").write_text("raise RuntimeError('no weights')\n")
+    (data / "agents/wrong.py").write_text(
+        "import numpy as np\nfrom linejudge.agent import Environment\n"
+        "with Environment(quiet=True) as e: e.reset(); e.act(np.zeros((10, 20), np.uint8))\n"
+    )
     truth = ROOT / "annotations/sequences-dev.zip"
     words = ["--env", "linejudge/VideoObjectSegmentation-v0", "--option", f"truth={truth}", "--option", "frames=frames",
              "--option", "phase=sequences-dev", "--gone-seconds", "1"]  # fmt: skip
     table.write_text(
         'data = "frames"\nlook_every = 0.2\nseconds = 60\n'
         '[images."aurora/flow:1"]\ncommand = ["python", "optical_flow.py"]\nfolder = "agents"\n'
+        '[images."aurora/wrong:1"]\ncommand = ["python", "wrong.py"]\nfolder = "agents"\n'
         '[images."aurora/broken:1"]\ncommand = ["python", "broken.py"]\nfolder = "agents"\n'
         f'[images."aurora/static:1"]\ncommand = ["python", "{STATIC}"]\n'
         f"[environments]\nsequences-dev = {json.dumps(words)}\n"
@@ -325,6 +426,13 @@ def sent(server: Rehearsal, challenge: int, image: str) -> dict[str, Any]:
     return {**server.settled(answer.json()["id"]), "phase": phase}
 
 
+def agent_log(server: Rehearsal, row: dict[str, Any]) -> str:
+    """What an agent wrote; it is kept a little after the environment has reported."""
+    return server.text(
+        waited(lambda: server.get(f"/api/jobs/submission/{row['id']}", "host").json()["environment_log_file"])
+    )
+
+
 def score(server: Rehearsal, challenge: int, phase: int) -> list[float]:
     """The only row of a leaderboard."""
     splits = server.get(f"/api/challenges/{challenge}/challenge_phase_split").json()
@@ -344,6 +452,13 @@ def test_code_upload_ends_on_the_leaderboard(server: Rehearsal, tmp_path: Path) 
     )
     broken = sent(server, challenge, "aurora/broken:1")
     assert broken["status"] == "failed"
+    assert "no weights" in agent_log(server, broken)
+    wrong = sent(server, challenge, "aurora/wrong:1")
+    assert wrong["status"] == "failed"
+    told = server.text(wrong["stderr_file"])
+    assert "Its last call was refused: " in told
+    assert re.search(r"the mask is 10 × 20, and the frame \d+ × \d+ \(height × width\)\.", told)
+    assert "RefusedError" in agent_log(server, wrong), "the agent was told, too"
     assert score(server, challenge, done["phase"])[0] > 0.4
 
 
@@ -363,10 +478,10 @@ def test_static_code_upload_ends_on_the_leaderboard(server: Rehearsal, tmp_path:
         ('colour = "red"', "has 'colour', which means nothing here"),
         ('[images."a"]\ncommand = "python x.py"', "the image 'a' is not as"),
         ('[images."a"]\ncommand = ["python"]\nfolder = "none"', "is not there"),
-        ('[environments]\nx = "--env"', "environments.x is no list of words"),
-        ('hidden = "truth.zip"', "hidden is 'truth.zip', which is no list"),
-        ('seconds = "long"', "seconds is 'long', which is no float"),
-        ("images = 1", "images is 1, which is no dict"),
+        ('[environments]\nx = "--env"', "environments.x is not a list of words"),
+        ('hidden = "truth.zip"', "hidden is 'truth.zip', which is not of the kind list"),
+        ('seconds = "long"', "seconds is 'long', which is not of the kind float"),
+        ("images = 1", "images is 1, which is not of the kind dict"),
     ],
     ids=["toml", "unknown", "command", "folder", "words", "hidden", "seconds", "images"],
 )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import datetime
 import io
+import re
 import shutil
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,15 @@ import pytest
 import yaml
 
 from evaluation_script.errors import HostError
+from evaluation_script.phase import Notify
 from evaluation_script.phases import PHASES
+from linejudge.bundle import agreement
 from linejudge.bundle.build import build, files_named, read_config
 from linejudge.bundle.check import check, refusal
 from linejudge.bundle.finding import ERROR, WARNING, Finding
 from linejudge.bundle.lines import read, unreadable
-from linejudge.bundle.state import LAST_PUSH, State, remember, remembered, state_of
+from linejudge.bundle.state import State, remember, remembered, state_of
+from linejudge.bundle.state import place as file_of
 
 from .builders import ROOT, zipped
 
@@ -122,6 +127,7 @@ def without(block: str, place: int) -> Any:
 
 
 NULL = object()
+EVALAI = "https://eval.ai"
 LATE = datetime.datetime(2037, 1, 1)
 PHASE, BOARD, SPLIT, ROW = (
     ("challenge_phases", 0),
@@ -173,7 +179,6 @@ BROKEN = [
     pytest.param(24, put("max_team_members", value="many"), "A valid integer is required.", id="24-number"),
     pytest.param(24, put("max_team_members", value=-1), "greater than or equal to 0.", id="24-negative"),
     pytest.param(24, put("published", value=NULL), "This field may not be null.", id="24-null"),
-    pytest.param(24, put("banned_email_ids", value=[""]), "This field may not be blank.", id="24-blank"),
     pytest.param(
         24, put("allowed_email_domains", value="x.org"), 'Expected a list of items but got type "str".', id="24-list"
     ),
@@ -247,7 +252,7 @@ BROKEN = [
     pytest.param(64, put("tags", value=list("abcde")), "Tags are limited to 4.", id="64"),
     pytest.param(65, put("domain", value="AL"), "Domain name is incorrect.", id="65"),
     pytest.param(65, put("domain", value=NULL), "Domain name is incorrect.", id="65-null"),
-    pytest.param(66, put("prizes", value=[{"rank": 1}]), "Prize rank or amount not found", id="66-amount"),
+    pytest.param(66, put("prizes", value=[{"rank": 1}]), CRASH, id="66-amount"),
     pytest.param(66, put("prizes", value=[prize(1), prize(1)]), "Duplicate rank 1 found", id="66-twice"),
     pytest.param(66, put("prizes", value=[prize("first")]), "Invalid rank value first.", id="66-rank"),
     pytest.param(66, put("prizes", value=[prize(1, "10 EUR")]), "Invalid amount value 10 EUR.", id="66-no-amount"),
@@ -273,7 +278,7 @@ def test_each_rule_of_the_server_has_a_bundle_that_breaks_it() -> None:
 BEYOND = [
     pytest.param(put(*SCHEMA, "metadata", "J-Mean", value={"description": "x"}), ERROR, "sorts upwards", id="sorts"),
     pytest.param(
-        put(*SCHEMA, "metadata", "J", value={"sort_ascending": True}), WARNING, "J is no label", id="no-label"
+        put(*SCHEMA, "metadata", "J", value={"sort_ascending": True}), WARNING, "J is not a label", id="no-label"
     ),
     pytest.param(
         put(*SCHEMA, "metadata", "J&F-Mean", value={"sort_ascending": True}),
@@ -281,10 +286,10 @@ BEYOND = [
         "contradict each other",
         id="direction",
     ),
-    pytest.param(put(*SCHEMA, "labels", value="J&F-Mean"), ERROR, "is no list of names", id="labels-text"),
+    pytest.param(put(*SCHEMA, "labels", value="J&F-Mean"), ERROR, "is not a list of names", id="labels-text"),
     pytest.param(put(*PHASE, "test_annotation_file", value=None), ERROR, "worker then dies", id="no-annotation"),
-    pytest.param(put("remote_evaluation", value=True), ERROR, "which does not need it here", id="remote-annotation"),
-    pytest.param(put("remote_evaluation", value=True), ERROR, "should stay with you", id="remote-file"),
+    pytest.param(put("remote_evaluation", value=True), WARNING, "which does not need it here", id="remote-annotation"),
+    pytest.param(put("remote_evaluation", value=True), WARNING, "should stay with you", id="remote-file"),
     pytest.param(put("is_docker_based", value=True), ERROR, "no pod can start", id="no-image"),
     pytest.param(put("is_static_dataset_code_upload", value=True), ERROR, "without is_docker_based", id="static"),
     pytest.param(put("worker_python_version", value="3.8"), ERROR, "older than the scorers", id="old-python"),
@@ -300,7 +305,7 @@ BEYOND = [
     pytest.param(put("published", value="yes"), WARNING, "which EvalAI takes for True", id="lenient-flag"),
     pytest.param(put(*PHASE, "max_submissions_per_day", value=0), WARNING, "The phase is closed", id="closed"),
     pytest.param(put("end_date", value=datetime.datetime(2026, 1, 2)), WARNING, "in the past", id="over"),
-    pytest.param(put("end_date", value=datetime.datetime(2099, 1, 2)), WARNING, "Is that meant?", id="far"),
+    pytest.param(put("end_date", value=datetime.datetime(2099, 1, 2)), WARNING, "unless it is meant", id="far"),
     pytest.param(
         put("end_date", value=datetime.datetime(2030, 1, 2)), WARNING, "after the challenge ends", id="outside"
     ),
@@ -325,6 +330,12 @@ BEYOND = [
         "not the file of the YAML",
         id="annotations",
     ),
+    *(
+        pytest.param(
+            put(*ROW, "visibility", value=value), ERROR, "shows the scores of dev, which", id=f"hidden-{value!r}"
+        )
+        for value in (1, 2, "1", "2")
+    ),
 ]
 
 
@@ -334,6 +345,30 @@ def test_what_the_server_lets_pass_is_reported_too(
 ) -> None:
     findings = [finding for finding in changed(bundle, tmp_path, change) if words in str(finding)]
     assert [finding.severity for finding in findings][:1] == [severity], changed(bundle, tmp_path, change)
+
+
+@pytest.mark.parametrize("visibility", [1, 2, 3])
+def test_a_split_that_phases_py_hides_may_have_any_visibility(
+    visibility: int, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = tuple(
+        replace(phase, splits=tuple(replace(shown, hidden=True) for shown in phase.splits))
+        for phase in agreement.PHASES
+    )
+    monkeypatch.setattr(agreement, "PHASES", hidden)
+    assert not changed(bundle, tmp_path, put(*ROW, "visibility", value=visibility))
+
+
+def test_a_notification_that_waits_for_a_hidden_split_is_reported(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would tell whoever reads the channel, and so it is never sent."""
+    first, *others = agreement.PHASES
+    (shown,) = first.splits
+    waiting = replace(first, splits=(replace(shown, hidden=True),), notify=Notify("dev", "J&F-Mean", 0.5))
+    monkeypatch.setattr(agreement, "PHASES", (waiting, *others))
+    (finding,) = changed(bundle, tmp_path, put(*ROW, "visibility", value=1))
+    assert "notify names J&F-Mean of dev, which no participant sees" in str(finding)
 
 
 def test_an_annotation_file_of_the_other_track_is_reported(bundle: Path, tmp_path: Path) -> None:
@@ -352,11 +387,11 @@ BROKEN_FILES = [
     pytest.param(7, {"challenge_config.yaml": b""}, CRASH, id="7"),
     pytest.param(7, {"challenge_config.yaml": b"- a"}, CRASH, id="7-list"),
     pytest.param(24, {"logo.png": b"no picture"}, "not an image or a corrupted image", id="24-picture"),
-    pytest.param(24, {"templates/description.html": b" "}, "This field may not be blank.", id="24-blank"),
+    pytest.param(24, {"templates/description.html": b"\0"}, "Null characters are not allowed.", id="24-nul"),
     pytest.param(44, {"annotations/sequences-dev.zip": b""}, "The submitted file is empty.", id="44-empty"),
     pytest.param(44, {"templates/phase_sequences_dev.html": b""}, "This field may not be blank.", id="44-blank"),
     pytest.param(0, {"templates/description.html": b"\xff"}, "is not UTF-8", id="utf-8"),
-    pytest.param(0, {"evaluation_script.zip": b"PK"}, "is no zip", id="script-no-zip"),
+    pytest.param(0, {"evaluation_script.zip": b"PK"}, "is not a zip", id="script-no-zip"),
     pytest.param(0, {"evaluation_script.zip": zipped({"a/__init__.py": b""})}, "not a flat package", id="script-deep"),
 ]
 
@@ -444,20 +479,20 @@ def test_before_approval_an_update_may(rule: int, change: Any, words: str, bundl
 
 def test_an_unchanged_bundle_is_an_update_that_passes(bundle: Path, tmp_path: Path) -> None:
     state = state_of(read_config(str(ROOT)), source="a test", approved=True)
-    remember(str(tmp_path), state)
-    assert remembered(str(tmp_path)) == state
-    assert changed(bundle, tmp_path, state=remembered(str(tmp_path))) == []
+    remember(str(tmp_path), EVALAI, "me/x", state)
+    assert remembered(str(tmp_path), EVALAI, "me/x") == state
+    assert changed(bundle, tmp_path, state=remembered(str(tmp_path), EVALAI, "me/x")) == []
 
 
 def test_without_a_push_nothing_is_remembered(tmp_path: Path) -> None:
-    assert remembered(str(tmp_path)) is None
+    assert remembered(str(tmp_path), EVALAI, "me/x") is None
 
 
 def test_a_broken_memory_says_which_file(tmp_path: Path) -> None:
-    (tmp_path / ".linejudge").mkdir()
-    (tmp_path / LAST_PUSH).write_text("[]")
-    with pytest.raises(HostError, match=r"last_push\.json: cannot be read"):
-        remembered(str(tmp_path))
+    path = Path(remember(str(tmp_path), EVALAI, "me/x", State()))
+    path.write_text("[]")
+    with pytest.raises(HostError, match=re.escape(f"{path}: cannot be read")):
+        remembered(str(tmp_path), EVALAI, "me/x")
 
 
 def test_the_servers_answer_joins_its_sentences(bundle: Path, tmp_path: Path) -> None:
@@ -560,7 +595,7 @@ def test_the_line_is_that_of_the_file_that_the_host_edits(tmp_path: Path, bundle
         pytest.param(b"a: 1\nb: [c\n", "c.yaml:3:1: c.yaml: is not valid YAML: expected ',' or ']'", id="unclosed"),
         pytest.param(
             b"a: 1\nb: 2026-13-45\n",
-            "c.yaml:2:4: c.yaml: holds a value that is none: month must be in 1..12",
+            "c.yaml:2:4: c.yaml: holds a value that cannot be: month must be in 1..12",
             id="date",
         ),
         pytest.param(b"a: \xff\n", "c.yaml: is not valid YAML", id="no-utf-8"),
@@ -609,10 +644,10 @@ def test_a_path_may_be_written_in_many_ways(path: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_hostile_config_is_refused_at_once(data: bytes, words: str, bundle: Path, tmp_path: Path) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     findings = [str(finding) for finding in changed(bundle, tmp_path, files={"challenge_config.yaml": data})]
     assert any(words in finding for finding in findings), findings
-    assert time.monotonic() - started < 2 * 2, "seconds, twice the promise"
+    assert time.process_time() - started < 2 * 2, "seconds of work, twice the promise"
 
 
 def test_a_damaged_zip_is_said(bundle: Path, tmp_path: Path) -> None:
@@ -647,8 +682,15 @@ def test_what_the_server_takes_is_no_error(change: Any, bundle: Path, tmp_path: 
     assert [str(finding) for finding in findings if finding.severity == ERROR] == []
 
 
-def test_a_push_to_another_server_is_no_memory_of_this_one(tmp_path: Path) -> None:
-    remember(str(tmp_path), state_of(read_config(str(ROOT)), source="challenge 1 of me/x on http://127.0.0.1:8899"))
-    held = remembered(str(tmp_path))
-    assert held is not None
-    assert held.source == "challenge 1 of me/x on http://127.0.0.1:8899"
+def test_each_server_and_repository_has_a_memory_of_its_own(tmp_path: Path) -> None:
+    root, rehearsal = str(tmp_path), "http://127.0.0.1:8899"
+    remember(root, rehearsal, "me/x", state_of(read_config(str(ROOT)), source="a rehearsal"))
+    remember(root, EVALAI, "me/y", State("EvalAI"))
+    assert remembered(root, EVALAI, "me/x") is None
+    assert remembered(root, rehearsal, "me/y") is None
+    assert [remembered(root, rehearsal, "me/x").source, remembered(root, EVALAI, "me/y").source] == [  # type: ignore[union-attr]
+        "a rehearsal",
+        "EvalAI",
+    ]
+    names = {file_of(root, server, name) for server in (EVALAI, "https://eval.ai:8443") for name in ("a/b-c", "a-b/c")}
+    assert len(names) == 4, "nothing that looks alike in a file's name is mixed up"

@@ -201,7 +201,7 @@ def test_exit_codes_say_whose_mistake_it_is(
             ["--truth", "{root}", "--protocol", "davis2017", "--style", "official"],
             "--style has no meaning for sequences",
         ),
-        (["--truth", "{root}", "--protocol", "coco", "--csv", "x"], "--csv has no meaning for instances"),
+        (["--truth", "{root}", "--protocol", "coco", "--layout", "vost"], "--layout has no meaning for instances"),
         (["--truth", "{root}", "--protocol", "davis2017", "--json", "/nowhere/x.json"], "cannot be written"),
     ],
 )

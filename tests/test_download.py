@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
+import os
+import socket
+import struct
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from linejudge.evalai.wire import StoppedError
+from remote_challenge_evaluation import download as downloads
 from remote_challenge_evaluation.download import GoneError, TooLargeError, download, head
+
+from .builders import ROOT
 
 DATA = bytes(range(256)) * 4096
 
@@ -71,7 +82,8 @@ def test_a_file_comes_whole_and_without_the_token(line: Line, tmp_path: Path) ->
 def test_what_broke_off_is_taken_up_where_it_was(line: Line, tmp_path: Path) -> None:
     line.pieces = [1000, 5000]
     assert fetched(line, tmp_path / "x") == DATA
-    assert [one.get("Range") for one in line.asked] == [None, "bytes=1000-", "bytes=6000-"]
+    start = f"bytes=0-{downloads._START - 1}"
+    assert [one.get("Range") for one in line.asked] == [None, "bytes=1000-", "bytes=6000-", start]
 
 
 def test_a_server_that_cannot_go_on_begins_anew(line: Line, tmp_path: Path) -> None:
@@ -110,3 +122,248 @@ def test_a_file_that_is_too_large_is_not_taken(line: Line, tmp_path: Path) -> No
 
 def test_the_beginning_alone(line: Line) -> None:
     assert head(line.url, 13) == DATA[:13]
+
+
+# ── a line that lies ────────────────────────────────────────────────────────
+
+
+class Raw:
+    """Answers each connection by the next of its scripts; the last one stays."""
+
+    def __init__(self, *scripts: Callable[[socket.socket], None]) -> None:
+        self.scripts, self.asked = list(scripts), 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}/x"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            script = self.scripts[min(self.asked, len(self.scripts) - 1)]
+            self.asked += 1
+            threading.Thread(target=self._answer, args=(client, script), daemon=True).start()
+
+    @staticmethod
+    def _answer(client: socket.socket, script: Callable[[socket.socket], None]) -> None:
+        with contextlib.suppress(OSError), client:
+            request = client.recv(1 << 16)
+            last = downloads._START - 1
+            if script is honest and b"Range: bytes=0-%d" % last in request:
+                told = f"Content-Range: bytes 0-{last}/{len(DATA)}"
+                client.sendall(answered(DATA[: last + 1], "206 X", told))
+                return
+            start = int(request.split(b"bytes=")[1].split(b"-")[0]) if b"Range:" in request else 0
+            client.settimeout(20)
+            script(client) if script is not honest else honest(client, start)  # type: ignore[call-arg]
+
+
+def answered(body: bytes, status: str = "200 OK", *headers: str, length: int | None = None) -> bytes:
+    length = len(body) if length is None else length
+    return "\r\n".join([f"HTTP/1.1 {status}", *headers, f"Content-Length: {length}", "", ""]).encode() + body
+
+
+def honest(client: socket.socket, start: int = 0) -> None:
+    told = [f"Content-Range: bytes {start}-{len(DATA) - 1}/{len(DATA)}"] if start else []
+    client.sendall(answered(DATA[start:], "206 X" if start else "200 OK", *told))
+
+
+def sends(data: bytes) -> Callable[[socket.socket], None]:
+    return lambda client: client.sendall(data)
+
+
+def drips(client: socket.socket) -> None:
+    client.sendall(answered(b"", length=len(DATA)))
+    for number in range(1000):
+        client.sendall(DATA[number : number + 1])
+        time.sleep(0.05)
+
+
+def halts(client: socket.socket) -> None:
+    client.sendall(b"HTTP/1.1 ")
+    time.sleep(15)
+
+
+def resets(client: socket.socket) -> None:
+    client.sendall(answered(DATA[:5000], length=len(DATA)))
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def breaks_off_in_a_second_look(client: socket.socket) -> None:
+    client.sendall(answered(DATA[:100], length=len(DATA)))
+
+
+FLIPPED = DATA[:99_999] + bytes([DATA[99_999] ^ 1]) + DATA[100_000:]
+
+LIES = {
+    "empty": sends(answered(b"")),
+    "headless": sends(b"HTTP/1.1 200 OK\r\nContent-Type: application/zip\r\n"),
+    "length-cut": sends(b"HTTP/1.1 200 OK\r\nContent-Length: 1"),
+    "flipped": sends(answered(FLIPPED)),
+    "html": sends(answered(b"<html>please log in</html>")),
+    "html-cut": sends(answered(b"<html>please log in</html>", length=len(DATA))),
+    "shorter": sends(answered(DATA[:1000])),
+    "longer": sends(answered(DATA, length=len(DATA) + 100)),
+    "no-length": sends(b"HTTP/1.1 200 OK\r\n\r\n" + DATA[:7777]),
+    "huge-length": sends(answered(DATA, length=10**15)),
+    "absurd-length": sends(answered(DATA, length=10**40)),
+    "negative-length": sends(answered(DATA, length=-5)),
+    "chunk": sends(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n" + DATA[:16] + b"\r\nzz\r\n"),
+    "chunk-cut": sends(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffff\r\n" + DATA[:99]),
+    "reset": resets,
+    "nothing": sends(b""),
+    "not-http": sends(b"SSH-2.0-OpenSSH\r\n"),
+    "header-bomb": sends(b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: 1\r\n" % n for n in range(1000)) + b"\r\n"),
+    "long-header": sends(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000 + b"\r\n\r\n"),
+    "file-redirect": sends(answered(b"", "302 X", "Location: file:///etc/passwd")),
+    "odd-redirect": sends(answered(b"", "302 X", "Location: http://[::1/x")),
+    "redirect-loop": sends(answered(b"", "302 X", "Location: /x")),
+    "another-range": sends(answered(DATA[:10], "206 X", f"Content-Range: bytes 500-509/{len(DATA)}")),
+    "endless-416": sends(answered(b"", "416 X")),
+}
+
+
+#: What is said again and again without contradiction is believed.
+CONSISTENT = ("flipped", "html", "shorter", "no-length", "huge-length")
+
+
+@pytest.mark.parametrize(
+    ("name", "times"), [(name, times) for name in LIES for times in (1, 3) if times == 1 or name not in CONSISTENT]
+)
+def test_a_line_that_lies_costs_tries_and_no_byte(name: str, times: int, tmp_path: Path) -> None:
+    raw = Raw(*[LIES[name]] * times, honest)
+    try:
+        download(lambda: raw.url, str(tmp_path / "x"), 1 << 30, lambda _seconds: None)
+    finally:
+        raw.listener.close()
+    assert (tmp_path / "x").read_bytes() == DATA
+
+
+@pytest.mark.parametrize("name", sorted(LIES))
+def test_a_line_that_lies_for_ever_is_left_with_one_error(name: str, tmp_path: Path) -> None:
+    raw = Raw(LIES[name])
+    try:
+        with contextlib.suppress(GoneError, TooLargeError):  # nobody can tell a page that always comes from the file
+            download(lambda: raw.url, str(tmp_path / "x"), 1 << 20, lambda _seconds: None)
+    finally:
+        raw.listener.close()
+    assert raw.asked < 60
+
+
+def test_a_second_look_that_breaks_off_agrees_with_nothing(tmp_path: Path) -> None:
+    page = sends(answered(DATA[:100] + b"page" * 1000, length=len(DATA)))
+    whole = sends(answered(DATA[:100] + b"x" * (len(DATA) - 100)))
+    raw = Raw(whole, breaks_off_in_a_second_look, page, honest)
+    try:
+        download(lambda: raw.url, str(tmp_path / "x"), 1 << 30, lambda _seconds: None)
+    finally:
+        raw.listener.close()
+    assert (tmp_path / "x").read_bytes() == DATA
+
+
+def test_a_file_that_is_empty_is_believed_when_it_always_is(tmp_path: Path) -> None:
+    raw = Raw(sends(answered(b"")))
+    try:
+        download(lambda: raw.url, str(tmp_path / "x"), 1 << 30, lambda _seconds: None)
+    finally:
+        raw.listener.close()
+    assert (tmp_path / "x").read_bytes() == b""
+    assert raw.asked == 5
+
+
+def test_a_size_beyond_the_limit_that_is_contradicted_is_not_believed(tmp_path: Path) -> None:
+    huge, cut = LIES["huge-length"], sends(answered(DATA[:10], length=len(DATA)))
+    raw = Raw(huge, huge, cut, huge, huge, honest)
+    try:
+        download(lambda: raw.url, str(tmp_path / "x"), 1 << 30, lambda _seconds: None)
+    finally:
+        raw.listener.close()
+    assert (tmp_path / "x").read_bytes() == DATA
+
+
+def test_one_refusal_at_the_end_is_not_a_lasting_one(tmp_path: Path) -> None:
+    raw = Raw(*[resets] * 2, *[sends(answered(b"", "503 X"))] * 5, sends(answered(b"", "404 X")))
+    try:
+        with pytest.raises(GoneError) as raised:
+            download(lambda: raw.url, str(tmp_path / "x"), 1 << 30, lambda _seconds: None)
+    finally:
+        raw.listener.close()
+    assert not raised.value.lasting
+
+
+def test_a_file_that_drips_ends_by_its_own_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downloads, "_SECONDS", 1.0)
+    raw = Raw(drips)
+    try:
+        with pytest.raises(GoneError, match="it comes too slowly") as raised:
+            download(lambda: raw.url, str(tmp_path / "x"), 1 << 30, lambda _seconds: None)
+    finally:
+        raw.listener.close()
+    assert raw.asked == 1
+    assert not raised.value.lasting
+
+
+@pytest.mark.parametrize("script", [drips, lambda _client: time.sleep(15), halts], ids=["body", "silence", "head"])
+def test_a_stop_ends_a_download_at_once(script: Any, tmp_path: Path) -> None:
+    raw, asked = Raw(script), time.monotonic() + 0.5
+
+    def watch() -> None:
+        if time.monotonic() > asked:
+            raise StoppedError("asked to stop")
+
+    try:
+        with pytest.raises(StoppedError):
+            download(lambda: raw.url, str(tmp_path / "x"), 1 << 30, lambda _seconds: None, watch)
+    finally:
+        raw.listener.close()
+    assert time.monotonic() - asked < 10
+
+
+def test_no_socket_and_no_thread_stays_behind(tmp_path: Path) -> None:
+    raw, threads = Raw(drips), threading.active_count()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        until = time.monotonic() + 0.1
+        with pytest.raises(GoneError):
+            exchange_until(raw.url, tmp_path, until)
+    raw.listener.close()
+    for _ in range(200):
+        if threading.active_count() <= threads and len(os.listdir("/proc/self/fd")) <= before + 2:
+            break
+        time.sleep(0.1)
+    assert threading.active_count() <= threads
+    assert len(os.listdir("/proc/self/fd")) <= before + 2
+
+
+def exchange_until(url: str, folder: Path, until: float) -> None:
+    def watch() -> None:
+        if time.monotonic() > until:
+            raise GoneError("enough", lasting=False)
+
+    download(lambda: url, str(folder / "y"), 1 << 30, lambda _seconds: None, watch)
+
+
+@pytest.mark.parametrize(
+    "address", ["http://[::1/x", "http://", "http://x:99999/", "http:///x", "javascript:1", "\ud800", "x" * 10**6]
+)
+def test_an_address_that_is_none_is_a_lasting_refusal(address: str, tmp_path: Path) -> None:
+    with pytest.raises(GoneError) as raised:
+        download(lambda: address, str(tmp_path / "x"), 1 << 30, lambda _seconds: None)
+    assert raised.value.lasting
+
+
+def test_a_disk_that_is_full_is_said(tmp_path: Path) -> None:
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000));"
+        "from remote_challenge_evaluation.download import DiskError, download\n"
+        "try: download(lambda: sys.argv[1], sys.argv[2], 1 << 30, lambda s: None)\n"
+        "except DiskError as error: print('said:', error)"
+    )
+    raw = Raw(honest)
+    command = [sys.executable, "-c", code, raw.url, str(tmp_path / "x")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    raw.listener.close()
+    assert "said:" in done.stdout
+    assert "File too large" in done.stdout

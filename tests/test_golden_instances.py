@@ -17,20 +17,18 @@ from evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_CATEGOR
 from evaluation_script.members import INSTANCE_LIMITS
 from evaluation_script.records import read_records
 
-from .data import INSTANCES
+from .data import GOLDEN, INSTANCES
 from .shared import needs_shared
-
-pytestmark = needs_shared
 
 EXACT = 1e-12
 #: Ranges of areas and caps.
 EVERY_PAIR = [(area, cap) for area in range(4) for cap in range(3)]
-PLACES = INSTANCES / "places_inputs"
+PLACES = GOLDEN / "places"
 COCO = INSTANCES / "coco100"
 
 
 def golden(name: str) -> Any:
-    path = INSTANCES / f"golden_{name}.json"
+    path = {"places": GOLDEN, "coco100": INSTANCES}[name] / f"golden_{name}.json"
     return json.loads(path.read_text())["runs"] if path.exists() else {}
 
 
@@ -85,6 +83,7 @@ def test_the_quirk_of_id_zero_is_a_switch(places_truth: Any) -> None:
     check(without_digests, truth, PLACES / "preds.json.gz", INSTANCE_PROTOCOLS["places2017"])
 
 
+@needs_shared
 @pytest.mark.parametrize("key", golden("coco100"))
 def test_coco_scores_as_the_official_code_says(key: str) -> None:
     truth = instance_truth.read(str(COCO / "instances_val2014_100.json"))["val"]
@@ -96,6 +95,7 @@ def test_coco_scores_as_the_official_code_says(key: str) -> None:
     check(golden("coco100")[key], truth, COCO / "instances_val2014_fakesegm100_results.json", protocol)
 
 
+@needs_shared
 def test_coco_boxes_score_as_the_official_code_says() -> None:
     truth = instance_truth.read(str(COCO / "instances_val2014_100.json"))["val"]
     path = str(COCO / "instances_val2014_fakebbox100_results.json")

@@ -9,7 +9,6 @@ import resource
 import struct
 import sys
 import tarfile
-import time
 import zipfile
 import zlib
 from pathlib import Path
@@ -232,8 +231,8 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "zip-link": (entry_link, "crossing/00001.png: is a link"),
     "encrypted": (encrypted, "crossing/00001.png: is encrypted"),
     "odd-method": (lambda: zipped(files_of(), zipfile.ZIP_LZMA), "packed by a method"),
-    "nested-zip": (lambda: zipped({"results.zip": zipped(files_of())}), "results.zip: is an archive inside"),
-    "nested-deep": (lambda: zipped({"a/b/c.tar.gz": b"x"}), "is an archive inside"),
+    "nested-zip": (lambda: zipped({"results.zip": zipped(files_of())}), "results.zip: is an archive among"),
+    "nested-deep": (lambda: zipped({"a/b/c.tar.gz": b"x"}), "is an archive among"),
     "wrong-crc": (wrong_crc, "is damaged in the zip: its checksum is wrong"),
     "duplicate-name": (
         lambda: raw_zip([{"name": FIRST.encode(), "data": b"x"}, {"name": FIRST.encode(), "data": b"y"}]),
@@ -389,7 +388,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "sequence-missing": (
         lambda: zipped({n: d for n, d in files_of().items() if "solo" not in n}),
-        "1 of 3 sequences are missing: solo",
+        "1 of 3 sequences is missing: solo",
     ),
     "sequence-twice": (
         lambda: zipped({**files_of(), "again/crossing/00001.png": good_mask()}),
@@ -400,7 +399,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "no-masks": (lambda: zipped({"crossing/00000.jpg": b"x"}), "holds no PNG and no JSON file"),
     # JSON
     "json-cut-off": (lambda: (STRONG.parent / "first-mask.json").read_bytes()[:-9], "is not valid JSON"),
-    "json-list": (lambda: b"[1, 2]", "no object of sequences"),
+    "json-list": (lambda: b"[1, 2]", "not an object of sequences"),
     "json-other-names": (lambda: b'{"dog": {}}', "names no sequence of this phase .*found dog"),
     "json-deep": (lambda: b'{"crossing":' * 10_000 + b"1" + b"}" * 10_000, "nested too deeply"),
     "json-deep-lists": (lambda: b'{"crossing":' + b"[" * 10_000 + b"]" * 10_000 + b"}", "nested too deeply"),
@@ -467,7 +466,7 @@ def refused_in_child(path: Path) -> tuple[str, float, int]:
     child = os.fork()
     if child == 0:
         os.close(reader)
-        started = time.perf_counter()
+        started = sum(os.times()[:4])
         try:
             evaluate(str(ANNOTATIONS), str(path), DEV)
             text = "SCORED"
@@ -475,7 +474,7 @@ def refused_in_child(path: Path) -> tuple[str, float, int]:
             text = str(error)
         except BaseException as error:  # noqa: BLE001
             text = f"CRASH {error!r}"
-        seconds = time.perf_counter() - started
+        seconds = sum(os.times()[:4]) - started  # of work, which others on the machine do not add to
         used = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
         os.write(writer, json.dumps([text, seconds, used * 1024]).encode())
         os._exit(0)

@@ -178,35 +178,35 @@ def with_counts(counts: Any) -> list[Any]:
 WHOLE = encoded(np.zeros(SIZE, bool))["counts"]
 
 BAD: dict[str, tuple[Any, str]] = {
-    "no-list": ({"a": 1}, "no list of records"),
+    "no-list": ({"a": 1}, "not a list of records"),
     "number": (b"5", "neither a zip nor a tar archive nor JSON"),
     "cut-off": (json.dumps([GOOD] * 9).encode()[:-20], "list does not end"),
     "cut-off-in-a-record": (json.dumps([GOOD] * 9).encode()[:-20] + b"]", "is not valid JSON"),
     "not-utf-8": (b'[{"image_id": "\xff"}]', "is not UTF-8"),
-    "deep": (b"[" * 10_000 + b"]" * 10_000, "nested too deeply|is no object|record"),
+    "deep": (b"[" * 10_000 + b"]" * 10_000, "nested too deeply|is not an object|record"),
     "deep-record": (b'[{"a":' + b"[" * 10_000 + b"]" * 10_000 + b"}]", "nested too deeply"),
     "endless-record": (b'[{"a": "' + b"x" * (40 << 20) + b'"}]', "does not end"),
-    "many-lists": (b"[" + b"[]," * 5_000_000 + b"[]]", "does not end|too many lists|is no object"),
-    "record-is-list": ([[1, 2]], r"record 0 \(image \?\): is no object"),
-    "record-is-null": ([GOOD, None], r"record 1 \(image \?\): is no object"),
+    "many-lists": (b"[" + b"[]," * 5_000_000 + b"[]]", "does not end|too many lists|is not an object"),
+    "record-is-list": ([[1, 2]], r"record 0 \(image \?\): is not an object"),
+    "record-is-null": ([GOOD, None], r"record 1 \(image \?\): is not an object"),
     "no-image": ([{k: v for k, v in GOOD.items() if k != "image_id"}], "record 0 .*lacks image_id"),
     "no-category": ([{k: v for k, v in GOOD.items() if k != "category_id"}], "lacks category_id"),
     "no-score": ([{k: v for k, v in GOOD.items() if k != "score"}], "lacks score"),
     "no-mask": ([{k: v for k, v in GOOD.items() if k != "segmentation"}], "lacks segmentation"),
     "unknown-image": ([{**GOOD, "image_id": 77}], r"record 0 \(image 77\): is of an image that the truth lacks"),
-    "image-text": ([{**GOOD, "image_id": "1"}], "image_id 1, which is no whole number"),
-    "image-true": ([{**GOOD, "image_id": True}], "image_id True, which is no whole number"),
+    "image-text": ([{**GOOD, "image_id": "1"}], "image_id .1., which is not a whole number"),
+    "image-true": ([{**GOOD, "image_id": True}], "image_id True, which is not a whole number"),
     "image-null": ([{**GOOD, "image_id": None}], "image_id None"),
     "image-fraction": ([{**GOOD, "image_id": 1.0}], "image_id 1.0"),
-    "image-huge": ([{**GOOD, "image_id": 10**30}], "no whole number"),
-    "category-text": ([{**GOOD, "category_id": "1"}], "category_id 1, which is no whole number"),
+    "image-huge": ([{**GOOD, "image_id": 10**30}], "larger than an id can be"),
+    "category-text": ([{**GOOD, "category_id": "1"}], "category_id .1., which is not a whole number"),
     "category-null": ([{**GOOD, "category_id": None}], "category_id None"),
     "category-fraction": ([{**GOOD, "category_id": 1.5}], "category_id 1.5"),
-    "score-nan": (json.dumps([GOOD]).replace("0.9", "NaN").encode(), "score that is not finite|no finite number"),
-    "score-inf": (json.dumps([GOOD]).replace("0.9", "1e999").encode(), "not finite|no finite number"),
-    "score-null": ([{**GOOD, "score": None}], "score None, which is no finite number"),
-    "score-true": ([{**GOOD, "score": True}], "score True, which is no finite number"),
-    "score-text": ([{**GOOD, "score": "0.9"}], "which is no finite number"),
+    "score-nan": (json.dumps([GOOD]).replace("0.9", "NaN").encode(), "score that is not finite|not a finite number"),
+    "score-inf": (json.dumps([GOOD]).replace("0.9", "1e999").encode(), "not finite|not a finite number"),
+    "score-null": ([{**GOOD, "score": None}], "score None, which is not a finite number"),
+    "score-true": ([{**GOOD, "score": True}], "score True, which is not a finite number"),
+    "score-text": ([{**GOOD, "score": "0.9"}], "which is not a finite number"),
     "mask-null": ([{**GOOD, "segmentation": None}], "neither run lengths nor polygons"),
     "mask-text": ([{**GOOD, "segmentation": "abc"}], "neither run lengths nor polygons"),
     "mask-without-size": ([{**GOOD, "segmentation": {"counts": "abc"}}], "neither run lengths nor polygons"),
@@ -223,7 +223,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "counts-empty": (with_counts(""), "do not add up"),
     "counts-short": (with_counts(GOOD["segmentation"]["counts"][:-2]), "do not add up|break off"),
     "counts-long": (with_counts(GOOD["segmentation"]["counts"] + "5"), "do not add up"),
-    "counts-endless": (with_counts("5" * 100_000), "do not add up"),
+    "counts-endless": (with_counts("5" * 100_000), "longer than its image can need"),
     "counts-negative": (with_counts(rle.compressed([600, -5, 605])), "below zero"),
     "counts-2^31": (with_counts(rle.compressed([1 << 31, 5])), "endless|do not add up"),
     "counts-continued": (with_counts("o" * 40), "break off or are endless"),
@@ -249,7 +249,7 @@ BAD: dict[str, tuple[Any, str]] = {
         json.dumps([{**GOOD, "segmentation": [[1, 1, 3.5, 5, 9, 9]]}]).replace("3.5", "NaN").encode(),
         "far outside",
     ),
-    "polygon-text": ([{**GOOD, "segmentation": [["1", 1, 5, 5, 9, 9]]}], "no numbers"),
+    "polygon-text": ([{**GOOD, "segmentation": [["1", 1, 5, 5, 9, 9]]}], "not numbers"),
     "polygon-mixed": ([{**GOOD, "segmentation": [[1, 1, 5, 5, 9, 9], 5]}], "without three corners"),
     "zip-of-two": (zipped({"a.json": b"[]", "b.json": b"[]"}), "holds 2 JSON files"),
     "zip-of-masks": (zipped({"a.png": b"x"}), "holds no JSON file"),
@@ -298,7 +298,7 @@ def test_every_form_of_a_good_submission_scores_the_same(name: str, tmp_path: Pa
 
 def test_nothing_is_dropped_in_silence(tmp_path: Path) -> None:
     many = [{**GOOD, "score": k / 1000} for k in range(300)]
-    assert "45 records beyond 255 in 1 images were dropped" in score(many, tmp_path).warnings
+    assert "45 records beyond 255 in 1 image were dropped" in score(many, tmp_path).warnings
     assert any(
         "category that the truth lacks" in line or "truth lacks their category" in line
         for line in score([{**GOOD, "category_id": 5}], tmp_path).warnings
@@ -346,7 +346,7 @@ def test_two_caps_differ_where_an_image_has_many(tmp_path: Path) -> None:
             "annotation 1 has counts that do not add up",
         ),
         (lambda d: d["annotations"][0]["segmentation"].update(size=[1, 1]), "mask of annotation 1 has the size"),
-        (lambda d: d.pop("categories"), "no annotation file in COCO's format"),
+        (lambda d: d.pop("categories"), "not an annotation file in COCO's format"),
     ],
 )
 def test_a_broken_truth_is_the_hosts_mistake(change: Any, words: str) -> None:
@@ -433,7 +433,7 @@ def test_when_strict_a_warning_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "found.json"
     path.write_text(json.dumps([GOOD, {**GOOD, "category_id": 77}]))
     truth = instance_truth.read_document(json.dumps(TRUTH).encode(), "truth")
-    with pytest.raises(SubmissionError, match="1 of 2 records have a category that the truth lacks"):
+    with pytest.raises(SubmissionError, match="1 of 2 records has a category that the truth lacks"):
         instances.score(str(path), truth, INSTANCE_PROTOCOLS["coco"], INSTANCE_LIMITS, strict=True)
 
 

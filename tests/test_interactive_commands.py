@@ -225,6 +225,23 @@ def test_what_is_no_report_is_said(tmp_path: Path, text: str, capsys: Any) -> No
     assert "r.csv: is no report of an interactive session" in capsys.readouterr().err
 
 
+def test_a_curve_without_its_summary_counts_every_sample_of_a_named_dataset(
+    demo: Path, runs: dict[str, Path], tmp_path: Path, capsys: Any
+) -> None:
+    """Half of the samples came too late: their rows are missing from the report."""
+    report = pd.read_csv(runs["lines"], index_col=0)
+    report[report["sequence"] == "drift"].to_csv(tmp_path / "half.csv")
+    (objects,) = {len(report[report["sequence"] == name]["object_id"].unique()) for name in ("pair",)}
+    found = {}
+    for name, more in (("alone", []), ("named", ["--root", str(demo)])):
+        assert main(["interactive", "plot", str(tmp_path / "half.csv"), "--out", str(tmp_path / name), *more]) == 0
+        told = capsys.readouterr()
+        assert ("samples without masks in time are left out" in told.err) is (name == "alone")
+        found[name] = float(re.search(r"AUC ([0-9.]+)", told.out)[1])  # type: ignore[index]
+    assert found["named"] == pytest.approx(found["alone"] / (1 + objects), abs=0.06)
+    assert found["named"] < found["alone"]
+
+
 def test_runs_of_different_metrics_are_not_drawn_together(runs: dict[str, Path], tmp_path: Path, capsys: Any) -> None:
     other = tmp_path / "other.csv"
     other.write_bytes(runs["lines"].read_bytes())

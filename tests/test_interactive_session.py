@@ -19,7 +19,8 @@ from scipy.ndimage import binary_erosion
 
 from linejudge.interactive import DavisInteractiveSession
 from linejudge.interactive.dataset import Davis
-from linejudge.interactive.evaluation import COLUMNS, EvaluationService
+from linejudge.interactive.evaluation import EvaluationService
+from linejudge.interactive.summary import COLUMNS, Terms, summary
 
 from .data import INTERACTIVE as HERE
 from .shared import needs_shared
@@ -86,8 +87,7 @@ def test_a_session_is_the_originals(path: Path, tmp_path: Path) -> None:
     )
     session.session_key = KEY
     with session:
-        service = session._service
-        assert service is not None
+        service = session.connector.service
         log = iter(golden["log"])
         while session.next():
             told, (sequence, scribbles, new) = next(log), session.get_scribbles()
@@ -100,13 +100,11 @@ def test_a_session_is_the_originals(path: Path, tmp_path: Path) -> None:
             masks = predicted(golden["model"], service.davis.load_annotations(sequence), told["interaction"])
             session.submit_masks(masks, told["candidates"])
             if told["evaluated"]:
-                _, _, frame, override = service.annotated[-1]
+                _, _, _, frame, override = service.storage._annotated[-1]
                 assert frame in told["tie_frames"]
                 assert override == told["override"]
                 if frame != told["next_frame"]:  # a tie: go on as the original did
-                    used = service._used[KEY, sequence, number]
-                    used.remove(frame)
-                    used.add(told["next_frame"])
+                    service.storage._annotated[-1] = (KEY, sequence, number, told["next_frame"], override)
                     _move(session, frame, told["next_frame"])
             clock.now += 3.0 if "_gap" in golden["tag"] else 0.0
         assert next(log, None) is None
@@ -237,8 +235,8 @@ def test_candidates_say_where_the_robot_may_draw(root: Path, candidates: Any, fr
         session.next()
         session.get_scribbles()
         session.submit_masks(EMPTY, candidates)
-        assert session._service is not None
-        assert session._service.annotated == [("box", 1, frame, True)]
+        (row,) = session.connector.service.storage.annotated_frames.drop(columns="session_id").to_numpy().tolist()
+        assert row == ["box", 1, frame, True]
 
 
 def test_calls_out_of_order_are_answered_with_a_sentence(root: Path) -> None:
@@ -303,7 +301,7 @@ def test_another_thread_is_refused(root: Path) -> None:
             {"metric_to_optimize": "J&F"}, r"not between available metrics: \('J', 'F', 'J_AND_F'\)", id="metric"
         ),
         pytest.param(
-            {"subset": "test"}, r"must be a valid subset: \['mine', 'train', 'trainval', 'val'\]", id="subset"
+            {"subset": "test"}, r"must be a valid subset: \['train', 'val', 'trainval', 'mine'\]", id="subset"
         ),
     ],
 )
@@ -329,12 +327,53 @@ def test_nothing_evaluated_is_an_area_of_zero(root: Path) -> None:
     assert set(summary["curve"]["J_AND_F"]) == {0.0}
 
 
+def second_set(root: Path) -> None:
+    (root / "Scribbles/box/002.json").write_text((root / "Scribbles/box/001.json").read_text())
+
+
+def test_a_sample_whose_masks_all_came_late_counts_as_zero(root: Path) -> None:
+    second_set(root)
+    with begun(root, max_time=20) as session:
+        for sequence, _, _ in session.scribbles_iterator():
+            late = session.samples[session.sample_idx or 0][1] == 2
+            session._clock.now += 21 if late else 4  # type: ignore[attr-defined]
+            masks = session.connector.service.davis.load_annotations(sequence)
+            if late:
+                with pytest.warns(UserWarning, match="these masks do not count"):
+                    session.submit_masks(masks)
+            else:
+                session.submit_masks(masks)
+    found = session.get_global_summary()
+    # Half of the samples have 1 and 4 seconds for each interaction, the other half 0 and none; the end is 20 s.
+    assert found["curve"] == {"time": [0.0, 2.0, 4.0, 20.0], "J_AND_F": [0.0, 0.5, 0.5, 0.5]}
+    assert found["auc"] == pytest.approx((0.5 * 2 / 2 + 0.5 * 18) / 20)
+
+
+def rows(*told: tuple[str, int, int, int, float, float]) -> pd.DataFrame:
+    names = ["sequence", "scribble_idx", "interaction", "object_id", "contour", "timing"]
+    return pd.DataFrame(told, columns=names).assign(session_id="s", jaccard=0.0, j_and_f=0.0, frame=0)
+
+
+def test_every_object_of_a_sample_without_a_row_counts() -> None:
+    report = rows(("a", 1, 1, 1, 0.4, 3.0), ("a", 1, 1, 2, 0.8, 3.0))
+    some = summary(report, Terms("F"))
+    assert some["curve"] == {"time": [0.0, 3.0, 3.0], "F": [0.0, pytest.approx(0.6), pytest.approx(0.6)]}
+    whole = summary(report, Terms("F", samples={("a", 1): 2, ("a", 2): 2, ("b", 1): 1, ("b", 2): 1}))
+    assert whole["curve"] == {"time": [0.0, 0.75, 3.0], "F": [0.0, pytest.approx(0.2), pytest.approx(0.2)]}
+
+
+def test_a_session_without_a_row_still_has_its_time() -> None:
+    found = summary(rows(), Terms("F", 2, 30.0, 1.5, samples={("a", 1): 2}))
+    assert found["curve"] == {"time": [0.0, 0.0, 0.0, 45.0], "F": [0.0] * 4}
+    assert found["auc"] == found["metric_at_threshold"]["F"] == 0.0
+
+
 def test_what_is_missing_is_named(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DATASET_DAVIS", raising=False)
     with pytest.raises(ValueError, match="set the variable DATASET_DAVIS"):
         Davis()
     with pytest.raises(FileNotFoundError, match="there is no such folder"):
-        Davis(tmp_path / "nowhere")
+        Davis.existing(tmp_path / "nowhere")
     os.unlink(root / "Scribbles/box/001.json")
     with pytest.raises(FileNotFoundError, match="box: has no scribbles"), begun(root):
         pass

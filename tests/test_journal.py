@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from remote_challenge_evaluation.journal import BEGUN, CLAIMED, DONE, SCORED, Journal
+from remote_challenge_evaluation.journal_file import JournalError, UnusableError
 
 from .builders import ROOT
 
@@ -84,7 +88,6 @@ def test_another_process_has_it_in_hand_until_it_dies(journal: Journal, tmp_path
 
 
 def test_a_scorer_that_outlives_its_worker_still_has_it_in_hand(journal: Journal, tmp_path: Path) -> None:
-    import os
     import signal
 
     with other(tmp_path, "with a child") as process:
@@ -161,3 +164,222 @@ def test_one_process_looks_for_all(opened: Open) -> None:
     assert not second.turn("poll_at", 60)
     second.set("poll_at", 0)
     assert second.turn("poll_at", 60)
+
+
+# ── a bad disk, a bad clock, a bad neighbour ────────────────────────────────
+
+
+def test_nobody_else_can_read_it(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    code = (
+        "import os, sys; os.umask(0o077); from remote_challenge_evaluation.journal import Journal\n"
+        "journal = Journal(sys.argv[1]); journal.claim(1, '', 7); sys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(folder)], cwd=ROOT, stdin=subprocess.PIPE) as process:
+        until = time.monotonic() + 20
+        while not (folder / "journal.sqlite3-wal").exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        found = {path.name: path.stat().st_mode & 0o777 for path in (folder, *folder.rglob("*"))}
+        process.kill()
+    assert {name: mode for name, mode in found.items() if mode & 0o077} == {}
+    assert found["journal.sqlite3"] == 0o600
+
+
+def test_a_journal_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "journal.sqlite3")) as db:
+        db.executescript(
+            "CREATE TABLE jobs (submission INTEGER NOT NULL, resumed TEXT NOT NULL, phase INTEGER NOT NULL, state TEXT "
+            "NOT NULL, owner TEXT, failures INTEGER NOT NULL DEFAULT 0, lives INTEGER NOT NULL DEFAULT 0, evaluations "
+            "INTEGER NOT NULL DEFAULT 0, reports INTEGER NOT NULL DEFAULT 0, report TEXT, outcome TEXT, next_at REAL "
+            "NOT NULL DEFAULT 0, changed_at REAL NOT NULL, PRIMARY KEY (submission, resumed));"
+            "INSERT INTO jobs (submission, resumed, phase, state, report, changed_at) VALUES (5, '', 7, 'scored', '{\"a\": 1}', 0);"
+        )
+    os.chmod(tmp_path / "journal.sqlite3", 0o644)
+    journal = Journal(str(tmp_path))
+    job = journal.due()
+    journal.close()
+    assert job is not None
+    assert (job.submission, job.report, job.delays) == (5, {"a": 1}, 0)
+    assert (tmp_path / "journal.sqlite3").stat().st_mode & 0o077 == 0, "what others could read, they no longer can"
+
+
+def test_a_journal_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "journal.sqlite3")) as db:
+        db.execute("PRAGMA user_version = 99")
+    before = (tmp_path / "journal.sqlite3").read_bytes()
+    with pytest.raises(UnusableError, match="written by a later version"):
+        Journal(str(tmp_path))
+    assert (tmp_path / "journal.sqlite3").read_bytes() == before
+    assert os.listdir(tmp_path / "locks") == ["opening"], "and nobody holds a place"
+
+
+GARBAGE = {
+    "text": lambda data: b"this is no journal" * 100,
+    "empty-header": lambda data: b"\0" * len(data),
+    "half": lambda data: data[: len(data) // 2],
+    "middle": lambda data: data[:4096] + os.urandom(len(data) - 8192) + data[-4096:],
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+def test_a_damaged_journal_is_set_aside_and_kept(name: str, tmp_path: Path) -> None:
+    first = Journal(str(tmp_path))
+    for number in range(1, 50):
+        job = first.claim(number, "", 7)
+        assert job
+        first.done(job, "x" * 1000)
+    first.close()
+    path = tmp_path / "journal.sqlite3"
+    damaged = GARBAGE[name](path.read_bytes())
+    path.write_bytes(damaged)
+    told: list[str] = []
+    journal = Journal(str(tmp_path), say=told.append)
+    assert journal.claim(1, "", 7) is not None
+    journal.close()
+    assert "is damaged" in told[0]
+    (kept,) = [one for one in tmp_path.glob("journal.sqlite3.damaged-*") if not one.name.endswith(("-wal", "-shm"))]
+    assert kept.read_bytes() == damaged
+
+
+def test_one_that_is_damaged_under_a_worker_is_opened_anew(journal: Journal, tmp_path: Path) -> None:
+    journal.claim(1, "", 7)
+    journal._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    journal._db.execute("PRAGMA shrink_memory")
+    path = tmp_path / "journal.sqlite3"
+    with open(path, "r+b") as file:
+        file.write(b"\xff" * path.stat().st_size)
+    with pytest.raises(JournalError):
+        for number in range(2, 50):
+            journal.claim(number, "", 7)
+    journal.reopen()
+    assert journal.claim(1, "", 7) is not None
+
+
+def test_one_that_was_replaced_is_followed(journal: Journal, tmp_path: Path) -> None:
+    journal.claim(1, "", 7)
+    for path in tmp_path.glob("journal.sqlite3*"):
+        path.unlink()
+    journal.keep_up()
+    assert journal.known(1, "") == ""
+    assert journal.claim(1, "", 7) is not None
+
+
+def test_a_lock_of_another_program_is_waited_for_and_the_watch_is_asked(journal: Journal, tmp_path: Path) -> None:
+    class EnoughError(Exception):
+        pass
+
+    asked: list[int] = []
+
+    def watch() -> None:
+        asked.append(1)
+        if len(asked) > 2:
+            raise EnoughError
+
+    journal._watch = watch
+    with closing(sqlite3.connect(tmp_path / "journal.sqlite3", isolation_level=None)) as db:
+        db.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(EnoughError):
+            journal.claim(1, "", 7)
+        db.execute("ROLLBACK")
+    assert journal.claim(1, "", 7) is not None
+
+
+def test_a_full_disk_is_one_error_and_nothing_is_lost(tmp_path: Path) -> None:
+    code = """
+import resource, sys
+from remote_challenge_evaluation.journal import Journal
+from remote_challenge_evaluation.journal_file import JournalError
+journal = Journal(sys.argv[1])
+job = journal.claim(1, "", 7)
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+try:
+    for number in range(2, 10_000):
+        journal.claim(number, "x" * 5000, 7)
+except JournalError as error:
+    print("said:", error)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+journal.drop(job)
+print("then:", journal.due().submission)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "said:" in done.stdout
+    assert "Is the disk full" in done.stdout
+    assert "then: 1" in done.stdout
+
+
+@pytest.mark.parametrize("jump", [86_400 * 365, -86_400 * 365], ids=["forward-and-back", "back"])
+def test_a_clock_that_jumps_stops_nothing(journal: Journal, jump: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = time.time
+    ahead = [max(jump, 0.0)]
+    monkeypatch.setattr(time, "time", lambda: real() + ahead[0])
+    job = journal.claim(1, "", 7)
+    assert job
+    journal.release(job, 5)
+    journal.drop(job)
+    assert journal.turn("poll_at", 6)
+    assert [journal.request(2, urgent=True) for _ in range(2)] == [0.0, 0.0]
+    ahead[0] = min(jump, 0.0)
+    assert journal.due() is not None
+    assert journal.turn("poll_at", 6)
+    assert journal.request(2, urgent=True) == 0.0
+
+
+def test_a_report_that_cannot_be_read_is_made_again(journal: Journal) -> None:
+    job = journal.claim(1, "", 7)
+    assert job
+    journal.change(job, state=SCORED, report={"a": 1})
+    for text in ("{", "[]", "5", "", "[" * 100_000):
+        journal._db.execute("UPDATE jobs SET report = ?", (text,))
+        assert journal.job(1, "").state == BEGUN
+
+
+def test_what_this_process_left_is_free_again_even_when_that_could_not_be_written(journal: Journal) -> None:
+    job = journal.claim(1, "", 7)
+    assert job
+    assert journal.due() is None
+    journal.drop(job)
+    again = journal.due()
+    assert again is not None
+    assert again.lives == 0, "nobody died"
+
+
+# ── what dead workers leave ─────────────────────────────────────────────────
+
+
+def test_what_a_dead_worker_left_goes_and_what_a_living_one_has_stays(tmp_path: Path, opened: Open) -> None:
+    mine = opened()
+    with other(tmp_path) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        (theirs,) = {path.name for path in (tmp_path / "locks").iterdir()} - {mine.worker, "opening"}
+        places = [tmp_path / f"submissions/5-{owner}" for owner in (mine.worker, theirs, "deadbeef")]
+        for place in places:
+            place.mkdir(parents=True)
+            (place / "submission").write_bytes(b"x" * 1000)
+        partial = tmp_path / "annotations/dev.zip-deadbeef.partial"
+        partial.parent.mkdir()
+        partial.touch()
+        (tmp_path / "annotations/dev.zip").touch()
+        (tmp_path / "submissions/notes-of-a-person").mkdir()
+        opened().owners.clean()
+        assert [place.exists() for place in places] == [True, True, False]
+        assert not partial.exists()
+        assert (tmp_path / "annotations/dev.zip").exists()
+        assert (tmp_path / "submissions/notes-of-a-person").exists()
+        process.kill()
+    removed = mine.owners.clean()
+    assert removed == [str(places[1])]
+    assert not (tmp_path / "locks" / theirs).exists()
+
+
+def test_a_link_that_is_named_like_a_download_is_not_followed(tmp_path: Path, journal: Journal) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious/file").touch()
+    (tmp_path / "submissions").mkdir()
+    (tmp_path / "submissions/5-deadbeef").symlink_to(tmp_path / "precious")
+    journal.owners.clean()
+    assert (tmp_path / "precious/file").exists()
+    assert not (tmp_path / "submissions/5-deadbeef").is_symlink()

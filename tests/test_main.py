@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation_script import evaluate, main, sequences
+from evaluation_script import evaluate, main, notify, sequences
 from evaluation_script.answer import SequenceReport, answered
 from evaluation_script.errors import HostError, SubmissionError
 from evaluation_script.phase import Notify, Phase, Shown
 from evaluation_script.phases import PHASES
 from evaluation_script.sequence_protocols import PROTOCOLS
 
-from .builders import ANNOTATIONS, DEV, ROOT, STRONG, files_of, label_zip, zipped
+from .builders import ANNOTATIONS, DEV, ROOT, STRONG, files_of, label_zip, png, zipped
 
 
 class Stream:
@@ -47,9 +47,7 @@ def test_the_answer_has_evalais_shape() -> None:
     assert all(type(value) is float and math.isfinite(value) for value in entry["dev"].values())
     (bars,) = answer["error"]
     assert set(bars["dev"]) == {f"error_{label}" for label in entry["dev"]}
-    assert {row["sequence"] for row in answer["submission_result"]["sequences"]} == {"crossing", "late-guest", "solo"}
-    assert len(answer["submission_result"]["objects"]) == 6
-    assert answer["submission_metadata"]["seconds"]["dev"] > 0
+    assert answer["submission_metadata"]["phase"] == DEV
     json.dumps(answer, allow_nan=False)
 
 
@@ -162,7 +160,79 @@ def test_a_phase_may_show_percent(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert percent["result"][0]["dev"]["J-Mean"] == 100 * fractions["result"][0]["dev"]["J-Mean"]
     assert percent["error"][0]["dev"]["error_J-Mean"] == 100 * fractions["error"][0]["dev"]["error_J-Mean"]
-    assert percent["submission_result"]["objects"] == fractions["submission_result"]["objects"]
+    assert percent["submission_result"]["result"] == fractions["submission_result"]["result"]
+
+
+def test_files_that_participants_read_hold_rounded_means_and_no_more() -> None:
+    answer = evaluate(str(ANNOTATIONS), str(STRONG), DEV)
+    held = answer["submission_result"]
+    assert held.keys() == {"protocol", "result", "scored", "warnings", "versions"}
+    (full,), (shown,) = answer["result"], held["result"]
+    assert shown == {"dev": {metric: round(value, 3) for metric, value in full["dev"].items()}}
+    assert shown != full
+    told = json.dumps([held, answer["submission_metadata"]])
+    assert not any(name in told for name in ("crossing", "late-guest", "solo"))
+    assert all(type(spent) is int for spent in answer["submission_metadata"]["seconds"].values())
+
+
+def test_a_warning_does_not_tell_since_when_the_truth_lacks_an_object(tmp_path: Path, capsys: Any) -> None:
+    files = {name: data for name, data in files_of().items() if name.startswith("solo/")}
+    mask = np.full((120, 160), 9, np.uint8)
+    for name in files:
+        files[name] = png(mask)
+    path = tmp_path / "x"
+    path.write_bytes(zipped({**files_of(), **files}))
+    (line,) = evaluate(str(ANNOTATIONS), str(path), DEV)["submission_result"]["warnings"]
+    assert line == "dev: solo: object 9 is not in the truth and was ignored"
+    assert f"warning: {line}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("hidden", ["test", "test-hard"])
+@pytest.mark.parametrize("notified", [True, False])
+def test_nothing_of_a_hidden_split_reaches_a_participant(
+    hidden: str, notified: bool, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """Neither names, nor numbers, nor how long it took; on the leaderboard all is there."""
+    phase = next(phase for phase in PHASES if phase.codename == "sequences-test")
+    splits = tuple(replace(shown, hidden=shown.codename == hidden) for shown in phase.splits)
+    (other,) = {shown.codename for shown in splits} - {hidden}
+    monkeypatch.setattr(main, "PHASES", (replace(phase, splits=splits, notify=Notify() if notified else None),))
+    sent: list[Any] = []
+    monkeypatch.setenv("LINEJUDGE_WEBHOOK", "http://127.0.0.1:9/x")
+    monkeypatch.setattr(notify, "_post", lambda kind, address, body, failures: sent.append(body))
+    truth = str(ROOT / phase.annotations)
+    sample = min((ROOT / "examples/sequences-test").iterdir())
+    hidden_names = {one.name for one in main.open_truth(truth)[hidden].sequences}
+
+    answer = evaluate(truth, str(sample), phase.codename, submission_metadata={"id": 1})
+
+    scored = {split: values for entry in answer["result"] for split, values in entry.items()}
+    assert set(scored) == {hidden, other}
+    assert answer["submission_result"]["scored"] == [shown.codename for shown in splits]
+    assert [set(entry) for entry in answer["submission_result"]["result"]] == [{other}]
+    assert hidden not in answer["submission_metadata"]["seconds"]
+    out = capsys.readouterr().out
+    shown = [json.dumps(answer["submission_result"]), json.dumps(answer["submission_metadata"]), json.dumps(sent), out]
+    assert len(sent) == notified
+    assert f"{hidden}: scored\n" in out
+    for text in shown:
+        assert not [name for name in hidden_names if name in text]
+        assert not [
+            metric
+            for metric, value in scored[hidden].items()
+            if value and str(round(value, 3)) in text and value not in scored[other].values()
+        ]
+    alone = {**answer["submission_result"], "scored": []}
+    assert f'"{hidden}"' not in json.dumps([alone, answer["submission_metadata"], sent])
+
+
+def test_a_phase_whose_splits_are_all_hidden_says_that_it_was_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_phase(monkeypatch, splits=(replace(PHASES[0].splits[0], hidden=True),))
+    answer = evaluate(str(ANNOTATIONS), str(STRONG), DEV)
+    held = answer["submission_result"]
+    assert (held["scored"], held["result"], held["warnings"], held["protocol"]) == (["dev"], [], [], "")
+    assert answer["submission_metadata"]["seconds"].keys() == {"open"}
+    assert answer["result"][0]["dev"]["J&F-Mean"] > 0.9
 
 
 def test_a_phase_may_show_statistics_beside_its_protocol(monkeypatch: pytest.MonkeyPatch) -> None:

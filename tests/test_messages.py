@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linejudge import messages
-from linejudge.messages import FIELDS, MAGIC, Action, Labels, Picture, Reply, packed
-from linejudge.protobuf import MessageError
+from linejudge.evaluation_proto import MOST_FIELDS, SERVICE, MessageError, file_descriptor
+from linejudge.messages import MAGIC, Action, Labels, Picture, Reply, packed
 
 from .builders import ROOT
+from .wire import field_of
 
 PROTOS = ROOT / "code_upload_challenge_evaluation/protos"
 
@@ -39,9 +40,13 @@ def protobuf(compiled: Any) -> Any:
 
 
 def test_the_table_is_the_file(compiled: Any) -> None:
-    assert {one.name: {field.name: field.number for field in one.field} for one in compiled.message_type} == FIELDS
+    ours = file_descriptor()
+    for message in compiled.message_type:
+        for field in message.field:
+            field.ClearField("json_name")
+    assert list(ours.message_type) == list(compiled.message_type)
     (service,) = compiled.service
-    assert f"{compiled.package}.{service.name}" == messages.SERVICE
+    assert f"{compiled.package}.{service.name}" == SERVICE
     assert [one.name for one in service.method] == ["get_action_space", "reset", "act_on_environment"]
 
 
@@ -86,7 +91,7 @@ def test_replies_come_back(protobuf: Any) -> None:
 
 
 def package_of(data: bytes) -> bytes:
-    return messages._bytes("Package", "SerializedEntity", data)
+    return field_of("Package", "SerializedEntity", data)
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
@@ -100,15 +105,15 @@ def test_a_pickle_is_explained(protocol: int) -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        pytest.param(b"", "no message of this service", id="empty"),
-        pytest.param(b'{"action": 1}', "no message of this service", id="json"),
-        pytest.param(b"LJ2\0", "no message of this service", id="another version"),
-        pytest.param(MAGIC + b"\x0a\xff\xff\xff\xff\x0f", "breaks off", id="longer than it is"),
-        pytest.param(MAGIC + b"\x10" + b"\xff" * 11, "breaks off", id="endless number"),
-        pytest.param(MAGIC + b"\x0b", "of a kind", id="group"),
-        pytest.param(MAGIC + b"\x0a\x01\xff", "no UTF-8", id="text"),
-        pytest.param(MAGIC + b"\x08\x01", "number where bytes", id="number for text"),
-        pytest.param(MAGIC + b"\x12\x01a", "bytes where a number", id="bytes for number"),
+        pytest.param(b"", "not a message of this service", id="empty"),
+        pytest.param(b'{"action": 1}', "not a message of this service", id="json"),
+        pytest.param(b"LJ2\0", "not a message of this service", id="another version"),
+        pytest.param(MAGIC + b"\x0a\xff\xff\xff\xff\x0f", "is cut off", id="longer than it is"),
+        pytest.param(MAGIC + b"\x10" + b"\xff" * 11, "is cut off", id="endless number"),
+        pytest.param(MAGIC + b"\x0b", "of a type that protobuf 3 does not have", id="group"),
+        pytest.param(MAGIC + b"\x0a\x01\xff", "not UTF-8", id="text"),
+        pytest.param(MAGIC + b"\x08\x01", "Action.session_id, which is not of the type string", id="number for text"),
+        pytest.param(MAGIC + b"\x12\x01a", "Action.step, which is not of the type uint32", id="bytes for number"),
     ],
 )
 def test_bytes_that_are_none_of_ours(data: bytes, words: str) -> None:
@@ -117,27 +122,31 @@ def test_bytes_that_are_none_of_ours(data: bytes, words: str) -> None:
 
 
 def value_of(data: bytes) -> bytes:
-    return package_of(MAGIC + messages._bytes("Action", "value", data))
+    return package_of(MAGIC + field_of("Action", "value", data))
 
 
 def test_little_bytes_make_little_memory() -> None:
     deep = b""
     for _ in range(50):
-        deep = messages._bytes("Value", "list", messages._bytes("List", "items", deep))
-    many = messages._bytes("Value", "list", messages._bytes("List", "items", b"") * 300_000)
-    huge = messages._bytes(
+        deep = field_of("Value", "list", field_of("List", "items", deep))
+    many = field_of("Value", "list", field_of("List", "items", b"") * 300_000)
+    huge = field_of(
         "Value",
         "array",
-        messages._bytes("Array", "dtype", b"<f8") + messages._bytes("Array", "shape", b"\xff" * 9 + b"\x01"),
+        field_of("Array", "dtype", b"<f8") + field_of("Array", "shape", b"\xff" * 9 + b"\x01"),
     )
-    objects = messages._bytes("Value", "array", messages._bytes("Array", "dtype", b"|O"))
-    twice = messages._labels(Labels((1, 1), {1: "1"})) + messages._bytes("Labels", "objects", b"\x08\x01")
+    sides = field_of("Value", "array", field_of("Array", "shape", b"\x01" * (MOST_FIELDS + 1)))
+    names = field_of("Value", "mapping", field_of("Mapping", "entries", field_of("Entry", "name", b"a")) * MOST_FIELDS)
+    objects = field_of("Value", "array", field_of("Array", "dtype", b"|O"))
+    twice = field_of("Labels", "objects", b"\x08\x01") * 2
     for data, words in (
         (deep, "too deep"),
         (many, "too many"),
+        (sides, "too many"),
+        (names, "too many"),
         (huge, "which its shape does not give"),
         (objects, r"array of '\|O'"),
-        (messages._bytes("Value", "labels", twice), "there twice"),
+        (field_of("Value", "labels", twice), "there twice"),
     ):
         with pytest.raises(MessageError, match=words):
             messages.read_action(value_of(data))
@@ -153,6 +162,6 @@ def test_any_bytes_are_a_message_or_an_error(data: bytes) -> None:
 
 
 def test_what_cannot_be_sent_is_said() -> None:
-    for wrong in (object(), 1 << 70, np.array(["a"]), {1}):
+    for wrong in (object(), 1 << 70, np.array(["a"]), {1}, "\ud800"):
         with pytest.raises(TypeError):
             packed(Action(value=wrong))

@@ -18,30 +18,29 @@ from evaluation_script import instance_truth
 from linejudge.cli import main
 
 from .builders import ROOT
-from .data import INSTANCES
-from .shared import IN_CI, needs_shared
+from .data import GOLDEN
+from .shared import IN_CI
 
-PNGS = INSTANCES / "places_inputs" / "png"
+PNGS = GOLDEN / "places" / "png"
 TRUTH = str(ROOT / "annotations/instances-dev.zip")
 SHARP = str(ROOT / "examples/instances-dev/sharp.json")
 
 
 @pytest.fixture
 def listing(tmp_path: Path) -> Path:
-    document = json.loads(gzip.decompress((INSTANCES / "places_inputs/official_converter_gt.json.gz").read_bytes()))
+    document = json.loads(gzip.decompress((GOLDEN / "places/official_converter_gt.json.gz").read_bytes()))
     path = tmp_path / "listing.json"
     path.write_text(json.dumps({"images": document["images"], "categories": document["categories"]}))
     return path
 
 
-@needs_shared
 def test_the_document_equals_the_official_one_annotation_by_annotation(
     listing: Path, tmp_path: Path, capsys: Any
 ) -> None:
     out = tmp_path / "out.json"
     assert main(["convert", "places", str(PNGS), str(out), "--categories", str(listing)]) == 0
 
-    official = json.loads(gzip.decompress((INSTANCES / "places_inputs/official_converter_gt.json.gz").read_bytes()))
+    official = json.loads(gzip.decompress((GOLDEN / "places/official_converter_gt.json.gz").read_bytes()))
     ours = json.loads(out.read_text())
     assert ours["images"] == official["images"]
     assert ours["categories"] == official["categories"]
@@ -51,22 +50,20 @@ def test_the_document_equals_the_official_one_annotation_by_annotation(
     assert "has the categories 69 and 79" in told
 
 
-@needs_shared
 def test_a_packed_truth_scores_as_the_document(listing: Path, tmp_path: Path) -> None:
     packed, out = str(tmp_path / "t.zip"), tmp_path / "scores.json"
     arguments = ["--layout", "places2017", "--root", str(PNGS), "--categories", str(listing), "--out", packed]
     assert main(["pack", *arguments]) == 0
-    preds = str(INSTANCES / "places_inputs/preds.json.gz")
+    preds = str(GOLDEN / "places/preds.json.gz")
     assert main(["score", preds, "--truth", packed, "--protocol", "places2017-official", "--json", str(out)]) == 0
     document = json.loads(out.read_text())
-    golden = json.loads((INSTANCES / "golden_places.json").read_text())["runs"]
+    golden = json.loads((GOLDEN / "golden_places.json").read_text())["runs"]
     run = golden["ids_from_0_as_official_converter|percat255_as_official"]
     assert document["result"][0]["val"]["AP"] == pytest.approx(run["mean_ap"], abs=1e-12)
     assert len(document["categories"]) == 100
     assert list(document["categories"][0]) == ["split", "id", "name", "AP", "AP50", "AP75", "AR"]
 
 
-@needs_shared
 @pytest.mark.parametrize(
     ("options", "key"),
     [
@@ -78,8 +75,8 @@ def test_a_packed_truth_scores_as_the_document(listing: Path, tmp_path: Path) ->
 )
 def test_all_four_golden_runs_are_reached(options: list[str], key: str, tmp_path: Path) -> None:
     truth, out = tmp_path / "truth.json", tmp_path / "scores.json"
-    truth.write_bytes(gzip.decompress((INSTANCES / "places_inputs/official_converter_gt.json.gz").read_bytes()))
-    preds = str(INSTANCES / "places_inputs/preds.json.gz")
+    truth.write_bytes(gzip.decompress((GOLDEN / "places/official_converter_gt.json.gz").read_bytes()))
+    preds = str(GOLDEN / "places/preds.json.gz")
     main(
         [
             "score",
@@ -94,7 +91,7 @@ def test_all_four_golden_runs_are_reached(options: list[str], key: str, tmp_path
             str(out),
         ]
     )
-    golden = json.loads((INSTANCES / "golden_places.json").read_text())["runs"][key]
+    golden = json.loads((GOLDEN / "golden_places.json").read_text())["runs"][key]
     assert json.loads(out.read_text())["result"][0]["val"] == pytest.approx(golden["stats"], abs=1e-12)
 
 
@@ -137,7 +134,7 @@ def test_without_a_list_images_are_numbered_and_the_host_is_told(tmp_path: Path,
     [
         (lambda f: None, "holds no PNGs"),
         (lambda f: (f / "x.png").write_bytes(b"no picture"), "cannot be read"),
-        (lambda f: Image.fromarray(np.zeros((4, 4), np.uint8)).save(f / "x.png"), "is no colour PNG"),
+        (lambda f: Image.fromarray(np.zeros((4, 4), np.uint8)).save(f / "x.png"), "is not a colour PNG"),
     ],
 )
 def test_a_broken_dataset_is_the_hosts_mistake(make: Any, words: str, tmp_path: Path, capsys: Any) -> None:

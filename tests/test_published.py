@@ -235,9 +235,7 @@ def test_oddities_of_the_truth_are_told(frames: list[Any], words: str) -> None:
 def test_frames_without_a_mask_are_told() -> None:
     pictures = {f"JPEGImages/480p/dog/{k:05d}.jpg": b"" for k in range(5)}
     masks = moving(1)
-    assert any(
-        "1 frames have no mask: 00003" in note for note in notes({"dog": [*masks[:3], None, masks[4]]}, pictures)
-    )
+    assert any("1 frame has no mask: 00003" in note for note in notes({"dog": [*masks[:3], None, masks[4]]}, pictures))
     assert notes({"dog": masks}, pictures) == []
 
 

@@ -17,7 +17,9 @@ import yaml
 from evaluation_script.errors import HostError
 from linejudge.bundle.build import build
 from linejudge.bundle.opened import Bundle
-from linejudge.bundle.push import mapped, repository, without_sponsors
+from linejudge.bundle.push import repository, without_sponsors
+from linejudge.bundle.sentences import mapped, sentences
+from linejudge.bundle.state import PUSHES
 from linejudge.evalai.settings import settings
 
 from .builders import ROOT
@@ -26,7 +28,7 @@ from .rehearsals import Rehearsal
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
-    options = ("--requests-per-minute", "10000", "--workers", "0")
+    options = ("--requests-per-minute", "10000", "--workers", "0", "--hosts", "aurora")
     running = Rehearsal(tmp_path_factory.mktemp("push") / "data", options).start()
     yield running
     running.stop()
@@ -73,7 +75,7 @@ def test_a_push_creates_then_updates_and_prints_the_numbers(server: Rehearsal, f
     assert lines[1].startswith("challenge  ")
     assert lines[2].startswith("queue      linejudge-demo-challenge-")
     assert [line.split()[2] for line in lines[3:]] == ["sequences-dev", "sequences-test", "instances-dev"]
-    assert (fork / ".linejudge/last_push.json").exists()
+    assert len([*(fork / PUSHES).iterdir()]) == 1
 
     second = linejudge(fork, server, "push", "--repository", "me/first")
     assert second.stdout.splitlines()[0].endswith("has been updated successfully")
@@ -82,7 +84,7 @@ def test_a_push_creates_then_updates_and_prints_the_numbers(server: Rehearsal, f
 
 def test_the_token_is_shown_nowhere(server: Rehearsal, fork: Path) -> None:
     done = linejudge(fork, server, "push", "--repository", "me/quiet")
-    held = (fork / ".linejudge/last_push.json").read_text()
+    held = "".join(file.read_text() for file in (fork / PUSHES).iterdir())
     token = server.people["host"]["token"]
     assert all(token not in text for text in (done.stdout, done.stderr, held))
     assert token not in repr(settings({"EVALAI_TOKEN": token}))
@@ -138,9 +140,9 @@ def test_leaving_out_sponsors_moves_no_line(fork: Path, tmp_path: Path) -> None:
     ("environment", "words"),
     [
         pytest.param({"EVALAI_TOKEN": "wrong"}, "Your token is wrong, has expired", id="401"),
-        pytest.param({"EVALAI_HOST_TEAM": "999"}, "There is no such thing there: EVALAI_HOST_TEAM", id="404"),
+        pytest.param({"EVALAI_HOST_TEAM": "999"}, "EVALAI_HOST_TEAM is not the number of a host team", id="404"),
         pytest.param(
-            {"EVALAI_HOST_TEAM": "2"}, "There is no such thing there: EVALAI_HOST_TEAM", id="participants-team"
+            {"EVALAI_HOST_TEAM": "2"}, "EVALAI_HOST_TEAM is not the number of a host team", id="participants-team"
         ),
         pytest.param({"EVALAI_HOST_TEAM": ""}, "EVALAI_HOST_TEAM is not set", id="no-team"),
         pytest.param({"EVALAI_HOST_TEAM": "mine"}, "EVALAI_HOST_TEAM is 'mine'", id="team-name"),
@@ -194,10 +196,66 @@ def test_the_servers_sentences_get_their_lines(fork: Path) -> None:
     assert (found[-1].where, found[-1].found) == ("EvalAI", "Something new")
 
 
+def test_a_reason_that_is_said_twice_is_told_once_with_a_key_that_is_there(fork: Path) -> None:
+    reason = "challenge phase 2 :{'slug': [ErrorDetail(string='Enter a valid \"slug\"', code='invalid')]}"
+    body = {"error": f"Error in creating challenge: {reason}. Please check!", "error_message": json.dumps(reason)}
+    bundle = build(str(fork)).path
+    found = list(mapped(bundle, sentences(body)))
+    assert [one.where for one in found] == ["challenge_phases[1].codename"]
+    with Bundle(bundle) as opened:
+        assert found[0].at == opened.lines.place("challenge_phases[1].codename")
+    edit(fork, lambda config: config.update(title="MOSE/LVOS challenge"))
+    assert [one.where for one in mapped(build(str(fork)).path, sentences(body))] == ["title"]
+
+
+def test_what_only_saving_refuses_is_told_before_anything_is_sent(server: Rehearsal, fork: Path) -> None:
+    edit(fork, lambda config: config.update(title="J&F 2026"))
+    done = linejudge(fork, server, "push", "--repository", "me/slug")
+    assert done.returncode == 3
+    assert "title: begins with 'j&f'" in done.stdout
+
+
+def test_labels_and_rows_come_from_the_server_when_nothing_was_kept(server: Rehearsal, fork: Path) -> None:
+    """A rehearsal's challenges are approved, so that everything an approval freezes is judged."""
+    assert linejudge(fork, server, "push", "--repository", "me/frozen").returncode == 0
+    shutil.rmtree(fork / ".linejudge")
+    here = {"GITHUB_REPOSITORY": "me/frozen"}
+    same = linejudge(fork, server, "check", "--quick", **here)
+    assert same.returncode == 0, same.stdout + same.stderr
+
+    def change(config: Any) -> None:
+        config["leaderboard"][0]["schema"]["metadata"]["J-Mean"] = {"sort_ascending": False, "description": "new"}
+        config["dataset_splits"][0]["name"] = "Another name"
+        config["challenge_phase_splits"][0]["leaderboard_decimal_precision"] = 1
+
+    edit(fork, change)
+    done = linejudge(fork, server, "check", "--quick", **here)
+    for words in ("Leaderboard 1 cannot be", "Dataset split 1 cannot be", "dataset_split_id: 1) cannot be"):
+        assert words in done.stdout, done.stdout + done.stderr
+
+
+def test_a_rehearsal_judges_no_other_server(server: Rehearsal, fork: Path) -> None:
+    assert linejudge(fork, server, "push", "--repository", "me/here").returncode == 0
+    edit(fork, lambda config: (config["challenge_phases"].pop(), config["challenge_phase_splits"].pop()))
+    there = {"GITHUB_REPOSITORY": "me/here", "EVALAI_TOKEN": "", "EVALAI_HOST": "https://eval.example"}
+    assert "which is on EvalAI already" not in linejudge(fork, server, "check", "--quick", **there).stdout
+    here = {"GITHUB_REPOSITORY": "me/here", "EVALAI_TOKEN": ""}
+    done = linejudge(fork, server, "check", "--quick", **here)
+    assert "lacks id 3 (instances-dev), which is on EvalAI already" in done.stdout
+    assert f"on {server.address}, the last push from here" in done.stderr
+
+
+def test_phases_are_listed_in_the_order_of_the_yaml(server: Rehearsal, fork: Path) -> None:
+    edit(fork, lambda config: config["challenge_phases"].reverse())
+    done = linejudge(fork, server, "push", "--repository", "me/order")
+    told = [line.split()[2] for line in done.stdout.splitlines() if line.startswith("phase ")]
+    assert told == ["instances-dev", "sequences-test", "sequences-dev"]
+
+
 def test_the_repository_comes_from_the_remote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    with pytest.raises(HostError, match="it is not known"):
+    with pytest.raises(HostError, match="no repository is known.*set GITHUB_REPOSITORY to OWNER/NAME"):
         repository("", str(tmp_path))
     for url in ("git@github.com:owner/name.git", "https://github.com/owner/name"):
         subprocess.run(["git", "-C", str(tmp_path), "remote", "remove", "origin"], check=False, capture_output=True)
@@ -206,7 +264,7 @@ def test_the_repository_comes_from_the_remote(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("GITHUB_REPOSITORY", "from/actions")
     assert repository("", str(tmp_path)) == "from/actions"
     assert repository("told/so", str(tmp_path)) == "told/so"
-    with pytest.raises(HostError, match="is no OWNER/NAME"):
+    with pytest.raises(HostError, match="is not OWNER/NAME"):
         repository("nonsense", str(tmp_path))
 
 

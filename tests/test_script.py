@@ -36,7 +36,7 @@ def found(fork: Path) -> list[str]:
         pytest.param("-e .", "has no git", id="editable"),
         pytest.param("./wheels/x.whl", "has no git", id="path"),
         pytest.param("--pre", "has the option --pre", id="option"),
-        pytest.param("numpy=1.26", "is no requirement", id="syntax"),
+        pytest.param("numpy=1.26", "is not a requirement", id="syntax"),
         pytest.param("# a comment", "", id="comment"),
         pytest.param("scipy<2", "", id="fits"),
         pytest.param('numpy>=2; python_version >= "3.10"', "", id="for-another-python"),
@@ -67,8 +67,8 @@ def test_a_requirement_that_the_worker_cannot_take_is_reported(line: str, words:
         ),
         pytest.param("from .nowhere import x\n", "imports .nowhere, which is not in the zip", id="left-out"),
         pytest.param("from . import sub\n", "imports .sub, which is not in the zip", id="left-out-folder"),
-        pytest.param("match 1:\n    case 1: pass\n", "is no Python 3.9 (", id="match"),
-        pytest.param("\0", "is no Python 3.9", id="null-byte"),
+        pytest.param("match 1:\n    case 1: pass\n", "is not Python 3.9 (", id="match"),
+        pytest.param("\0", "is not Python 3.9", id="null-byte"),
     ],
 )
 def test_a_module_that_the_worker_cannot_import_is_reported(text: str, words: str, fork: Path) -> None:

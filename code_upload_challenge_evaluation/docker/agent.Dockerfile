@@ -12,7 +12,7 @@ COPY evaluation_script evaluation_script
 COPY linejudge linejudge
 COPY remote_challenge_evaluation remote_challenge_evaluation
 COPY code_upload_challenge_evaluation code_upload_challenge_evaluation
-# Of the toolkit an agent needs no more than the lock holds: grpc, numpy and Pillow.
+# Of the toolkit an agent needs no more than the lock holds: grpc, protobuf, numpy and Pillow.
 RUN pip install --no-cache-dir --no-deps .
 
 USER agent

@@ -16,7 +16,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from evaluation_script.errors import HostError, SubmissionError
 from linejudge.environments.gym import task_of
-from linejudge.messages import SERVICE
+from linejudge.evaluation_proto import SERVICE
 
 from .connections import established
 from .reporting import to_evalai, to_file

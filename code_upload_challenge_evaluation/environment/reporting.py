@@ -69,7 +69,8 @@ def _put(jobs: Jobs, target: Target, outcome: Outcome) -> None:
         jobs.fail(target.submission, target.phase, stderr=outcome.failure, metadata=metadata)
         return
     told = f"{outcome.steps} steps; seconds for each: {json.dumps(outcome.told()['seconds_per_step'])}\n"
-    jobs.finish(target.submission, target.phase, for_rest(outcome.result), stdout=told, metadata=metadata)
+    accuracies = for_rest(outcome.result, outcome.hidden)
+    jobs.finish(target.submission, target.phase, accuracies, stdout=told, metadata=metadata)
 
 
 def to_file(path: str, outcome: Outcome) -> str:

@@ -19,9 +19,11 @@ from typing import Any
 
 import grpc
 
-from linejudge.environments.tasks import ActionError, Labels, Result, Shown, Task
+from linejudge.environments.tasks import ActionError, Result, Shown, Task
+from linejudge.evaluation_proto import MessageError
 from linejudge.messages import Action, Reply, packed, read_action
-from linejudge.protobuf import MessageError
+
+from .refusals import RefusedError, bounded, sentence
 
 log = logging.getLogger("environment")
 
@@ -52,6 +54,8 @@ class Outcome:
     """How a session ended."""
 
     result: Result | None = None
+    #: Splits of the result that participants are not shown.
+    hidden: frozenset[str] = frozenset()
     failure: str = ""
     #: Seconds from each observation's leaving to its action's last byte.
     timings: list[float] = field(default_factory=list)
@@ -62,14 +66,6 @@ class Outcome:
         spent = self.timings
         facts = {"median": statistics.median(spent), "most": max(spent), "all": sum(spent)} if spent else {}
         return {"steps": self.steps, "seconds_per_step": {name: round(value, 4) for name, value in facts.items()}}
-
-
-class RefusedError(Exception):
-    """A call that is answered with a status and a sentence."""
-
-    def __init__(self, code: grpc.StatusCode, words: str) -> None:
-        super().__init__(words)
-        self.code = code
 
 
 class Service:
@@ -92,6 +88,8 @@ class Service:
         #: Somebody waits for the end; or since when nobody does.
         self._held, self._left_at = False, self._started
         self._mistakes = 0
+        #: Why the last call was refused, until an action is taken.
+        self._refused = ""
         self._lost: float | None = None
         self.outcome = Outcome()
         #: There is an outcome; it was reported, which may have turned it into a failure.
@@ -129,7 +127,7 @@ class Service:
                     if self._reply is not before:
                         self._due_since = self._clock()
         except RefusedError as error:
-            self._count_mistake()
+            self._note_mistake(str(error))
             return context.abort(error.code, str(error))
         except Exception:
             number = secrets.token_hex(4)
@@ -137,10 +135,11 @@ class Service:
             self.fail(f"The environment failed, and it is not your fault. Tell the organisers the number {number}.")
             return context.abort(grpc.StatusCode.INTERNAL, self.outcome.failure)
 
-    def _count_mistake(self) -> None:
+    def _note_mistake(self, words: str) -> None:
         self._mistakes += 1
+        self._refused = words
         if self._mistakes > MISTAKES:
-            self.fail(f"The agent made more than {MISTAKES} calls that had to be refused.")
+            self._blame(f"The agent made more than {MISTAKES} calls that had to be refused.")
 
     def _read(self, package: bytes) -> Action:
         try:
@@ -186,10 +185,13 @@ class Service:
         sight = self._sight
         assert sight is not None  # noqa: S101 - a session has begun
         taken = max(0.0, arrived - self._due_since)
+        if action.problem:
+            raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"{sight.where}: {sentence(action.problem)}")
         try:
-            following = self._task.act(_bounded(action.value, sight))
+            following = self._task.act(bounded(action.value, sight))
         except ActionError as error:
-            raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"{sight.where}: {error}") from None
+            raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"{sight.where}: {sentence(str(error))}") from None
+        self._refused = ""
         self.outcome.timings.append(taken)
         self._sight, self._step, self._fresh = following, self._step + 1, False
         self.outcome.steps = self._step
@@ -200,8 +202,9 @@ class Service:
         if self.ended.is_set():  # the time was over meanwhile
             raise RefusedError(grpc.StatusCode.FAILED_PRECONDITION, self.outcome.failure)
         if not all(math.isfinite(value) for entry in result for held in entry.values() for value in held.values()):
-            self.fail("The result is no finite number: the actions led the environment beyond what it can measure.")
+            self.fail("The result is not a finite number: the actions led the environment beyond what it can measure.")
             raise RefusedError(grpc.StatusCode.FAILED_PRECONDITION, self.outcome.failure)
+        self.outcome.hidden = getattr(self._task, "hidden", frozenset())  # a host's own task may have none
         self.outcome.result = result
         self._held, self._left_at = context.is_active(), self._clock()
         words = "The evaluation is complete."
@@ -224,9 +227,13 @@ class Service:
             self.outcome.failure = words
             self.ended.set()
 
+    def _blame(self, words: str) -> None:
+        """End for what the agent did or left undone; it may be because of what it was refused."""
+        self.fail(words + (f" Its last call was refused: {self._refused}" if self._refused else ""))
+
     def agent_ended(self) -> None:
         """Somebody saw it."""
-        self.fail(self._gone)
+        self._blame(self._gone)
 
     def current(self, sleep: Callable[[float], object] = time.sleep) -> Outcome:
         """The outcome as it stands, before it is reported.
@@ -261,40 +268,21 @@ class Service:
         if self.ended.is_set():
             return
         if now - self._started > limits.episode:
-            self.fail(f"The time limit of {limits.episode:.0f} seconds was over at {self._place}.")
+            self._blame(f"The time limit of {limits.episode:.0f} seconds was over at {self._place}.")
         elif connections is not None and connections > CONNECTIONS:
-            self.fail(f"The agent held more than {CONNECTIONS} connections at once.")
+            self._blame(f"The agent held more than {CONNECTIONS} connections at once.")
         elif not self._busy:
             self._watch_agent(now, connections)
 
     def _watch_agent(self, now: float, connections: int | None) -> None:
         limits = self._limits
         if not self._session and now - self._started > limits.begin:
-            self.fail(f"The agent did not call reset within {limits.begin:.0f} seconds.")
+            self._blame(f"The agent did not call reset within {limits.begin:.0f} seconds.")
         elif self._session and now - self._due_since > limits.step:
-            self.fail(f"The agent did not answer {self._place} within {limits.step:.0f} seconds.")
+            self._blame(f"The agent did not answer {self._place} within {limits.step:.0f} seconds.")
         if connections is None or connections or not self._session:
             self._lost = None
         elif self._lost is None:
             self._lost = now
         elif now - self._lost > limits.gone:
             self.agent_ended()
-
-
-def _bounded(value: Any, sight: Shown) -> Any:
-    """An action whose masks have the sizes of what was shown; raises RefusedError before anything is made of them."""
-    sizes = iter(sight.sizes)
-
-    def look(one: Any) -> None:
-        if isinstance(one, Labels):
-            wanted = next(sizes, None)
-            if wanted is None or one.size != wanted:
-                told = f"a mask is {one.size[0]} × {one.size[1]}, and "
-                told += f"the frame {wanted[0]} × {wanted[1]}" if wanted else "no more masks are due"
-                raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"{sight.where}: {told} (height × width).")
-        elif isinstance(one, (list, dict)):
-            for part in one.values() if isinstance(one, dict) else one:
-                look(part)
-
-    look(value)
-    return value

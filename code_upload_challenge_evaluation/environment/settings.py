@@ -99,7 +99,7 @@ def _options(pairs: list[str]) -> dict[str, Any]:
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals or not name.isidentifier():
-            raise HostError(f"--option {pair}: is no NAME=VALUE")
+            raise HostError(f"--option {pair}: is not NAME=VALUE")
         try:
             found[name] = json.loads(text)
         except ValueError:
@@ -112,9 +112,9 @@ def _seconds(environment: Mapping[str, str]) -> float:
     try:
         seconds = float(told)
     except ValueError:
-        raise HostError(f"{SECONDS} is {told!r}, which is no number of seconds") from None
+        raise HostError(f"{SECONDS} is {told!r}, which is not a number of seconds") from None
     if not 0 < seconds < 1 << 31:
-        raise HostError(f"{SECONDS} is {told}, which is no time")
+        raise HostError(f"{SECONDS} is {told}, which is not a time")
     return seconds
 
 
@@ -127,7 +127,7 @@ def target_of(environment: Mapping[str, str]) -> Target:
         body = json.loads(environment[BODY])
         numbers = [int(body[name]) for name in ("challenge_pk", "phase_pk", "submission_pk")]
     except (ValueError, KeyError, TypeError) as error:
-        raise HostError(f"{BODY} is no message of EvalAI's queue ({type(error).__name__}: {error})") from None
+        raise HostError(f"{BODY} is not a message of EvalAI's queue ({type(error).__name__}: {error})") from None
     server = (environment.get(SERVER) or DEFAULT_HOST).rstrip("/")
     if not is_safe(server):
         raise HostError(f"{SERVER} is {server}: a token goes over https only, or to this machine")

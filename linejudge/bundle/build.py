@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from evaluation_script.errors import HostError
-from evaluation_script.truth import add_member
+from evaluation_script.truth import add_member, replaced
 
 from .fields import CHALLENGE, CONFIG, FILES, PHASE, SCRIPT
 from .finding import items
@@ -55,16 +55,14 @@ def build(root: str, out: str = "", variant: str = "", image: str = "", *, lenie
     inputs = [os.path.realpath(os.path.join(root, name)) for name in (CONFIG, *names)]
     if os.path.realpath(out) in inputs:
         raise HostError(f"{out}: is a file of the bundle, and would be written over")
-    partial = f"{out}.{os.getpid()}.partial"
     try:
         os.makedirs(os.path.dirname(os.path.abspath(out)), exist_ok=True)
-        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as bundle:
+        with replaced(out) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as bundle:
             add_member(bundle, CONFIG, text)
             add_member(bundle, f"{SCRIPT_FOLDER}.zip", script_zip(root))
             for name in names:
                 if name not in missing:
                     add_member(bundle, name, _bytes(root, name))
-        os.replace(partial, out)
     except OSError as error:
         raise HostError(f"{out}: cannot be written ({error.strerror})") from None
     return Built(out, changes)

@@ -5,14 +5,15 @@ Each finding quotes the server's own words, so that they can be searched for.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
 from dataclasses import replace
 
 from .agreement import Agreement
 from .finding import ERROR, Finding, Findings, said
 from .opened import Bundle, RefusedError
-from .rules import RULES
-from .rules.updates import updates
+from .rules import CREATION, RULES, creation
+from .rules.updates import HELD_ROWS, LOST, SPLIT_NAMES
+from .rules.web_form import web_form
 from .script import script
 from .state import State
 from .traps import traps
@@ -22,7 +23,7 @@ def check(path: str, state: State | None = None) -> list[Finding]:
     """What is wrong with a built bundle; `state` is what the server holds of it."""
     try:
         with Bundle(path) as bundle:
-            found = list(server_rules(bundle, state))
+            found = [finding for finding in server_rules(bundle, state) if not finding.follows]
             for room in (traps, script, _agreement):
                 found += room(bundle)
             return [_placed(bundle, finding) for finding in found]
@@ -30,25 +31,46 @@ def check(path: str, state: State | None = None) -> list[Finding]:
         return [refused.finding]
 
 
+def web_form_findings(path: str) -> list[Finding]:
+    """What keeps a bundle that can be pushed from EvalAI's web form, which has rules of its own."""
+    with Bundle(path) as bundle:
+        return [_placed(bundle, finding) for finding in web_form(bundle)]
+
+
 def server_rules(bundle: Bundle, state: State | None = None) -> Findings:
-    """What EvalAI itself tests, in its order."""
-    rooms: list[Callable[[Bundle], Findings]] = [*RULES]
-    for room in rooms:
-        yield from room(bundle)
-    if state is not None:
-        yield from updates(bundle, state)
+    """What EvalAI itself tests, in its order, and what it stumbles over when it saves."""
+    for rule, update in RULES:
+        if state is None or update is None:
+            yield from rule(bundle)
+        else:
+            yield from sorted([*rule(bundle), *update(bundle, state)], key=_turn)
+    yield from creation(bundle, state)
 
 
-def refusal(findings: list[Finding]) -> str:
+def _turn(finding: Finding) -> tuple[int, int, bool]:
+    """The place of a finding within its block: of an update the server tests item by item, and last what is lost."""
+    item = re.match(r"\w+\[(\d+)\]", finding.where)
+    if not item:
+        return (2 if finding.taken or finding.rule in LOST else 0, 0, False)
+    return (0 if finding.rule in SPLIT_NAMES else 1, int(item[1]), finding.rule not in HELD_ROWS)
+
+
+def refusal(findings: list[Finding], *, saving: bool = True) -> str:
     """The answer of the server to a bundle: its sentences, one a line; nothing when it takes the bundle.
 
     Where the real server breaks down without a word, or takes what breaks later, the finding itself is said.
+    What only fails when the server saves is no answer to a validation, and then the first of it is the whole answer.
     """
+    errors = [finding for finding in findings if finding.severity == ERROR]
+    told = [finding for finding in errors if finding.rule != CREATION and not finding.taken]
+    if not told and saving:
+        told = [finding for finding in errors if not finding.taken][:1]
+    told = told or [finding for finding in errors if finding.taken]
     sentences: dict[str, list[Finding]] = {}
     # The serializer of the challenge is asked only when everything before it was right.
-    early = any(8 <= finding.rule < 23 and finding.severity == ERROR for finding in findings)
-    for finding in findings:
-        if finding.severity == ERROR and not (early and finding.rule == 24):
+    early = any(8 <= finding.rule < 23 for finding in told)
+    for finding in told:
+        if not (early and finding.rule == 24):
             sentences.setdefault(finding.quote or str(finding), []).append(finding)
     return "\n".join(
         said(quote, [one.detail for one in group if one.detail]) if group[0].detail else quote

@@ -6,6 +6,7 @@ search for keys that are silently ignored are all made from it.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ CONFIG_NAMES = (CONFIG, "challenge_config.yml")
 
 #: What a value is; files are named by their path in the bundle.
 TEXT, FLAG, WHOLE, MOMENT, URL, LIST, ANY = "text", "flag", "whole number", "date and time", "URL", "list", "anything"
+SLUG, JSON = "name as in an address", "list or mapping"
 HTML, PICTURE, SCRIPT, DATA = ".html file", "picture", "evaluation script", "annotation file"
 FILES = (HTML, PICTURE, SCRIPT, DATA)
 
@@ -43,10 +45,18 @@ PRIZE = {
     "rank": Field(WHOLE, "1 for the winner", required=True, least=1),
     "amount": Field(TEXT, "as 100.00USD", required=True, most=10),
     "description": Field(
-        TEXT, "what it is; must be there, or the server fails without a reason", required=True, most=25
+        TEXT,
+        "what it is; must be there, or the server fails without a reason",
+        required=True,
+        null=True,
+        blank=True,
+        most=25,
     ),
 }
-SPONSOR = {"name": Field(TEXT, "who", required=True), "website": Field(URL, "their page", required=True)}
+SPONSOR = {
+    "name": Field(TEXT, "who", required=True, null=True, blank=True, most=200),
+    "website": Field(URL, "their page", required=True, null=True, blank=True, most=200),
+}
 ATTRIBUTE = {
     "name": Field(TEXT, "what participants are asked", required=True),
     "description": Field(TEXT, "a sentence about it", required=True),
@@ -61,7 +71,7 @@ SCHEMA = {
 }
 LEADERBOARD = {
     "id": Field(WHOLE, "a number of your own", required=True),
-    "schema": Field(ANY, "labels, default_order_by and metadata", required=True),
+    "schema": Field(JSON, "labels, default_order_by and metadata", required=True),
 }
 SPLIT = {
     "id": Field(WHOLE, "a number of your own", required=True),
@@ -95,9 +105,9 @@ PHASE = {
     "is_partial_submission_evaluation_enabled": Field(FLAG, "whether results may come in parts"),
     "allowed_submission_file_types": Field(TEXT, "shown to visitors; nobody checks it", most=200),
     "allowed_email_ids": Field(LIST, "who alone may submit", null=True, words=True),
-    "environment_image": Field(TEXT, "code upload: image of the environment", null=True, most=2128),
-    "submission_meta_attributes": Field(LIST, "what participants are asked", null=True, items=ATTRIBUTE),
-    "default_submission_meta_attributes": Field(LIST, "which standard questions are asked", null=True),
+    "environment_image": Field(TEXT, "code upload: image of the environment", null=True, blank=True, most=2128),
+    "submission_meta_attributes": Field(JSON, "what participants are asked", null=True, items=ATTRIBUTE),
+    "default_submission_meta_attributes": Field(JSON, "which standard questions are asked", null=True),
     "disable_logs": Field(FLAG, "whether stdout and stderr are thrown away"),
     "is_submission_paused": Field(FLAG, "whether submissions are refused for now"),
     "submission_artifact_retention_policy": Field(
@@ -109,12 +119,12 @@ PHASE = {
 }
 CHALLENGE = {
     "title": Field(TEXT, "up to 100 characters", required=True, most=100),
-    "short_description": Field(TEXT, "one sentence for the list of challenges", null=True),
+    "short_description": Field(TEXT, "one sentence for the list of challenges", null=True, blank=True),
     "description": Field(HTML, "the first page", required=True),
     "evaluation_details": Field(HTML, "how it is scored", required=True),
     "terms_and_conditions": Field(HTML, "the rules", required=True),
     "submission_guidelines": Field(HTML, "how to submit", required=True),
-    "leaderboard_description": Field(TEXT, "a text, not a file", null=True),
+    "leaderboard_description": Field(TEXT, "a text, not a file", null=True, blank=True),
     "image": Field(PICTURE, "the logo, .png or .jpg", null=True),
     "evaluation_script": Field(SCRIPT, "evaluation_script.zip, which the build makes", required=True),
     "start_date": Field(MOMENT, "UTC, unquoted and with the time", required=True),
@@ -125,11 +135,11 @@ CHALLENGE = {
     "is_static_dataset_code_upload": Field(FLAG, "whether that code reads a fixed dataset"),
     "submission_time_limit": Field(WHOLE, "seconds; code upload only (86400)", least=0),
     "max_docker_image_size": Field(WHOLE, "bytes; checked by the evalai client", null=True, most=2**63 - 1),
-    "cli_version": Field(TEXT, "for information", null=True, most=20),
+    "cli_version": Field(TEXT, "for information", null=True, blank=True, most=20),
     "challenge_usage_type": Field(TEXT, "internal shortens how long files are kept", choices=("paid", "internal")),
     "is_registration_open": Field(FLAG, "whether teams may join"),
     "enable_forum": Field(FLAG, "whether there is a forum"),
-    "forum_url": Field(URL, "where it is", null=True, most=100),
+    "forum_url": Field(URL, "where it is", null=True, blank=True, most=100),
     "anonymous_leaderboard": Field(FLAG, "whether team names are hidden"),
     "require_complete_profile": Field(FLAG, "whether a profile must be complete"),
     "max_team_members": Field(WHOLE, "no limit without it", null=True, least=0),
@@ -140,7 +150,7 @@ CHALLENGE = {
     "allow_host_cancel_submissions": Field(FLAG, "whether hosts may cancel"),
     "allow_cancel_running_submissions": Field(FLAG, "whether running ones may be cancelled"),
     "allow_participants_resubmissions": Field(FLAG, "whether participants may send again"),
-    "worker_python_version": Field(TEXT, "of the hosted worker; quote it", choices=("3.7", "3.8", "3.9")),
+    "worker_python_version": Field(TEXT, "of the hosted worker; quote it", blank=True, choices=("3.7", "3.8", "3.9")),
     "worker_image_url": Field(TEXT, "an ami-… or an image of EvalAI's own registry", null=True, blank=True, most=200),
     "uses_ec2_worker": Field(FLAG, "a larger machine, by arrangement"),
     "ec2_storage": Field(WHOLE, "GB of such a machine", least=0),
@@ -170,6 +180,41 @@ CHALLENGE = {
 }
 #: Texts of the challenge that are files.
 TEXTS = [key for key, field in CHALLENGE.items() if field.kind == HTML]
+
+#: Keys that the server's serializers judge, although the host's value is not kept.
+UNKEPT = {
+    "slug": Field(SLUG, "", null=True, most=200),
+    "github_branch": Field(TEXT, "", null=True, blank=True, most=200),
+    "evaluation_module_error": Field(TEXT, "", null=True, blank=True),
+}
+UNKEPT_OF_PHASE = {"slug": Field(SLUG, "", null=True, most=200)}
+UNKEPT_OF_MAPPING = {
+    "show_leaderboard_by_latest_submission": Field(FLAG, ""),
+    "show_execution_time": Field(FLAG, ""),
+    "show_scores_on_leaderboard": Field(FLAG, ""),
+}
+#: The order in which a serializer names its fields.
+ORDER = re.findall(
+    r"\w+",
+    """
+    id title name short_description description terms_and_conditions submission_guidelines leaderboard_public
+    start_date end_date evaluation_details published challenge_usage_type submission_time_limit is_registration_open
+    enable_forum anonymous_leaderboard leaderboard_description image evaluation_script allowed_email_domains
+    blocked_email_domains banned_email_ids require_complete_profile max_team_members forum_url remote_evaluation
+    allow_resuming_submissions allow_host_cancel_submissions allow_cancel_running_submissions
+    allow_participants_resubmissions is_docker_based is_static_dataset_code_upload max_submissions_per_day
+    max_submissions_per_month max_submissions submission_artifact_retention_policy is_public is_submission_public
+    annotations_uploaded_using_cli codename test_annotation slug max_docker_image_size cli_version github_branch
+    vpc_cidr subnet_1_cidr subnet_2_cidr worker_instance_type worker_ami_type worker_disk_size max_worker_instance
+    min_worker_instance desired_worker_instance cpu_only_jobs job_cpu_cores job_memory uses_ec2_worker ec2_storage
+    ephemeral_storage evaluation_module_error worker_image_url worker_python_version sqs_retention_period
+    use_fifo_sqs max_concurrent_submissions_allowed environment_image is_restricted_to_select_one_submission
+    submission_meta_attributes is_partial_submission_evaluation_enabled schema config_id
+    allowed_submission_file_types default_submission_meta_attributes allowed_email_ids disable_logs
+    is_submission_paused visibility leaderboard_decimal_precision is_leaderboard_order_descending
+    show_leaderboard_by_latest_submission show_execution_time show_scores_on_leaderboard non_field_errors
+    """,
+)
 
 #: Keys that hosts write because somebody told them so, and that this server does not read.
 IGNORED = {

@@ -1,10 +1,12 @@
-"""One thing to mend in a bundle."""
+"""One thing to correct in a bundle."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from .fields import ORDER
 
 ERROR, WARNING = "error", "warning"
 
@@ -16,9 +18,19 @@ class Detail:
     field: str
     words: str
     code: str
+    #: Further words and codes about the same field.
+    also: tuple[tuple[str, str], ...] = ()
+    #: The whole of it as the server prints it, for a list, whose items are told by their index.
+    listed: str = ""
+
+    @property
+    def printed(self) -> str:
+        """All that is said of the field."""
+        told = ((self.words, self.code), *self.also)
+        return self.listed or f"[{', '.join(f'ErrorDetail(string={words!r}, code={code!r})' for words, code in told)}]"
 
     def __str__(self) -> str:
-        return f"{self.field!r}: [ErrorDetail(string={self.words!r}, code={self.code!r})]"
+        return f"{self.field!r}: {self.printed}"
 
 
 @dataclass(frozen=True)
@@ -36,6 +48,10 @@ class Finding:
     rule: int = 0
     severity: str = ERROR
     detail: Detail | None = None
+    #: The server takes it, and it goes wrong later.
+    taken: bool = False
+    #: The server says it because of another finding: it goes away with that one.
+    follows: bool = False
 
     @property
     def words(self) -> str:
@@ -60,6 +76,7 @@ class Finding:
             "found": self.found,
             "remedy": self.remedy,
             "evalai": self.words or None,
+            "refused": self.severity == ERROR and not self.taken,
         }
 
 
@@ -68,12 +85,18 @@ Findings = Iterator[Finding]
 
 def said(quote: str, details: Iterable[Detail]) -> str:
     """The server's sentence around its serializer's errors, which it prints as Python does."""
-    return quote.replace("{errors}", "{" + ", ".join(map(str, details)) + "}")
+    ordered = sorted(details, key=lambda one: ORDER.index(one.field) if one.field in ORDER else len(ORDER))
+    return quote.replace("{errors}", "{" + ", ".join(map(str, ordered)) + "}")
 
 
 def warning(where: str, found: str, remedy: str) -> Finding:
     """What the server takes, and what is likely not meant."""
     return Finding(where, found, remedy, severity=WARNING)
+
+
+def later(where: str, found: str, remedy: str) -> Finding:
+    """What the server takes without a word, and what then breaks the challenge."""
+    return Finding(where, found, remedy, taken=True)
 
 
 def crash(where: str, found: str, remedy: str, rule: int = 0) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -27,8 +28,18 @@ class _Loader(yaml.SafeLoader):
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 (PyYAML's own)
         try:
             return super().construct_object(node, deep)
-        except ValueError as error:
+        except (ValueError, OverflowError, LookupError, AttributeError) as error:
             raise _ValueError(None, None, str(error), node.start_mark) from None
+
+    def construct_yaml_timestamp(self, node: yaml.ScalarNode) -> Any:
+        """A date with a time zone is one without, in UTC, for the server's PyYAML."""
+        told = super().construct_yaml_timestamp(node)
+        if isinstance(told, datetime.datetime) and told.tzinfo is not None:
+            return told.astimezone(datetime.UTC).replace(tzinfo=None)
+        return told
+
+
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_yaml_timestamp)
 
 
 class Lines:
@@ -110,13 +121,16 @@ def _size(node: yaml.Node, known: dict[int, int]) -> int:
 def unreadable(name: str, error: yaml.YAMLError) -> Finding:
     """What keeps a file from being YAML, in the server's words as well."""
     if isinstance(error, _ValueError):
-        told = crash(name, f"holds a value that is none: {error.problem}", "Mend that value", 5)
+        told = crash(name, f"holds a value that cannot be: {error.problem}", "Correct that value", 5)
         return replace(told, at=_at(name, error.problem_mark) if error.problem_mark else name)
-    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
-        return crash(name, f"is not valid YAML: {error}", "Mend it, and save it as UTF-8", 5)
+    if isinstance(error, yaml.reader.ReaderError):
+        found = f"is not valid YAML: {error.reason} (character {error.character!r:.20}, at {error.position})"
+        return Finding(name, found, "Remove that character", "None in line None, column None", rule=5)
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None or not error.problem:
+        return crash(name, f"is not valid YAML: {error}", "Correct it, and save it as UTF-8", 5)
     mark, problem = error.problem_mark, str(error.problem)
     quote = f"{problem.capitalize()} in line {mark.line + 1}, column {mark.column + 1}"
-    found, remedy = f"is not valid YAML: {problem}", "Mend that line or the one above"
+    found, remedy = f"is not valid YAML: {problem}", "Correct that line or the one above"
     return Finding(name, found, remedy, quote, at=_at(name, mark), rule=5)
 
 

@@ -11,14 +11,16 @@ from typing import Any, Self
 import yaml
 
 from .fields import CONFIG_NAMES
-from .finding import Finding, crash
+from .finding import Finding, crash, later
 from .lines import read, unreadable
 from .values import TRUE
 
 #: The server's web front takes no larger upload.
 UPLOAD_BYTES = 200 << 20
 #: More than any challenge has; a zip that unpacks to more is not meant.
-_MEMBERS, _TEXT_BYTES = 20_000, 4 << 20
+_MEMBERS, _TEXT_BYTES, _UNPACKED_BYTES = 20_000, 4 << 20, 4 << 30
+#: Of one name of a path, as Linux takes it; and of what is unpacked at once.
+_NAME_BYTES, _CHUNK = 255, 1 << 20
 
 
 class RefusedError(Exception):
@@ -36,8 +38,12 @@ class Bundle:
         self.path = path
         self._zip = _opened(path)
         try:
-            self.names = frozenset(self._zip.namelist())
+            self._members = _extracted(self._zip, path)
+            self.names = frozenset(self._members)
+            #: As the zip lists them.
+            self.listed = self._zip.namelist()
             self._bounded()
+            _whole(self._zip, path)
             self.config_name = self._config_name()
             self.text = self.read(self.config_name)
             self.config: dict[str, Any]
@@ -57,13 +63,13 @@ class Bundle:
     def read(self, name: str) -> bytes:
         """A file of the bundle, by its path as the YAML may write it."""
         try:
-            return self._zip.read(os.path.normpath(name))
+            return self._zip.read(self._members[os.path.normpath(name)])
         except _DAMAGED as error:
             raise RefusedError(_no_zip(self.path, f"{name} in it cannot be read ({error})")) from None
 
     def size(self, name: str) -> int:
         """Bytes of a file of the bundle."""
-        return self._zip.getinfo(os.path.normpath(name)).file_size
+        return self._members[os.path.normpath(name)].file_size
 
     def has(self, path: Any) -> bool:
         """Whether a value of the YAML names a file that is there."""
@@ -92,10 +98,14 @@ class Bundle:
         return configs[0]
 
     def _bounded(self) -> None:
-        """Nothing of what is read as text is larger than anybody writes."""
+        """Nothing of what is read as text is larger than anybody writes, and all of it is unpacked in seconds."""
+        if sum(one.file_size for one in self._zip.infolist()) > _UNPACKED_BYTES:
+            found = f"unpacks to more than {_UNPACKED_BYTES >> 30} GiB"
+            raise RefusedError(later(self.path, found, "Leave out what EvalAI does not read"))
         for one in self._zip.infolist():
             if one.filename.endswith((".html", ".yaml", ".yml")) and one.file_size > _TEXT_BYTES:
-                raise RefusedError(_no_zip(self.path, f"{one.filename} unpacks to {one.file_size:,} bytes"))
+                found = f"{one.filename} in it unpacks to {one.file_size:,} bytes"
+                raise RefusedError(later(self.path, found, f"Keep texts below {_TEXT_BYTES >> 20} MiB"))
 
     def _parsed(self) -> tuple[dict[str, Any], Any]:
         try:
@@ -103,7 +113,7 @@ class Bundle:
         except yaml.YAMLError as error:
             raise RefusedError(unreadable(self.config_name, error)) from None
         if not isinstance(config, dict):
-            raise RefusedError(crash(self.config_name, "is empty or no mapping", "Write it as key: value", 7))
+            raise RefusedError(crash(self.config_name, "is empty or not a mapping", "Write it as key: value", 7))
         return config, lines
 
 
@@ -111,6 +121,44 @@ _DAMAGED = (
     *(zipfile.BadZipFile, zlib.error, OSError, RuntimeError, NotImplementedError),
     *(EOFError, ValueError, KeyError),
 )
+
+
+def is_html(path: str) -> bool:
+    """Whether a path of the YAML ends as EvalAI wants it of a text."""
+    return os.path.normpath(path).endswith(".html")
+
+
+def _extracted(archive: zipfile.ZipFile, path: str) -> dict[str, zipfile.ZipInfo]:
+    """The files as the server finds them once it has unpacked the zip, whose names need not be as plain."""
+    files: dict[str, zipfile.ZipInfo] = {}
+    folders: dict[str, str] = {}
+    for one in archive.infolist():
+        parts = [part for part in one.filename.split("/") if part not in ("", os.curdir, os.pardir)]
+        if (not parts and not one.is_dir()) or any(len(os.fsencode(part)) > _NAME_BYTES for part in parts):
+            raise RefusedError(crash(path, f"holds {one.filename!r:.60}, which names no file", "Rename it", 2))
+        deep = len(parts) if one.is_dir() else len(parts) - 1
+        folders.update({"/".join(parts[: k + 1]): one.filename for k in range(deep)})
+        if not one.is_dir():
+            files["/".join(parts)] = one
+    both = sorted(files.keys() & folders.keys())
+    if both:
+        found = f"holds {both[0]} as a file, and {folders[both[0]]} below it"
+        raise RefusedError(crash(path, found, "Rename one of them", 2))
+    return files
+
+
+def _whole(archive: zipfile.ZipFile, path: str) -> None:
+    """The server unpacks every file, also those that nothing names."""
+    for one in archive.infolist():
+        try:
+            with archive.open(one) as member:
+                while member.read(_CHUNK):
+                    pass
+        except (zipfile.BadZipFile, EOFError) as error:
+            raise RefusedError(_no_zip(path, f"{one.filename!r:.60} in it is damaged ({error})")) from None
+        except _DAMAGED as error:
+            found = f"{one.filename!r:.60} in it cannot be unpacked ({error})"
+            raise RefusedError(crash(path, found, "Make it with linejudge build", 2)) from None
 
 
 def escapes(path: str) -> bool:
@@ -125,11 +173,15 @@ def _opened(path: str) -> zipfile.ZipFile:
         raise RefusedError(Finding(path, found, remedy))
     try:
         opened = zipfile.ZipFile(path)
+    except NotImplementedError as error:
+        raise RefusedError(
+            crash(path, f"is a zip of another kind ({error})", "Make it with linejudge build", 2)
+        ) from None
     except (zipfile.BadZipFile, OSError, ValueError) as error:
-        raise RefusedError(_no_zip(path, f"is no zip ({error})")) from None
+        raise RefusedError(_no_zip(path, f"is not a zip ({error})")) from None
     if len(opened.namelist()) > _MEMBERS:
         opened.close()
-        raise RefusedError(_no_zip(path, f"holds more than {_MEMBERS:,} files"))
+        raise RefusedError(later(path, f"holds more than {_MEMBERS:,} files", "Leave out what EvalAI does not read"))
     unsafe = [name for name in opened.namelist() if escapes(name)]
     if unsafe:
         opened.close()

@@ -17,10 +17,9 @@ from linejudge.evalai import routes
 from linejudge.evalai.client import ApiError, Client
 from linejudge.evalai.settings import TEAM, TOKEN, Settings
 
-from .finding import Finding, Findings, items
 from .opened import Bundle
-from .rules.mappings import POINTERS
-from .state import State
+from .sentences import RejectedError, sentences
+from .state import SHOWN, State
 
 #: Seconds for a call that uploads 200 MB and lets the server unpack and save it.
 _UPLOAD_TIMEOUT = (10.0, 900.0)
@@ -42,8 +41,9 @@ def repository(told: str, root: str) -> str:
     """OWNER/NAME, by which the server knows a challenge again."""
     name = told or os.environ.get("GITHUB_REPOSITORY", "") or _remote(root)
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
-        found = f"{name!r} is no OWNER/NAME" if name else "it is not known"
-        raise HostError(f"--repository: {found}; EvalAI knows a challenge again by its repository")
+        found = f"{name!r} is not OWNER/NAME" if name else "no repository is known"
+        remedy = "set GITHUB_REPOSITORY to OWNER/NAME, or give the checkout a git remote named origin"
+        raise HostError(f"{found}: EvalAI knows a challenge again by its repository; {remedy}")
     return name
 
 
@@ -58,8 +58,8 @@ def _remote(root: str) -> str:
     return found.group(1) if done.returncode == 0 and found else ""
 
 
-#: The block whose rows the server counts.
-_ROWS = "challenge_phase_splits"
+#: With more phase splits than this the server's limit of 60 calls a minute would be met.
+_MAPPINGS = 20
 
 
 class Push:
@@ -80,22 +80,62 @@ class Push:
         ours = [one for one in challenges if one.get("github_repository") == self._name]
         return next((one for one in ours if isinstance(one.get("id"), int)), None)
 
-    def state(self, known: State | None) -> State | None:
-        """What the server holds, as far as its API tells, completed by what the last push from here left."""
-        challenge = self.held()
+    def state(self, known: State | None, held: dict[str, Any] | None = None) -> State | None:
+        """What the server holds; what its API does not tell is taken from the last push from here."""
+        challenge = held or self.held()
         if challenge is None:
             return None
+        number = int(challenge["id"])
+        source, approved = self.source(number), bool(challenge.get("approved_by_admin"))
+        fifo = challenge.get("use_fifo_sqs")
+        fifo = fifo if isinstance(fifo, bool) else None
         try:
-            phases = self._client.all_of(routes.PHASES_OF_HOST, {"challenge": challenge["id"]})
+            phases = self._client.all_of(routes.PHASES_OF_HOST, {"challenge": number})
+            listed = [row for row in phases if _number(row.get("config_id"))]
+            numbered = {row["config_id"]: str(row.get("codename")) for row in listed}
+            told = self._mapped(number, {row["id"]: row["config_id"] for row in listed})
         except ApiError as error:
             raise HostError(self._explained(error)) from None
-        numbered = {
-            row["config_id"]: str(row.get("codename")) for row in phases if isinstance(row.get("config_id"), int)
-        }
-        source, approved = self.source(challenge["id"]), bool(challenge.get("approved_by_admin"))
+        if told is not None:
+            return State(source, approved, phases=numbered, fifo=fifo, **told)
         if known is None or known.source != source:
-            return State(source, approved, phases=numbered)
-        return State(source, approved, known.leaderboards, numbered, known.splits, known.rows)
+            return State(source, approved, phases=numbered, fifo=fifo)
+        return State(source, approved, known.leaderboards, numbered, known.splits, known.rows, fifo)
+
+    def _mapped(self, challenge: int, phases: dict[int, int]) -> dict[str, Any] | None:
+        """Leaderboards, dataset splits and phase splits by the ids of the YAML; None where the server does not tell."""
+        listed = self._client.all_of(routes.PHASE_SPLITS, {"challenge": challenge})
+        if len(listed) > _MAPPINGS:
+            return None
+        try:
+            rows = [self._client.call("GET", routes.PHASE_SPLIT, {"split": one["id"]}) for one in listed]
+            boards = {
+                pk: self._client.call("GET", routes.LEADERBOARD_SCHEMA, {"leaderboard": pk})
+                for pk in sorted({row["leaderboard"] for row in rows})
+            }
+            splits = {
+                pk: self._client.call("GET", routes.DATASET_SPLIT, {"split": pk})
+                for pk in sorted({row["dataset_split"] for row in rows})
+            }
+            return {
+                "leaderboards": {int(board["config_id"]): board["schema"] for board in boards.values()},
+                "splits": {int(one["config_id"]): [one["name"], one["codename"]] for one in splits.values()},
+                "rows": [
+                    [
+                        int(boards[row["leaderboard"]]["config_id"]),
+                        phases[row["challenge_phase"]],
+                        int(splits[row["dataset_split"]]["config_id"]),
+                        *(row[key] for key in SHOWN),
+                    ]
+                    for row in rows
+                ],
+            }
+        except (KeyError, TypeError, ValueError):
+            return None  # a server that tells less
+        except ApiError as error:
+            if error.status in (403, 404):
+                return None
+            raise
 
     def source(self, challenge: int) -> str:
         """Which challenge on which server, in words."""
@@ -120,7 +160,8 @@ class Push:
             phases = self._client.all_of(routes.PHASES_OF_HOST, {"challenge": number})
         except ApiError as error:
             raise HostError(f"{said}\nIts phases could not be looked up: {self._explained(error)}") from None
-        names = {str(phase.get("codename")): phase["id"] for phase in phases if isinstance(phase.get("id"), int)}
+        listed = sorted(phases, key=lambda phase: phase.get("config_id") or 0)
+        names = {str(phase.get("codename")): phase["id"] for phase in listed if isinstance(phase.get("id"), int)}
         return Pushed(said, number, str(challenge.get("queue") or ""), names, bool(challenge.get("approved_by_admin")))
 
     def _upload(self, route: str, bundle: str) -> str:
@@ -135,17 +176,21 @@ class Push:
                     timeout=_UPLOAD_TIMEOUT,
                 )
             except ApiError as error:
-                if error.status in (400, 406) and isinstance(error.body, dict):
-                    raise RejectedError(_sentences(error.body)) from None
+                if error.status in (400, 406) and isinstance(error.body, dict) and _TEAMLESS not in error.message:
+                    raise RejectedError(sentences(error.body)) from None
                 raise HostError(self._explained(error)) from None
         return (
             str(answer.get("Success") or answer.get("success") or answer) if isinstance(answer, dict) else str(answer)
         )
 
     def _explained(self, error: ApiError) -> str:
-        return f"{self._settings.host} says: {error.message}\n{_MEANING.get(error.status, '')}".rstrip()
+        meaning = _NO_TEAM if _TEAMLESS in error.message else _MEANING.get(error.status, "")
+        return f"{self._settings.host} says: {error.message}\n{meaning}".rstrip()
 
 
+#: How the server says that there is no such host team.
+_TEAMLESS = "ChallengeHostTeam"
+_NO_TEAM = f"{TEAM} is not the number of a host team there: it is in the address of your host team's page."
 _MEANING = {
     401: f"Your token is wrong, has expired (renew it on your profile page, then set {TOKEN}), or is not of a member "
     f"of host team {TEAM}.",
@@ -157,74 +202,8 @@ _MEANING = {
 }
 
 
-class RejectedError(Exception):
-    """The server did not take the bundle; its sentences."""
-
-    def __init__(self, sentences: list[str]) -> None:
-        super().__init__("\n".join(sentences))
-        self.sentences = sentences
-
-
-def _sentences(body: dict[str, Any]) -> list[str]:
-    told = body.get("error") or body.get("detail") or body
-    if isinstance(told, dict):
-        told = "; ".join(f"{key}: {value}" for key, value in told.items())
-    words = str(told)
-    if body.get("error_message"):
-        words += f"\n{body['error_message']}"
-    # A serializer's errors stand on a line of their own, and belong to the sentence before.
-    lines = [line for line in re.split(r"\n(?! ?\{)", words) if line.strip()]
-    return lines or ["EvalAI refused it and gave no reason"]
-
-
-def mapped(bundle: str, sentences: list[str]) -> Findings:
-    """The server's sentences with the line of the YAML that each speaks of."""
-    with Bundle(bundle) as opened:
-        for sentence in sentences:
-            where = _place(opened.config, sentence)
-            told = " ".join(sentence.split())
-            yield Finding(where or "EvalAI", told, "Mend it and push again", at=opened.lines.place(where))
-
-
-#: How a sentence names an item, the item's block, and by which key it is found; rows are counted.
-_NAMED = (
-    (r"leaderboard_id:? (\d+), challenge_phase_id:? (\d+)(?:,| and) dataset_split_id:? (\d+)", _ROWS, tuple(POINTERS)),
-    (r"[Cc]hallenge phase split (\d+)|phase_split: (\d+)", _ROWS, ()),
-    (r"leaderboard with ID: (\d+)|Leaderboard (?:id )?(\d+)", "leaderboard", ("id",)),
-    (r"[Dd]ataset split (?:id )?(\d+)", "dataset_splits", ("id",)),
-    (r"[Cc]hallenge [Pp]hase '?(\d+)", "challenge_phases", ("id",)),
-    (r"for dataset split (.+?)\.? Please", "dataset_splits", ("name",)),
-    (r"(?:challenge phase|for phase|in phase) '?(.+?)'?(?: with |\. |\.?$)", "challenge_phases", ("name",)),
-)
-
-
-def _place(config: dict[str, Any], sentence: str) -> str:
-    """The path of the key or item that a sentence names."""
-    for pattern, block, keys in _NAMED:
-        found = re.search(pattern, sentence.strip())
-        if not found:
-            continue
-        told = tuple(group for group in found.groups() if group)
-        listed = items(config, block)
-        places = [k for k, item in enumerate(listed) if keys and tuple(str(item.get(key)) for key in keys) == told]
-        if not keys and 0 < int(told[0]) <= len(listed):
-            places = [int(told[0]) - 1]
-        if places:
-            field = re.search(r"\{'(\w+)'", sentence)
-            return f"{block}[{places[0]}]" + (f".{field.group(1)}" if field else "")
-    return _key(config, sentence)
-
-
-def _key(config: dict[str, Any], sentence: str) -> str:
-    """The key of the challenge that a sentence names, in its own words or in a host's."""
-    for said, key in (
-        ("terms and conditions", "terms_and_conditions"),
-        ("submission guidelines", "submission_guidelines"),
-    ):
-        if said in sentence:
-            return key
-    words = re.findall(r"'(\w+)'|\b([a-z]+_[a-z_]+)\b|\b(title|description|tags|image|domain)\b", sentence)
-    return next((word for group in words for word in group if word in config), "")
+def _number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def without_sponsors(bundle: str, out: str) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from .finding import Finding, Findings, warning
+from .finding import Findings, later, warning
 from .opened import Bundle
 
 PYTHON = (3, 9)
@@ -51,13 +51,13 @@ def script(bundle: Bundle) -> Findings:
     modules = {name.removesuffix(".py") for name in names if name.endswith(".py") and "/" not in name}
     folder = path.removesuffix(".zip")
     if "main.py" not in names and "__init__.py" in names and b".main" in texts["__init__.py"]:
-        yield Finding(f"{folder}/main.py", "is not there, and __init__.py imports it", "Add it")
+        yield later(f"{folder}/main.py", "is not there, and __init__.py imports it", "Add it")
     for name, text in texts.items():
         where = f"{path.removesuffix('.zip')}/{name}"
         yield from _requirements(where, text) if name == REQUIREMENTS else _module(where, text, modules, folder)
     if "__init__.py" in texts and b"evaluate" not in texts["__init__.py"]:
         remedy = "Write: from .main import evaluate"
-        yield Finding(f"{path.removesuffix('.zip')}/__init__.py", "has no evaluate, so every submission fails", remedy)
+        yield later(f"{path.removesuffix('.zip')}/__init__.py", "has no evaluate, so every submission fails", remedy)
 
 
 def _module(where: str, text: bytes, modules: set[str], folder: str) -> Findings:
@@ -66,17 +66,17 @@ def _module(where: str, text: bytes, modules: set[str], folder: str) -> Findings
         tree = ast.parse(text, feature_version=PYTHON)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None)
-        yield Finding(f"{where}:{line}" if line else where, f"is no Python {version} ({error})", "Mend it")
+        yield later(f"{where}:{line}" if line else where, f"is not Python {version} ({error})", "Correct it")
         return
     for line, name in _absolute(tree):
         if name.split(".")[0] in (*modules, folder):
             found = f"imports {name} absolutely, and EvalAI's worker finds no such module"
             own = name.removeprefix(f"{folder}.")
-            yield Finding(f"{where}:{line}", found, f"Write it with a dot: from .{own} import …")
+            yield later(f"{where}:{line}", found, f"Write it with a dot: from .{own} import …")
     for line, name in _relative(tree):
         if name.split(".")[0] not in modules:
             remedy = "Keep every module in the one folder: nothing else is uploaded"
-            yield Finding(f"{where}:{line}", f"imports .{name}, which is not in the zip", remedy)
+            yield later(f"{where}:{line}", f"imports .{name}, which is not in the zip", remedy)
 
 
 def _absolute(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -104,7 +104,7 @@ def _requirements(where: str, text: bytes) -> Findings:
             continue
         if re.match(r"(-e\b|--editable|\S+\s*@\s*git\+|git\+|https?:|\.{0,2}/)", wanted) or "git+" in wanted:
             found = f"asks for {wanted}, and EvalAI's worker has no git and no compiler"
-            yield Finding(here, found, "Name a released package that has a wheel")
+            yield later(here, found, "Name a released package that has a wheel")
         elif wanted.startswith("-"):
             yield warning(here, f"has the option {wanted.split()[0]}", "Make sure that it holds on EvalAI's worker too")
         else:
@@ -115,14 +115,14 @@ def _requirement(here: str, wanted: str, pinned: dict[str, str]) -> Findings:
     try:
         requirement = Requirement(wanted)
     except InvalidRequirement as error:
-        yield Finding(here, f"is no requirement ({str(error).splitlines()[0]})", "Write it as name>=version")
+        yield later(here, f"is not a requirement ({str(error).splitlines()[0]})", "Write it as name>=version")
         return
     if requirement.marker and not requirement.marker.evaluate(_WORKER):
         return
     pin = pinned.get(_plain(requirement.name))
     if pin and not requirement.specifier.contains(pin, prereleases=True):
         found = f"asks for {wanted}, and EvalAI's worker insists on {requirement.name} {pin}: it would never start"
-        yield Finding(here, found, f"Allow {pin}")
+        yield later(here, found, f"Allow {pin}")
 
 
 def _plain(name: str) -> str:

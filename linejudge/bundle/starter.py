@@ -34,7 +34,7 @@ _SECRETS = {
     "a private key": re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
     "a Slack address": re.compile(rb"hooks\.slack\.com/services/\w+/\w+/\w+"),
 }
-_JOURNAL = re.compile(r"\.(sqlite3?|db)(-wal|-shm|-journal)?$|(^|/)last_push\.json$|\.journal$")
+_JOURNAL = re.compile(r"\.(sqlite3?|db)(-wal|-shm|-journal)?$|(^|/)\.linejudge/|(^|/)last_push\.json$|\.journal$")
 _SEARCHED = 1 << 20
 
 

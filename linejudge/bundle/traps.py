@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any
 
 from .fields import CHALLENGE, IGNORED, SCHEMA, Field
-from .finding import Finding, Findings, items, name_of, warning
+from .finding import Findings, items, later, name_of, warning
 from .opened import Bundle
 from .rules.blocks import entries
 from .values import moment
@@ -64,27 +64,27 @@ def _kind(bundle: Bundle) -> Findings:
     docker, static = bundle.says("is_docker_based"), bundle.says("is_static_dataset_code_upload")
     if static and not docker:
         found = "is True without is_docker_based: True"
-        yield Finding("is_static_dataset_code_upload", found, "Set both: linejudge build --variant does")
+        yield later("is_static_dataset_code_upload", found, "Set both: linejudge build --variant does")
     if str(config.get("worker_python_version", "3.9")) in ("3.7", "3.8"):
-        yield Finding("worker_python_version", "is older than the scorers' 3.9", "Write 3.9, or remove the line")
+        yield later("worker_python_version", "is older than the scorers' 3.9", "Write 3.9, or remove the line")
     for where, phase in entries(bundle, "challenge_phases"):
         path = phase.get("test_annotation_file")
         if bundle.scored_elsewhere and path:
             found = f"would give {path} to EvalAI, which does not need it here"
-            yield Finding(f"{where}.test_annotation_file", found, "Remove it: linejudge build --variant does")
+            yield warning(f"{where}.test_annotation_file", found, "Remove it: linejudge build --variant does")
         elif not bundle.scored_elsewhere and not path:
             found = "is missing, and EvalAI's worker then dies at every start"
-            yield Finding(f"{where}.test_annotation_file", found, "Name a file of annotations/")
+            yield later(f"{where}.test_annotation_file", found, "Name a file of annotations/")
         if docker and not static and not phase.get("environment_image"):
             found = "is missing, so that no pod can start"
-            yield Finding(f"{where}.environment_image", found, "Name the image of your environment")
+            yield later(f"{where}.environment_image", found, "Name the image of your environment")
         elif docker and not static and phase.get("environment_image") == DEFAULT_IMAGE:
             found = f"is {DEFAULT_IMAGE}, which no registry has"
             yield warning(f"{where}.environment_image", found, "Push yours: linejudge build --environment-image NAME")
     if bundle.scored_elsewhere:
         for name in sorted(bundle.names):
             if name.startswith("annotations/"):
-                yield Finding(name, "is in a bundle whose truth should stay with you", "Leave it out")
+                yield warning(name, "is in a bundle whose truth should stay with you", "Leave it out")
 
 
 def _dates(bundle: Bundle) -> Findings:
@@ -93,7 +93,9 @@ def _dates(bundle: Bundle) -> Findings:
     if end and end < now:
         yield warning("end_date", f"lies in the past ({end:%Y-%m-%d})", "EvalAI would take no submission")
     if start and end and end.year - start.year > _MOST_YEARS:
-        yield warning("end_date", f"is {end.year - start.year} years after the start", "Is that meant?")
+        yield warning(
+            "end_date", f"is {end.year - start.year} years after the start", "Write an earlier year, unless it is meant"
+        )
     holders = [("", config), *((f"{where}.", phase) for where, phase in entries(bundle, "challenge_phases"))]
     for prefix, holder in holders:
         for key in ("start_date", "end_date"):
@@ -124,9 +126,9 @@ def _ordering(bundle: Bundle) -> Findings:
         for label, entry in metadata.items():
             here = f"{where}.schema.metadata.{label}"
             if isinstance(labels, list) and label not in labels:
-                yield warning(here, f"{label} is no label", "Remove it, or mend its name")
+                yield warning(here, f"{label} is not a label", "Remove it, or correct its name")
             elif not isinstance(entry, dict) or not isinstance(entry.get("sort_ascending"), bool):
-                yield Finding(here, "has no sort_ascending", "Add sort_ascending: False, or EvalAI sorts upwards")
+                yield later(here, "has no sort_ascending", "Add sort_ascending: False, or EvalAI sorts upwards")
             elif (
                 label == schema.get("default_order_by")
                 and name_of(board) in told
@@ -146,5 +148,5 @@ def _unused(bundle: Bundle) -> Findings:
         used = Counter(str(row.get(key)) for row in rows)
         for where, item in entries(bundle, block):
             if item.get("id") is not None and not used[str(item["id"])]:
-                finding = Finding if block == "challenge_phases" else warning
+                finding = later if block == "challenge_phases" else warning
                 yield finding(where, "is not in challenge_phase_splits", effect)

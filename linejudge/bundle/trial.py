@@ -16,7 +16,7 @@ from evaluation_script.errors import HostError
 from linejudge.rehearsal.stage import Stage
 
 from . import examples
-from .finding import Finding, Findings, items
+from .finding import Findings, items, later
 from .opened import Bundle
 from .script import PINS, PYTHON, REQUIREMENTS
 
@@ -43,7 +43,7 @@ def requirements(root: str, bundle: str) -> Findings:
     trouble = _asked(text)
     if trouble:
         found = f"cannot be installed by EvalAI's worker (Python {_version()}, no compiler): {trouble}"
-        yield Finding(f"evaluation_script/{REQUIREMENTS}", found, "Name releases that have a wheel and fit its pins")
+        yield later(f"evaluation_script/{REQUIREMENTS}", found, "Name releases that have a wheel and fit its pins")
         return
     os.makedirs(os.path.dirname(note), exist_ok=True)
     with open(note, "w", encoding="utf-8") as file:
@@ -64,11 +64,11 @@ def samples(root: str, bundle: str, python: str = sys.executable) -> Findings:
                 try:
                     outcome = stage.evaluate(phase, sample, number)
                 except HostError as error:
-                    yield Finding(where, str(error).replace("\n", " "), "Mend evaluation_script")
+                    yield later(where, str(error).replace("\n", " "), "Correct evaluation_script")
                     return
                 if outcome.status != "finished":
                     told = (outcome.stderr.strip().splitlines() or ["nothing on stderr"])[-1]
-                    yield Finding(where, f"does not score: {told}", "Mend the sample, or the truth")
+                    yield later(where, f"does not score: {told}", "Correct the sample, or the truth")
 
 
 def _version() -> str:

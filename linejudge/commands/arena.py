@@ -12,6 +12,7 @@ import tempfile
 from typing import Any
 
 from evaluation_script.errors import HostError, Problem, SubmissionError
+from linejudge.files import written
 from linejudge.scoring import UsageError
 
 from .shared import DONE, bundle_root, say, seconds, whole_number
@@ -51,11 +52,11 @@ def _duel(args: argparse.Namespace, limits: Any) -> int:
     if ended.told is None:
         raise HostError(f"the environment ended with code {ended.code} and no result; what it said is above")
     if args.result:
-        with open(args.result, "w", encoding="utf-8") as file:
+        with written(args.result) as file:
             json.dump(ended.told, file, indent=2)
     if ended.told["result"] is None:
         _show_log(ended.log)
-        raise SubmissionError.of(Problem(" ".join(args.agent), ended.told["message"].rstrip("."), "Mend the agent"))
+        raise SubmissionError.of(Problem(" ".join(args.agent), ended.told["message"].rstrip("."), "Fix the agent"))
     _tell(ended.told["result"])
     facts = ended.told["metadata"]
     spent = facts["seconds_per_step"]
@@ -90,10 +91,10 @@ def _static(args: argparse.Namespace, limits: Any) -> int:
                 words = f"wrote no submission.csv or submission.json within {limits.seconds:.0f} seconds"
             raise SubmissionError.of(Problem(shlex.join(args.agent), words, "Write it into the folder SUBMISSION_PATH"))
         if (ended.told or {})["early"]:
-            say("Your command ended before the platform looked, which may call it failed; await completed.txt.")
+            say("The command ended before the platform looked, which may fail it there: wait for completed.txt.")
         answer = evaluate(annotations, found[0], args.phase)
     if args.result:
-        with open(args.result, "w", encoding="utf-8") as file:
+        with written(args.result) as file:
             json.dump(answer, file, indent=2)
     _tell(answer["result"])
     return DONE

@@ -15,6 +15,7 @@ from evaluation_script.errors import HostError
 from linejudge.bundle.finding import ERROR, WARNING, Finding
 from linejudge.bundle.state import State
 from linejudge.bundle.variants import VARIANTS, WITH_IMAGE
+from linejudge.files import written
 from linejudge.scoring import UsageError
 
 from .shared import DONE, OURS, THEIRS, bundle_root, say
@@ -24,9 +25,11 @@ def run(args: argparse.Namespace) -> int:
     """Build the bundle, check it, score every sample submission as EvalAI does, show the leaderboards."""
     from linejudge.bundle.build import build as build_bundle
     from linejudge.bundle.check import check as check_bundle
+    from linejudge.rehearsal.interpreter import for_worker
     from linejudge.rehearsal.stage import Stage
 
     root = bundle_root()
+    python = for_worker(args.python, root)
     bundle = build_bundle(root, lenient=True).path
     print(f"Built {os.path.relpath(bundle)} ({os.path.getsize(bundle) / 1e3:,.0f} kB).", flush=True)
     findings = check_bundle(bundle)
@@ -34,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     if any(finding.severity == ERROR for finding in findings):
         return OURS
     print("Checked: EvalAI would accept it.\n", flush=True)
-    with Stage(bundle, args.python or sys.executable) as stage:
+    with Stage(bundle, python) as stage:
         failed = _rehearse(stage, root)
         log = stage.log()
     if log:
@@ -111,6 +114,9 @@ def build(args: argparse.Namespace) -> int:
     for change in built.changes:
         say(str(change))
     print(f"{os.path.relpath(built.path)} ({os.path.getsize(built.path) / 1e3:,.0f} kB)")
+    form = _web_form(built.path)
+    if form:
+        say(f"Push it: EvalAI's web form would not take it ({form[0].where}: {form[0].found}).")
     return DONE
 
 
@@ -137,7 +143,8 @@ def check(args: argparse.Namespace) -> int:
             findings += _as_starter(path, args)
         if not args.quick and not any(finding.severity == ERROR for finding in findings):
             findings += _tried(root, path, args.python or sys.executable, notes)
-    return _report(findings, notes, args)
+        form = _web_form(path)
+    return _report(findings, form, notes, args)
 
 
 def _as_starter(path: str, args: argparse.Namespace) -> list[Finding]:
@@ -152,26 +159,35 @@ def _as_starter(path: str, args: argparse.Namespace) -> list[Finding]:
 
 
 def _state(root: str) -> tuple[State | None, list[str]]:
+    """What the server holds: asked of it with a token, else as the last push from here left it."""
     from linejudge.bundle.push import Push, repository
-    from linejudge.bundle.state import LAST_PUSH, remembered
-    from linejudge.evalai.settings import TEAM, TOKEN, settings
+    from linejudge.bundle.state import remembered
+    from linejudge.evalai.settings import server, settings
 
-    known = remembered(root)
     notes: list[str] = []
     try:
-        account = settings()
-    except HostError:
-        account = None
-    if account is not None and account.team:
-        try:
-            return Push(account, repository("", root)).state(known), notes
-        except HostError as error:
-            notes.append(f"what the server holds: {error}")
+        name = repository("", root)
+        known = remembered(root, server(), name)
+    except HostError as error:
+        return None, [f"what an update may not change ({error})"]
+    try:
+        return Push(settings(), name).state(known), notes
+    except HostError as error:
+        notes.append(f"what the server holds ({error})")
     if known is not None:
         notes.append(f"the server itself; updates are judged by {known.source}, the last push from here")
-    else:
-        notes.append(f"what an update may not change, since there is no {LAST_PUSH} and no {TOKEN} with {TEAM}")
     return known, notes
+
+
+def _web_form(path: str) -> list[Finding]:
+    """What keeps a bundle from the web form alone; nothing to be said where it cannot even be opened."""
+    from linejudge.bundle.check import web_form_findings
+    from linejudge.bundle.opened import RefusedError
+
+    try:
+        return web_form_findings(path)
+    except RefusedError:
+        return []
 
 
 def _tried(root: str, path: str, python: str, notes: list[str]) -> list[Finding]:
@@ -187,33 +203,55 @@ def _tried(root: str, path: str, python: str, notes: list[str]) -> list[Finding]
     return found
 
 
-def _report(findings: list[Finding], notes: list[str], args: argparse.Namespace) -> int:
+def _report(findings: list[Finding], form: list[Finding], notes: list[str], args: argparse.Namespace) -> int:
     errors = [finding for finding in findings if finding.severity == ERROR]
+    refused = [finding for finding in errors if not finding.taken]
     failed = bool(errors or (args.strict and findings))
     if args.json:
+        by_form = {"accepted": not refused and not form, "findings": [one.as_json() for one in form]}
         shown = {"accepted": not failed, "findings": [one.as_json() for one in findings], "not_checked": notes}
-        print(json.dumps(shown, indent=1))
+        print(json.dumps({**shown, "refused": bool(refused), "web_form": by_form}, indent=1))
         return OURS if failed else DONE
     report_findings(findings)
     for note in notes:
         say(f"Not checked: {note}.")
-    if not errors:
-        strict = " Its warnings fail here, since --strict is on." if failed else ""
-        print(f"EvalAI would accept this bundle.{strict}")
+    if not refused:
+        _say_ways(form)
+    if errors and not refused:
+        print("EvalAI would take it, and it would not work: see the errors above.")
+    elif failed and not errors:
+        print("Its warnings fail here, since --strict is on.")
     return OURS if failed else DONE
+
+
+def _say_ways(form: list[Finding]) -> None:
+    """By which of EvalAI's two ways a bundle can come in."""
+    if not form:
+        print("EvalAI would accept this bundle, by push and by its web form.")
+        return
+    print("EvalAI would accept this bundle by push alone. Its web form would not:")
+    for finding in form:
+        print(f"    {_plain(finding.where)}: {_plain(finding.found)}. {finding.remedy}.")
+
+
+def _plain(text: str) -> str:
+    """Without what moves a terminal's cursor, and without what no terminal can print."""
+    return "".join(one if one.isprintable() or one == "\n" else repr(one)[1:-1] for one in text)
 
 
 def report_findings(findings: list[Finding]) -> None:
     """All of them, the place first, as compilers do; errors before warnings."""
     for finding in sorted(findings, key=lambda one: one.severity != ERROR):
         place = f"{finding.at}: " if finding.at else ""
-        print(f"{place}{finding.severity}: {finding.where}: {finding.found}\n    {finding.remedy}.")
+        told = f"{place}{finding.severity}: {finding.where}: {finding.found}\n    {finding.remedy}."
+        print(_plain(told))
         if finding.quote:
-            print("\n".join(f"    EvalAI: {line.strip()}" for line in finding.words.strip().splitlines()))
+            said = _plain(finding.words).strip().splitlines()
+            print("\n".join(f"    EvalAI: {line.strip()}" for line in said))
     count = {kind: sum(finding.severity == kind for finding in findings) for kind in (ERROR, WARNING)}
     if findings:
-        told = [f"{number} {kind}{'s' if number > 1 else ''}" for kind, number in count.items() if number]
-        print(f"\n{' and '.join(told)}.")
+        counted = [f"{number} {kind}{'s' if number > 1 else ''}" for kind, number in count.items() if number]
+        print(f"\n{' and '.join(counted)}.")
 
 
 def schema(args: argparse.Namespace) -> int:
@@ -223,7 +261,7 @@ def schema(args: argparse.Namespace) -> int:
 
     path = args.out or os.path.join(bundle_root(), PATH)
     try:
-        with open(path, "w", encoding="utf-8") as file:
+        with written(path) as file:
             file.write(text())
     except OSError as error:
         raise UsageError(f"{path}: cannot be written ({error.strerror})") from None

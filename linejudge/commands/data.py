@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 
+from evaluation_script.errors import verb
 from evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 from linejudge.scoring import UsageError
 
@@ -41,13 +42,27 @@ def convert(args: argparse.Namespace) -> int:
     """Convert Places-style PNGs to COCO's JSON, as the official converter does."""
     from linejudge.datasets.places import convert as convert_places
 
+    paths = [_given(args, *names) for names in (("png_dir", "ann_dir"), ("out", "output_json"))]
+    categories = _given(args, "categories", "imgCatIdsFile")
+    out = paths[1]
+    if os.path.isdir(out) or not os.path.isdir(os.path.dirname(out) or "."):
+        raise UsageError(f"{out}: cannot be written; name a file in a folder that is there")
     with Bar("image") as bar:
-        document, odd = convert_places(args.png_dir, args.categories, bar)
-    with open(args.out, "w", encoding="utf-8") as file:
+        document, odd = convert_places(paths[0], categories, bar)
+    with open(out, "w", encoding="utf-8") as file:
         json.dump(document, file)
     _warn(odd)
-    print(f"{args.out}: {len(document['images']):,} images, {len(document['annotations']):,} instances")
+    print(f"{out}: {len(document['images']):,} images, {len(document['annotations']):,} instances")
     return DONE
+
+
+def _given(args: argparse.Namespace, ours: str, theirs: str) -> str:
+    """What is named by our option or by the official tool's."""
+    found = {getattr(args, name) for name in (ours, theirs)} - {None}
+    if len(found) != 1:
+        name = f"--{ours}" if ours == "categories" else ours.upper()
+        raise UsageError(f"convert needs {name} or --{theirs}" + ", and only one of them" * bool(found))
+    return str(found.pop())
 
 
 def _warn(lines: list[str]) -> None:
@@ -56,26 +71,31 @@ def _warn(lines: list[str]) -> None:
 
 
 def show(args: argparse.Namespace) -> int:
-    """Draw truth and detections over images: PNGs and one page."""
-    from evaluation_script import instance_truth
+    """Draw truth, and detections beside it, over images: PNGs and one page."""
     from evaluation_script.records import read_records
     from linejudge.report.show import View
     from linejudge.report.show import show as draw
-    from linejudge.scoring import LOCAL_LIMITS
+    from linejudge.scoring import LOCAL_LIMITS, open_instances
 
     if not 0 < args.iou <= 1:
         raise UsageError(f"--iou is a fraction above 0, not {args.iou:g}")
     if args.images and not os.path.isdir(args.images):
         raise UsageError(f"--images {args.images}: there is no such folder")
-    splits = instance_truth.read(args.truth)
+    with Bar("image") as bar:
+        splits, odd = open_instances(args.truth, args.categories, "val", bar)
+    _warn(odd)
     name = args.split or next(iter(splits))
     if name not in splits:
-        raise UsageError(f"{args.truth} has no split {name!r}, only {list(splits)}")
-    truth = splits[name]
-    records = read_records(args.results, truth.images, INSTANCE_PROTOCOLS["coco"], LOCAL_LIMITS)
-    with Bar("image") as bar:
-        drawn = draw(truth, records, args.out, View(args.images or "", args.iou, args.score), bar)
-    print(f"{os.path.join(args.out, 'index.html')}: {len(drawn)} images")
+        raise UsageError(f"{args.truth} has no split {name!r}, only {', '.join(splits)}")
+    truth, records = splits[name], None
+    if args.results:
+        records = read_records(args.results, truth.images, INSTANCE_PROTOCOLS["coco"], LOCAL_LIMITS)
+    try:
+        with Bar("image") as bar:
+            drawn = draw(truth, records, args.out, View(args.images or "", args.iou, args.score), bar)
+    except OSError as error:
+        raise UsageError(f"{error.filename}: cannot be written ({error.strerror})") from None
+    print(f"{os.path.join(args.out, 'index.html')}: {len(drawn)} {verb(len(drawn), 'image', 'images')}")
     return DONE
 
 
@@ -111,8 +131,9 @@ def pack_options(sub: argparse.ArgumentParser, layouts: list[str]) -> None:
 
 def show_options(sub: argparse.ArgumentParser) -> None:
     """What `show` takes."""
-    sub.add_argument("results", help="the detections")
-    sub.add_argument("--truth", required=True, help="COCO's JSON, or a packed annotation file of instances")
+    sub.add_argument("results", nargs="?", help="the detections; without them the truth is drawn alone")
+    sub.add_argument("--truth", required=True, help="COCO's JSON, a packed file of instances, or Places-style PNGs")
+    sub.add_argument("--categories", metavar="FILE", help="with PNGs as truth: JSON with their categories")
     sub.add_argument("--split", help="which split of a packed file (default: the first)")
     sub.add_argument("--images", help="folder of the images; without it masks are drawn on a plain ground")
     sub.add_argument("--iou", type=float, default=0.5, help="from which overlap a detection is right (0.5)")
@@ -122,10 +143,14 @@ def show_options(sub: argparse.ArgumentParser) -> None:
 
 def convert_options(sub: argparse.ArgumentParser) -> None:
     """What `convert` takes."""
-    sub.add_argument("kind", choices=["places"], help="what is converted")
-    sub.add_argument("png_dir", help="folder of PNGs: red holds the category, green the instance")
-    sub.add_argument("out", help="the JSON to write")
-    sub.add_argument("--categories", required=True, help="JSON with categories, and images where there is a list")
+    sub.add_argument("kind", nargs="?", default="places", choices=["places"], help="what is converted (places)")
+    sub.add_argument("png_dir", nargs="?", help="folder of PNGs: red holds the category, green the instance")
+    sub.add_argument("out", nargs="?", help="the JSON to write")
+    sub.add_argument("--categories", metavar="FILE", help="JSON with categories, and images where there is a list")
+    official = sub.add_argument_group("as the official converter calls them")
+    official.add_argument("--ann_dir", metavar="DIR", help="PNG_DIR")
+    official.add_argument("--imgCatIdsFile", metavar="FILE", help="as --categories")
+    official.add_argument("--output_json", metavar="FILE", help="OUT")
 
 
 def demo_options(sub: argparse.ArgumentParser) -> None:

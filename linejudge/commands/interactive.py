@@ -39,7 +39,7 @@ def _dataset(args: argparse.Namespace) -> Any:
     from linejudge.interactive.dataset import Davis
     from linejudge.interactive.readers import Drawn, Published
 
-    reader: Any = Published(args.root, args.layout, args.images) if args.layout else Davis(args.root)
+    reader: Any = Published(args.root, args.layout, args.images) if args.layout else Davis.existing(args.root)
     return Drawn(reader, args.draw) if args.draw else reader
 
 
@@ -63,8 +63,12 @@ def _serve(args: argparse.Namespace) -> int:
     users = users_of(args.users)
     port = listening(args.bind, args.port)
     terms = Terms(_dataset(args), args.subset, args.shuffle, args.max_time, args.max_nb_interactions, args.metric)
-    limits = Limits(args.max_body << 20, args.max_runs << 20, args.max_pixels << 20, args.sessions, args.idle)
+    limits = Limits(
+        args.max_body << 20, args.max_runs << 20, args.max_pixels << 20, args.sessions, args.idle,
+        args.sessions_per_sequence,
+    )  # fmt: skip
     folder = Path(args.data)
+    os.umask(0o077)  # sessions, and what they were told, are the server's alone
     folder.mkdir(parents=True, exist_ok=True)
     lock = locked(str(folder), "server of sessions")
     clock = Uptime(folder)
@@ -165,7 +169,12 @@ def _plot(args: argparse.Namespace) -> int:
     """Draw the curves of runs, and a page in which each interaction can be stepped through."""
     from linejudge.interactive.plots import opened, plot
 
-    runs = [opened(told) for told in args.reports]
+    samples = _samples(args) if args.root else None
+    runs = [opened(told, samples) for told in args.reports]
+    for run in runs:
+        if not run.complete:
+            say(f"{run.name}: no summary is beside this report, so samples without masks in time are left out; "
+                "name the dataset with --root, and they count as 0.")  # fmt: skip
     out = Path(args.out)
     with Bar("interaction") as bar:
         plot(runs, out, bar)
@@ -176,6 +185,16 @@ def _plot(args: argparse.Namespace) -> int:
         say("Each area is over its run's own time; only runs with the same --max-time compare by it.")
     print(f"Wrote {out / 'curves.png'}, {out / 'curves.svg'} and {out / 'index.html'}")
     return DONE
+
+
+def _samples(args: argparse.Namespace) -> dict[tuple[str, int], int]:
+    """The objects of each sample of a session."""
+    dataset = _dataset(args)
+    return {
+        (name, number): dataset.dataset[name]["num_objects"]
+        for name in dataset.sequences(args.subset)
+        for number in range(1, dataset.num_scribbles(name) + 1)
+    }
 
 
 def _demo(args: argparse.Namespace) -> int:
@@ -193,7 +212,7 @@ def interactive_options(sub: argparse.ArgumentParser) -> None:
     """What `interactive` takes."""
     from linejudge.demo.make import SEED
 
-    deeds = sub.add_subparsers(required=True, metavar="DEED")
+    deeds = sub.add_subparsers(required=True, metavar="ACTION")
 
     def deed(name: str, function: Any) -> argparse.ArgumentParser:
         parser = deeds.add_parser(name, help=function.__doc__, description=function.__doc__)
@@ -215,9 +234,17 @@ def interactive_options(sub: argparse.ArgumentParser) -> None:
     sub = deed("plot", _plot)
     sub.add_argument("reports", nargs="+", metavar="[NAME=]REPORT", help="CSV files of sessions")
     sub.add_argument("--out", required=True, help="folder for curves.png, curves.svg and index.html")
+    _dataset_options(sub, required=False)
 
 
 def _sequences_options(sub: argparse.ArgumentParser, *, required: bool) -> None:
+    _dataset_options(sub, required=required)
+    sub.add_argument("--max-time", type=seconds, help="seconds for each object of a sample")
+    sub.add_argument("--max-nb-interactions", type=whole_number(0, 16), default=5, help="with each sample (5)")
+    sub.add_argument("--metric", default="J_AND_F", choices=["J", "F", "J_AND_F"], help="what is summed up (J_AND_F)")
+
+
+def _dataset_options(sub: argparse.ArgumentParser, *, required: bool) -> None:
     from evaluation_script.published import LAYOUTS
 
     sub.add_argument("--root", required=required, help="DAVIS' root; with --layout any dataset or packed file")
@@ -226,9 +253,6 @@ def _sequences_options(sub: argparse.ArgumentParser, *, required: bool) -> None:
     sub.add_argument("--subset", default="val", help="list or split of sequences (val)")
     sub.add_argument("--draw", type=whole_number(0, 100), default=0, metavar="SETS",
                      help="let the robot draw so many sets of first scribbles for each sequence")  # fmt: skip
-    sub.add_argument("--max-time", type=seconds, help="seconds for each object of a sample")
-    sub.add_argument("--max-nb-interactions", type=whole_number(0, 16), default=5, help="with each sample (5)")
-    sub.add_argument("--metric", default="J_AND_F", choices=["J", "F", "J_AND_F"], help="what is summed up (J_AND_F)")
 
 
 def _serve_options(sub: argparse.ArgumentParser) -> None:
@@ -244,5 +268,7 @@ def _serve_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--max-pixels", type=whole_number(1, 1 << 20), default=1024, metavar="M",
                      help="millions of frames × height × width of a sequence (1024)")  # fmt: skip
     sub.add_argument("--sessions", type=whole_number(1, 1000), default=4, help="unfinished ones of a user (4)")
+    sub.add_argument("--sessions-per-sequence", type=whole_number(1, 10**6), default=5, metavar="N",
+                     help="in which a user may have masks of one sequence measured, ever (5)")  # fmt: skip
     sub.add_argument("--idle", type=seconds, default=24 * 3600.0, metavar="SECONDS",
                      help="after which a session is closed (a day)")  # fmt: skip

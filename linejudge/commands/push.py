@@ -6,11 +6,11 @@ import argparse
 import os
 import tempfile
 
-from evaluation_script.errors import HostError
 from linejudge.bundle.build import build, read_config
 from linejudge.bundle.check import check
-from linejudge.bundle.finding import ERROR
-from linejudge.bundle.push import Push, Pushed, RejectedError, mapped, repository, without_sponsors
+from linejudge.bundle.finding import ERROR, items
+from linejudge.bundle.push import Push, Pushed, repository, without_sponsors
+from linejudge.bundle.sentences import RejectedError, mapped
 from linejudge.bundle.state import remember, remembered, state_of
 from linejudge.bundle.variants import VARIANTS
 from linejudge.evalai.settings import settings
@@ -29,7 +29,7 @@ def push(args: argparse.Namespace) -> int:
         out = os.path.join(folder, "challenge_config.zip")
         built = build(root, out, args.variant or "", args.environment_image or "", lenient=True)
         held = process.held()
-        findings = check(built.path, process.state(remembered(root)) if held else None)
+        findings = check(built.path, process.state(remembered(root, account.host, name), held) if held else None)
         report_findings(findings)
         if any(finding.severity == ERROR for finding in findings):
             return OURS
@@ -46,24 +46,23 @@ def push(args: argparse.Namespace) -> int:
         except RejectedError as error:
             report_findings(list(mapped(bundle, error.sentences)))
             return OURS
-    _remember(root, process.source(pushed.challenge), pushed)
-    _show(pushed)
+    config = read_config(root)
+    state = state_of(config, source=process.source(pushed.challenge), approved=pushed.approved)
+    try:
+        remember(root, account.host, name, state)
+    except OSError as error:
+        say(f"warning: what was pushed could not be noted ({error})")
+    _show(pushed, [str(phase.get("codename")) for phase in items(config, "challenge_phases")])
     return DONE
 
 
-def _remember(root: str, source: str, pushed: Pushed) -> None:
-    try:
-        remember(root, state_of(read_config(root), source=source, approved=pushed.approved))
-    except (OSError, HostError) as error:
-        say(f"warning: what was pushed could not be noted ({error})")
-
-
-def _show(pushed: Pushed) -> None:
+def _show(pushed: Pushed, codenames: list[str]) -> None:
     print(pushed.said)
     print(f"challenge  {pushed.challenge}")
     print(f"queue      {pushed.queue or '(none)'}")
-    for codename, number in pushed.phases.items():
-        print(f"phase      {number}  {codename}")
+    listed = [codename for codename in codenames if codename in pushed.phases]
+    for codename in (*listed, *(other for other in pushed.phases if other not in listed)):
+        print(f"phase      {pushed.phases[codename]}  {codename}")
 
 
 def push_options(sub: argparse.ArgumentParser) -> None:

@@ -5,81 +5,130 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import subprocess
-import sys
 import tempfile
+from collections.abc import Callable
 from typing import Any
 
-from evaluation_script.errors import HostError
 from linejudge.bundle.script import PYTHON
 from linejudge.scoring import UsageError
 
-from .shared import DONE, bundle_root, listening, seconds, whole_number
+from .shared import DONE, bundle_root, listening, say, seconds, whole_number
 
 PORT = 8899
-#: The interpreter that `run.sh` prepares with the worker's packages and pins.
-WORKER_PYTHON = "LINEJUDGE_WORKER_PYTHON"
 
 
 def rehearse(args: argparse.Namespace) -> int:
     """Play EvalAI: its API, its worker and a web page, with this bundle in it."""
-    import uvicorn
-
-    from linejudge.files import locked
     from linejudge.rehearsal import opening
     from linejudge.rehearsal.code_uploads import read_table
     from linejudge.rehearsal.desk import Desk
-    from linejudge.rehearsal.faults import Faults
-    from linejudge.rehearsal.server import LOOPBACK, Manner, app
+    from linejudge.rehearsal.server import LOOPBACK
     from linejudge.rehearsal.workers import Workers
 
-    try:
-        faults = Faults.told(args.faults) if args.faults else None
-    except ValueError as error:
-        raise UsageError(f"--faults is SEED:RATE, as 7:0.05 ({error})") from None
-    python = os.path.abspath(args.python or os.environ.get(WORKER_PYTHON) or sys.executable)
-    version = _version(python)
-    table = read_table(args.agents) if args.agents else None
+    _on_signals(_leave)
+    faults = _faults(args.faults)
     root = bundle_root()
+    scorer = _scorer(args, root)
+    table = read_table(args.agents, sandbox=args.require_sandbox) if args.agents else None
     folder = os.path.abspath(args.data or os.path.join(root, ".linejudge", "rehearsal"))
     port = listening(LOOPBACK, args.port)
+    # What is kept here is nobody else's: tokens, truths, submissions.
+    os.umask(0o077)
     if args.reset:
         opening.reset(folder)
-    lock = locked(folder, "rehearsal")
-    desk = Desk(folder, args.visibility, faults.strikes if faults else lambda: False)
-    _introduce(opening.people(desk))
+    lock = opening.taken(folder)
+    hosts = {opening.HOST_NAME, *(name for one in args.hosts for name in one.split(",") if name)}
+    desk = Desk(folder, args.visibility, faults.strikes if faults else lambda: False, hosts)
+    _introduce(opening.people(desk, hosts))
     with tempfile.TemporaryDirectory() as made:
         challenge, new = opening.take(desk, args.bundle or _built(root, made), made)
-    workers = Workers(desk, python, args.workers, args.seconds)
+    workers = Workers(desk, scorer, args.workers)
     sent = opening.seed(desk, challenge, root) if args.seed_demo else 0
     address = f"http://{LOOPBACK}:{port.getsockname()[1]}"
     _tell(desk, address, challenge, new=new)
-    print(_worker_told(version, workers, args.workers) + (f"Sent {sent} sample submissions.\n" if sent else ""))
+    print(_worker_told(scorer, workers, args.workers) + (f"Sent {sent} sample submissions.\n" if sent else ""))
     print(f"The rehearsal runs at {address} until you press Ctrl-C; {os.path.relpath(folder)} keeps it.", flush=True)
-    workers.start()
     agents = _agents(desk, table, address)
-    # uvicorn raises the signal again once it has ended; so that we, too, end in order.
-    signal.signal(signal.SIGTERM, _end)
     try:
-        config = uvicorn.Config(
-            app(desk, Manner(args.requests_per_minute, faults)),
-            log_level="warning",
-            access_log=False,
-            lifespan="off",
-            server_header=False,
-            timeout_graceful_shutdown=3,
-        )
-        uvicorn.Server(config).run(sockets=[port])
+        _serve(desk, (args.requests_per_minute, faults), port, [one for one in (workers, agents) if one is not None])
     finally:
-        if agents is not None:
-            agents.stop()
-        workers.stop()
         lock.close()
     return DONE
 
 
-def _end(_number: int, _frame: object) -> None:
+def _serve(desk: Any, manner: tuple[int, Any], port: Any, at_work: list[Any]) -> None:
+    """Until a signal ends it: then nothing more is begun, and what is in hand is given back to its queue."""
+    import uvicorn
+
+    from linejudge.rehearsal.bodies import PromptProtocol
+    from linejudge.rehearsal.server import Manner, app
+
+    def give_up() -> None:
+        for one in at_work:
+            one.give_up()
+
+    class Server(uvicorn.Server):
+        def handle_exit(self, sig: int, frame: Any) -> None:
+            # First: what workers and agents meet from now on is the stop's fault.
+            give_up()
+            super().handle_exit(sig, frame)
+
+    config = uvicorn.Config(
+        app(desk, Manner(*manner, lambda: server.should_exit)),
+        http=PromptProtocol,
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=3,
+    )
+    server = Server(config)
+
+    def end(_number: int, _frame: object) -> None:
+        give_up()
+        server.should_exit = True
+
+    # Before and after uvicorn's own, and for what it does not know: a second Ctrl-C interrupts no giving back.
+    _on_signals(end)
+    for one in at_work:
+        one.start()
+    try:
+        server.run(sockets=[port])
+    finally:
+        for one in reversed(at_work):
+            one.stop()
+
+
+def _leave(_number: int, _frame: object) -> None:
+    """Before anything is at work."""
     raise SystemExit(DONE)
+
+
+def _on_signals(end: Callable[[int, object], None]) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup wants it
+            signal.signal(number, end)
+
+
+def _faults(told: str | None) -> Any:
+    """The faults that calls meet; nothing where none were asked for."""
+    from linejudge.rehearsal.faults import Faults
+
+    try:
+        return Faults.told(told) if told else None
+    except ValueError as error:
+        raise UsageError(f"--faults {told}: {error}. Write SEED:RATE, for instance 7:0.05") from None
+
+
+def _scorer(args: argparse.Namespace, root: str) -> Any:
+    """What plays the worker, tried before anything is begun."""
+    from linejudge.rehearsal.interpreter import for_worker
+    from linejudge.rehearsal.process import walls
+    from linejudge.rehearsal.workers import Scorer
+
+    python = for_worker(args.python, root)
+    return Scorer(python, args.seconds, walls(python, required=args.require_sandbox))
 
 
 def _built(root: str, folder: str) -> str:
@@ -116,29 +165,19 @@ def _agents(desk: Any, table: Any, address: str) -> Any:
     print(f"Code uploads are run here: {', '.join(sorted(table.images)) or 'no image'}.", flush=True)
     if not any(desk.challenges.shown(row, address)["is_docker_based"] for row in desk.challenges.all()):
         print("No challenge here takes code yet: build one with --variant code-upload, and name the zip.", flush=True)
-    made = CodeUploads(desk, table, address, desk.accounts.named(HOST_NAME))
-    made.start()
-    return made
+    return CodeUploads(desk, table, address, desk.accounts.named(HOST_NAME))
 
 
-def _version(python: str) -> str:
-    """Of the interpreter that plays the worker, before anything is begun."""
-    asked = "import sys; print('%d.%d' % sys.version_info[:2])"
-    try:
-        done = subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise HostError(f"--python {python}: does not run ({error})") from None
-    return done.stdout.strip()
-
-
-def _worker_told(version: str, workers: Any, number: int) -> str:
+def _worker_told(scorer: Any, workers: Any, number: int) -> str:
     """How like EvalAI's worker ours is."""
     if not number:
         return "No worker runs here.\n"
     wanted = ".".join(map(str, PYTHON))
-    told = f"{number} worker{'s' if number > 1 else ''} on Python {version}, 1 GiB each.\n"
-    if version != wanted:
+    told = f"{number} worker{'s' if number > 1 else ''} on Python {scorer.python.version}, 1 GiB each.\n"
+    if scorer.python.version != wanted:
         told += f"EvalAI has Python {wanted}, which was not found here.\n"
+    if not workers.sandboxed:
+        say("No sandbox: a scoring script can read whatever you can. Install bubblewrap (bwrap) to keep it apart.")
     return told if workers.limited else told + "CPU is not limited here; EvalAI has half a core.\n"
 
 
@@ -158,6 +197,15 @@ def rehearse_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--seed-demo", action="store_true", help="send the samples of examples/ at the start")
     sub.add_argument(
         "--agents", metavar="TABLE", help="agents.toml: what images of code uploads are; they are run here"
+    )
+    sub.add_argument(
+        "--hosts", metavar="NAME[,NAME]", action="append", default=[],
+        help="who may push challenges beside `host`; new names get a login",
+    )  # fmt: skip
+    sub.add_argument(
+        "--require-sandbox",
+        action="store_true",
+        help="refuse to start where scoring scripts and agents have no sandbox",
     )
     sub.add_argument("--reset", action="store_true", help="forget what was")
     sub.add_argument("--python", help="the interpreter that plays EvalAI's worker")

@@ -57,8 +57,8 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
     """What an option takes that is a number within bounds."""
 
     def number(text: str) -> int:
-        if not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"{text} is not from {least} to {most}")
+        if not text.strip().lstrip("+-").isdecimal() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {most}")
         return int(text)
 
     return number
@@ -66,9 +66,13 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
 
 def seconds(text: str) -> float:
     """What an option takes that is a time."""
-    if not 0 < float(text) < 10**7:
-        raise argparse.ArgumentTypeError(f"{text} is no time in seconds")
-    return float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 10**7:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time in seconds")
+    return number
 
 
 class Bar:

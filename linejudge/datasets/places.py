@@ -35,13 +35,17 @@ class Found:
 def convert(root: str, categories: str, progress: Progress) -> tuple[dict[str, Any], list[str]]:
     """The document of a folder of PNGs, and what was odd about them."""
     listing = _listing(categories)
-    names = sorted(name for name in os.listdir(root) if name.endswith(".png")) if os.path.isdir(root) else []
+    names = (
+        sorted(name for name in os.listdir(root) if name.lower().endswith(".png") and not name.startswith("."))
+        if os.path.isdir(root)
+        else []
+    )
     if not names:
         raise HostError(f"{root}: holds no PNGs")
     known = {image["file_name"]: image for image in listing.get("images", [])}
-    strangers = [name for name in names if known and _picture(name) not in known]
-    if strangers:
-        raise HostError(f"{categories}: does not list the images of {listed(strangers)}")
+    unlisted = [name for name in names if known and _picture(name) not in known]
+    if unlisted:
+        raise HostError(f"{categories}: does not list the images of {listed(unlisted)}")
     numbers = {category["id"] for category in listing["categories"]}
     document: dict[str, Any] = {"images": [], "categories": listing["categories"], "annotations": []}
     odd = [] if known else [f"{categories} lists no images: names and numbers are taken from the sorted PNGs"]
@@ -66,13 +70,19 @@ def _listing(path: str) -> dict[str, Any]:
         for category in listing["categories"]:
             int(category["id"])
             str(category["name"])
+        for image in listing.get("images", []):
+            known = {"file_name", "id", "width", "height"} & image.keys()
+            if len(known) < 4:
+                raise KeyError("file_name, id, width or height of an image")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise HostError(f"{path}: is no list of categories ({getattr(error, 'strerror', None) or error!r})") from None
+        raise HostError(
+            f"{path}: is not a list of categories ({getattr(error, 'strerror', None) or error!r})"
+        ) from None
     return dict(listing)
 
 
 def _picture(name: str) -> str:
-    return name.replace(".png", ".jpg")
+    return name.replace(".png", ".jpg").replace(".PNG", ".jpg")
 
 
 def _all(root: str, names: list[str], numbers: set[int], progress: Progress) -> list[tuple[str, Found]]:
@@ -95,7 +105,7 @@ def instances_of(path: str, categories: set[int]) -> Found:
     except (OSError, SyntaxError, ValueError) as error:
         raise HostError(f"{path}: cannot be read ({error})") from None
     if pixels.ndim != 3 or pixels.shape[2] < 2:
-        raise HostError(f"{path}: is no colour PNG with categories in red and instances in green")
+        raise HostError(f"{path}: is not a colour PNG with categories in red and instances in green")
     red, green = pixels[:, :, 0], pixels[:, :, 1]
     instances, odd = [], []
     for number in np.unique(green).tolist():

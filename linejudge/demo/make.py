@@ -15,8 +15,9 @@ from PIL import Image
 
 from evaluation_script.png import davis_palette
 from evaluation_script.rle import compressed
-from evaluation_script.truth import EPOCH
+from evaluation_script.truth import EPOCH, replaced
 from linejudge.datasets.pack import pack, pack_places
+from linejudge.files import written as whole
 
 from .pictures import CATEGORIES, SIZE, Thing, picture, places_png
 from .scenes import Array, Scene, scene
@@ -71,7 +72,7 @@ def make(root: str, seed: int = SEED) -> list[str]:
             _write_zip(path, _images(every, predict))
             written.append(path)
         path = os.path.join(folder, "first-mask.json")
-        with open(path, "w", encoding="utf-8") as file:
+        with whole(path) as file:
             json.dump(_run_lengths(every, first_mask), file, separators=(",", ":"))
             file.write("\n")
         written.append(path)
@@ -110,7 +111,7 @@ def _instances(root: str, seed: int) -> list[str]:
     os.makedirs(folder, exist_ok=True)
     for name, quality in (("sharp.json", 0.9), ("coarse.json", 0.5), ("wild.json", 0.15)):
         path = os.path.join(folder, name)
-        with open(path, "w", encoding="utf-8") as file:
+        with whole(path) as file:
             json.dump(_detections(pictures, quality, np.random.default_rng(seed + 1)), file, separators=(",", ":"))
             file.write("\n")
         written.append(path)
@@ -194,7 +195,7 @@ def png_of(labels: Array) -> bytes:
 
 
 def _write_zip(path: str, files: Iterator[tuple[str, bytes]]) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+    with replaced(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as out:
         for name, data in files:
             out.writestr(zipfile.ZipInfo(name, EPOCH), data)
 

@@ -49,7 +49,7 @@ class _Part:
 
 def dataset_of(truth: str, frames: str | None, sequence: str | None, layout: str | None, draw: int) -> Sequences:
     """A DAVIS root with scribbles, or anything else, for which the robot draws the first ones."""
-    found: Any = Published(truth, layout or "generic", frames) if layout or frames else Davis(truth)
+    found: Any = Published(truth, layout or "generic", frames) if layout or frames else Davis.existing(truth)
     if draw:
         found = Drawn(found, draw)
     one: Sequences = _Part(found, sequence) if sequence else found
@@ -92,7 +92,7 @@ class InteractiveTask:
         if session is None or not session.running:
             raise ActionError("the episode is over; reset begins another")
         if not isinstance(action, dict) or "masks" not in action:
-            raise ActionError('the action is no mapping with "masks"')
+            raise ActionError('the action is not a mapping with "masks"')
         masks = action["masks"]
         if isinstance(masks, list):
             from evaluation_script.errors import Flaw
@@ -103,7 +103,7 @@ class InteractiveTask:
             except Flaw as flaw:
                 raise ActionError(f"a mask {flaw.found}. {flaw.remedy}") from None
             except (ValueError, AttributeError, TypeError):
-                raise ActionError("masks is no list of masks of one size") from None
+                raise ActionError("masks is not a list of masks of one size") from None
         candidates = action.get("candidates")
         try:
             session.submit_masks(masks, list(candidates) if candidates is not None and len(candidates) else None)

@@ -49,7 +49,7 @@ class Footage:
 def footage(path: str, frames: str | None = None, sequence: str | None = None, layout: str = "generic") -> Footage:
     """Truth of a packed file or a dataset, and its pictures: from `frames`, or beside the masks."""
     if not os.path.exists(path):
-        raise HostError(f"{path}: there is no such truth")
+        raise HostError(f"{path}: this truth is not there")
     if os.path.isfile(path) and truth.is_packed(path):
         splits = truth.read(path).splits
     else:
@@ -81,6 +81,8 @@ class VideoTask:
 
     def __init__(self, footage: Footage, phase: Phase) -> None:
         self._footage, self._phase = footage, phase
+        #: Splits of the result that participants are not shown.
+        self.hidden = phase.hidden
         self._answers: dict[str, dict[str, list[Any]]] = {}
         self._views: Iterator[_View] = iter(())
         self._now: _View | None = None
@@ -205,7 +207,7 @@ def _mask_of(action: Any, size: tuple[int, int]) -> Any:
             raise ActionError(f"the mask {flaw.found}. {flaw.remedy}") from None
     # Arrays alone: of a list of texts NumPy makes a table as wide as the longest.
     if not isinstance(action, np.ndarray) or action.ndim != 2 or action.dtype.kind not in "iub":
-        raise ActionError(f"the mask is no array of whole numbers in two dimensions but {_kind(action)}")
+        raise ActionError(f"the mask is not an array of whole numbers in two dimensions but {_kind(action)}")
     if action.shape[0] < size[0] or action.shape[1] < size[1]:
         raise ActionError(f"the mask is {action.shape}, smaller than the frame {size} (height, width)")
     part = action[: size[0], : size[1]]

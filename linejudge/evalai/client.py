@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import email.utils
 import json
+import statistics
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 import requests
 
 from . import routes
+from .wire import StoppedError, WireError, exchange, within
 
 #: Seconds to connect, and between two bytes of an answer.
-TIMEOUT = (10.0, 120.0)
+TIMEOUT = (10.0, 60.0)
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _SHOWN = 2_000
 #: No answer of EvalAI's is as large; a list of submissions has some kilobytes for each.
-_ANSWER_BYTES, _ANSWER_SECONDS, _PAGES = 256 << 20, 300.0, 1000
+_ANSWER_BYTES, _ANSWER_SECONDS, _PAGES = 256 << 20, 120.0, 1000
+#: Of a refusal so much is read; what follows says nothing that could be shown.
+_REFUSAL_BYTES = 1 << 20
+#: EvalAI's rows have some 60 bytes for each value.  Denser JSON would take many times its size in memory.
+_BYTES_PER_VALUE, _SMALL = 16, 1 << 20
+#: A server cannot ask for more patience than that.
+_LONGEST_WAIT = 120.0
+#: The server's clock is the middle one of so many answers: one that lies moves nothing.
+_CLOCKS = 5
 
 
 class ApiError(Exception):
@@ -42,18 +54,25 @@ class ApiError(Exception):
 
 
 class Client:
-    """A session as one user; `before` is called before each call, with whether it can wait."""
+    """Calls as one user.
 
-    def __init__(self, host: str, token: str, before: Callable[[bool], None] = lambda _urgent: None) -> None:
-        self.host, self._before = host.rstrip("/"), before
-        self._ahead = 0.0
-        self._session, self._token = requests.Session(), token
-        # Not a header alone: an entry in ~/.netrc would take its place.
-        self._session.auth = _Bearer(token)
+    `before` is called before each call and `watch` during it, with whether the call is urgent; what they raise ends it.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        token: str,
+        before: Callable[[bool], None] = lambda _urgent: None,
+        watch: Callable[[bool], None] = lambda _urgent: None,
+    ) -> None:
+        self.host, self._before, self._watch = host.rstrip("/"), before, watch
+        self._ahead: deque[float] = deque(maxlen=_CLOCKS)
+        self._token = token
 
     def now(self) -> float:
-        """The server's time, by the last answer of it."""
-        return time.time() + self._ahead
+        """The server's time, by its last answers."""
+        return time.time() + (statistics.median(self._ahead) if self._ahead else 0.0)
 
     def call(
         self, method: str, route: str, values: dict[str, Any] | None = None, *, urgent: bool = True, **options: Any
@@ -62,21 +81,34 @@ class Client:
         self._before(urgent)
         url = self.host + routes.path(route, **(values or {}))
         options.setdefault("timeout", TIMEOUT)
+        watch = within(sum(options["timeout"]) + _ANSWER_SECONDS, lambda: self._watch(urgent))
         try:
-            with self._session.request(method, url, allow_redirects=False, stream=True, **options) as answer:
-                text = _read(answer)
-        except requests.RequestException as error:
-            raise ApiError(0, f"{self.host} does not answer ({_reason(error)})") from None
-        self._note_time(answer.headers.get("Date", ""))
+            answer = exchange(lambda session: self._asked(session, method, url, options), watch)
+        except WireError as error:
+            raise ApiError(0, self._plain(f"{self.host} does not answer ({error})")) from None
+        except StoppedError:
+            raise ApiError(0, "asked to stop") from None
+        body = self._body(answer.text)
+        if answer.status in range(200, 300) and body is not None:
+            self._note_time(answer.headers.get("Date", ""))
+            return body
+        raise ApiError(answer.status, self._plain(_message(answer, body)), body, _wait(answer))
+
+    def _asked(self, session: requests.Session, method: str, url: str, options: dict[str, Any]) -> _Answer:
+        # Not a header alone: an entry in ~/.netrc would take its place.
+        session.auth = _Bearer(self._token)
+        with session.request(method, url, allow_redirects=False, stream=True, **options) as answer:
+            return _Answer(answer.status_code, answer.headers, _read(answer))
+
+    def _body(self, text: bytes) -> Any:
+        """The answer's JSON, or None: EvalAI answers with neither a text nor a number alone."""
+        if len(text) > _SMALL and sum(map(text.count, (b"[", b"{", b","))) * _BYTES_PER_VALUE > len(text):
+            return None
         try:
             body = self._plain(json.loads(text))
-        except (ValueError, RecursionError):
-            body = None
-        if not isinstance(body, (dict, list)):
-            body = None  # EvalAI answers with neither a text nor a number alone
-        if answer.status_code in range(200, 300) and body is not None:
-            return body
-        raise ApiError(answer.status_code, self._plain(_message(answer, body)), body, _wait(answer))
+        except (ValueError, RecursionError, MemoryError):
+            return None
+        return body if isinstance(body, (dict, list)) else None
 
     def _plain(self, told: Any) -> Any:
         """What a server says, without our token and without what moves a terminal's cursor."""
@@ -91,8 +123,8 @@ class Client:
 
     def _note_time(self, told: str) -> None:
         try:
-            self._ahead = email.utils.parsedate_to_datetime(told).timestamp() - time.time()
-        except (TypeError, ValueError):
+            self._ahead.append(email.utils.parsedate_to_datetime(told).timestamp() - time.time())
+        except (TypeError, ValueError, OverflowError, IndexError):
             return
 
     def all_of(self, route: str, values: dict[str, Any] | None = None) -> list[dict[str, Any]]:
@@ -120,46 +152,44 @@ class _Bearer(requests.auth.AuthBase):
         return request
 
 
+@dataclass(frozen=True)
+class _Answer:
+    status: int
+    headers: Mapping[str, str]
+    text: bytes
+
+
 def _read(answer: requests.Response) -> bytes:
     """The body, within limits that a server of EvalAI's never meets."""
-    body, until = bytearray(), time.monotonic() + _ANSWER_SECONDS
+    body = bytearray()
     for piece in answer.iter_content(1 << 16):
         body += piece
-        if len(body) > _ANSWER_BYTES or time.monotonic() > until:
-            raise requests.RequestException("its answer does not end")
+        if answer.status_code >= 300 and len(body) > _REFUSAL_BYTES:
+            break
+        if len(body) > _ANSWER_BYTES:
+            raise WireError("its answer does not end")
     return bytes(body)
 
 
-def _wait(answer: requests.Response) -> float | None:
+def _wait(answer: _Answer) -> float | None:
     told = answer.headers.get("Retry-After", "")
-    return float(told) if told.isdecimal() and len(told) < 6 else None
+    return min(_LONGEST_WAIT, float(told)) if told.isascii() and told.isdecimal() and len(told) < 9 else None
 
 
-def _message(answer: requests.Response, body: Any) -> str:
+def _message(answer: _Answer, body: Any) -> str:
     """What the server says, whichever key it says it under."""
-    if answer.status_code in range(300, 400):
-        return f"sends elsewhere ({answer.headers.get('Location', '')}); is the address right?"
+    if answer.status in range(300, 400):
+        return f"sends elsewhere ({answer.headers.get('Location', '')[:300]}); is the address right?"
     if isinstance(body, dict):
         for key in ("error", "detail"):
             if body.get(key):
                 return str(body[key])[:_SHOWN]
     if body is not None:
         return str(body)[:_SHOWN]
-    if answer.status_code >= 500:
-        return f"answers {answer.status_code}: the server is in trouble"
+    if answer.status >= 500:
+        return f"answers {answer.status}: the server is in trouble"
     kind = answer.headers.get("Content-Type", "nothing").split(";")[0]
-    return f"answers {answer.status_code} with {kind} instead of JSON; is that an EvalAI server?"
-
-
-def _reason(error: Exception) -> str:
-    """The innermost cause, which alone tells something."""
-    cause: Any = error
-    while getattr(cause, "__context__", None) or getattr(cause, "reason", None):
-        inner = getattr(cause, "reason", None) or cause.__context__
-        if not isinstance(inner, BaseException):
-            break
-        cause = inner
-    return str(cause).rpartition(": ")[2] or type(cause).__name__
+    return f"answers {answer.status} with {kind} instead of JSON; is that an EvalAI server?"
 
 
 def is_safe(address: str) -> bool:

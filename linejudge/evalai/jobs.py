@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from . import routes
 from .client import ApiError, Client
 from .patience import patiently
-from .shapes import Accuracies
+from .shapes import Accuracies, number_of, phase_of, submission_of
 
 FINISHED, FAILED, CANCELLED, RUNNING = "finished", "failed", "cancelled", "running"
 #: Statuses that nobody has to bring to an end.
@@ -19,6 +19,8 @@ SETTLED = (FINISHED, FAILED, CANCELLED, "archived")
 PLACEHOLDER = b"file_content"
 #: Work that nobody has begun.
 WAITING = ("submitted", "resuming", "queued")
+#: All that a submission can be.
+STATUSES = (*WAITING, RUNNING, *SETTLED, "submitting", "partially_evaluated")
 
 
 @dataclass(frozen=True)
@@ -30,13 +32,13 @@ class Message:
 
     @property
     def submission(self) -> int:
-        """Numbers come as numbers or as texts."""
-        told = self.body.get("submission_pk") if isinstance(self.body, dict) else None
-        try:
-            number = int(told)  # type: ignore[arg-type]
-        except (TypeError, ValueError, OverflowError):
-            return 0
-        return number if 0 < number < 1 << 62 and not isinstance(told, (bool, float)) else 0
+        """The submission's number."""
+        return number_of(self.body.get("submission_pk")) if isinstance(self.body, dict) else 0
+
+
+Checked = TypeVar("Checked")
+#: A receipt handle of SQS has at most 1,024 characters.
+_LONGEST_HANDLE = 4096
 
 
 class Jobs:
@@ -48,23 +50,30 @@ class Jobs:
     def receive(self) -> Message | None:
         """At most one message; it can wait, and is tried once."""
         answer = self._client.call("GET", routes.QUEUE, {"queue": self._queue}, urgent=False)
-        if not isinstance(answer, dict) or not answer.get("receipt_handle"):
+        if not isinstance(answer, dict) or "receipt_handle" not in answer or "body" not in answer:
+            raise ApiError(0, "the server answers with something that is not a message")
+        handle = answer["receipt_handle"]
+        if not handle:
             return None
-        return Message(answer.get("body"), str(answer["receipt_handle"]))
+        if not isinstance(handle, str) or len(handle) > _LONGEST_HANDLE:
+            raise ApiError(0, "the server answers with a message that has no receipt handle")
+        return Message(answer["body"], handle)
 
     def delete(self, message: Message) -> None:
         """Forget a message; one that stays comes back, and is recognised."""
         data = {"receipt_handle": message.handle}
-        self._ask("POST", routes.QUEUE_DELETE, {"queue": self._queue}, data=data)
+        self._ask("POST", routes.QUEUE_DELETE, {"queue": self._queue}, check=lambda answer: answer, data=data)
 
     def submission(self, number: int) -> dict[str, Any]:
         """A look at one."""
-        return self._mapping("GET", routes.SUBMISSION, {"submission": number})
+        route = ("GET", routes.SUBMISSION, {"submission": number})
+        return self._ask(*route, check=lambda row: submission_of(row, number))
 
     def begin(self, number: int, name: str) -> None:
         """It runs here."""
         data = {"submission": number, "submission_status": "RUNNING", "job_name": name}
-        self._ask("PATCH", routes.UPDATE_SUBMISSION, {"challenge": self._challenge}, data=data)
+        route = ("PATCH", routes.UPDATE_SUBMISSION, {"challenge": self._challenge})
+        self._ask(*route, check=lambda row: submission_of(row, number), data=data)
 
     def finish(self, number: int, phase: int, result: Accuracies, **texts: str) -> None:
         """Its result; raises `ApiError` 400 where the server does not take it, and then nothing has changed."""
@@ -78,35 +87,51 @@ class Jobs:
     def _put(self, number: int, phase: int, body: dict[str, str]) -> None:
         # One try: whether it came through is looked up before the next.
         whole = {"submission": number, "challenge_phase": phase, **body}
-        self._client.call("PUT", routes.UPDATE_SUBMISSION, {"challenge": self._challenge}, json=whole)
+        answer = self._client.call("PUT", routes.UPDATE_SUBMISSION, {"challenge": self._challenge}, json=whole)
+        if not isinstance(answer, dict) or "success" not in answer:
+            raise ApiError(0, "the server does not say whether it took the result")
 
     def all_submissions(self) -> list[dict[str, Any]]:
         """Every submission of the challenge; the server's own filter by status is not to be trusted."""
-        return self._list(routes.SUBMISSIONS_OF_CHALLENGE)
+        return self._list(routes.SUBMISSIONS_OF_CHALLENGE, submission_of)
 
     def phases(self) -> list[dict[str, Any]]:
         """The challenge's phases, as hosts see them."""
-        return self._list(routes.PHASES_OF_HOST)
+        return self._list(routes.PHASES_OF_HOST, phase_of)
 
     def splits(self) -> list[dict[str, Any]]:
         """Which splits are shown."""
-        return self._list(routes.PHASE_SPLITS)
+        return self._list(routes.PHASE_SPLITS, lambda row: row if isinstance(row, dict) else None)
 
     def challenge(self) -> dict[str, Any]:
         """The challenge of the queue."""
-        return self._mapping("GET", routes.CHALLENGE_OF_QUEUE, {"queue": self._queue})
+        return self._ask("GET", routes.CHALLENGE_OF_QUEUE, {"queue": self._queue}, check=_challenge_of)
 
-    def _list(self, route: str) -> list[dict[str, Any]]:
-        answer = self._ask("GET", route, {"challenge": self._challenge})
-        if not isinstance(answer, list):
-            raise ApiError(0, "the server answers with something else than a list")
-        return [row for row in answer if isinstance(row, dict)]
+    def _list(self, route: str, sound: Callable[[Any], dict[str, Any] | None]) -> list[dict[str, Any]]:
+        """Rows that make sense; a list of which none does is not an answer."""
 
-    def _mapping(self, method: str, route: str, values: dict[str, Any]) -> dict[str, Any]:
-        answer = self._ask(method, route, values)
-        if not isinstance(answer, dict):
-            raise ApiError(0, "the server answers with something else than an object")
-        return answer
+        def check(answer: Any) -> list[dict[str, Any]] | None:
+            if not isinstance(answer, list):
+                return None
+            rows = [row for row in map(sound, answer) if row is not None]
+            return rows if rows or not answer else None
 
-    def _ask(self, method: str, route: str, values: dict[str, Any], **options: Any) -> Any:
-        return patiently(lambda: self._client.call(method, route, values, **options), self._sleep)
+        return self._ask("GET", route, {"challenge": self._challenge}, check=check)
+
+    def _ask(
+        self, method: str, route: str, values: dict[str, Any], check: Callable[[Any], Checked | None], **options: Any
+    ) -> Checked:
+        """A call with patience; an answer that makes no sense is asked for again."""
+
+        def call() -> Checked:
+            found = check(self._client.call(method, route, values, **options))
+            if found is None:
+                raise ApiError(0, f"the server answers {method} {routes.path(route, **values)} with something else")
+            return found
+
+        return patiently(call, self._sleep)
+
+
+def _challenge_of(row: Any) -> dict[str, Any] | None:
+    number = number_of(row.get("id")) if isinstance(row, dict) else 0
+    return {**row, "id": number} if number else None

@@ -19,12 +19,14 @@ def waits(tries: int, first: float = FIRST) -> Iterator[float]:
 
 
 def patiently(call: Callable[[], Result], sleep: Callable[[float], object], tries: int = 5) -> Result:
-    """What a call answers; its last error once it has been tried so often, or one that will not change."""
+    """What a call answers; its last error once it has been tried so often, or one that will not change.
+
+    A sleep that returns True was interrupted by the end of the process: nothing is tried after it.
+    """
     for wait in waits(tries):
         try:
             return call()
         except ApiError as error:
-            if not error.transient:
+            if not error.transient or sleep(max(wait, error.wait or 0.0)) is True:
                 raise
-            sleep(max(wait, error.wait or 0.0))
     return call()

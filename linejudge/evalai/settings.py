@@ -28,7 +28,7 @@ class Settings:
 
 def settings(environment: Mapping[str, str] = os.environ, file: str = FILE) -> Settings:
     """What is set; the environment wins.  Says what is missing, and never shows the token."""
-    held = {**_file(os.path.expanduser(file)), **{key: environment[key] for key in _KEYS if environment.get(key)}}
+    held = _held(environment, file)
     host = held.get(HOST, DEFAULT_HOST).strip().rstrip("/")
     if "<" in host + held.get(TOKEN, "") + held.get(TEAM, ""):
         raise HostError(f"{TOKEN}, {TEAM} or {HOST} is still a placeholder in angle brackets")
@@ -49,6 +49,16 @@ def settings(environment: Mapping[str, str] = os.environ, file: str = FILE) -> S
 
 
 _KEYS = (TOKEN, TEAM, HOST)
+
+
+def server(environment: Mapping[str, str] = os.environ, file: str = FILE) -> str:
+    """The server that is meant, whoever we are there."""
+    host = _held(environment, file).get(HOST, DEFAULT_HOST).strip().rstrip("/")
+    return host if "://" in host else f"https://{host}"
+
+
+def _held(environment: Mapping[str, str], file: str) -> dict[str, str]:
+    return {**_file(os.path.expanduser(file)), **{key: environment[key] for key in _KEYS if environment.get(key)}}
 
 
 def _file(path: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ from linejudge.files import replace
 
 from .dataset import Sequences
 from .evaluation import EvaluationService
-from .session import NOTHING_DUE, DavisInteractiveSession
+from .session import MOST_INTERACTIONS, NOTHING_DUE, DavisInteractiveSession
 
 #: Beside the report of a session that is over.
 SUMMARY = "summary.json"
@@ -42,22 +42,37 @@ class HostedSession(DavisInteractiveSession):
     come a second time change nothing.
     """
 
-    def __init__(self, terms: Terms, folder: Path, clock: Callable[[], float], *, resume: bool = False) -> None:
+    def __init__(
+        self,
+        terms: Terms,
+        folder: Path,
+        clock: Callable[[], float],
+        note: Callable[[str], None] = lambda _sequence: None,
+        *,
+        resume: bool = False,
+    ) -> None:
         super().__init__(
             subset=terms.subset,
             shuffle=terms.shuffle,
             max_time=terms.max_time,
-            max_nb_interactions=terms.max_nb_interactions,
+            # Without a limit masks could be measured as often as the time allows.
+            max_nb_interactions=terms.max_nb_interactions or MOST_INTERACTIONS,
             metric_to_optimize=terms.metric,
             report_save_dir=folder,
             dataset=terms.dataset,
             resume=resume,
         )
-        self._clock = clock
+        self._clock, self._note = clock, note
         self._new = False
         #: Which masks came last, and a checksum of them.
         self._last: list[Any] = []
         self.lock = threading.Lock()
+        #: Requests that have it, or wait for its lock.
+        self.users = 0
+
+    def is_in_use(self) -> bool:
+        """Whether a request has it; then it must not be opened a second time."""
+        return self.users > 0 or self.lock.locked()
 
     def _own_thread(self) -> None:
         """Whoever holds the lock."""
@@ -77,7 +92,6 @@ class HostedSession(DavisInteractiveSession):
     def told(self) -> dict[str, Any]:
         """Its samples and limits."""
         return {
-            "session_key": self.session_key,
             "samples": self.samples,
             "max_time": self.max_time,
             "max_nb_interactions": self.max_nb_interactions,
@@ -112,21 +126,26 @@ class HostedSession(DavisInteractiveSession):
             self.interaction_start_time = self._clock()
         return {"sequence": sequence, "scribbles": drawn, "new_sequence": self._new}
 
+    def repeated(self, checksum: str) -> bool | None:
+        """Whether masks were in time that were taken last and come again; None for others."""
+        return bool(self._last[4]) if self._last and self._last[3] == checksum else None
+
     def submit(self, told: Any, masks: Callable[[tuple[int, int, int]], Any], checksum: str, arrived: float) -> bool:
         """Take masks; whether they came in time.  `masks` decodes them for a shape."""
         named = [told.get("sequence"), told.get("scribble_idx"), told.get("interaction")]
-        if self._last[:4] == [*named, checksum]:
-            return bool(self._last[4])
         sequence, number = self._sample()
         wanted = [sequence, number, (self.interaction_nb or 0) + 1]
         if named != wanted:
-            raise RuntimeError(f"These masks are for {ascii(named)[:200]}; those that are due are for {wanted}.")
+            found = ", ".join(shown(one) for one in named)
+            raise RuntimeError(f"These masks are for [{found}]; those that are due are for {wanted}.")
         if not self.running_model:
             raise RuntimeError(NOTHING_DUE)
         in_time = not self._late(arrived)
         record = self._entered().davis.dataset[sequence]
         width, height = record["image_size"]
         decoded = masks((record["num_frames"], height, width)) if in_time else None
+        if in_time:
+            self._note(sequence)
         before, self._last = self._last, [*named, checksum, in_time]
         try:
             with warnings.catch_warnings():
@@ -174,3 +193,11 @@ def means_of(report: pd.DataFrame) -> pd.DataFrame:
     """A row for each object of each interaction."""
     keys = ["session_id", "sequence", "scribble_idx", "interaction", "object_id"]
     return report.groupby(keys, sort=False, as_index=False)[["jaccard", "contour", "j_and_f", "timing"]].mean()
+
+
+def shown(told: Any) -> str:
+    """An untrusted value as it may stand in a sentence: short, plain, and made without walking through it."""
+    if isinstance(told, str):
+        return ascii(told[:40])
+    small = told is None or isinstance(told, (bool, float)) or (isinstance(told, int) and abs(told) < 10**18)
+    return str(told) if small else f"a value of the type {type(told).__name__}"

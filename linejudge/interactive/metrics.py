@@ -36,6 +36,12 @@ def batched_f_measure(
     return _averaged([boundary_similarity(one) for one in counts], average_over_objects)
 
 
+def f_measure(true_mask: Any, pred_mask: Any, bound_th: float = BOUNDARY_TOLERANCE) -> float:
+    """F of one pair of binary masks (height, width)."""
+    pair = [np.asarray(mask).astype(bool)[None] for mask in (true_mask, pred_mask)]
+    return float(batched_f_measure(pair[0], pair[1], nb_objects=1, bound_th=bound_th)[0])
+
+
 def _averaged(columns: list[Any], over_objects: bool) -> Any:  # noqa: FBT001 - passed on
     values = np.stack(columns, axis=1)
     return values.mean(axis=1) if over_objects else values

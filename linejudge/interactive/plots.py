@@ -7,7 +7,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -39,6 +39,8 @@ class Run:
     report: pd.DataFrame
     summary: dict[str, Any]
     steps: Path
+    #: Whether samples without masks in time count, as 0.
+    complete: bool = True
 
     @property
     def metric(self) -> str:
@@ -46,8 +48,12 @@ class Run:
         return next(name for name in METRICS if name in self.summary["curve"])
 
 
-def opened(told: str) -> Run:
-    """A run from `[NAME=]REPORT.csv`; its summary is beside it, or is made of it."""
+def opened(told: str, samples: Mapping[tuple[str, int], int] | None = None) -> Run:
+    """A run from `[NAME=]REPORT.csv`; its summary is beside it, or is made of it.
+
+    `samples` are those of the session with their numbers of objects, since a report has no row for a sample without
+    masks in time.
+    """
     name, _, path = told.rpartition("=") if "=" in told and not Path(told).exists() else ("", "", told)
     file = Path(path)
     try:
@@ -60,8 +66,9 @@ def opened(told: str) -> Run:
         if len(report) and not report["interaction"].between(1, MOST_INTERACTIONS).all():
             raise ValueError(f"interactions go from 1 to {MOST_INTERACTIONS}")
         beside = file.with_suffix(".summary.json")
-        found = _summary(beside) if beside.exists() else summary(report, Terms())
-        return Run(name or file.stem, report, found, steps_of(file))
+        known = beside.exists()
+        found = _summary(beside) if known else summary(report, Terms(samples=samples))
+        return Run(name or file.stem, report, found, steps_of(file), known or samples is not None)
     except FileNotFoundError:
         raise ValueError(f"{file}: there is no such report") from None
     except (KeyError, UnicodeDecodeError, ValueError) as error:
@@ -116,7 +123,7 @@ def _curves(runs: list[Run], out: Path) -> str:
         figure.savefig(out / "curves.png", dpi=150)
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None})
-    (out / "curves.svg").write_text(text.getvalue(), encoding="utf-8")
+    replace(out / "curves.svg", text.getvalue())
     return text.getvalue()
 
 

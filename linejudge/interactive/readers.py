@@ -38,7 +38,7 @@ class Published:
         self._packed = truth.read(self._path).splits if truth.is_packed(self._path) else None
         self._known: dict[str, Sequence] = {}
         self._subsets: dict[str, list[str]] = {}
-        self.dataset: Mapping[str, dict[str, Any]] = Records(self._known, self._record)
+        self.dataset: Mapping[str, dict[str, Any]] = Records(lambda: self._known, lru_cache(None)(self._record))
         self.load_masks = lru_cache(maxsize=2)(self._read)
 
     def sequences(self, subset: str) -> list[str]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
 import os
+import tempfile
+import traceback
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,8 +23,8 @@ from starlette.routing import Route
 from evaluation_script.errors import Flaw
 
 from . import wire
-from .hosted import HostedSession
-from .hosting import Host, checksum_of
+from .hosted import HostedSession, shown
+from .hosting import Host
 from .utils.mask import decode_frames
 
 log = logging.getLogger("linejudge.interactive")
@@ -30,7 +34,11 @@ UPLOAD_SECONDS = 600.0
 #: Submissions of a session that may be on their way at once: one, and its repeat.
 UPLOADS = 2
 
+#: Bytes of a submission that is kept in memory as it comes; larger ones wait on the disk.
+SMALL = 4 << 20
+
 T = TypeVar("T")
+Body = tempfile.SpooledTemporaryFile[bytes]
 Answer = Callable[[Request], Awaitable[Response]]
 
 
@@ -82,6 +90,7 @@ class _Served:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._threads = CapacityLimiter(max(2, os.cpu_count() or 1))
+        self._large = asyncio.Semaphore(1)
         self._uploads: dict[str, int] = {}
 
     async def health(self, _request: Request) -> Response:
@@ -94,7 +103,12 @@ class _Served:
         """A new session."""
         user = self._host.user(request.headers.get(wire.USER_KEY, ""))
         asked = request.headers.get(wire.REQUEST_KEY, "")[:64]
-        return JSONResponse(await self._done(lambda: self._host.begin(user, asked).told()))
+
+        def begun() -> dict[str, Any]:
+            key, session = self._host.begin(user, asked)
+            return {"session_key": key, **session.told()}
+
+        return JSONResponse(await self._done(begun))
 
     async def advance(self, request: Request) -> Response:
         """Whether there is another interaction, and which."""
@@ -107,16 +121,14 @@ class _Served:
 
     async def interaction(self, request: Request) -> Response:
         """Masks; their time ends when the last byte is here."""
-        key = request.headers.get(wire.SESSION_KEY, "")
-        session = await self._session(request)
+        user, key = self._asking(request)
+        await self._done(lambda: self._host.check(user, key))
         if self._uploads.get(key, 0) >= UPLOADS:
             raise BlockingIOError("Masks of this session are on their way already.")
         self._uploads[key] = self._uploads.get(key, 0) + 1
         try:
-            async with asyncio.timeout(UPLOAD_SECONDS):
-                body = await self._body(request)
-            arrived = self._host.clock()
-            in_time = await self._done(lambda: self._submitted(session, body, arrived))
+            with tempfile.SpooledTemporaryFile(SMALL, dir=str(self._host.folder)) as body:
+                in_time = await self._measured(request, body)
         except TimeoutError:
             raise RuntimeError(f"The masks did not arrive within {UPLOAD_SECONDS:.0f} seconds.") from None
         finally:
@@ -125,85 +137,125 @@ class _Served:
                 del self._uploads[key]
         return Response(status_code=204, headers=None if in_time else {wire.LATE: "1"})
 
+    async def _measured(self, request: Request, body: Body) -> bool:
+        async with asyncio.timeout(UPLOAD_SECONDS):
+            size = await self._receive(request, body)
+        arrived = self._host.clock()
+        user, key = self._asking(request)
+
+        def measured() -> bool:
+            with self._host.using(user, key) as session:
+                return self._submitted(session, body, arrived)
+
+        # Parsed they are several times as large, so large ones take turns.
+        async with self._large if size > SMALL else nullcontext():
+            return await self._done(measured)
+
     async def report(self, request: Request) -> Response:
         """Column → values, a row for each object of each interaction."""
+        _, key = self._asking(request)
 
         def columns(session: HostedSession) -> dict[str, Any]:
-            return {str(name): values.tolist() for name, values in self._host.report(session).items()}
+            shown = wire.rounded(self._host.report(session)).assign(session_id=key)
+            return {str(name): values.tolist() for name, values in shown.items()}
 
         return JSONResponse(await self._of(request, columns))
 
     async def finish(self, request: Request) -> Response:
         """The summary of a session that is over."""
+        _, key = self._asking(request)
 
         def finished(session: HostedSession) -> dict[str, Any]:
             found = self._host.finished(session)
             if found is None:
                 raise RuntimeError("The session is not over: ask for what is next until there is nothing.")
-            return {**found, "session_key": session.session_key}
+            return {**wire.rounded_summary(found), "session_key": key}
 
         return JSONResponse(await self._of(request, finished))
 
-    def _submitted(self, session: HostedSession, body: bytes, arrived: float) -> bool:
-        # The parser holds everybody up while it makes objects: a mask is one with two entries, in a list.
-        if sum(body.count(mark) for mark in (b"[", b"{", b",")) > self._host.most_marks:
-            raise OverflowError("The body holds more lists and objects than masks of a sequence can need.")
-        try:
-            told = json.loads(body)
-        except (ValueError, RecursionError):
-            raise ValueError("The body is no JSON.") from None
-        if not isinstance(told, dict):
-            raise ValueError("The body is no JSON object.")
-        candidates = told.get("next_scribble_frame_candidates")
-        if candidates is not None and (
-            not isinstance(candidates, list) or any(type(one) is not int for one in candidates)
-        ):
-            raise TypeError("next_scribble_frame_candidates is no list of whole numbers.")
-
-        def masks(shape: tuple[int, int, int]) -> Any:
-            return _decoded(told.get("pred_masks"), shape, self._host.limits.runs)
-
+    def _submitted(self, session: HostedSession, body: Body, arrived: float) -> bool:
+        body.seek(0)
+        checksum = hashlib.file_digest(body, "sha256").hexdigest()
         with session.lock:
-            return session.submit(told, masks, checksum_of(body), arrived)
+            taken = session.repeated(checksum)
+            if taken is not None:
+                return taken
+            told = _parsed(body, self._host.most_marks)
 
-    async def _body(self, request: Request) -> bytes:
+            def masks(shape: tuple[int, int, int]) -> Any:
+                return _decoded(told.pop("pred_masks", None), shape, self._host.limits.runs)
+
+            return session.submit(told, masks, checksum, arrived)
+
+    async def _receive(self, request: Request, body: Body) -> int:
         most = self._host.limits.body
         told = request.headers.get("content-length", "0")
-        if not told.isdecimal() or int(told) > most:
+        if not (told.isascii() and told.isdecimal()) or len(told) > 18 or int(told) > most:
             raise OverflowError(f"A submission has at most {most:,} bytes.")
-        parts, size = [], 0
+        size = 0
         async for part in request.stream():
             size += len(part)
             if size > most:
                 raise OverflowError(f"A submission has at most {most:,} bytes.")
-            parts.append(part)
-        return b"".join(parts)
+            body.write(part)
+        return size
 
-    async def _session(self, request: Request) -> HostedSession:
-        user = self._host.user(request.headers.get(wire.USER_KEY, ""))
-        key = request.headers.get(wire.SESSION_KEY, "")
-        return await self._done(lambda: self._host.of(user, key))
+    def _asking(self, request: Request) -> tuple[str, str]:
+        """User and key of the session."""
+        return self._host.user(request.headers.get(wire.USER_KEY, "")), request.headers.get(wire.SESSION_KEY, "")
 
     async def _of(self, request: Request, call: Callable[[HostedSession], dict[str, Any]]) -> dict[str, Any]:
-        session = await self._session(request)
+        user, key = self._asking(request)
 
         def locked() -> dict[str, Any]:
-            with session.lock:
+            with self._host.using(user, key) as session, session.lock:
                 return call(session)
 
         return await self._done(locked)
 
     async def _done(self, call: Callable[[], T]) -> T:
-        return await to_thread.run_sync(call, limiter=self._threads)
+        def done() -> T:
+            try:
+                return call()
+            except Exception as error:
+                # Or the error would keep the submission in memory, until the collector of cycles finds both.
+                traceback.clear_frames(error.__traceback__)
+                raise
+
+        return await to_thread.run_sync(done, limiter=self._threads)
+
+
+def _parsed(body: Body, most_marks: int) -> dict[str, Any]:
+    """A submission as JSON; its bytes and its text are gone before its masks are decoded."""
+    body.seek(0)
+    # The parser holds everybody up while it makes objects: a mask is one with two entries, in a list.
+    marks = 0
+    while part := body.read(1 << 20):
+        marks += sum(part.count(mark) for mark in (b"[", b"{", b","))
+    if marks > most_marks:
+        raise OverflowError("The body holds more lists and objects than masks of a sequence can need.")
+    body.seek(0)
+    try:
+        text = str(body.read(), "utf-8")
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueError("The body is not JSON in UTF-8.") from None
+    if not isinstance(told, dict):
+        raise ValueError("The body is not a JSON object.")
+    candidates = told.get("next_scribble_frame_candidates")
+    if candidates is not None and (not isinstance(candidates, list) or any(type(one) is not int for one in candidates)):
+        raise TypeError("next_scribble_frame_candidates is not a list of whole numbers.")
+    return told
 
 
 def _decoded(told: Any, shape: tuple[int, int, int], most: int) -> Any:
-    """Masks of a stranger, within the bounds of the sequence they are for."""
+    """Untrusted masks, within the bounds of the sequence they are for."""
     if not isinstance(told, dict) or not isinstance(told.get("frames"), list):
         raise ValueError('pred_masks is not {"size": [frames, height, width], "frames": […]}')
     if told.get("size") != list(shape):
-        size = tuple(told["size"]) if isinstance(told.get("size"), list) else told.get("size")
-        raise ValueError(f"y_true and y_pred must have the same shape. {shape} != {ascii(size)[:60]}")
+        size = told.get("size")
+        found = f"({', '.join(map(shown, size[:4]))})" if isinstance(size, list) else shown(size)
+        raise ValueError(f"y_true and y_pred must have the same shape. {shape} != {found}")
     frames = told["frames"]
     if len(frames) != shape[0]:
         raise ValueError(f"pred_masks has {len(frames)} frames, and its size says {shape[0]}")
@@ -229,7 +281,7 @@ def _check_frame(place: int, objects: Any) -> None:
         or not isinstance(one.get("counts"), str)
         for one in objects
     ):
-        raise ValueError(f'{where}: is no list of {{"object_id": 1 to 255, "counts": "…"}}')
+        raise ValueError(f'{where}: is not a list of {{"object_id": 1 to 255, "counts": "…"}}')
     ids = [one["object_id"] for one in objects]
     if len(ids) != len(set(ids)):
         raise ValueError(f"{where}: names an object twice")

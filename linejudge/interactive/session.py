@@ -19,15 +19,16 @@ from typing import Any, Self, cast
 
 import pandas as pd
 
-from linejudge.files import replace
+from linejudge.files import replace, written
 
+from .connectors import LocalConnector
 from .dataset import Sequences
 from .evaluation import EvaluationService
+from .storage import LocalStorage
 from .summary import read_report
 from .utils.scribbles import fuse_scribbles
 
 LOCAL = "localhost"
-NOT_BEGUN = "The session has not begun: use it as `with DavisInteractiveSession(...) as session`."
 NOTHING_TO_SEGMENT = "There is nothing to segment: call next() first, and go on only while it is True."
 TOO_LATE = "The time for {} is over: these masks do not count."
 TWICE = "You can not call get_scribbles twice without submitting the masks first"
@@ -76,7 +77,6 @@ class DavisInteractiveSession:
         self.max_nb_interactions = None if max_nb_interactions is None else min(max_nb_interactions, MOST_INTERACTIONS)
         self.metric_to_optimize = metric_to_optimize
         self.user_key = user_key or _user()
-        self.session_key = secrets.token_hex(32)
         self.report_save_dir = Path(report_save_dir or Path.cwd())
         self.report_save_dir.mkdir(parents=True, exist_ok=True)
         self.report_name = _free(self.report_save_dir)
@@ -90,10 +90,10 @@ class DavisInteractiveSession:
         self.interaction_start_time: float | None = None
         self.global_summary: dict[str, Any] = {}
         self._clock = clock or time.monotonic
-        self._line_clock = clock or time.time
         self._resume, self._resumed = resume, False
-        self._dataset = dataset
-        self._service: EvaluationService | None = None
+        #: What the session asks; `connector.service.robot` is the robot.
+        self.connector: Any = LocalConnector(self.user_key, clock=clock or time.time, dataset=dataset)
+        self.session_key = secrets.token_hex(32)
         self._thread = threading.get_ident()
 
     # ── the context ─────────────────────────────────────────────────────────
@@ -101,22 +101,25 @@ class DavisInteractiveSession:
     def __enter__(self) -> Self:
         if not self.max_time and not self.max_nb_interactions:
             raise ValueError("Both max_time and max_nb_interactions can not be None")
-        self._service = EvaluationService(
-            self.subset,
-            davis_root=self.davis_root,
-            max_t=self.max_time,
-            max_i=self.max_nb_interactions,
-            metric_to_optimize=self.metric_to_optimize,
-            clock=self._line_clock,
-            dataset=self._dataset,
+        self.samples, _, _ = self.connector.get_samples(
+            self.subset, self.davis_root, self.max_time, self.max_nb_interactions, self.metric_to_optimize
         )
-        self.samples, _, _ = self._service.get_samples()
         if self.shuffle:
             random.shuffle(self.samples)
         self.sample_idx, self.interaction_nb = -1, -1
         if self._resume:
-            self._take_up(self._service)
+            self._take_up(self.connector.service)
         return self
+
+    @property
+    def session_key(self) -> str:
+        """Drawn by the session, or by its server."""
+        key: str = self.connector.session_key
+        return key
+
+    @session_key.setter
+    def session_key(self, key: str) -> None:
+        self.connector.session_key = key
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -129,9 +132,8 @@ class DavisInteractiveSession:
 
     def _entered(self) -> EvaluationService:
         self._own_thread()
-        if self._service is None:
-            raise RuntimeError(NOT_BEGUN)
-        return self._service
+        service: EvaluationService = self.connector.service
+        return service
 
     # ── the loop ────────────────────────────────────────────────────────────
 
@@ -163,9 +165,9 @@ class DavisInteractiveSession:
 
     def _late(self, now: float) -> bool:
         """Whether the time for this sample, all of its interactions together, is over."""
-        if not self.max_time or self.sample_start_time is None or self._service is None:
+        if not self.max_time or self.sample_start_time is None:
             return False
-        objects = self._service.davis.dataset[self.samples[self.sample_idx or 0][0]]["num_objects"]
+        objects = self.connector.service.davis.dataset[self.samples[self.sample_idx or 0][0]]["num_objects"]
         return bool(now - self.sample_start_time > self.max_time * objects)
 
     def get_scribbles(self, only_last: bool = False) -> tuple[str, dict[str, Any], bool]:  # noqa: FBT001, FBT002
@@ -226,7 +228,7 @@ class DavisInteractiveSession:
             warnings.warn("There is no summary before the session has ended.", stacklevel=2)
             return {}
         if save_file is not None:
-            with open(save_file, "w", encoding="utf-8") as file:
+            with written(save_file) as file:
                 json.dump(self.global_summary, file)
         return self.global_summary
 
@@ -254,7 +256,7 @@ class DavisInteractiveSession:
             "sample_start_time": self.sample_start_time,
             "scribbles": self.sample_scribbles,
             "last": self.sample_last_scribble,
-            "service": service.state(self.session_key),
+            "service": cast("LocalStorage", service.storage).state(self.session_key),
             **self._more_state(),
         }
         replace(self._state, json.dumps(state))
@@ -281,7 +283,7 @@ class DavisInteractiveSession:
         self.sample_idx, self.interaction_nb = state["sample_idx"], state["interaction_nb"]
         self._resume_clock(state)
         self.sample_scribbles, self.sample_last_scribble = state["scribbles"], state["last"]
-        service.restore(self.session_key, state["service"], read_report(self._temporary))
+        cast("LocalStorage", service.storage).restore(self.session_key, state["service"], read_report(self._temporary))
         self._resumed = True
 
     def _newest(self, agrees: Callable[[dict[str, Any]], bool], told: str) -> tuple[str, dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,9 @@ class Terms:
     #: Over the sequences of the subset.
     objects: float = 1.0
     threshold: float = THRESHOLD
+    #: Objects of every sample (sequence, scribble_idx) of the session.  A report has no row for a sample without an
+    #: interaction in time, and such a sample counts as 0; without this table only the samples of the report count.
+    samples: Mapping[tuple[str, int], int] | None = None
 
 
 def summary(report: pd.DataFrame, terms: Terms) -> dict[str, Any]:
@@ -52,16 +56,26 @@ def summary(report: pd.DataFrame, terms: Terms) -> dict[str, Any]:
 def _curve(report: pd.DataFrame, terms: Terms) -> tuple[list[float], list[float]]:
     """Time and value after each interaction: every object of every sample counts alike, and so does every time."""
     last = terms.interactions or (int(report["interaction"].max()) if len(report) else 0)
+    longest = last * float(report["timing"].max()) if len(report) else 0.0
+    end = terms.objects * terms.seconds if terms.seconds else longest
     if not len(report):
-        return [0.0] * (last + 2), [0.0] * (last + 2)
+        return [*[0.0] * (last + 1), float(end)], [0.0] * (last + 2)
     keys = ["sequence", "scribble_idx"]
     column = METRICS[terms.metric]
     by_object = report.groupby([*keys, "object_id", "interaction"])[column].mean().unstack("interaction")  # noqa: PD010 - these are groups
     seconds = report.groupby([*keys, "interaction"])["timing"].first().unstack("interaction")  # noqa: PD010
     wanted = list(range(1, last + 1))
     # What a sample did not reach stays as it was, and takes no time.
-    means = by_object.reindex(columns=wanted).ffill(axis=1).fillna(0.0).mean(axis=0)
-    spent = seconds.reindex(columns=wanted).fillna(0.0).mean(axis=0).cumsum()
-    end = terms.objects * terms.seconds if terms.seconds else last * float(report["timing"].max())
-    values = [float(one) for one in means]
-    return [0.0, *(float(one) for one in spent), float(end)], [0.0, *values, values[-1]]
+    means = by_object.reindex(columns=wanted).ffill(axis=1).fillna(0.0).sum(axis=0)
+    spent = seconds.reindex(columns=wanted).fillna(0.0).sum(axis=0).cumsum()
+    objects, samples = _counted(by_object.index, seconds.index, terms.samples)
+    values = [float(one) / objects for one in means]
+    return [0.0, *(float(one) / samples for one in spent), float(end)], [0.0, *values, values[-1]]
+
+
+def _counted(objects: pd.Index, samples: pd.Index, every: Mapping[tuple[str, int], int] | None) -> tuple[int, int]:
+    """How many objects and samples the means are over: those of the session, with or without a row."""
+    if every is None:
+        return len(objects), len(samples)
+    unseen = [count for sample, count in every.items() if sample not in samples]
+    return len(objects) + sum(unseen), len(samples) + len(unseen)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,8 +29,18 @@ class User:
 class Accounts:
     """Who may do what."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, hosts: Collection[str] = ()) -> None:
+        """`hosts` are the names of those who may push challenges, whose scripts are run here."""
+        self._store, self._hosts = store, frozenset(hosts)
+
+    def may_push(self, user: User | None) -> bool:
+        """Whether a user was named as a host when the rehearsal was started."""
+        return user is not None and user.username in self._hosts
+
+    def pushed_by_host(self, team: int) -> bool:
+        """Whether a host team has a member who may push: nobody else's script is run, however it came here."""
+        rows = self._store.rows("SELECT username FROM users JOIN members ON user_id = users.id WHERE team_id = ?", team)
+        return any(row["username"] in self._hosts for row in rows)
 
     def create(self, username: str, password: str) -> User:
         """A new user, verified at once."""

@@ -32,6 +32,8 @@ _CHALLENGE_DEFAULTS: dict[str, Any] = {
     "job_memory": "8Gi",
     "worker_python_version": "3.9",
 }
+#: Visibilities of a phase split, as EvalAI numbers them.
+HOST_ONLY, OWNER_AND_HOST, PUBLIC = 1, 2, 3
 _FLAGS = ("published", "remote_evaluation", "is_docker_based", "is_static_dataset_code_upload", "cpu_only_jobs")
 _CHALLENGE_FLAGS = (
     *_FLAGS,
@@ -64,8 +66,19 @@ class Challenges:
     def phase_rows(self, challenge: int, user: User | None) -> list[Any]:
         """The phases that somebody may see."""
         rows = self._store.rows("SELECT * FROM phases WHERE challenge_id = ? ORDER BY config_id", challenge)
-        host = self.is_host(user, challenge)
-        return [row for row in rows if host or json.loads(row["config"]).get("is_public") in TRUE]
+        return [row for row in rows if self.may_see_phase(user, row)]
+
+    def may_see_phase(self, user: User | None, phase: Any) -> bool:
+        """Everybody may see a public phase, hosts any of theirs."""
+        return json.loads(phase["config"]).get("is_public") in TRUE or self.is_host(user, phase["challenge_id"])
+
+    def may_see_board(self, user: User | None, phase: Any, split: Any) -> bool:
+        """Everybody may see a public leaderboard of a public phase, hosts any of theirs."""
+        if self.is_host(user, phase["challenge_id"]):
+            return True
+        config = json.loads(phase["config"])
+        public = config.get("is_public") in TRUE and config.get("leaderboard_public") in TRUE
+        return public and split["visibility"] == PUBLIC
 
     def phase_row(self, phase: int) -> Any:
         """One phase; None where there is none."""
@@ -98,8 +111,8 @@ class Challenges:
 
     # ── as the API shows them ───────────────────────────────────────────────
 
-    def shown(self, row: Any, base: str) -> dict[str, Any]:
-        """A challenge."""
+    def shown(self, row: Any, base: str, *, host: bool = False) -> dict[str, Any]:
+        """A challenge; hosts see where its script lies."""
         config = {**_CHALLENGE_DEFAULTS, **json.loads(row["config"])}
         team = self._store.row("SELECT * FROM teams WHERE id = ?", row["host_team"])
         start, end = seconds(config["start_date"]), seconds(config["end_date"])
@@ -119,7 +132,7 @@ class Challenges:
             "published": True,
             "approved_by_admin": True,
             "is_active": start <= time.time() <= end,
-            "evaluation_script": self._links.file(row["script"], base),
+            "evaluation_script": self._links.file(row["script"], base) if host else None,
             "slug": f"{slug(config['title'])}-{row['id']}",
             "queue": row["queue"],
             "github_repository": row["repository"],
@@ -166,6 +179,7 @@ class Challenges:
             "is_leaderboard_order_descending": bool(row["descending"]),
             "show_execution_time": False,
             "show_leaderboard_by_latest_submission": False,
+            "leaderboard_schema": json.loads(row["schema"]),
         }
 
     def log_lines(self, challenge: int) -> list[str]:

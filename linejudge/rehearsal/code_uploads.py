@@ -18,7 +18,7 @@ import requests
 from evaluation_script.errors import HostError
 from linejudge import arena
 from linejudge.evalai import routes
-from linejudge.evalai.jobs import CANCELLED, FAILED, FINISHED, RUNNING
+from linejudge.evalai.jobs import CANCELLED, FAILED, FINISHED
 from linejudge.sandbox import MEMORY, Limits
 
 from .accounts import User
@@ -27,6 +27,9 @@ from .queue import Message
 from .submissions import Refusal
 from .workers import turn_until
 
+_ENDED = (FINISHED, FAILED, CANCELLED)
+#: Seconds in which everything that runs has ended.
+_FAREWELL = 10.0
 #: What the table may say, and of what kind.
 _KINDS: dict[str, type] = {
     "images": dict, "environments": dict, "data": str, "seconds": float, "memory_mb": int, "look_every": float,
@@ -50,7 +53,7 @@ class Table:
     hidden: tuple[str, ...] = ()
 
 
-def read_table(path: str) -> Table:
+def read_table(path: str, *, sandbox: bool = False) -> Table:
     """The host's table; folders and paths are relative to it.  Raises HostError with what is wrong."""
     try:
         with open(path, "rb") as file:
@@ -62,18 +65,18 @@ def read_table(path: str) -> Table:
         raise HostError(f"{path}: has {unknown[0]!r}, which means nothing here")
     for key, kind in _KINDS.items():
         if not isinstance(told.get(key, kind()), (int, float) if kind is float else kind):
-            raise HostError(f"{path}: {key} is {told[key]!r}, which is no {kind.__name__}")
+            raise HostError(f"{path}: {key} is {told[key]!r}, which is not of the kind {kind.__name__}")
     home = os.path.dirname(os.path.abspath(path))
     images = {name: _agent(path, home, name, one) for name, one in told.get("images", {}).items()}
     environments = {}
     for phase, words in told.get("environments", {}).items():
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise HostError(f'{path}: environments.{phase} is no list of words as ["--env", "…"]')
+            raise HostError(f'{path}: environments.{phase} is not a list of words as ["--env", "…"]')
         environments[phase] = [_placed(home, word) for word in words]
     limits = Limits(
         seconds=float(told.get("seconds", Limits.seconds)),
         memory=int(told.get("memory_mb", MEMORY >> 20)) << 20,
-        sandbox=bool(told.get("sandbox", False)),
+        sandbox=sandbox or bool(told.get("sandbox", False)),
     )
     data = os.path.join(home, told["data"]) if told.get("data") else ""
     hidden = tuple(os.path.join(home, one) for one in told.get("hidden", []))
@@ -102,6 +105,8 @@ class CodeUploads:
 
     def __init__(self, desk: Desk, table: Table, address: str, host: User) -> None:
         self._desk, self._table, self._address, self._host = desk, table, address, host
+        # The folder of an agent may lie around ours.
+        self._hidden = (*table.hidden, desk.store.folder)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -109,11 +114,20 @@ class CodeUploads:
         """Begin to take messages."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """End what runs; its message brings it back."""
+    def give_up(self) -> None:
+        """Take nothing more, and give back what is in hand; from a signal's handler, too.
+
+        What an environment reports afterwards meets a server that has ended, and is nobody's fault.
+        """
         self._stop.set()
-        arena.end_all()
-        self._thread.join(timeout=10)
+
+    def stop(self) -> None:
+        """End what runs, and wait until it is given back."""
+        self.give_up()
+        until = time.monotonic() + _FAREWELL
+        while self._thread.is_alive() and time.monotonic() < until:
+            arena.end_all()  # again: one may have begun meanwhile
+            self._thread.join(timeout=0.2)
 
     def _run(self) -> None:
         stumbled = "code uploads stumbled: {!r}"
@@ -137,13 +151,20 @@ class CodeUploads:
         except Refusal:
             self._desk.queue.delete(challenge["queue"], message.handle)
             return
-        if row["status"] not in (CANCELLED, FINISHED, FAILED):
+        if row["status"] not in _ENDED:
             image = str(message.body.get("submitted_image_uri", ""))
-            failure = self._played(challenge, row, message, image, static=static)
-            if self._stop.is_set():
+            try:
+                failure = self._played(challenge, row, message, image, static=static)
+            except Exception:
+                if not self._stop.is_set():
+                    raise
+                failure = ""
+            after = self._desk.submissions.row(number)
+            handed_on = static and after["submission_input_file"] is not None
+            if self._stop.is_set() and after["status"] not in _ENDED and not handed_on:
+                self._desk.submissions.give_back(number, challenge["queue"], message.handle)
                 return
-            ended = self._desk.submissions.row(number)["status"] in (FINISHED, FAILED, CANCELLED)
-            if failure and not ended:
+            if failure and after["status"] not in _ENDED:
                 self._desk.reporting.failed(number, failure)
         self._desk.queue.delete(challenge["queue"], message.handle)
 
@@ -153,14 +174,15 @@ class CodeUploads:
         if agent is None:
             known = ", ".join(sorted(self._table.images)) or "none"
             return f"The image {image[:200]!r} is not known here; the host's table has: {known}."
-        self._desk.submissions.update(row["id"], status=RUNNING, started_at=time.time())
+        if not self._desk.submissions.begin(row["id"]):
+            return ""
         token = self._desk.accounts.mint(self._host, "profile")[0]
         try:
             if static:
                 return self._static(challenge, row, agent, token)
             return self._duel(row, agent, message, token)
         except arena.SubmissionFileError as error:
-            return f"{error}; write a plain file."
+            return f"{error}. Write a plain file."
         except (HostError, OSError, requests.RequestException) as error:
             return f"It could not be run, and it is not your fault: {error}"
 
@@ -173,7 +195,7 @@ class CodeUploads:
             "AUTH_TOKEN": token, "EVALAI_API_SERVER": self._address, "BODY": json.dumps(message.body),
             "QUEUE_NAME": self._desk.submissions.challenge_of(row)["queue"],
         }  # fmt: skip
-        ended = arena.duel(agent, words, self._table.limits, variables, self._table.hidden)
+        ended = arena.duel(agent, words, self._table.limits, variables, self._hidden)
         self._desk.submissions.keep_texts(row["id"], environment_log_file=ended.log)
         return "Submission Job Failed." + (f"\n{ended.log}" if ended.log else "")
 
@@ -196,8 +218,10 @@ class CodeUploads:
             agent.command, agent.folder, {"CHALLENGE_PK": str(challenge["id"]), "PHASE_PK": str(row["phase_id"])}
         )
         ended = arena.static(
-            agent_here, self._table.data, self._table.limits, self._table.look_every, taken, self._table.hidden
+            agent_here, self._table.data, self._table.limits, self._table.look_every, taken, self._hidden
         )
         if (ended.told or {})["taken"] is None:
-            return f"The command ended with code {ended.code} and wrote no submission.\n{ended.log}"
+            early = (ended.told or {})["early"]
+            how = f"ended with code {ended.code}" if early else f"ran for {self._table.limits.seconds:.0f} seconds"
+            return f"The command {how} and wrote no submission.csv or submission.json.\n{ended.log}"
         return ""

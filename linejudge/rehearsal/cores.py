@@ -34,11 +34,10 @@ class Cores:
         """Whether processes are held to their share."""
         return bool(self._folder)
 
-    def take(self, pid: int) -> None:
-        """Put a process into the group."""
-        if self._folder:
-            with suppress(OSError):
-                _write(os.path.join(self._folder, "cgroup.procs"), str(pid))
+    @property
+    def file(self) -> str:
+        """What takes the numbers of processes into the group; nothing where there is none."""
+        return os.path.join(self._folder, "cgroup.procs") if self._folder else ""
 
     def close(self) -> None:
         """Remove the group, once its processes are gone."""

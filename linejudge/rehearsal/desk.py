@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from .accounts import Accounts
 from .challenges import Challenges
@@ -17,9 +17,15 @@ from .submissions import Submissions
 class Desk:
     """One rehearsal."""
 
-    def __init__(self, folder: str, visibility: float = VISIBILITY, again: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        folder: str,
+        visibility: float = VISIBILITY,
+        again: Callable[[], bool] = lambda: False,
+        hosts: Collection[str] = (),
+    ) -> None:
         self.store = Store(folder)
-        self.accounts = Accounts(self.store)
+        self.accounts = Accounts(self.store, hosts)
         self.links = Links(self.store)
         self.queue = Queue(self.store, visibility, again)
         self.challenges = Challenges(self.store, self.accounts, self.links)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import threading
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,12 +36,15 @@ class Faults:
 
     @classmethod
     def told(cls, text: str) -> Faults:
-        """From SEED:RATE; raises ValueError for anything else."""
-        seed, _, rate = text.partition(":")
-        faults = cls(int(seed), float(rate))
-        if not 0 <= faults.rate <= 1:
-            raise ValueError("the rate is a share from 0 to 1")
-        return faults
+        """From SEED:RATE; raises ValueError that says what is wrong with anything else."""
+        seed, colon, rate = text.partition(":")
+        if not colon:
+            raise ValueError("the rate is missing")
+        if not re.fullmatch(r"-?[0-9]{1,18}", seed):
+            raise ValueError(f"the seed {seed!r} is not a whole number")
+        if not re.fullmatch(r"[0-9]*\.?[0-9]+|[0-9]+\.", rate) or float(rate) > 1:
+            raise ValueError(f"the rate {rate!r} is not a share from 0 to 1")
+        return cls(int(seed), float(rate))
 
     def strikes(self) -> bool:
         """Whether this one is hit."""

@@ -8,12 +8,14 @@ import tempfile
 from collections.abc import Awaitable, Callable
 
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from .desk import Desk
-from .links import MEDIA, PART
+from .hidden import hidden_of, result_without, text_without
+from .links import MEDIA, PART, signed_as
+from .submissions import REPORTED
 
 _SPOOLED = 1 << 20
 #: Nothing that a stranger sent is opened by a browser as a page of ours.
@@ -30,11 +32,16 @@ def _download(desk: Desk) -> Callable[[Request], Awaitable[Response]]:
     async def download(request: Request) -> Response:
         number = request.path_params["file"]
         query = request.query_params
-        if not desk.links.good(number, query.get("expires", ""), query.get("signature", "")):
+        of = query.get("of", "")
+        if not desk.links.good(signed_as(number, of), query.get("expires", ""), query.get("signature", "")):
             return JSONResponse({"error": _GONE}, 403)
         row = await run_in_threadpool(desk.store.row, "SELECT * FROM files WHERE id = ?", number)
         if row is None:
             return JSONResponse({"error": "This file is gone."}, 404)
+        less = await run_in_threadpool(for_participants, desk, int(of), number, row["kind"]) if of else None
+        if less is not None:
+            headers = {**_HEADERS, "Content-Disposition": "attachment"}
+            return Response(less, headers=headers, media_type="application/octet-stream")
         path = await run_in_threadpool(desk.store.path, number)
         inline = row["kind"] == "image"
         kind = mimetypes.guess_type(row["name"])[0] if inline else "application/octet-stream"
@@ -44,6 +51,16 @@ def _download(desk: Desk) -> Callable[[Request], Awaitable[Response]]:
         )
 
     return download
+
+
+def for_participants(desk: Desk, submission: int, number: str, kind: str) -> str | None:
+    """A file about a submission without what its participants may not read; None where they may read it all."""
+    hidden = hidden_of(desk.challenges, desk.submissions, desk.submissions.row(submission))
+    if hidden is None or kind == REPORTED:
+        return None
+    with open(desk.store.path(number), "rb") as file:
+        data = file.read()
+    return result_without(data, hidden) if kind == "submission_result_file" else text_without(data, hidden)
 
 
 def _part(desk: Desk) -> Callable[[Request], Awaitable[Response]]:
@@ -58,9 +75,12 @@ def _part(desk: Desk) -> Callable[[Request], Awaitable[Response]]:
         with tempfile.SpooledTemporaryFile(max_size=_SPOOLED, dir=desk.store.folder) as file:
             # S3's tag of a part; a checksum and no secret.
             tag = hashlib.md5(usedforsecurity=False)
-            async for piece in request.stream():
-                tag.update(piece)
-                file.write(piece)
+            try:
+                async for piece in request.stream():
+                    tag.update(piece)
+                    file.write(piece)
+            except ClientDisconnect:
+                return JSONResponse({"error": "The upload broke off."}, 400)
             file.seek(0)
             kept = await run_in_threadpool(desk.store.keep, file, f"part {number}", "part")
         await run_in_threadpool(_note, desk, upload, number, kept, tag.hexdigest())

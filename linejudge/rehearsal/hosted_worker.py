@@ -6,7 +6,7 @@ folder given, then reads one JSON request a line and answers one JSON a line.
 Streams are replaced by objects with `write` and `flush` only, and results are
 taken or refused as the real worker does (statuses, JSON without NaN).
 
-usage: hosted_worker.py FOLDER CHALLENGE_PK [BYTES]
+usage: hosted_worker.py FOLDER CHALLENGE_PK [BYTES [PROCESSES]]
 """
 
 from __future__ import annotations
@@ -25,22 +25,24 @@ from typing import Any, Dict, Iterator, Tuple
 
 #: Characters of a stream.
 KEPT = 4 << 20
+#: Processes and threads at once, in a sandbox.
+PROCESSES = 1024
 
 
 class Tee:
-    """What the worker puts in place of a stream: files, and no more methods than these."""
+    """What the worker puts in place of a stream: a file, and no more methods than these."""
 
-    def __init__(self, *streams: Any) -> None:
-        self._streams = streams
+    def __init__(self, stream: Any) -> None:
+        self._stream, self._left = stream, KEPT + 1
 
     def write(self, text: str) -> None:
-        for stream in self._streams:
-            stream.write(text)
-            stream.flush()
+        # The disk is not filled by what is cut off in the end.
+        self._stream.write(text[: self._left])
+        self._left -= min(len(text), self._left)
+        self._stream.flush()
 
     def flush(self) -> None:
-        for stream in self._streams:
-            stream.flush()
+        self._stream.flush()
 
 
 @contextmanager
@@ -114,6 +116,10 @@ def main() -> None:
         # A thread of OpenBLAS reserves address space that it never uses.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[3]), int(sys.argv[3])))
+    if sys.argv[4:]:
+        # Counted for each sandbox alone; elsewhere it would count everything that the user runs.
+        resource.setrlimit(resource.RLIMIT_NPROC, (int(sys.argv[4]), int(sys.argv[4])))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what C code or a careless script prints is no answer
     sys.path.append(folder)

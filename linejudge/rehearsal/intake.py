@@ -12,7 +12,7 @@ from linejudge.bundle.fields import TEXTS
 from linejudge.bundle.finding import items
 from linejudge.bundle.opened import Bundle, RefusedError
 from linejudge.bundle.state import State, state_of
-from linejudge.bundle.values import TRUE
+from linejudge.bundle.values import TRUE, whole
 
 from .challenges import slug
 from .store import Store
@@ -47,13 +47,13 @@ class Intake:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def refused(self, bundle: str, repository: str) -> str:
-        """What EvalAI would say against a bundle; nothing when it takes it."""
+    def refused(self, bundle: str, repository: str, *, saving: bool = True) -> str:
+        """What EvalAI would say against a bundle, as it validates or saves it; nothing when it takes it."""
         held = self._store.row("SELECT config FROM challenges WHERE repository = ?", repository)
         state: State | None = state_of(json.loads(held["config"]), source="here") if held else None
         try:
             with Bundle(bundle) as opened:
-                return refusal(list(server_rules(opened, state)))
+                return refusal(list(server_rules(opened, state)), saving=saving)
         except RefusedError as error:
             return refusal([error.finding]) or str(error.finding)
 
@@ -115,7 +115,7 @@ class Intake:
                 places = [
                     db.execute(
                         f"SELECT id FROM {table} WHERE challenge_id = ? AND config_id = ?",  # noqa: S608 - our tables
-                        (challenge, row[key]),
+                        (challenge, whole(row[key])),
                     ).fetchone()[0]
                     for table, key in (
                         ("phases", "challenge_phase_id"),
@@ -129,15 +129,15 @@ class Intake:
                     "decimals = excluded.decimals, descending = excluded.descending",
                     (
                         *places,
-                        int(row["visibility"]),
-                        int(row["leaderboard_decimal_precision"]),
+                        whole(row["visibility"]),
+                        whole(row["leaderboard_decimal_precision"]),
                         row["is_leaderboard_order_descending"] in TRUE,
                     ),
                 )
 
     def _save_phase(self, challenge: int, phase: dict[str, Any], files: _Files) -> None:
         found = self._store.row(
-            "SELECT * FROM phases WHERE challenge_id = ? AND config_id = ?", challenge, int(phase["id"])
+            "SELECT * FROM phases WHERE challenge_id = ? AND config_id = ?", challenge, whole(phase["id"])
         )
         old = json.loads(found["config"]) if found else {}
         merged = {
@@ -170,7 +170,7 @@ class Intake:
             db.execute(
                 f"INSERT INTO {table} (challenge_id, config_id, {names}) VALUES (?, ?, {marks}) "  # noqa: S608 - our names
                 f"ON CONFLICT (challenge_id, config_id) DO UPDATE SET {renewed}",
-                (challenge, int(number), *values.values()),
+                (challenge, whole(number), *values.values()),
             )
 
 

@@ -14,18 +14,24 @@ MEDIA = "/media/{file}/{name}"
 PART = "/upload/{upload}/{number:int}"
 
 
+def signed_as(number: str, submission: str) -> str:
+    """What is signed of a file's address."""
+    return number if submission in ("", "0") else f"{number} of {submission}"
+
+
 class Links:
     """Signed addresses; the official client fetches them without a token."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def file(self, number: str | None, base: str) -> str | None:
-        """Where a file can be fetched; None for none."""
+    def file(self, number: str | None, base: str, submission: int = 0) -> str | None:
+        """Where a file can be fetched; None for none.  With a submission: as its participants may read it."""
         row = self._store.row("SELECT name FROM files WHERE id = ?", number) if number else None
         if number is None or row is None:
             return None
-        return f"{base}/media/{number}/{quote(row['name'])}?{self._signed(number)}"
+        of = f"of={submission}&" if submission else ""
+        return f"{base}/media/{number}/{quote(row['name'])}?{of}{self._signed(signed_as(number, str(submission)))}"
 
     def part(self, upload: str, number: int, base: str) -> str:
         """Where a part of a large upload is put."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 from evaluation_script.errors import HostError
 from linejudge.bundle import examples
@@ -17,6 +20,7 @@ from .desk import Desk
 
 #: The repository under which the folder's own bundle is known here.
 REPOSITORY = "rehearsal/bundle"
+_DATABASE, _LOCK = "rehearsal.sqlite3", {"lock"}
 HOST_NAME, HOST_TEAM = "host", "Hosts"
 PARTICIPANTS = {"aurora": "Aurora", "borealis": "Borealis"}
 
@@ -34,25 +38,47 @@ class Person:
 
 def reset(folder: str) -> None:
     """Forget everything; refuses a folder that is none of ours."""
-    if os.path.isdir(folder) and not os.path.exists(os.path.join(folder, "rehearsal.sqlite3")) and os.listdir(folder):
-        raise HostError(f"{folder}: holds something else than a rehearsal, so it is not emptied")
+    _ours(folder, "so it is not emptied")
     locked(folder, "rehearsal").close()
     shutil.rmtree(os.path.realpath(folder), ignore_errors=True)
     if os.path.isdir(folder) and os.listdir(folder):
         raise HostError(f"{folder}: could not be emptied")
 
 
-def people(desk: Desk) -> list[Person]:
-    """A host and two participants, on the first start; nobody later."""
-    if desk.accounts.named(HOST_NAME):
-        return []
+def taken(folder: str) -> Any:
+    """The rehearsal's folder, for this process alone and for no other user to read; its lock."""
+    _ours(folder, "so it is not used; name an empty one with --data")
+    lock = locked(folder, "rehearsal")
+    os.chmod(folder, 0o700)
+    return lock
+
+
+def _ours(folder: str, so: str) -> None:
+    if (
+        os.path.isdir(folder)
+        and not os.path.exists(os.path.join(folder, _DATABASE))
+        and set(os.listdir(folder)) - _LOCK
+    ):
+        raise HostError(f"{folder}: holds something else than a rehearsal, {so}")
+
+
+def people(desk: Desk, hosts: Collection[str] = ()) -> list[Person]:
+    """A host and two participants, on the first start; later those hosts who are new."""
+    made = []
     with desk.store.write():
-        made = [_person(desk, HOST_NAME, HOST_TEAM, HOST)]
-        made += [_person(desk, name, team, PARTICIPANT) for name, team in PARTICIPANTS.items()]
+        if desk.accounts.named(HOST_NAME) is None:
+            made += [_person(desk, HOST_NAME, HOST_TEAM, HOST)]
+            made += [_person(desk, name, team, PARTICIPANT) for name, team in PARTICIPANTS.items()]
+        for name in sorted(hosts):
+            user = desk.accounts.named(name)
+            if user is None:
+                made.append(_person(desk, name, f"{HOST_TEAM} {name}", HOST))
     return made
 
 
 def _person(desk: Desk, username: str, team: str, kind: str) -> Person:
+    if not re.fullmatch(r"[A-Za-z0-9_.@+-]{1,150}", username):
+        raise HostError(f"--hosts {username!r}: is not a user's name; use letters, digits and @ . + - _")
     password = secrets.token_urlsafe(8)
     user = desk.accounts.create(username, password)
     number = desk.accounts.new_team(user, kind, team)

@@ -79,6 +79,16 @@ class Queue:
             db.execute("DELETE FROM receipts WHERE message_id = ?", (found["id"],))
             return True
 
+    def give_back(self, queue: str, handle: str) -> bool:
+        """Show a message to others at once, since its receiver cannot finish; whether there was any."""
+        with self._store.write() as db:
+            found = db.execute(
+                "UPDATE messages SET visible_at = ? WHERE queue = ? "
+                "AND id = (SELECT message_id FROM receipts WHERE handle = ?)",
+                (time.time(), queue, handle),
+            )
+            return found.rowcount > 0
+
     def waiting(self, queue: str) -> list[dict[str, Any]]:
         """What is in a queue, for the host's page."""
         now = time.time()

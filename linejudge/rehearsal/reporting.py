@@ -10,7 +10,7 @@ from typing import Any
 from linejudge.bundle.values import TRUE
 from linejudge.evalai.jobs import CANCELLED, FAILED, FINISHED, RUNNING
 
-from .challenges import Challenges
+from .challenges import HOST_ONLY, Challenges
 from .submissions import Refusal, Submissions
 
 _FINAL = (FINISHED, FAILED, CANCELLED)
@@ -37,6 +37,8 @@ class Reporting:
         names = json.loads(row["job_name"])
         if data.get("job_name"):
             names.append(str(data["job_name"])[:200])
+        if row["status"] == CANCELLED:
+            return row
         changes = {"status": status, "started_at": time.time(), "job_name": json.dumps(names)}
         self._submissions.update(row["id"], **changes)
         return self._submissions.row(row["id"])
@@ -55,13 +57,19 @@ class Reporting:
         shown: list[Any] = []
         if status in (FINISHED, _PARTIAL):
             rows, shown = self._read(phase, data.get("result"), partial=partial)
+        with self._submissions.together():
+            if not self._submissions.is_cancelled(row["id"]):
+                self._finish(row, status, texts, (rows, shown, str(data.get("metadata", ""))))
+
+    def _finish(self, row: Any, status: str, texts: dict[str, str], found: tuple[Rows, list[Any], str]) -> None:
+        rows, shown, metadata = found
         self._submissions.keep_texts(row["id"], stdout_file=texts["stdout"], stderr_file=texts["stderr"])
         if texts["environment_log"]:
             self._submissions.keep_texts(row["id"], environment_log_file=texts["environment_log"])
         if status in (FINISHED, _PARTIAL):
             self._submissions.keep_results(row["id"], rows)
-            metadata = data.get("metadata", "")
-            self._submissions.keep_texts(row["id"], submission_result_file=str(shown), metadata_file=str(metadata))
+            self._submissions.keep_reported(row["id"], str(shown))
+            self._submissions.keep_texts(row["id"], metadata_file=metadata)
         self._submissions.update(row["id"], status=status, completed_at=time.time())
 
     def merge(self, data: dict[str, Any]) -> Any:
@@ -73,13 +81,14 @@ class Reporting:
             raise Refusal(400, "Sorry, submission status is invalid")
         row, phase = self._submissions.row(number_of(data.get("submission"))), number_of(data.get("challenge_phase"))
         rows, _ = self._read(phase, data.get("result"), partial=True)
-        with self._submissions.together():
-            self._merge(row, phase, rows)
         texts = {
             f"{key}_file": data[key] for key in ("stdout", "stderr") if isinstance(data.get(key), str) and data[key]
         }
-        self._submissions.keep_texts(row["id"], **texts)
-        self._submissions.update(row["id"], status=status, completed_at=time.time())
+        with self._submissions.together():
+            if not self._submissions.is_cancelled(row["id"]):
+                self._merge(row, phase, rows)
+                self._submissions.keep_texts(row["id"], **texts)
+                self._submissions.update(row["id"], status=status, completed_at=time.time())
         return self._submissions.row(row["id"])
 
     def _merge(self, row: Any, phase: int, rows: Rows) -> None:
@@ -106,44 +115,57 @@ class Reporting:
         stage = self._challenges.phase_row(phase)
         loose = partial and stage and _is_partial(stage)
         rows: Rows = []
-        for name, values, _ in pairs:
+        shown = []
+        for name, values, public in pairs:
             mapped = splits.get(name, []) if isinstance(name, str) else []
             if len(mapped) != 1 or not isinstance(values, dict):
                 words = f"Challenge Phase Split does not exist with phase_id: {phase} andsplit codename: {name}"
                 raise Refusal(400 if len(mapped) < 2 else 500, words)
             _judge(values, json.loads(mapped[0]["schema"])["labels"], loose=loose)
             rows.append((mapped[0]["id"], values, None))
-        return rows, [values for _, values, public in pairs if public]
+            # EvalAI shows whatever the worker says.
+            shown += [values] if public and mapped[0]["visibility"] != HOST_ONLY else []
+        return rows, shown
 
     # ── the hosted worker ───────────────────────────────────────────────────
 
     def hosted(self, submission: int, answer: dict[str, Any]) -> None:
-        """What came of `evaluate()` in the hosted worker's process."""
+        """What came of `evaluate()` in the hosted worker's process; nothing of a submission that was cancelled."""
         row = self._submissions.row(submission)
         stage = self._challenges.phase_row(row["phase_id"])
         silent = json.loads(stage["config"]).get("disable_logs") in TRUE
         texts = {} if silent else {"stdout_file": answer["stdout"]}
         if answer["status"] == FAILED and not silent:
             texts["stderr_file"] = answer["stderr"]
+        rows: Rows = []
         if answer["status"] == FINISHED:
-            splits = {one["split_codename"]: one["id"] for one in self._challenges.splits_of(row["phase_id"])}
-            # Only the first key of each entry is read.
-            errors = {name: values for one in answer.get("error") or [] for name, values in list(one.items())[:1]}
-            rows = [(splits[name], one[name], errors.get(name)) for one in answer["result"] for name in list(one)[:1]]
-            self._submissions.keep_results(submission, rows)
+            rows = self._hosted_rows(row["phase_id"], answer)
             for key, column in (
                 ("submission_result", "submission_result_file"),
                 ("submission_metadata", "metadata_file"),
             ):
                 if key in answer:
                     texts[column] = answer[key]
-        self._submissions.keep_texts(submission, **texts)
-        self._submissions.update(submission, status=answer["status"], completed_at=time.time())
+        with self._submissions.together():
+            if self._submissions.is_cancelled(submission):
+                return
+            if answer["status"] == FINISHED:
+                self._submissions.keep_results(submission, rows)
+            self._submissions.keep_texts(submission, **texts)
+            self._submissions.update(submission, status=answer["status"], completed_at=time.time())
+
+    def _hosted_rows(self, phase: int, answer: dict[str, Any]) -> Rows:
+        splits = {one["split_codename"]: one["id"] for one in self._challenges.splits_of(phase)}
+        # Only the first key of each entry is read.
+        errors = {name: values for one in answer.get("error") or [] for name, values in list(one.items())[:1]}
+        return [(splits[name], one[name], errors.get(name)) for one in answer["result"] for name in list(one)[:1]]
 
     def failed(self, submission: int, words: str) -> None:
         """End a submission that EvalAI would leave as it is."""
-        self._submissions.keep_texts(submission, stdout_file="", stderr_file=words)
-        self._submissions.update(submission, status=FAILED, completed_at=time.time())
+        with self._submissions.together():
+            if not self._submissions.is_cancelled(submission):
+                self._submissions.keep_texts(submission, stdout_file="", stderr_file=words)
+                self._submissions.update(submission, status=FAILED, completed_at=time.time())
 
 
 def _judge(values: dict[str, Any], labels: list[str], *, loose: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from starlette.applications import Starlette
@@ -10,12 +11,11 @@ from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-from linejudge.bundle.opened import UPLOAD_BYTES
+from starlette.types import ASGIApp
 
 from . import api, files, pages
 from .api.call import Throttle
+from .bodies import BoundedApp
 from .desk import Desk
 from .faults import Faults, FaultyApp
 
@@ -30,6 +30,8 @@ class Manner:
 
     requests_per_minute: int = REQUESTS_PER_MINUTE
     faults: Faults | None = None
+    #: Whether the server is about to end.
+    stopping: Callable[[], bool] = lambda: False
 
 
 class _Number(Convertor[int]):
@@ -53,7 +55,7 @@ def app(desk: Desk, manner: Manner) -> ASGIApp:
     # A page of another site could otherwise reach us under a name of its own that points here.
     middleware = [
         Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", "[::1]"], www_redirect=False),
-        Middleware(BoundedApp),
+        Middleware(BoundedApp, stopping=manner.stopping),
     ]
     routes = [*api.routes(desk, throttle), *files.routes(desk), *pages.routes(desk)]
     handlers = {404: _missing, 405: _missing, 500: _broken}
@@ -73,41 +75,3 @@ async def _broken(request: Request, _error: Exception) -> Response:
     if request.url.path.startswith("/api/"):
         return JSONResponse({"error": "This is a defect of the rehearsal; its terminal tells more."}, 500)
     return pages.broken(request)
-
-
-class BoundedApp:
-    """Refuses a body that EvalAI's web front would refuse, before and while it arrives."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        told = dict(scope["headers"]).get(b"content-length", b"0")
-        if not told.isdigit() or int(told) > UPLOAD_BYTES:
-            await _TOO_LARGE(scope, receive, send)
-            return
-        seen = 0
-
-        async def bounded() -> Message:
-            nonlocal seen
-            message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > UPLOAD_BYTES:
-                return {"type": "http.disconnect"}
-            return message
-
-        async def closing(message: Message) -> None:
-            if message["type"] == "http.response.start" and seen > UPLOAD_BYTES:
-                # Or the rest of it would still be taken in.
-                message["headers"] = [*message["headers"], (b"connection", b"close")]
-            await send(message)
-
-        await self._app(scope, bounded, closing)
-
-
-_TOO_LARGE = JSONResponse(
-    {"error": "The upload is larger than 200 MB; use `evalai … submit --large`."}, 413, {"Connection": "close"}
-)

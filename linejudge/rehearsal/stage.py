@@ -6,10 +6,9 @@ import io
 import os
 import shutil
 import sys
-import tempfile
-import uuid
 import zipfile
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,7 +16,9 @@ import yaml
 
 from evaluation_script.errors import HostError
 
-from .process import DiedError, Process
+from .compute import Compute
+from .interpreter import Interpreter, interpreter
+from .process import DiedError, Process, Terms, walls
 
 CHALLENGE_PK = 1
 
@@ -37,16 +38,17 @@ class Outcome:
 class Stage:
     """A worker process with the bundle loaded; use it as a context manager."""
 
-    def __init__(self, bundle: str, python: str = sys.executable) -> None:
-        self._folder = tempfile.mkdtemp(prefix="linejudge-stage-")
-        self._bundle, self._python = bundle, python
+    def __init__(self, bundle: str, python: str | Interpreter = sys.executable) -> None:
+        self._bundle = bundle
+        self._python = python if isinstance(python, Interpreter) else interpreter(python)
+        self._compute = Compute()
         self._worker: Process | None = None
         self.config: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
         try:
             self._extract()
-            self._worker = Process(self._python, self._folder, CHALLENGE_PK)
+            self._worker = Process(self._python, self._compute, CHALLENGE_PK, Terms(box=walls(self._python)))
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -57,30 +59,20 @@ class Stage:
     ) -> None:
         if self._worker is not None:
             self._worker.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._compute.remove()
 
     def _extract(self) -> None:
         """The folders of EvalAI's worker, filled from the config zip."""
-        challenge = os.path.join(self._folder, "compute", "challenge_data", f"challenge_{CHALLENGE_PK}")
-        os.makedirs(challenge)
-        open(os.path.join(os.path.dirname(challenge), "__init__.py"), "w").close()
         with zipfile.ZipFile(self._bundle) as bundle:
             self.config = yaml.safe_load(bundle.read("challenge_config.yaml"))
             with zipfile.ZipFile(io.BytesIO(bundle.read(self.config["evaluation_script"]))) as script:
-                script.extractall(challenge)  # ours, made a moment ago
+                self._compute.script(CHALLENGE_PK, script)
             for phase in self.config["challenge_phases"]:
-                data = bundle.read(phase["test_annotation_file"])
-                folder = os.path.join(challenge, "phase_data", f"phase_{phase['id']}")
-                os.makedirs(folder)
-                phase["annotation"] = self._stored(folder, phase["test_annotation_file"], data)
-
-    @staticmethod
-    def _stored(folder: str, name: str, data: bytes) -> str:
-        """A file under the name that EvalAI gives it: a uuid and the last ending."""
-        path = os.path.join(folder, f"{uuid.uuid4()}{os.path.splitext(name)[1]}")
-        with open(path, "wb") as file:
-            file.write(data)
-        return path
+                name = phase["test_annotation_file"]
+                write = partial(_written, bundle.read(name))
+                phase["annotation"] = self._compute.annotation(
+                    CHALLENGE_PK, phase["id"], os.path.splitext(name)[1], write
+                )
 
     def splits(self, phase: dict[str, Any]) -> list[str]:
         """Codenames of the splits that a phase shows."""
@@ -93,10 +85,8 @@ class Stage:
 
     def evaluate(self, phase: dict[str, Any], submission: str, number: int) -> Outcome:
         """Submit a file to a phase."""
-        folder = os.path.join(self._folder, "compute", "submission_files", f"submission_{number}")
-        os.makedirs(folder)
-        with open(submission, "rb") as file:
-            path = self._stored(folder, submission, file.read())
+        ending = os.path.splitext(submission)[1]
+        path = self._compute.bring(number, ending, partial(shutil.copyfile, submission))
         request = {
             "annotation": phase["annotation"],
             "submission": path,
@@ -105,7 +95,7 @@ class Stage:
             "metadata": {"id": number, "status": "running", "participant_team_name": "Host_demo_Team"},
         }
         answer = self._ask(request)
-        shutil.rmtree(folder)
+        self._compute.take_away(number)
         return Outcome(
             answer["status"],
             answer["stdout"],
@@ -126,3 +116,8 @@ class Stage:
     def log(self) -> str:
         """What the worker wrote to its own streams."""
         return self._worker.log() if self._worker else ""
+
+
+def _written(data: bytes, path: str) -> None:
+    with open(path, "wb") as file:
+        file.write(data)

@@ -115,14 +115,23 @@ class Store:
         if db.in_transaction:
             yield db  # part of the one that is open
             return
+        # Files that are gone, and those that came, once it is certain whether the transaction is.
+        self._local.dropped, self._local.kept = [], []
         with self._lock:
             db.execute("BEGIN IMMEDIATE")
             try:
                 yield db
             except BaseException:
                 db.execute("ROLLBACK")
+                self._remove(self._local.kept)
                 raise
             db.execute("COMMIT")
+        self._remove(self._local.dropped)
+
+    def _remove(self, numbers: list[str]) -> None:
+        for number in numbers:
+            with suppress(OSError):
+                os.remove(os.path.join(self._files, number))
 
     def rows(self, sql: str, *values: Any) -> list[sqlite3.Row]:
         """What a query finds."""
@@ -149,6 +158,7 @@ class Store:
                 shutil.copyfileobj(source, target, _BLOCK)
             size = target.tell()
         with self.write() as db:
+            self._local.kept.append(number)
             db.execute("INSERT INTO files VALUES (?, ?, ?, ?)", (number, os.path.basename(name)[:200], size, kind))
         return number
 
@@ -183,9 +193,22 @@ class Store:
         """Forget a file."""
         if number:
             with self.write() as db:
+                self._local.dropped.append(number)
                 db.execute("DELETE FROM files WHERE id = ?", (number,))
-            with suppress(OSError):
-                os.remove(os.path.join(self._files, number))
+
+    def note_folder(self, who: str, folder: str) -> None:
+        """Remember a folder elsewhere, so that the next start finds what a killed one left."""
+        with self.write() as db:
+            db.execute("INSERT OR IGNORE INTO settings VALUES (?, ?)", (f"{who} {folder}", folder))
+
+    def noted(self, who: str) -> list[str]:
+        """The folders that were remembered."""
+        return [row["value"] for row in self.rows("SELECT value FROM settings WHERE key LIKE ?", f"{who} %")]
+
+    def unnote(self, who: str, folder: str) -> None:
+        """A folder is gone."""
+        with self.write() as db:
+            db.execute("DELETE FROM settings WHERE key = ?", (f"{who} {folder}",))
 
     def note(self, challenge: int, line: str) -> None:
         """Write into the worker's log, which hosts read."""

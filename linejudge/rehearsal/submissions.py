@@ -23,6 +23,8 @@ OPEN = ("submitted", "submitting", "resuming", "queued", RUNNING)
 STATUSES = (*OPEN, FINISHED, FAILED, CANCELLED, "partially_evaluated", "archived")
 _NOT_COUNTED = (FAILED, CANCELLED)
 _ATTRIBUTES = 1 << 16
+#: The kind of a result file that holds nothing but what participants may see.
+REPORTED = "reported_result"
 _TEXTS = ("method_name", "method_description", "project_url", "publication_url")
 
 
@@ -227,7 +229,8 @@ class Submissions:
             "challenge_phase": row["phase_id"],
             "created_by": row["created_by"],
             "status": row["status"],
-            **{key: self._links.file(row[key], base) for key in files},
+            # The team's own files, and what was written about them: that may be less for it than for the hosts.
+            **{key: self._links.file(row[key], base, 0 if host or key in files[:2] else row["id"]) for key in files},
             **{key: written(row[key]) for key in ("started_at", "completed_at", "submitted_at", "rerun_resumed_at")},
             **{key: row[key] for key in _TEXTS},
             **{key: bool(row[key]) for key in ("is_public", "is_flagged", "is_baseline")},
@@ -254,6 +257,29 @@ class Submissions:
         with self._store.write() as db:
             db.execute(f"UPDATE submissions SET {names} WHERE id = ?", (*values.values(), submission))  # noqa: S608
 
+    def begin(self, submission: int) -> bool:
+        """A worker begins with it; not where it was cancelled meanwhile."""
+        with self._store.write() as db:
+            return bool(
+                db.execute(
+                    "UPDATE submissions SET status = ?, started_at = ? WHERE id = ? AND status != ?",
+                    (RUNNING, time.time(), submission, CANCELLED),
+                ).rowcount
+            )
+
+    def give_back(self, submission: int, queue: str, handle: str) -> None:
+        """A worker that stops leaves it to the next one, as if it had not begun."""
+        with self._store.write() as db:
+            if self._queue.give_back(queue, handle):
+                db.execute(
+                    "UPDATE submissions SET status = 'submitted', started_at = NULL WHERE id = ? AND status = ?",
+                    (submission, RUNNING),
+                )
+
+    def is_cancelled(self, submission: int) -> bool:
+        """A cancelled submission stays cancelled, whatever is reported of it afterwards."""
+        return bool(self.row(submission)["status"] == CANCELLED)
+
     def keep_texts(self, submission: int, **texts: str) -> None:
         """Store streams and results as files, in the place of earlier ones."""
         row = self.row(submission)
@@ -262,6 +288,13 @@ class Submissions:
             name = f"{column.removesuffix('_file')}.{'json' if column in _JSON else 'txt'}"
             self.update(submission, **{column: self._store.keep(text.encode("utf-8", "replace"), name, column)})
             self._store.drop(old)
+
+    def keep_reported(self, submission: int, shown: str) -> None:
+        """Store what a remote worker reported of splits that participants may see."""
+        old = self.row(submission)["submission_result_file"]
+        kept = self._store.keep(shown.encode("utf-8", "replace"), "submission_result.json", REPORTED)
+        self.update(submission, submission_result_file=kept)
+        self._store.drop(old)
 
     def keep_results(self, submission: int, rows: list[tuple[int, dict[str, Any], dict[str, Any] | None]]) -> None:
         """One leaderboard row for each phase split; earlier ones no longer count."""
@@ -278,6 +311,11 @@ class Submissions:
         """Phase split → values of the rows that count."""
         rows = self._store.rows("SELECT * FROM results WHERE submission_id = ? AND disabled = 0", submission)
         return {row["phase_split_id"]: json.loads(row["result"]) for row in rows}
+
+    def all_results(self, submission: int) -> list[tuple[int, dict[str, Any]]]:
+        """Phase split and values of every row, those of earlier runs too."""
+        rows = self._store.rows("SELECT * FROM results WHERE submission_id = ?", submission)
+        return [(row["phase_split_id"], json.loads(row["result"])) for row in rows]
 
     def rerun(self, submission: int) -> int:
         """As EvalAI does it: the old one is cancelled, and a new one has the same file."""

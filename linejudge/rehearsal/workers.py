@@ -6,19 +6,21 @@ import json
 import os
 import re
 import shutil
-import tempfile
 import threading
 import time
-import uuid
 import zipfile
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from linejudge.evalai.jobs import CANCELLED, FAILED, RUNNING
+from linejudge.evalai.jobs import CANCELLED, FAILED
 
+from .compute import PREFIX, Compute
 from .cores import Cores
 from .desk import Desk
-from .process import CORES, MEMORY, DiedError, HungError, Process
+from .interpreter import Interpreter
+from .process import CORES, MEMORY, DiedError, GivenUpError, HungError, Process, Terms
 from .queue import Message
 from .submissions import Refusal
 
@@ -26,23 +28,30 @@ from .submissions import Refusal
 _BLAMED, _WHILE_SCORED, _WHILE_LOADED = 9, 3, 1
 _IDLE = 0.3
 _FAREWELL = 5.0
-_FOLDER = "worker-"
 #: EvalAI has no such limit, which is why a submission can stay `running` there for ever.
 SECONDS = 900.0
 _HANGS = "On EvalAI this would hang: {}. The submission would stay `running` and keep its team from sending more."
 
 
+@dataclass(frozen=True)
+class Scorer:
+    """What scores, and within what."""
+
+    python: Interpreter
+    seconds: float = SECONDS
+    #: The sandbox's program.
+    box: str | None = None
+
+
 class Workers:
     """So many of them, each a thread here with a process of its own."""
 
-    def __init__(self, desk: Desk, python: str, number: int, seconds: float = SECONDS) -> None:
-        self._desk = desk
+    def __init__(self, desk: Desk, scorer: Scorer, number: int) -> None:
+        self._desk, self.sandboxed = desk, scorer.box is not None
         self._stop = threading.Event()
         self._cores = Cores(CORES * number)
-        for name in os.listdir(desk.store.folder):
-            if name.startswith(_FOLDER):  # of a rehearsal that was killed
-                shutil.rmtree(os.path.join(desk.store.folder, name), ignore_errors=True)
-        self._workers = [_Worker(desk, python, k + 1, seconds, self._cores, self._stop) for k in range(number)]
+        _sweep(desk)
+        self._workers = [_Worker(desk, scorer, k + 1, self._cores, self._stop) for k in range(number)]
         self._threads = [threading.Thread(target=self._run, args=(one,), daemon=True) for one in self._workers]
 
     @property
@@ -55,11 +64,13 @@ class Workers:
         for thread in self._threads:
             thread.start()
 
-    def stop(self) -> None:
-        """Finish nothing more; what is in hand comes back with its message."""
+    def give_up(self) -> None:
+        """Take nothing more, and give back what is in hand; from a signal's handler, too."""
         self._stop.set()
-        for worker in self._workers:
-            worker.kill()
+
+    def stop(self) -> None:
+        """Wait until everything is given back."""
+        self.give_up()
         until = time.monotonic() + _FAREWELL
         for thread in self._threads:
             if thread.is_alive():
@@ -85,17 +96,23 @@ def turn_until(stop: threading.Event, turn: Callable[[], bool], stumbled: Callab
             stop.wait(_IDLE)
 
 
+def _sweep(desk: Desk) -> None:
+    """Remove the folders of a rehearsal that was killed."""
+    for folder in desk.store.noted("worker"):
+        if os.path.basename(folder).startswith(PREFIX):
+            shutil.rmtree(folder, ignore_errors=True)
+        desk.store.unnote("worker", folder)
+
+
 class _Worker:
     """One worker; it keeps its process while the challenge stays the same."""
 
-    def __init__(
-        self, desk: Desk, python: str, number: int, seconds: float, cores: Cores, stop: threading.Event
-    ) -> None:
-        self._desk, self._python, self._number, self._seconds = desk, python, number, seconds
+    def __init__(self, desk: Desk, scorer: Scorer, number: int, cores: Cores, stop: threading.Event) -> None:
+        self._desk, self._scorer, self._number = desk, scorer, number
         self._cores, self._stop = cores, stop
         self._loaded: tuple[int, int] | None = None
         self._turns = 0
-        self._folder = ""
+        self._compute: Compute | None = None
         self._annotations: dict[int, str] = {}
         self._process: Process | None = None
         self.say("idle")
@@ -104,19 +121,15 @@ class _Worker:
         """Tell the host's page."""
         self._desk.workers[self._number] = what
 
-    def kill(self) -> None:
-        """End what is scored now, from another thread."""
-        if self._process is not None:
-            self._process.kill()
-
     def close(self) -> None:
         """End the process and its folder."""
         if self._process is not None:
             self._process.kill()
             self._process = None
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = ""
+        if self._compute is not None:
+            self._compute.remove()
+            self._desk.store.unnote("worker", self._compute.folder)
+            self._compute = None
         self._loaded = None
 
     def turn(self) -> bool:
@@ -125,7 +138,7 @@ class _Worker:
         self._turns += 1
         first = self._turns % max(1, len(challenges))  # none waits for ever behind a busy one
         for challenge in (*challenges[first:], *challenges[:first]):
-            if not _scored_here(challenge):
+            if not _scored_here(challenge) or not self._desk.accounts.pushed_by_host(challenge["host_team"]):
                 continue
             message = self._desk.queue.receive(challenge["queue"], hosted=True)
             if message is not None:
@@ -142,27 +155,39 @@ class _Worker:
         except Refusal:
             self._desk.queue.delete(challenge["queue"], message.handle)
             return
-        if row["status"] == CANCELLED or self._desk.submissions.challenge_of(row)["id"] != challenge["id"]:
+        ours = self._desk.submissions.challenge_of(row)["id"] == challenge["id"]
+        if not ours or not self._desk.submissions.begin(number):
             self._desk.queue.delete(challenge["queue"], message.handle)
             return
         self.say(f"scores submission {number}")
-        self._desk.submissions.update(number, status=RUNNING, started_at=time.time())
+        try:
+            over = self._brought_home(challenge, row)
+        except GivenUpError:
+            self.close()
+            over = not self._stop.is_set()  # it was cancelled
+        if self._stop.is_set() and not over:
+            self._desk.submissions.give_back(number, challenge["queue"], message.handle)
+        elif over:
+            self._desk.queue.delete(challenge["queue"], message.handle)
+
+    def _brought_home(self, challenge: Any, row: Any) -> bool:
+        """Whether the submission has come to an end; while the rehearsal stops, nothing that breaks is to blame."""
+        number = int(row["id"])
         try:
             answer = self._scored(challenge, row)
+        except GivenUpError:
+            raise
         except DiedError as death:
-            if self._stop.is_set():
-                return  # its message brings it back at the next start
-            if not self._again(challenge, number, death):
-                self._desk.queue.delete(challenge["queue"], message.handle)
-            return
+            return not self._stop.is_set() and not self._again(challenge, number, death)
         except Exception as error:  # noqa: BLE001 - whatever it is, the submission must come to an end
             self.close()
+            if self._stop.is_set():
+                return False
             self._desk.store.note(challenge["id"], f"submission {number}: {error!r}")
             self._desk.reporting.failed(number, _HANGS.format(f"the worker stumbled over it ({error})"))
-            self._desk.queue.delete(challenge["queue"], message.handle)
-            return
+            return True
         self._take(number, answer)
-        self._desk.queue.delete(challenge["queue"], message.handle)
+        return True
 
     def _take(self, number: int, answer: dict[str, Any]) -> None:
         try:
@@ -191,59 +216,60 @@ class _Worker:
         return False
 
     def _scored(self, challenge: Any, row: Any) -> dict[str, Any]:
-        phase = self._desk.challenges.phase_row(row["phase_id"])
+        number, phase = int(row["id"]), self._desk.challenges.phase_row(row["phase_id"])
         idle_death = self._process is not None and not self._process.alive
         if idle_death or self._loaded != (challenge["id"], challenge["version"]):
             self.close()
             self._load(challenge)
         if not phase["annotation"]:
             return {"status": FAILED, "stdout": "", "stderr": _HANGS.format("the phase has no annotation file")}
-        folder = os.path.join(self._folder, "compute", "submission_files", f"submission_{row['id']}")
-        os.makedirs(folder)
+        assert self._process is not None  # noqa: S101 - `_load` started it
+        assert self._compute is not None  # noqa: S101 - likewise
         try:
-            path = self._copied(row["submission_input_file"] or row["input_file"], folder)
+            file = row["submission_input_file"] or row["input_file"]
             request = {
                 "annotation": self._annotations[phase["id"]],
-                "submission": path,
+                "submission": self._compute.bring(number, self._ending(file), self._copier(file)),
                 "phase": phase["codename"],
                 "splits": [one["split_codename"] for one in self._desk.challenges.splits_of(phase["id"])],
-                "metadata": self._desk.submissions.shown(self._desk.submissions.row(row["id"]), ""),
+                "metadata": self._desk.submissions.shown(self._desk.submissions.row(number), ""),
             }
-            assert self._process is not None  # noqa: S101 - `_load` started it
-            answer = self._process.ask(request, self._seconds)
+            return self._process.ask(request, self._scorer.seconds, partial(self._unwanted, number))
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
-        if answer["status"] == FAILED and answer.get("log"):
-            self._desk.store.note(challenge["id"], answer["log"])
-        return answer
+            if self._compute is not None:
+                self._compute.take_away(number)
+
+    def _unwanted(self, number: int) -> bool:
+        """Whether nobody waits for a score any more."""
+        return self._stop.is_set() or self._desk.submissions.row(number)["status"] == CANCELLED
 
     def _load(self, challenge: Any) -> None:
         """The folders of EvalAI's worker, and a process with the script imported."""
-        self._folder = tempfile.mkdtemp(prefix=_FOLDER, dir=self._desk.store.folder)
-        data = os.path.join(self._folder, "compute", "challenge_data")
-        place = os.path.join(data, f"challenge_{challenge['id']}")
-        os.makedirs(place)
-        open(os.path.join(data, "__init__.py"), "w").close()
+        compute = self._compute = Compute()
+        self._desk.store.note_folder("worker", compute.folder)
         with zipfile.ZipFile(self._desk.store.path(challenge["script"])) as script:
-            script.extractall(place)  # the host's own, who is the user of this machine
-        self._annotations = {}
-        for phase in self._desk.store.rows("SELECT * FROM phases WHERE challenge_id = ?", challenge["id"]):
-            if phase["annotation"]:
-                folder = os.path.join(place, "phase_data", f"phase_{phase['id']}")
-                os.makedirs(folder)
-                self._annotations[phase["id"]] = self._copied(phase["annotation"], folder)
-        self._process = Process(self._python, self._folder, challenge["id"], memory=MEMORY)
-        self._cores.take(self._process.pid)
-        self._process.ask({"ready": True}, self._seconds)
+            compute.script(challenge["id"], script)
+        self._annotations = {
+            phase["id"]: compute.annotation(
+                challenge["id"], phase["id"], self._ending(phase["annotation"]), self._copier(phase["annotation"])
+            )
+            for phase in self._desk.store.rows("SELECT * FROM phases WHERE challenge_id = ?", challenge["id"])
+            if phase["annotation"]
+        }
+        # Neither the database, nor other submissions, nor what another worker has.
+        hidden = (self._desk.store.folder,)
+        terms = Terms(MEMORY, self._scorer.box, hidden, self._cores.file)
+        self._process = Process(self._scorer.python, compute, challenge["id"], terms)
+        self._process.ask({"ready": True}, self._scorer.seconds, self._stop.is_set)
         self._loaded = (challenge["id"], challenge["version"])
 
-    def _copied(self, file: str, folder: str) -> str:
-        """Under the name that EvalAI gives it: a uuid and the last ending."""
+    def _ending(self, file: str) -> str:
+        """The last ending of a file's name, which is all that EvalAI keeps of it."""
         name = self._desk.store.value("SELECT name FROM files WHERE id = ?", file)
-        ending = re.sub(r"[^\w.]", "", os.path.splitext(name)[1], flags=re.ASCII)[:20]
-        path = os.path.join(folder, f"{uuid.uuid4()}{ending}")
-        shutil.copyfile(self._desk.store.path(file), path)
-        return path
+        return re.sub(r"[^\w.]", "", os.path.splitext(name)[1], flags=re.ASCII)[:20]
+
+    def _copier(self, file: str) -> Callable[[str], object]:
+        return partial(shutil.copyfile, self._desk.store.path(file))
 
 
 def _scored_here(challenge: Any) -> bool:

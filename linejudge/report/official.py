@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import os
+from collections.abc import Sequence
 
 import numpy as np
 
-from evaluation_script.answer import InstanceReport, SequenceReport
+from evaluation_script.answer import InstanceReport, Report, SequenceReport
+from evaluation_script.instance_protocols import PER_CATEGORY_METRICS
 from evaluation_script.summaries import ObjectScore
 from evaluation_script.truth import is_number
 
@@ -18,26 +20,40 @@ PER_OBJECT = ("J-Mean", "F-Mean", "V-Mean", "J_last-Mean")
 VOS_BENCHMARK = ("vos-benchmark", "vos-benchmark-all-frames", "sav")
 
 
-def write_all(reports: list[SequenceReport], folder: str) -> list[str]:
+def write_all(reports: Sequence[Report], folder: str) -> list[str]:
     """Write the files of every split; returns their paths."""
     alone = len(reports) == 1
     return [path for report in reports for path in _write(report, folder, "" if alone else f"-{report.split}")]
 
 
-def _write(report: SequenceReport, folder: str, tail: str) -> list[str]:
-    split = report.split
+def _write(report: Report, folder: str, tail: str) -> list[str]:
     os.makedirs(folder, exist_ok=True)
-    paths = [os.path.join(folder, f"{kind}_results-{split}.csv") for kind in ("global", "per-sequence")]
+    part = "per-category" if isinstance(report, InstanceReport) else "per-sequence"
+    paths = [os.path.join(folder, f"{kind}_results-{report.split}.csv") for kind in ("global", part)]
     metrics = report.protocol.metrics
     _write_csv(paths[0], list(metrics), [[_cell(report.values[metric]) for metric in metrics]])
+    if isinstance(report, InstanceReport):
+        rows = [
+            [row["name"], str(row["id"]), *(_cell(row[metric]) for metric in PER_CATEGORY_METRICS)]
+            for row in report.rows()["categories"]
+        ]
+        _write_csv(paths[1], ["Category", "Id", *PER_CATEGORY_METRICS], rows)
+    elif isinstance(report, SequenceReport):
+        paths += _write_objects(report, paths[1], os.path.join(folder, f"results{tail}.csv"))
+    return paths
+
+
+def _write_objects(report: SequenceReport, path: str, padded: str) -> list[str]:
+    """The file with a row for each object, and where a tool writes it the padded one; the path of that."""
+    metrics = report.protocol.metrics
     columns = [metric for metric in PER_OBJECT if metric in metrics]
     rows = [[name, *(_cell(one.values[metric]) for metric in columns)] for name, one in _named(report.scores)]
-    _write_csv(paths[1], ["Sequence", *columns], rows)
-    if report.protocol.name in VOS_BENCHMARK:
-        paths.append(os.path.join(folder, f"results{tail}.csv"))
-        with open(paths[2], "w", encoding="utf-8") as file:
-            file.write(_vos_benchmark(report))
-    return paths
+    _write_csv(path, ["Sequence", *columns], rows)
+    if report.protocol.name not in VOS_BENCHMARK:
+        return []
+    with open(padded, "w", encoding="utf-8") as file:
+        file.write(_vos_benchmark(report))
+    return [padded]
 
 
 def places(report: InstanceReport) -> str:

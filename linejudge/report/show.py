@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ import pycocotools.mask as coco
 from PIL import Image, ImageDraw, ImageFont
 
 from evaluation_script import rle
-from evaluation_script.errors import HostError
+from evaluation_script.errors import HostError, counted
 from evaluation_script.instance_truth import InstanceTruth
 from evaluation_script.records import Records
 
@@ -22,6 +22,8 @@ Colour = tuple[int, int, int]
 
 FOUND, MISSED, WRONG = (46, 160, 67), (215, 58, 73), (227, 148, 0)
 GROUND = (58, 62, 70)
+#: Instances of a truth that is drawn alone.
+COLOURS = ((0, 114, 178), (213, 94, 0), (0, 158, 115), (204, 121, 167), (230, 159, 0), (86, 180, 233))
 ALPHA = 0.45
 ENDINGS = (".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG")
 #: Between the two halves of a picture, and above each for its title.
@@ -60,23 +62,34 @@ class View:
 
 
 def show(
-    truth: InstanceTruth, records: Records, out: str, view: View, progress: Callable[[str, int, int], None]
+    truth: InstanceTruth, records: Records | None, out: str, view: View, progress: Callable[[str, int, int], None]
 ) -> list[Drawn]:
-    """Draw every image as PNG below `out`, and one page with all of them, worst first."""
+    """Draw every image as PNG below `out`, and one page with all of them, worst first; the truth alone has no worst."""
     os.makedirs(os.path.join(out, "images"), exist_ok=True)
     drawn = []
     for place, number in enumerate(truth.images.ids.tolist()):
         name = truth.names.get(number, str(number))
         progress(name, place, len(truth.images.ids))
-        sides, counts = _sides(truth, records, place, view)
+        sides, counts = _truth_alone(truth, place) if records is None else _sides(truth, records, place, view)
         ground = _ground(view.pictures, name, truth.images.sizes[place].tolist())
         picture = os.path.join("images", f"{number}.png")
         _picture(ground, sides).save(os.path.join(out, picture))
         drawn.append(Drawn(name, picture, *counts))
     drawn.sort(key=lambda one: -(one.wrong + one.missed))
     with open(os.path.join(out, "index.html"), "w", encoding="utf-8") as file:
-        file.write(_page(drawn, view))
+        file.write(_page(drawn, view, alone=records is None))
     return drawn
+
+
+def _truth_alone(truth: InstanceTruth, place: int) -> tuple[tuple[list[_Mask]], tuple[int, int, int]]:
+    """The masks of an image, each in a colour of its own."""
+    size = truth.images.sizes[place].tolist()
+    mine = np.flatnonzero((truth.image == place) & (truth.category >= 0)).tolist()
+    masks = [
+        _Mask(_pixels(truth.masks[one], size), truth.categories[truth.category[one]].name, COLOURS[nth % len(COLOURS)])
+        for nth, one in enumerate(mine)
+    ]
+    return (masks,), (len(mine), 0, 0)
 
 
 def _sides(
@@ -147,16 +160,16 @@ def _ground(pictures: str, name: str, size: list[int]) -> Image.Image:
         with Image.open(path) as image:
             return image.convert("RGB").resize((size[1], size[0]))
     except (OSError, SyntaxError, ValueError) as error:
-        raise HostError(f"{path}: is no picture ({error})") from None
+        raise HostError(f"{path}: is not a picture ({error})") from None
 
 
-def _picture(ground: Image.Image, sides: tuple[list[_Mask], list[_Mask]]) -> Image.Image:
-    """Truth at the left, detections at the right."""
+def _picture(ground: Image.Image, sides: Sequence[list[_Mask]]) -> Image.Image:
+    """Truth at the left, detections at the right where there are any."""
     width, height = ground.size
-    whole = Image.new("RGB", (2 * width + GAP, height + TITLE), (255, 255, 255))
+    whole = Image.new("RGB", (len(sides) * (width + GAP) - GAP, height + TITLE), (255, 255, 255))
     draw = ImageDraw.Draw(whole)
     font = ImageFont.load_default(size=FONT_SIZE)
-    for place, (title, masks) in enumerate(zip(("truth", "detections"), sides, strict=True)):
+    for place, (title, masks) in enumerate(zip(("truth", "detections"), sides, strict=False)):
         left = place * (width + GAP)
         draw.text((left + 4, 4), f"{title}: {len(masks)}", fill=(0, 0, 0), font=font)
         whole.paste(_painted(ground, masks, font), (left, TITLE))
@@ -209,27 +222,41 @@ b { padding: 0 .4em; border-radius: 3px; color: #fff }
 """
 
 
-def _page(drawn: list[Drawn], view: View) -> str:
-    def key(colour: Colour, word: str) -> str:
-        return f'<b style="background:rgb{colour}">{word}</b>'
-
-    totals = [sum(getattr(one, name) for one in drawn) for name in ("right", "wrong", "missed")]
-    figures = "\n".join(
-        f'<figure><img src="{html.escape(one.picture)}" loading="lazy" alt="truth and detections of '
-        f'{html.escape(one.name)}"><figcaption>{html.escape(one.name)}: {one.right} right, {one.wrong} wrong, '
-        f"{one.missed} missed</figcaption></figure>"
-        for one in drawn
-    )
-    least = f", scores from {view.score:g}" if view.score else ""
+def _page(drawn: list[Drawn], view: View, *, alone: bool) -> str:
+    title = "Truth" if alone else "Truth and detections"
+    figures = "\n".join(_figure(one, title, alone=alone) for one in drawn)
     return f"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Truth and detections</title>
+<title>{title}</title>
 <style>{_STYLE}</style>
-<h1>Truth and detections</h1>
-<p>{len(drawn)} images, matched at an intersection over union of {view.iou:g}{least}; those with most mistakes first.
-{key(FOUND, "right")} {totals[0]} {key(WRONG, "wrong")} {totals[1]} {key(MISSED, "missed")} {totals[2]}</p>
+<h1>{title}</h1>
+<p>{_summary(drawn, view, alone=alone)}</p>
 {figures}
 </html>
 """
+
+
+def _figure(one: Drawn, title: str, *, alone: bool) -> str:
+    name, source = html.escape(one.name), html.escape(one.picture)
+    told = counted(one.right, "instance") if alone else f"{one.right} right, {one.wrong} wrong, {one.missed} missed"
+    return (
+        f'<figure><img src="{source}" loading="lazy" alt="{title.lower()} of {name}">'
+        f"<figcaption>{name}: {told}</figcaption></figure>"
+    )
+
+
+def _summary(drawn: list[Drawn], view: View, *, alone: bool) -> str:
+    def key(colour: Colour, word: str) -> str:
+        return f'<b style="background:rgb{colour}">{word}</b>'
+
+    images = counted(len(drawn), "image")
+    totals = [sum(getattr(one, name) for one in drawn) for name in ("right", "wrong", "missed")]
+    if alone:
+        return f"{images}, {counted(totals[0], 'instance')}."
+    least = f", scores from {view.score:g}" if view.score else ""
+    return (
+        f"{images}, matched at an intersection over union of {view.iou:g}{least}; those with most mistakes first.\n"
+        f"{key(FOUND, 'right')} {totals[0]} {key(WRONG, 'wrong')} {totals[1]} {key(MISSED, 'missed')} {totals[2]}"
+    )

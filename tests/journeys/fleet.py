@@ -92,6 +92,10 @@ class Fleet:
         self._alive[place].wait()
         self.start(place)
 
+    def ended(self) -> list[int]:
+        """Exit codes of those that have ended by themselves."""
+        return [code for process in self._alive.values() if (code := process.poll()) is not None]
+
     def mend(self) -> None:
         """Start what has ended by itself."""
         for place, process in self._alive.items():

@@ -4,12 +4,37 @@ A finding's `rule` is its place in that order; gaps are rules of other blocks.
 What the server answers with an error 500 has no words of its own.
 """
 
+from collections.abc import Callable
+from typing import TypeAlias
+
+from linejudge.bundle.finding import Findings
+from linejudge.bundle.opened import Bundle
+from linejudge.bundle.state import State
+
 from .blocks import leaderboards, splits
 from .challenge import challenge
+from .creation import CREATION, creation
 from .mappings import mappings
 from .phases import phases
 from .rest import rest
+from .updates import (
+    updates_of_challenge,
+    updates_of_leaderboards,
+    updates_of_mappings,
+    updates_of_phases,
+    updates_of_splits,
+)
 
-RULES = (challenge, leaderboards, phases, splits, mappings, rest)
+Rule: TypeAlias = Callable[[Bundle], Findings]
+Update: TypeAlias = Callable[[Bundle, State], Findings]
+#: Each block's rules, and what an update may not change of it.
+RULES: tuple[tuple[Rule, Update | None], ...] = (
+    (challenge, updates_of_challenge),
+    (leaderboards, updates_of_leaderboards),
+    (phases, updates_of_phases),
+    (splits, updates_of_splits),
+    (mappings, updates_of_mappings),
+    (rest, None),
+)
 
-__all__ = ["RULES"]
+__all__ = ["CREATION", "RULES", "creation"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from linejudge.bundle.fields import LEADERBOARD, SPLIT
-from linejudge.bundle.finding import Detail, Finding, Findings, crash, items
+from linejudge.bundle.finding import Detail, Finding, Findings, crash, items, later
 from linejudge.bundle.opened import Bundle
 from linejudge.bundle.values import findings
 
@@ -28,7 +28,7 @@ def shape(bundle: Bundle, key: str, empty: Finding) -> Findings:
     if not block:
         yield empty
     elif not isinstance(block, list) or any(not isinstance(item, dict) for item in block):
-        yield crash(key, "is no list of mappings", "Begin each item with - and its first key", empty.rule)
+        yield crash(key, "is not a list of mappings", "Begin each item with - and its first key", empty.rule)
 
 
 def required(where: str, key: str, item: dict[str, Any], quote: str, rule: int) -> Findings:
@@ -38,14 +38,31 @@ def required(where: str, key: str, item: dict[str, Any], quote: str, rule: int) 
         yield Finding(f"{where}.{key}", "is missing", "Add it", quote, rule=rule, detail=detail)
 
 
-def same_id(bundle: Bundle, key: str) -> Findings:
-    """The server keeps the last of two, and says nothing."""
+def numbered(item: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of an item that its serializer gets: an id that is empty is none."""
+    return {key: field for key, field in fields.items() if key != "id" or item.get("id")}
+
+
+def passed(found: list[Finding]) -> bool:
+    """Whether the server goes on to know an item; later rules, and what an update freezes, do not count."""
+    return not any(finding.detail or finding.rule in _UNKNOWN for finding in found if not finding.taken)
+
+
+#: Rules of the leaderboards that come before their serializer.
+_UNKNOWN = range(26, 31)
+
+
+def lasting_ids(bundle: Bundle, key: str) -> Findings:
+    """The server keeps the last of two, and says nothing; nothing can find again what has an empty one."""
     seen: Counter[str] = Counter()
     for where, item in entries(bundle, key):
         number = item.get("id")
+        if "id" in item and not number:
+            found = f"is empty ({number!r:.20}): EvalAI keeps the item without a number, and can never update it"
+            yield later(f"{where}.id", found, "Number it from 1")
         seen[str(number)] += 1
         if number is not None and seen[str(number)] > 1:
-            yield Finding(f"{where}.id", f"{number} is there twice", "Give each its own: EvalAI keeps one of them")
+            yield later(f"{where}.id", f"{number} is there twice", "Give each its own: EvalAI keeps one of them")
 
 
 def leaderboards(bundle: Bundle) -> Findings:
@@ -55,72 +72,118 @@ def leaderboards(bundle: Bundle) -> Findings:
         bundle, "leaderboard", Finding("leaderboard", "is missing or empty", "Add a leaderboard", quote, rule=25)
     )
     for where, board in entries(bundle, "leaderboard"):
-        number = board.get("id")
-        if not number:
-            quote = "ERROR: There is no leaderboard ID for the leaderboard."
-            yield Finding(f"{where}.id", "is missing", "Number it", quote, rule=26)
-        else:
-            yield from findings(
-                f"{where}.", board, {"id": LEADERBOARD["id"]}, _BOARD.format(number), 31, names={"id": "config_id"}
-            )
-        schema = board.get("schema")
-        if "schema" not in board:
-            quote = f"ERROR: There is no leaderboard schema for the leaderboard with ID: {number}."
-            yield Finding(f"{where}.schema", "is missing", "Add labels and default_order_by", quote, rule=27)
-        elif not isinstance(schema, dict):
-            yield crash(f"{where}.schema", "is no mapping", "Write labels and default_order_by into it", 27)
-        else:
-            yield from _schema(f"{where}.schema", number, schema)
-    yield from same_id(bundle, "leaderboard")
+        yield from leaderboard(where, board)
+    yield from lasting_ids(bundle, "leaderboard")
 
 
-def _schema(where: str, number: Any, schema: dict[str, Any]) -> Findings:
-    labels, order = schema.get("labels"), schema.get("default_order_by")
+def leaderboard(where: str, board: dict[str, Any]) -> Findings:
+    """One leaderboard; its serializer is asked only when all before it was right."""
+    number, before = board.get("id"), []
+    if "id" not in board:
+        quote = "ERROR: There is no leaderboard ID for the leaderboard."
+        before.append(Finding(f"{where}.id", "is missing", "Number it", quote, rule=26))
+    if "schema" not in board:
+        quote = f"ERROR: There is no leaderboard schema for the leaderboard with ID: {number}."
+        before.append(Finding(f"{where}.schema", "is missing", "Add labels and default_order_by", quote, rule=27))
+    else:
+        before += _schema(f"{where}.schema", number, board["schema"])
+    yield from before
+    if not any(not finding.taken for finding in before):
+        names = {"id": "config_id"}
+        yield from findings(f"{where}.", board, numbered(board, LEADERBOARD), _BOARD.format(number), 31, names=names)
+
+
+def _holds(holder: Any, value: Any) -> bool | None:
+    """Whether the server finds a value in something; None where looking breaks it."""
+    try:
+        return value in holder
+    except TypeError:
+        return None
+
+
+def _schema(where: str, number: Any, schema: Any) -> Findings:
+    has_labels, has_order = _holds(schema, "labels"), _holds(schema, "default_order_by")
+    if has_labels is None or (has_order and not isinstance(schema, dict)):
+        yield crash(where, "is not a mapping", "Write labels and default_order_by into it", 27)
+        return
     tail = f"in the schema for the leaderboard with ID: {number}"
-    if "labels" not in schema:
+    if not has_labels:
         quote = f"ERROR: There is no 'labels' key {tail}."
         yield Finding(f"{where}.labels", "is missing", "List the metrics", quote, rule=28)
-    elif not isinstance(labels, list) or not labels or any(not isinstance(label, str) for label in labels):
-        yield Finding(f"{where}.labels", "is no list of names", 'Write ["J&F-Mean", "J-Mean"]: the page breaks')
-    elif len({*labels}) < len(labels):
-        yield Finding(f"{where}.labels", "names a metric twice", "Keep one: the columns are found by name")
-    if "default_order_by" not in schema:
+    if not has_order:
         quote = f"ERROR: There is no 'default_order_by' key {tail}."
         yield Finding(f"{where}.default_order_by", "is missing", "Name one of the labels", quote, rule=29)
-    elif "labels" in schema and order not in (labels if isinstance(labels, (list, str)) else []):
+    elif has_labels:
+        yield from _order(f"{where}.default_order_by", number, schema)
+    if has_labels and isinstance(schema, dict):
+        yield from _unsound(where, schema)
+
+
+def _order(where: str, number: Any, schema: dict[str, Any]) -> Findings:
+    order = schema["default_order_by"]
+    known = _holds(schema["labels"], order)
+    if known is None:
+        yield crash(where, f"cannot be looked up in labels ({order!r:.60})", "Name one of the labels", 30)
+    elif not known:
         quote = (
             f"ERROR: The 'default_order_by' value '{order}' in the schema for the leaderboard with ID: {number} "
             "is not a valid label."
         )
-        yield Finding(f"{where}.default_order_by", f"{order} is no label", "Name one of the labels", quote, rule=30)
-    metadata = schema.get("metadata")
+        yield Finding(where, f"{order} is not a label", "Name one of the labels", quote, rule=30)
+
+
+def _unsound(where: str, schema: dict[str, Any]) -> Findings:
+    """What the server takes, and its pages do not."""
+    labels, metadata = schema["labels"], schema.get("metadata")
+    if not isinstance(labels, list) or not labels or any(not isinstance(label, str) for label in labels):
+        remedy = 'Write ["J&F-Mean", "J-Mean"]: the page breaks'
+        yield later(f"{where}.labels", "is not a list of names", remedy)
+    elif len({*labels}) < len(labels):
+        yield later(f"{where}.labels", "names a metric twice", "Keep one: the columns are found by name")
     if metadata is not None and not isinstance(metadata, dict):
-        yield Finding(f"{where}.metadata", "is no mapping", "Write label: {sort_ascending: False}")
+        yield later(f"{where}.metadata", "is not a mapping", "Write label: {sort_ascending: False}")
 
 
 def splits(bundle: Bundle) -> Findings:
-    """Dataset splits."""
+    """Dataset splits: the server goes through them twice."""
     quote = "ERROR: There is no key for dataset splits."
     yield from shape(
         bundle, "dataset_splits", Finding("dataset_splits", "is missing or empty", "Add a split", quote, rule=47)
     )
-    seen: Counter[Any] = Counter()
+    seen: list[Any] = []
     for where, split in entries(bundle, "dataset_splits"):
-        number = split.get("id")
-        if "id" not in split:
-            yield crash(f"{where}.id", "is missing", "Number it", 52)
-        for rule, key in ((48, "name"), (49, "codename")):
-            if not split.get(key):
-                quote = f"ERROR: There is no {key} for dataset split {number}."
-                yield Finding(f"{where}.{key}", "is missing", "Add it", quote, rule=rule)
-        codename = str(split.get("codename"))
-        seen[codename] += 1
-        if split.get("codename") and seen[codename] > 1:
-            quote = (
-                f"ERROR: Duplicate codename {codename} for dataset split {split.get('name')}. "
-                "Please ensure codenames are unique."
-            )
-            yield Finding(f"{where}.codename", f"{codename} is there twice", "Rename one of them", quote, rule=50)
-        given = {key: value for key, value in split.items() if value}
-        yield from findings(f"{where}.", given, SPLIT, _SPLIT.format(number), 51, names={"id": "config_id"})
-    yield from same_id(bundle, "dataset_splits")
+        yield from _names(where, split, seen)
+    for where, split in entries(bundle, "dataset_splits"):
+        yield from dataset_split(where, split)
+    yield from lasting_ids(bundle, "dataset_splits")
+
+
+def _names(where: str, split: dict[str, Any], seen: list[Any]) -> Findings:
+    number, codename = split.get("id"), split.get("codename")
+    if not split.get("name"):
+        quote = f"ERROR: There is no name for dataset split {number}."
+        yield Finding(f"{where}.name", "is missing", "Add it", quote, rule=48)
+    if "codename" not in split:
+        quote = f"ERROR: There is no codename for dataset split {number}."
+        yield Finding(f"{where}.codename", "is missing", "Add it", quote, rule=49)
+    elif codename in seen and "name" not in split:
+        yield crash(f"{where}.codename", f"{codename} is there twice", "Rename one of them", 50)
+    elif codename in seen:
+        quote = (
+            f"ERROR: Duplicate codename {codename} for dataset split {split.get('name')}. "
+            "Please ensure codenames are unique."
+        )
+        yield Finding(f"{where}.codename", f"{codename} is there twice", "Rename one of them", quote, rule=50)
+    else:
+        seen.append(codename)
+
+
+def dataset_split(where: str, split: dict[str, Any]) -> Findings:
+    """What the serializer says of one split."""
+    if "id" not in split:
+        yield crash(f"{where}.id", "is missing", "Number it", 52)
+        return
+    quote = _SPLIT.format(split["id"])
+    for key in ("name", "codename"):
+        yield from required(where, key, split, quote, 51)
+    yield from findings(f"{where}.", split, numbered(split, SPLIT), quote, 51, names={"id": "config_id"})

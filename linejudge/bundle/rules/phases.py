@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
-from linejudge.bundle.fields import ATTRIBUTE, PHASE
+from linejudge.bundle.fields import ATTRIBUTE, PHASE, TEXT, UNKEPT_OF_PHASE, Field
 from linejudge.bundle.finding import Detail, Finding, Findings, crash
-from linejudge.bundle.opened import Bundle, escapes
-from linejudge.bundle.values import findings
+from linejudge.bundle.opened import Bundle, escapes, is_html
+from linejudge.bundle.values import findings, judged
 
-from .blocks import entries, required, same_id, shape
+from .blocks import entries, lasting_ids, numbered, required, shape
 from .challenge import dates, long_path, readable
 
 _PHASE = "ERROR: Challenge phase {} has the following schema errors:\n {{errors}}"
+#: Where the server's sentence needs the name, and breaks without.
+_NAMELESS = (36, 37, 38, 39)
 
 
 def phases(bundle: Bundle) -> Findings:
@@ -22,75 +23,96 @@ def phases(bundle: Bundle) -> Findings:
     yield from shape(
         bundle, "challenge_phases", Finding("challenge_phases", "is missing or empty", "Add a phase", quote, rule=34)
     )
-    seen: Counter[str] = Counter()
-    for where, phase in entries(bundle, "challenge_phases"):
-        codename = str(phase.get("codename"))
-        seen[codename] += 1
-        if not phase.get("codename"):
-            quote = "ERROR: No codename found for the challenge phase. Please add a codename and try again!"
-            yield Finding(f"{where}.codename", "is missing", "Add it, as in phases.py", quote, rule=35)
-        elif seen[codename] > 1:
-            quote = (
-                f"ERROR: Duplicate codename {codename} for phase {phase.get('name')}. "
-                "Please ensure codenames are unique"
-            )
-            yield Finding(f"{where}.codename", f"{codename} is there twice", "Rename one of them", quote, rule=36)
-        yield from _phase(bundle, where, phase)
-    yield from same_id(bundle, "challenge_phases")
+    seen: list[Any] = []
+    for where, one in entries(bundle, "challenge_phases"):
+        for finding in (*_codename(where, one, seen), *phase(bundle, where, one)):
+            nameless = finding.rule in _NAMELESS and "name" not in one and not finding.detail
+            yield crash(finding.where, finding.found, finding.remedy, finding.rule) if nameless else finding
+    yield from lasting_ids(bundle, "challenge_phases")
 
 
-def _phase(bundle: Bundle, where: str, phase: dict[str, Any]) -> Findings:
-    number = phase.get("id")
+def _codename(where: str, one: dict[str, Any], seen: list[Any]) -> Findings:
+    codename = one.get("codename")
+    if "codename" not in one:
+        quote = "ERROR: No codename found for the challenge phase. Please add a codename and try again!"
+        yield Finding(f"{where}.codename", "is missing", "Add it, as in phases.py", quote, rule=35)
+    elif codename in seen:
+        quote = f"ERROR: Duplicate codename {codename} for phase {one.get('name')}. Please ensure codenames are unique"
+        yield Finding(f"{where}.codename", f"{codename} is there twice", "Rename one of them", quote, rule=36)
+    else:
+        seen.append(codename)
+
+
+def phase(bundle: Bundle, where: str, one: dict[str, Any]) -> Findings:
+    """One phase, its codename's uniqueness apart."""
+    number = one.get("id")
     quote = _PHASE.format(number)
-    if "id" not in phase:
-        yield crash(f"{where}.id", "is missing", "Number it", 45)
-    yield from required(where, "name", phase, quote, 44)
-    yield from _description(bundle, where, phase, quote)
-    yield from _annotation(bundle, where, phase, quote)
-    if phase.get("is_submission_public") and phase.get("is_restricted_to_select_one_submission"):
+    yield from _annotation(bundle, where, one, quote)
+    yield from _description(bundle, where, one, quote)
+    if one.get("is_submission_public") and one.get("is_restricted_to_select_one_submission"):
         told = (
-            f"ERROR: is_submission_public can't be 'True' for challenge phase '{phase.get('name')}' with "
+            f"ERROR: is_submission_public can't be 'True' for challenge phase '{one.get('name')}' with "
             "is_restricted_to_select_one_submission 'True'. Please change is_submission_public to 'False' and "
             "try again!"
         )
         yield Finding(f"{where}.is_submission_public", "contradicts the restriction", "Set it to False", told, rule=39)
-    yield from dates(f"{where}.", phase, f" in challenge phase {number}", 40)
-    yield from _attributes(f"{where}.submission_meta_attributes", number, phase.get("submission_meta_attributes"))
-    told_above = [key for key in ("codename", "start_date", "end_date") if not phase.get(key)]
-    if "max_submissions" in phase and phase.get("max_submissions_per_month") is None:
-        told_above.append("max_submissions_per_month")  # the server copies it
-    fields = {key: field for key, field in PHASE.items() if key not in told_above}
-    given = {key: value for key, value in phase.items() if key != "id" or value}
-    yield from findings(f"{where}.", given, fields, quote, 44, names={"id": "config_id"})
-    if "max_submissions" not in phase and "max_submissions_per_month" not in phase:
-        detail = Detail("max_submissions_per_month", "This field may not be null.", "null")
-        found, remedy = "and max_submissions_per_month are missing", "Add one of them"
-        yield Finding(f"{where}.max_submissions", found, remedy, quote, rule=44, detail=detail)
+    yield from dates(f"{where}.", one, f" in challenge phase {number}", 40)
+    yield from _attributes(f"{where}.submission_meta_attributes", number, one.get("submission_meta_attributes"))
+    if "id" not in one:
+        yield crash(f"{where}.id", "is missing", "Number it", 45)
+        return
+    yield from required(where, "name", one, quote, 44)
+    yield from _serialized(where, one, quote)
 
 
-def _description(bundle: Bundle, where: str, phase: dict[str, Any], quote: str) -> Findings:
-    path, where = phase.get("description"), f"{where}.description"
+def _serialized(where: str, one: dict[str, Any], quote: str) -> Findings:
+    given, copied = dict(one), one.get("max_submissions_per_month") is None
+    if copied:  # as the server does
+        given["max_submissions_per_month"] = one.get("max_submissions")
+    for key in ("start_date", "end_date"):
+        if given.get(key) is None:
+            given.pop(key, None)  # told above; the serializer takes it
+    fields = {**numbered(one, PHASE), **UNKEPT_OF_PHASE}
+    for finding in findings(f"{where}.", given, fields, quote, 44, names={"id": "config_id"}):
+        if not copied or not finding.where.endswith(".max_submissions_per_month"):
+            yield finding
+        elif finding.detail and "max_submissions" not in one:
+            found, remedy = "and max_submissions_per_month are missing", "Add one of them"
+            yield Finding(f"{where}.max_submissions", found, remedy, quote, rule=44, detail=finding.detail)
+        elif finding.detail:
+            found = "is what max_submissions_per_month is taken from"
+            yield Finding(
+                f"{where}.max_submissions", found, finding.remedy, quote, rule=44, detail=finding.detail, follows=True
+            )
+
+
+def _description(bundle: Bundle, where: str, one: dict[str, Any], quote: str) -> Findings:
+    path, where = one.get("description"), f"{where}.description"
     if not path:
-        told = f" ERROR: There is no key for description in phase {phase.get('name')}."
+        told = f" ERROR: There is no key for description in phase {one.get('name')}."
         yield Finding(where, "is missing", "Name an .html file of templates/", told, rule=37)
+        absent = Detail("description", "This field is required.", "required")
+        detail = judged("description", path, Field(TEXT, "")) if "description" in one else absent
+        if detail:
+            yield Finding(where, "is missing", "Name an .html file", quote, rule=44, detail=detail, follows=True)
     elif not isinstance(path, str):
-        yield crash(where, f"is {path!r}, no path", "Name an .html file of templates/", 45)
-    elif escapes(path) or not bundle.has(path) or not path.endswith(".html"):
-        detail = Detail("description", "This field may not be null.", "null")
-        found = f"names {path}, which is no .html file of the bundle"
-        yield Finding(where, found, "Add the file, or mend the path", quote, rule=37, detail=detail)
+        yield crash(where, f"is {path!r:.60}, not a path", "Name an .html file of templates/", 45)
+    elif escapes(path) or not bundle.has(path) or not is_html(path):
+        found = f"names {path}, which is not an .html file of the bundle"
+        null = Detail("description", "This field may not be null.", "null")
+        yield Finding(where, found, "Add the file, or correct the path", quote, rule=37, detail=null)
     else:
-        yield from readable(bundle, where, path, quote, 44)
+        yield from readable(bundle, where, path, quote, 44, blank=False)
 
 
-def _annotation(bundle: Bundle, where: str, phase: dict[str, Any], quote: str) -> Findings:
-    path, where = phase.get("test_annotation_file"), f"{where}.test_annotation_file"
+def _annotation(bundle: Bundle, where: str, one: dict[str, Any], quote: str) -> Findings:
+    path, where = one.get("test_annotation_file"), f"{where}.test_annotation_file"
     if not path:
         return  # the server lets it pass; what becomes of it is told by `traps`
     if not isinstance(path, str):
-        yield crash(where, f"is {path!r}, no path", "Name a file of annotations/", 45)
+        yield crash(where, f"is {path!r:.60}, not a path", "Name a file of annotations/", 45)
     elif escapes(path) or not bundle.has(path):
-        told = f"ERROR: No test annotation file found in the zip file for challenge phase {phase.get('name')}"
+        told = f"ERROR: No test annotation file found in the zip file for challenge phase {one.get('name')}"
         yield Finding(where, f"names {path}, which is not there", "Make it with linejudge pack", told, rule=38)
     elif not bundle.size(path):
         detail = Detail("test_annotation", "The submitted file is empty.", "empty")
@@ -103,27 +125,32 @@ def _attributes(where: str, number: Any, attributes: Any) -> Findings:
     if not attributes:
         return
     if not isinstance(attributes, list) or any(not isinstance(one, dict) for one in attributes):
-        yield crash(where, "is no list of mappings", "Begin each with - name:", 41)
+        yield crash(where, "is not a list of mappings", "Begin each with - name:", 41)
         return
     for place, one in enumerate(attributes):
-        here = f"{where}[{place}]"
-        missing = [key for key, field in ATTRIBUTE.items() if field.required and key not in one]
-        if missing:
-            quote = (
-                "ERROR: Please enter the following fields for the submission meta attribute in challenge phase "
-                f"{number}: {', '.join(missing)}"
-            )
-            yield Finding(here, f"lacks {', '.join(missing)}", "Add them", quote, rule=41)
-            continue
-        kinds = ATTRIBUTE["type"].choices
-        if one["type"] not in kinds:
-            quote = (
-                f"ERROR: Please ensure that the submission meta attribute types for the attribute '{one['type']}' "
-                f"in challenge phase {number} are among the following: boolean, text, radio, or checkbox."
-            )
-            yield Finding(f"{here}.type", f"is {one['type']}", f"Use one of {', '.join(kinds)}", quote, rule=42)
-        elif one.get("options") is not None and not isinstance(one["options"], list):
-            yield crash(f"{here}.options", f"is {one['options']!r}, no list", "List what may be chosen", 43)
-        elif one["type"] in ("radio", "checkbox") and not one.get("options"):
-            quote = f"ERROR: Please include at least one option in the attribute for challenge phase {number}"
-            yield Finding(f"{here}.options", "is missing", "List what may be chosen", quote, rule=43)
+        yield from _attribute(f"{where}[{place}]", number, one)
+
+
+def _attribute(here: str, number: Any, one: dict[str, Any]) -> Findings:
+    missing = [key for key, field in ATTRIBUTE.items() if field.required and key not in one]
+    if missing:
+        quote = (
+            "ERROR: Please enter the following fields for the submission meta attribute in challenge phase "
+            f"{number}: {', '.join(missing)}"
+        )
+        yield Finding(here, f"lacks {', '.join(missing)}", "Add them", quote, rule=41)
+        return
+    kinds, options = ATTRIBUTE["type"].choices, one.get("options")
+    if one["type"] not in kinds:
+        quote = (
+            f"ERROR: Please ensure that the submission meta attribute types for the attribute '{one['type']}' "
+            f"in challenge phase {number} are among the following: boolean, text, radio, or checkbox."
+        )
+        yield Finding(f"{here}.type", f"is {one['type']}", f"Use one of {', '.join(kinds)}", quote, rule=42)
+    elif one["type"] not in ("radio", "checkbox"):
+        return
+    elif not options:
+        quote = f"ERROR: Please include at least one option in the attribute for challenge phase {number}"
+        yield Finding(f"{here}.options", "is missing", "List what may be chosen", quote, rule=43)
+    elif not hasattr(options, "__len__"):
+        yield crash(f"{here}.options", f"is {options!r:.60}, not a list", "List what may be chosen", 43)

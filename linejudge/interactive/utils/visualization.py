@@ -53,6 +53,8 @@ def overlay_mask(
     im, ann = np.asarray(im), np.asarray(ann)
     if im.shape[:2] != ann.shape:
         raise ValueError("First two dimensions of `im` and `ann` must match")
+    if im.ndim != 3 or im.shape[2] != 3:
+        raise ValueError(f"`im` must have three channels (RGB): its shape is {im.shape}")
     colours = davis_palette() if colors is None else np.asarray(colors)
     shown: Any = im.astype(np.uint8, copy=True)
     for one in (int(found) for found in np.unique(ann) if found > 0):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import threading
 import time
 from collections import deque
@@ -19,18 +18,11 @@ from starlette.formparsers import MultiPartException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
-from linejudge.evalai.routes import LOGIN
 from linejudge.rehearsal.accounts import User
+from linejudge.rehearsal.bodies import plain, told_length, too_much, within
 from linejudge.rehearsal.desk import Desk
 from linejudge.rehearsal.submissions import Refusal
 
-#: What a form's texts may hold, and how much of it for those who report results.
-_FORM = {"max_files": 3, "max_fields": 30, "max_part_size": 256 << 10}
-_REPORT = {"max_files": 3, "max_fields": 30, "max_part_size": 16 << 20}
-_JSON_BYTES, _REPORT_BYTES = 1 << 20, 32 << 20
-#: Calls with large texts, and the one that nobody needs a token for.
-_LARGE = re.compile(r"/update_(partially_evaluated_)?submission/?$")
-_OPEN = LOGIN
 _WINDOW = 60.0
 _ANONYMOUS = 100
 _NOT_VALID = {
@@ -62,6 +54,31 @@ class Call:
 
 
 Handler = Callable[[Call], Any]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a call takes: asked before its body is read."""
+
+    #: Of the whole body, and of a text in a form.
+    bytes: int = 1 << 20
+    text: int = 256 << 10
+    files: int = 0
+    #: Refuses who may not send it, by the token and the path alone.
+    first: Callable[[Call], object] = Call.known
+
+
+_TAKEN: dict[Handler, Taken] = {}
+
+
+def takes(**terms: Any) -> Callable[[Handler], Handler]:
+    """Say what a handler takes; others take a small form or some JSON of somebody with a token."""
+
+    def noted(handler: Handler) -> Handler:
+        _TAKEN[handler] = Taken(**terms)
+        return handler
+
+    return noted
 
 
 @dataclass(frozen=True)
@@ -103,20 +120,35 @@ def endpoint(desk: Desk, throttle: Throttle, handlers: dict[str, Handler]) -> Ca
             if wait:
                 return _throttled(wait)
             call = Call(desk, str(request.base_url).rstrip("/"), user, request.path_params, dict(request.query_params))
+            plain([call.path, call.query])
+            handler = handlers["GET" if request.method == "HEAD" else request.method]
             if request.method not in ("GET", "HEAD"):
-                if user is None and request.url.path.rstrip("/") != _OPEN:
-                    call.known()  # before a stranger's bytes are taken in
-                await _read(request, call)
-            body = await run_in_threadpool(handlers["GET" if request.method == "HEAD" else request.method], call)
-            return JSONResponse(body.body, body.status) if isinstance(body, Answer) else JSONResponse(body)
+                taken = _TAKEN.get(handler, Taken())
+                await run_in_threadpool(taken.first, call)
+                await _read(request, call, taken)
+            return await run_in_threadpool(_answered, handler, call)
         except Refusal as refusal:
-            return JSONResponse(refusal.body, refusal.status)
-        except (OverflowError, RecursionError, UnicodeError) as error:
-            return JSONResponse(
-                {"error": f"The request holds a value that nothing can be done with ({error})"[:300]}, 400
-            )
+            return _refused(refusal)
 
     return served
+
+
+def _answered(handler: Handler, call: Call) -> Response:
+    """The answer, in JSON; what cannot be computed with or shown is the caller's fault."""
+    try:
+        body = handler(call)
+        return JSONResponse(body.body, body.status) if isinstance(body, Answer) else JSONResponse(body)
+    except (OverflowError, RecursionError, UnicodeError) as error:
+        words = f"The request holds a value that nothing can be done with ({error})"
+        raise Refusal(400, words.encode("ascii", "backslashreplace").decode()[:300]) from None
+
+
+def _refused(refusal: Refusal) -> Response:
+    try:
+        return JSONResponse(refusal.body, refusal.status)
+    except (ValueError, RecursionError):
+        # Half a character, or no number, in what is repeated.
+        return JSONResponse({"error": repr(refusal.body).encode("ascii", "backslashreplace").decode()}, refusal.status)
 
 
 def _throttled(wait: float) -> Response:
@@ -136,32 +168,27 @@ def _user(desk: Desk, header: str) -> User | None:
     return user
 
 
-async def _read(request: Request, call: Call) -> None:
+async def _read(request: Request, call: Call, taken: Taken) -> None:
     kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
+    if told_length(request.scope) > taken.bytes:
+        raise too_much(taken.bytes)
+    bounded = Request(request.scope, within(request.receive, taken.bytes))
     try:
         if kind in ("multipart/form-data", "application/x-www-form-urlencoded"):
-            form = await request.form(**(_REPORT if _LARGE.search(request.url.path) else _FORM))
+            form = await bounded.form(max_files=taken.files, max_fields=30, max_part_size=taken.text)
             for key, value in form.multi_items():
                 if isinstance(value, UploadFile):
                     call.files[key] = value
                 else:
                     call.data[key] = value
         elif kind == "application/json":
-            call.data = _json(await _bounded(request))
-    except (HTTPException, MultiPartException, LookupError) as error:
+            call.data = _json(await bounded.body())
+    except (HTTPException, MultiPartException, LookupError, UnicodeError) as error:
         words = getattr(error, "detail", str(error))
         raise Refusal(getattr(error, "status_code", 400), {"detail": f"Multipart form parse error - {words}"}) from None
     except ClientDisconnect:
         raise Refusal(400, {"detail": "The upload broke off."}) from None
-
-
-async def _bounded(request: Request) -> bytes:
-    body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > (_REPORT_BYTES if _LARGE.search(request.url.path) else _JSON_BYTES):
-            raise Refusal(413, {"detail": "The JSON is too large."})
-    return bytes(body)
+    plain(call.data)
 
 
 def _json(body: bytes) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -10,15 +11,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from linejudge.bundle.opened import UPLOAD_BYTES
 from linejudge.evalai import routes
 from linejudge.evalai.jobs import FINISHED
 from linejudge.rehearsal.accounts import PARTICIPANT
+from linejudge.rehearsal.challenges import PUBLIC
 from linejudge.rehearsal.submissions import Refusal
 from linejudge.rehearsal.times import seconds
 
-from .call import Answer, Call
-from .teams import listed
+from .call import Answer, Call, takes
+from .teams import listed, may_push
 
+#: As EvalAI words it, though it means: look at the number of your host team.
+_NO_TEAM = "ChallengeHostTeam does not exist"
 _PERIODS = ("all", "past", "present", "future")
 
 
@@ -27,7 +32,7 @@ def all_challenges(call: Call) -> dict[str, Any]:
     period, now = call.path["time"].lower(), time.time()
     if period not in _PERIODS:
         raise Refusal(406, "Wrong url pattern!")
-    rows = [call.desk.challenges.shown(row, call.base) for row in call.desk.challenges.all()]
+    rows = [_shown(call, row) for row in call.desk.challenges.all()]
     if period != "all":
         rows = [row for row in rows if _period(row, now) == period]
     return listed(rows)
@@ -41,7 +46,13 @@ def _period(row: dict[str, Any], now: float) -> str:
 
 def challenge(call: Call) -> dict[str, Any]:
     """One of them."""
-    return call.desk.challenges.shown(_held(call), call.base)
+    return _shown(call, _held(call))
+
+
+def _shown(call: Call, row: Any) -> dict[str, Any]:
+    """A challenge; its script is for its hosts alone."""
+    host = call.desk.challenges.is_host(call.user, row["id"])
+    return call.desk.challenges.shown(row, call.base, host=host)
 
 
 def _held(call: Call) -> Any:
@@ -55,13 +66,13 @@ def hosted_by(call: Call) -> dict[str, Any]:
     """The challenges of a host team of the caller's."""
     team = _host_team(call)
     rows = [row for row in call.desk.challenges.all() if row["host_team"] == team]
-    return listed([call.desk.challenges.shown(row, call.base) for row in rows])
+    return listed([_shown(call, row) for row in rows])
 
 
 def _host_team(call: Call) -> int:
     team = int(call.path["team"])
     if not call.desk.store.row("SELECT 1 FROM teams WHERE id = ? AND kind = 'host'", team):
-        raise Refusal(404, {"detail": f"ChallengeHostTeam {team} does not exist"})
+        raise Refusal(406, _NO_TEAM)
     if not call.desk.accounts.is_member(call.known(), team):
         raise Refusal(401, "Sorry, you do not belong to this Host Team!")
     return team
@@ -75,7 +86,7 @@ def joined_by(call: Call) -> dict[str, Any]:
     rows = call.desk.store.rows(
         "SELECT challenges.* FROM challenges JOIN participants ON challenge_id = challenges.id WHERE team_id = ?", team
     )
-    return listed([call.desk.challenges.shown(row, call.base) for row in rows])
+    return listed([_shown(call, row) for row in rows])
 
 
 def participate(call: Call) -> Answer:
@@ -122,7 +133,7 @@ def phase_alone(call: Call) -> dict[str, Any]:
     else:
         row = call.desk.challenges.phase_row(call.path["phase"])
     told = call.path.get("slug", call.path.get("phase"))
-    if row is None:
+    if row is None or not call.desk.challenges.may_see_phase(call.user, row):
         raise Refusal(404, {"detail": f"ChallengePhase {told} does not exist"})
     return call.desk.challenges.phase_shown(row, call.base, host=False)
 
@@ -150,24 +161,68 @@ def phase_splits(call: Call) -> list[dict[str, Any]]:
         call.desk.challenges.split_shown(split, row)
         for row in call.desk.challenges.phase_rows(held["id"], call.user)
         for split in call.desk.challenges.splits_of(row["id"])
-        if host or split["visibility"] == 3
+        if host or split["visibility"] == PUBLIC
     ]
+
+
+def _part(call: Call, table: str, key: str) -> Any:
+    """A row that hosts alone see, by its number in the address."""
+    row = call.desk.store.row(f"SELECT * FROM {table} WHERE id = ?", int(call.path[key]))  # noqa: S608 - our tables
+    if row is None or not call.desk.challenges.is_host(call.known(), row["challenge_id"]):
+        raise Refusal(404, "Not found.")
+    return row
+
+
+def phase_split(call: Call) -> dict[str, Any]:
+    """A phase split with the numbers of what it joins."""
+    row = call.desk.store.row("SELECT * FROM phase_splits WHERE id = ?", int(call.path["split"]))
+    phase = call.desk.challenges.phase_row(row["phase_id"]) if row else None
+    if row is None or phase is None or not call.desk.challenges.is_host(call.known(), phase["challenge_id"]):
+        raise Refusal(404, "Not found.")
+    return {
+        "id": row["id"],
+        "challenge_phase": row["phase_id"],
+        "dataset_split": row["split_id"],
+        "leaderboard": row["leaderboard_id"],
+        "visibility": row["visibility"],
+        "leaderboard_decimal_precision": row["decimals"],
+        "is_leaderboard_order_descending": bool(row["descending"]),
+    }
+
+
+def leaderboard_schema(call: Call) -> dict[str, Any]:
+    """A leaderboard's labels, with its number in the YAML."""
+    row = _part(call, "leaderboards", "leaderboard")
+    return {"id": row["id"], "schema": json.loads(row["schema"]), "config_id": row["config_id"]}
+
+
+def dataset_split(call: Call) -> dict[str, Any]:
+    """A dataset split's names, with its number in the YAML."""
+    row = _part(call, "splits", "split")
+    return {key: row[key] for key in ("id", "name", "codename", "config_id")}
 
 
 # ── what hosts do ───────────────────────────────────────────────────────────
 
 
+def _may_push(call: Call) -> None:
+    """Asked before a bundle is taken in."""
+    _host_team(call)
+    may_push(call)
+
+
+@takes(bytes=UPLOAD_BYTES, files=3, first=_may_push)
 def validate(call: Call) -> dict[str, str]:
     """What is wrong with a bundle."""
-    _host_team(call)
     with _uploaded(call) as (bundle, repository):
-        _accepted(call, bundle, repository)
+        _accepted(call, bundle, repository, saving=False)
     return {"Success": "The challenge config has been validated successfully"}
 
 
+@takes(bytes=UPLOAD_BYTES, files=3, first=_may_push)
 def create_or_update(call: Call) -> Answer:
     """A new challenge, or a new version of the one that the repository has."""
-    team = _host_team(call)
+    team = int(call.path["team"])
     with _uploaded(call) as (bundle, repository):
         held = call.desk.store.row("SELECT * FROM challenges WHERE repository = ?", repository)
         if held and not call.desk.challenges.is_host(call.known(), held["id"]):
@@ -178,15 +233,15 @@ def create_or_update(call: Call) -> Answer:
             number, new = call.desk.intake.create_or_update(bundle, repository, team)
         except ValueError as error:
             raise Refusal(400, {"error": str(error), "error_message": ""}) from None
-    title = call.desk.challenges.shown(call.desk.challenges.row(number), call.base)["title"]
+    title = _shown(call, call.desk.challenges.row(number))["title"]
     if new:
         words = f"Challenge {title} has been created successfully and sent for review to EvalAI Admin."
         return Answer(201, {"Success": words})
     return Answer(200, {"Success": f"The challenge {title} has been updated successfully"})
 
 
-def _accepted(call: Call, bundle: str, repository: str) -> None:
-    refused = call.desk.intake.refused(bundle, repository)
+def _accepted(call: Call, bundle: str, repository: str, *, saving: bool = True) -> None:
+    refused = call.desk.intake.refused(bundle, repository, saving=saving)
     if refused:
         raise Refusal(400, refused)
 
@@ -248,6 +303,9 @@ CALLS = [
     ("GET", routes.PHASE_BY_SLUG, phase_alone),
     ("GET", routes.PHASES_OF_HOST, phases_of_host),
     ("GET", routes.PHASE_SPLITS, phase_splits),
+    ("GET", routes.PHASE_SPLIT, phase_split),
+    ("GET", routes.LEADERBOARD_SCHEMA, leaderboard_schema),
+    ("GET", routes.DATASET_SPLIT, dataset_split),
     ("POST", routes.VALIDATE, validate),
     ("POST", routes.CREATE_OR_UPDATE, create_or_update),
     ("GET", routes.REQUEST_APPROVAL, request_approval),

@@ -7,24 +7,29 @@ import math
 import secrets
 from typing import Any
 
+from linejudge.bundle.opened import UPLOAD_BYTES
 from linejudge.bundle.values import FALSE, TRUE
 from linejudge.evalai import routes
-from linejudge.evalai.jobs import PLACEHOLDER
+from linejudge.evalai.jobs import CANCELLED, PLACEHOLDER
 from linejudge.rehearsal import ranking
 from linejudge.rehearsal.submissions import OPEN, STATUSES, Refusal, clean
 from linejudge.rehearsal.times import seconds
 
-from .call import Answer, Call
-from .teams import listed
+from .call import Answer, Call, takes
+from .teams import listed, may_push
 
 #: Attributes that hosts may change afterwards.
 _META = ("status", "is_flagged", "is_public", "is_baseline", "method_name", "method_description")
 
 
+def _admitted(call: Call) -> None:
+    call.desk.submissions.admitted(call.known(), call.path["challenge"], call.path["phase"])
+
+
+@takes(bytes=UPLOAD_BYTES, files=3, first=_admitted)
 def submit(call: Call) -> Answer:
     """A file, or the address of an image."""
     user, challenge, phase = call.known(), call.path["challenge"], call.path["phase"]
-    call.desk.submissions.admitted(user, challenge, phase)
     upload = call.files.get("input_file")
     if call.data.get("file_url"):
         words = (
@@ -88,8 +93,7 @@ def leaderboard(call: Call) -> dict[str, Any]:
     if row is None:
         raise Refusal(404, {"detail": f"ChallengePhaseSplit {number} does not exist"})
     phase = call.desk.challenges.phase_row(row["phase_id"])
-    host = call.desk.challenges.is_host(call.user, phase["challenge_id"])
-    if row["visibility"] != 3 and not host:
+    if not call.desk.challenges.may_see_board(call.user, phase, row):
         raise Refusal(400, "Sorry, the leaderboard is not public!")
     shown = board_of(call, phase, number, call.query.get("order_by", ""))
     return listed(ranking.as_api(shown, number))
@@ -120,7 +124,7 @@ def upload_urls(call: Call) -> Answer:
 
 def _phase(call: Call) -> Any:
     row = call.desk.challenges.phase_row(call.path["phase"])
-    if row is None:
+    if row is None or not call.desk.challenges.may_see_phase(call.user, row):
         raise Refusal(404, {"detail": f"ChallengePhase {call.path['phase']} does not exist"})
     return row
 
@@ -199,6 +203,7 @@ def _queue(call: Call) -> str:
 
 def annotation_urls(call: Call) -> dict[str, Any]:
     """The same for a truth, by a host."""
+    may_push(call)
     phase = _phase(call)
     _host(call, phase["challenge_id"])
     upload, urls = _upload(call, phase["id"], None, _chunks(call))
@@ -207,6 +212,7 @@ def annotation_urls(call: Call) -> dict[str, Any]:
 
 def annotation_finished(call: Call) -> Answer:
     """From now on a push does not change this phase's truth."""
+    may_push(call)
     phase = _phase(call)
     _host(call, phase["challenge_id"])
     file = _joined(call, None)
@@ -251,12 +257,15 @@ def update_meta(call: Call) -> dict[str, Any]:
     host = call.desk.challenges.is_host(user, challenge)
     if not host and (set(changes) - {"status", "is_public", "method_name", "method_description"}):
         raise Refusal(403, "Sorry, you are not authorized to make this request!")
-    if changes.get("status", "cancelled") not in (STATUSES if host else ("cancelled",)):
+    if changes.get("status", CANCELLED) not in (STATUSES if host else (CANCELLED,)):
         raise Refusal(400, {"status": [f'"{changes["status"]}" is not a valid choice.']})
-    if not host and "status" in changes and row["status"] not in OPEN:
-        raise Refusal(403, f"Submission {row['id']} is {row['status']} already.")
-    if changes:
-        call.desk.submissions.update(row["id"], **{key: _plain(key, value) for key, value in changes.items()})
+    plain = {key: _plain(key, value) for key, value in changes.items()}
+    with call.desk.submissions.together():
+        row = call.desk.submissions.row(row["id"])
+        if not host and "status" in changes and row["status"] not in OPEN:
+            raise Refusal(403, f"Submission {row['id']} is {row['status']} already.")
+        if plain:
+            call.desk.submissions.update(row["id"], **plain)
     return _shown(call, call.desk.submissions.row(row["id"]))
 
 

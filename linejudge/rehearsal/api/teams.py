@@ -6,12 +6,13 @@ from typing import Any
 
 from linejudge.evalai import routes
 from linejudge.rehearsal.accounts import HOST, PARTICIPANT
-from linejudge.rehearsal.submissions import Refusal
+from linejudge.rehearsal.submissions import Refusal, clean
 from linejudge.rehearsal.times import written
 
-from .call import Answer, Call
+from .call import Answer, Call, takes
 
 
+@takes(bytes=16 << 10, text=4 << 10, first=lambda _call: None)
 def login(call: Call) -> dict[str, str]:
     """A token that ends, for a name and a password."""
     user = call.desk.accounts.with_password(str(call.data.get("username", "")), str(call.data.get("password", "")))
@@ -46,6 +47,14 @@ def new_participant_team(call: Call) -> Answer:
     return _new(call, PARTICIPANT)
 
 
+def may_push(call: Call) -> None:
+    """What hosts push is run here, so that only those may whom the rehearsal was started for."""
+    if not call.desk.accounts.may_push(call.known()):
+        name = call.known().username
+        raise Refusal(403, f"{name} is not a host of this rehearsal; start it with --hosts {name} to change that.")
+
+
+@takes(first=may_push)
 def new_host_team(call: Call) -> Answer:
     """A team to host with."""
     return _new(call, HOST)
@@ -55,10 +64,12 @@ def _new(call: Call, kind: str) -> Answer:
     user, name = call.known(), str(call.data.get("team_name", "")).strip()
     if not name:
         raise Refusal(400, {"team_name": ["This field may not be blank."]})
+    if "\0" in name:
+        raise Refusal(400, {"team_name": ["Null characters are not allowed."]})
     if len(name) > 100:
         raise Refusal(400, {"team_name": ["Ensure this field has no more than 100 characters."]})
     try:
-        number = call.desk.accounts.new_team(user, kind, name, str(call.data.get("team_url", ""))[:1000])
+        number = call.desk.accounts.new_team(user, kind, name, clean(call.data.get("team_url")))
     except ValueError:
         raise Refusal(400, {"team_name": [f"{kind} team with this team name already exists."]}) from None
     team = next(one for one in call.desk.accounts.teams(user, kind) if one["id"] == number)

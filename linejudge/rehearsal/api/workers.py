@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from linejudge.bundle.opened import UPLOAD_BYTES
 from linejudge.evalai import routes
 from linejudge.rehearsal.reporting import number_of
 from linejudge.rehearsal.submissions import Refusal
 
-from .call import Call
+from .call import Call, takes
 
+#: What a report may hold, and each text in it.
+_REPORT, _TEXT = 64 << 20, 16 << 20
 _NOT_HOST = "Sorry, you are not authorized to make this request!"
 
 
@@ -43,43 +46,7 @@ def _of_queue(call: Call, verb: str) -> Any:
 
 def challenge(call: Call) -> dict[str, Any]:
     """The challenge of a queue."""
-    return call.desk.challenges.shown(_of_queue(call, "exist"), call.base)
-
-
-def start(call: Call) -> dict[str, Any]:
-    """PATCH: begun; or, with a file, the product of a static code upload, which EvalAI's own worker then scores."""
-    number = _host(call)
-    product = call.files.get("submission_input_file")
-    held = call.desk.challenges.row(number)
-    if product is not None and call.desk.challenges.shown(held, call.base)["is_static_dataset_code_upload"]:
-        row = call.desk.submissions.row(number_of(call.data.get("submission")))
-        file = call.desk.store.keep(product.file, product.filename or "submission.json", "submission_input_file")
-        call.desk.submissions.update(row["id"], submission_input_file=file, status="submitted")
-        call.desk.submissions.enqueue(row["id"])
-    else:
-        row = call.desk.reporting.start(call.data)
-    return call.desk.submissions.shown(call.desk.submissions.row(row["id"]), call.base, host=True)
-
-
-def finish(call: Call) -> dict[str, str]:
-    """PUT: the result."""
-    _host(call)
-    call.desk.reporting.finish(call.data)
-    return {"success": "Submission result has been successfully updated"}
-
-
-def finish_part(call: Call) -> dict[str, str]:
-    """PUT: a first part of the result."""
-    _host(call)
-    call.desk.reporting.finish(call.data, partial=True)
-    return {"success": "Submission result has been successfully updated"}
-
-
-def merge(call: Call) -> dict[str, Any]:
-    """PATCH: a further part of it."""
-    _host(call)
-    row = call.desk.reporting.merge(call.data)
-    return call.desk.submissions.shown(row, call.base, host=True)
+    return call.desk.challenges.shown(_of_queue(call, "exist"), call.base, host=True)
 
 
 def _host(call: Call) -> int:
@@ -96,6 +63,50 @@ def _host(call: Call) -> int:
         if call.desk.submissions.challenge_of(row)["id"] != number or not ours:
             raise Refusal(400, _NOT_HOST)
     return number
+
+
+@takes(bytes=UPLOAD_BYTES, text=_TEXT, files=3, first=_host)
+def start(call: Call) -> dict[str, Any]:
+    """PATCH: begun; or, with a file, the product of a static code upload, which EvalAI's own worker then scores."""
+    number = _host(call)
+    product = call.files.get("submission_input_file")
+    held = call.desk.challenges.row(number)
+    if product is not None and call.desk.challenges.shown(held, call.base)["is_static_dataset_code_upload"]:
+        row = call.desk.submissions.row(number_of(call.data.get("submission")))
+        file = call.desk.store.keep(product.file, product.filename or "submission.json", "submission_input_file")
+        with call.desk.submissions.together():
+            if call.desk.submissions.is_cancelled(row["id"]):
+                call.desk.store.drop(file)
+            else:
+                call.desk.submissions.update(row["id"], submission_input_file=file, status="submitted")
+                call.desk.submissions.enqueue(row["id"])
+    else:
+        row = call.desk.reporting.start(call.data)
+    return call.desk.submissions.shown(call.desk.submissions.row(row["id"]), call.base, host=True)
+
+
+@takes(bytes=_REPORT, text=_TEXT, first=_host)
+def finish(call: Call) -> dict[str, str]:
+    """PUT: the result."""
+    _host(call)
+    call.desk.reporting.finish(call.data)
+    return {"success": "Submission result has been successfully updated"}
+
+
+@takes(bytes=_REPORT, text=_TEXT, first=_host)
+def finish_part(call: Call) -> dict[str, str]:
+    """PUT: a first part of the result."""
+    _host(call)
+    call.desk.reporting.finish(call.data, partial=True)
+    return {"success": "Submission result has been successfully updated"}
+
+
+@takes(bytes=_REPORT, text=_TEXT, first=_host)
+def merge(call: Call) -> dict[str, Any]:
+    """PATCH: a further part of it."""
+    _host(call)
+    row = call.desk.reporting.merge(call.data)
+    return call.desk.submissions.shown(row, call.base, host=True)
 
 
 def started(call: Call) -> dict[str, Any]:

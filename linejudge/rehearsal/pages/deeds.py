@@ -14,21 +14,27 @@ from linejudge.evalai.jobs import CANCELLED
 from linejudge.rehearsal.accounts import PARTICIPANT
 from linejudge.rehearsal.submissions import OPEN, Refusal
 
-from .frame import COOKIE, Frame, Look, shown
+from .frame import COOKIE, Frame, Look, by_anybody, in_session, shown
 from .views import inside
 
 
 def routes(frame: Frame) -> list[Route]:
     """All of them."""
     return [
-        frame.deed("/login", login, session=False),
-        frame.deed("/logout", logout),
-        frame.deed("/challenges/{challenge:int}/join", join),
-        frame.deed("/challenges/{challenge:int}/submit", submit),
-        frame.deed("/submissions/{submission:int}/rerun", rerun),
-        frame.deed("/submissions/{submission:int}/cancel", cancel),
-        frame.deed("/submissions/{submission:int}/mark", mark),
+        frame.deed("/login", login, by_anybody),
+        frame.deed("/logout", logout, in_session),
+        frame.deed("/challenges/{challenge:int}/join", join, in_session),
+        frame.deed("/challenges/{challenge:int}/submit", submit, _takes_part, files=1),
+        frame.deed("/submissions/{submission:int}/rerun", rerun, _hosted),
+        frame.deed("/submissions/{submission:int}/cancel", cancel, _hosted),
+        frame.deed("/submissions/{submission:int}/mark", mark, _hosted),
     ]
+
+
+def _takes_part(look: Look) -> None:
+    """Nobody else's file is taken in."""
+    if look.desk.challenges.team_of(look.known(), look.request.path_params["challenge"]) is None:
+        raise Refusal(403, "You haven't participated in the challenge")
 
 
 def login(look: Look, form: dict[str, Any]) -> Response:
@@ -140,10 +146,12 @@ def rerun(look: Look, _form: dict[str, Any]) -> Response:
 
 
 def cancel(look: Look, _form: dict[str, Any]) -> Response:
-    """No worker takes it any more; one that is at it finishes, as EvalAI's does."""
+    """No worker takes it any more, and one that is at it leaves it; on EvalAI it would be scored all the same."""
     row = _hosted(look)
-    if row["status"] not in OPEN:
-        raise Refusal(400, f"Submission {row['id']} is {row['status']} already.")
-    look.desk.submissions.update(row["id"], status=CANCELLED)
+    with look.desk.submissions.together():
+        row = look.desk.submissions.row(row["id"])
+        if row["status"] not in OPEN:
+            raise Refusal(400, f"Submission {row['id']} is {row['status']} already.")
+        look.desk.submissions.update(row["id"], status=CANCELLED)
     challenge = look.desk.submissions.challenge_of(row)["id"]
     return RedirectResponse(f"/challenges/{challenge}/host", 303)

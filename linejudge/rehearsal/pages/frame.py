@@ -22,6 +22,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from linejudge.rehearsal.accounts import User
+from linejudge.rehearsal.bodies import plain, within
 from linejudge.rehearsal.desk import Desk
 from linejudge.rehearsal.submissions import OPEN, Refusal
 from linejudge.rehearsal.times import written
@@ -90,7 +91,7 @@ class Look:
         return hmac.new(self.desk.store.secret, f"form {self.session}".encode(), hashlib.sha256).hexdigest()
 
 
-View = Callable[..., Response]
+View = Callable[..., Any]
 
 
 class Frame:
@@ -103,33 +104,48 @@ class Frame:
         """A page; its function runs in a thread."""
 
         async def served(request: Request) -> Response:
-            return await run_in_threadpool(self._answered, request, view)
+            return await run_in_threadpool(self._answered, request, view) or HTMLResponse("", 204)
 
         return Route(path, served, methods=["GET"])
 
-    def deed(self, path: str, act: Callable[[Look, dict[str, Any]], Response], *, session: bool = True) -> Route:
-        """What a form does, when it was one of our own pages that sent it."""
+    def deed(
+        self,
+        path: str,
+        act: Callable[[Look, dict[str, Any]], Response],
+        first: Callable[[Look], object],
+        files: int = 0,
+    ) -> Route:
+        """What a form does, when it was one of our own pages that sent it; `first` is asked before it is read."""
 
         async def served(request: Request) -> Response:
             if not _same_origin(request):
                 return self.alone(request, "message.html", 403, title="Refused", text="Another site sent this form.")
+            refused = await run_in_threadpool(self._answered, request, lambda look: first(look) and None)
+            if refused is not None:
+                return refused
             try:
-                read = await request.form(max_files=1, max_fields=60)
-            except (ClientDisconnect, HTTPException, MultiPartException, LookupError) as error:
+                read = await _form(request, files)
+            except (ClientDisconnect, HTTPException, MultiPartException, LookupError, UnicodeError) as error:
                 text = f"The form could not be read ({getattr(error, 'detail', error)})."
                 return self.alone(request, "message.html", 400, title="Not done", text=text)
+            except Refusal as refusal:
+                text = str(refusal.body.get("detail", refusal.body))
+                return self.alone(request, "message.html", refusal.status, title="Not done", text=text)
             form: dict[str, Any] = dict(read)
             # Answers to a phase's questions may be several.
             form |= {key: read.getlist(key) for key in read if key.startswith("attribute-")}
-            return await run_in_threadpool(self._answered, request, lambda look: _guarded(look, form, act, session))
+            done = await run_in_threadpool(self._answered, request, lambda look: _guarded(look, form, act, first))
+            return done or HTMLResponse("", 204)
 
         return Route(path, served, methods=["POST"])
 
-    def _answered(self, request: Request, view: View) -> Response:
+    def _answered(self, request: Request, view: View) -> Response | None:
         session = request.cookies.get(COOKIE, "")
         look = Look(self._desk, request, self._desk.accounts.of_token(session) if session else None, session)
         try:
-            return view(look, **request.path_params) if request.method in ("GET", "HEAD") else view(look)
+            read = request.method in ("GET", "HEAD")
+            answer: Response | None = view(look, **request.path_params) if read else view(look)
+            return answer
         except Refusal as refusal:
             if refusal.status == 401:
                 return RedirectResponse(f"/login?next={request.url.path}", 303)
@@ -150,13 +166,31 @@ def shown(look: Look, template: str, **values: Any) -> Response:
     return Frame.alone(look.request, template, user=look.user, form_token=look.form_token(), **values)
 
 
+def in_session(look: Look) -> None:
+    """Most forms are for those who have logged in."""
+    look.known()
+
+
+def by_anybody(_look: Look) -> None:
+    """The login's is not."""
+
+
+#: Bytes of a form without a file.
+_FORM = 1 << 20
+
+
+async def _form(request: Request, files: int) -> Any:
+    """What a form holds; without files it is small."""
+    if files:
+        return await request.form(max_files=files, max_fields=60)
+    return await Request(request.scope, within(request.receive, _FORM)).form(max_files=0, max_fields=60)
+
+
 def _guarded(
-    look: Look,
-    form: dict[str, Any],
-    act: Callable[[Look, dict[str, Any]], Response],
-    session: bool,  # noqa: FBT001 - passed on
+    look: Look, form: dict[str, Any], act: Callable[[Look, dict[str, Any]], Response], first: Callable[[Look], object]
 ) -> Response:
-    if session:
+    plain(list(form) + [one for one in form.values() if isinstance(one, (str, list))])
+    if first is not by_anybody:
         look.known()
         if not hmac.compare_digest(str(form.get("form_token", "")).encode(), look.form_token().encode()):
             raise Refusal(403, "This form is from another session: load the page again.")
@@ -169,4 +203,15 @@ def _same_origin(request: Request) -> bool:
     return bool(told) and urlsplit(told).netloc == request.headers.get("host", "")
 
 
-__all__ = ["COOKIE", "STATIC", "Frame", "HTMLResponse", "Look", "RedirectResponse", "Response", "shown"]
+__all__ = [
+    "COOKIE",
+    "STATIC",
+    "Frame",
+    "HTMLResponse",
+    "Look",
+    "RedirectResponse",
+    "Response",
+    "by_anybody",
+    "in_session",
+    "shown",
+]

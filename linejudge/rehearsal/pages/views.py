@@ -10,10 +10,12 @@ from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from linejudge.bundle.values import TRUE
 from linejudge.evalai.jobs import FAILED
 from linejudge.rehearsal import ranking
 from linejudge.rehearsal.accounts import PARTICIPANT
+from linejudge.rehearsal.challenges import PUBLIC
+from linejudge.rehearsal.files import for_participants
+from linejudge.rehearsal.store import SHOWN
 from linejudge.rehearsal.submissions import Refusal
 from linejudge.rehearsal.times import since
 
@@ -148,7 +150,7 @@ def submissions(look: Look, challenge: int) -> Response:
 def _line(look: Look, row: Any, phase: Any) -> dict[str, Any]:
     reason = ""
     if row["status"] == FAILED:
-        lines = look.desk.store.text(row["stderr_file"]).strip().splitlines()
+        lines = _stderr(look, row).strip().splitlines()
         reason = lines[-1] if lines else "nothing was written to stderr"
     took = row["completed_at"] - row["started_at"] if row["completed_at"] and row["started_at"] else None
     return {
@@ -162,6 +164,16 @@ def _line(look: Look, row: Any, phase: Any) -> dict[str, Any]:
         "took": took,
         "reason": reason,
     }
+
+
+def _stderr(look: Look, row: Any) -> str:
+    """As much of it as this user may read."""
+    file = row["stderr_file"]
+    if file and not look.desk.challenges.is_host(look.user, look.desk.submissions.challenge_of(row)["id"]):
+        less = for_participants(look.desk, row["id"], file, _kind(look, file))
+        if less is not None:
+            return less
+    return look.desk.store.text(file)
 
 
 _FILES = {
@@ -185,8 +197,10 @@ def submission(look: Look, submission: int) -> Response:
     files = []
     for column, name in _FILES.items():
         if row[column] and (host or column not in _FOR_HOSTS):
-            text = look.desk.store.text(row[column])
-            files.append({"name": name, "text": text, "url": look.desk.links.file(row[column], look.base)})
+            less = None if host else for_participants(look.desk, row["id"], row[column], _kind(look, row[column]))
+            text = look.desk.store.text(row[column]) if less is None else less[:SHOWN]
+            url = look.desk.links.file(row[column], look.base, 0 if host else row["id"])
+            files.append({"name": name, "text": text, "url": url})
     return framed(
         look,
         challenge,
@@ -200,13 +214,17 @@ def submission(look: Look, submission: int) -> Response:
     )
 
 
+def _kind(look: Look, file: str) -> str:
+    return str(look.desk.store.value("SELECT kind FROM files WHERE id = ?", file))
+
+
 def _scores(look: Look, row: Any) -> list[dict[str, Any]]:
     host = look.desk.challenges.is_host(look.user, look.desk.submissions.challenge_of(row)["id"])
     splits = {one["id"]: one for one in look.desk.challenges.splits_of(row["phase_id"])}
     return [
         {"split": splits[number]["split_name"], "values": _cells(values, splits[number])}
         for number, values in look.desk.submissions.results(row["id"]).items()
-        if host or splits[number]["visibility"] >= 2
+        if host or splits[number]["visibility"] == PUBLIC  # EvalAI shows 2, "owner and host", to hosts alone
     ]
 
 
@@ -222,13 +240,11 @@ def number(value: Any, decimals: int) -> str:
 
 def leaderboard(look: Look, challenge: int, split: int = 0) -> Response:
     """A board for each phase and split; the first one that may be seen without a number."""
-    host = look.desk.challenges.is_host(look.user, challenge)
     boards = [
         (one, row)
         for row in look.desk.challenges.phase_rows(challenge, look.user)
-        if host or json.loads(row["config"]).get("leaderboard_public") in TRUE
         for one in look.desk.challenges.splits_of(row["id"])
-        if host or one["visibility"] == 3
+        if look.desk.challenges.may_see_board(look.user, row, one)
     ]
     listed = [
         {"id": one["id"], "name": f"{json.loads(row['config'])['name']} / {one['split_name']}"} for one, row in boards

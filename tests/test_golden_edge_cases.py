@@ -1,14 +1,12 @@
-"""Every number of the official evaluators, to 1e-9, on real masks and on edge cases."""
+"""Every number of the official evaluators, to 1e-9, on edge cases: tiny masks, statistics and tiny videos."""
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import math
 import re
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,147 +14,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from evaluation_script import averages, published, sequences, summaries
+from evaluation_script import published, sequences, summaries
 from evaluation_script.errors import SubmissionError
 from evaluation_script.masks import cropped, empty_labels, pack
 from evaluation_script.members import Limits
-from evaluation_script.sequence_protocols import PROTOCOLS, Protocol
+from evaluation_script.sequence_protocols import PROTOCOLS
 from evaluation_script.similarity import Region, boundary_similarity, disk, reach, region_similarity
-from evaluation_script.truth import Split
 
-from .data import SEQUENCES
-from .golden.pairs import png_bytes, write_pair
-from .shared import needs_shared
+from .data import GOLDEN
+from .golden.comparison import EVALUATORS, EXACT, check_values, close, in_official_order, rows_by_sequence
+from .golden.pairs import png_bytes
 
-pytestmark = needs_shared
-
-EXACT = 1e-9
-EVALUATORS = {
-    "davis_semi": "davis2017",
-    "davis_unsup": "davis2017-unsupervised",
-    "vosb": "vos-benchmark",
-    "vosb_d": "vos-benchmark-all-frames",
-    "sav": "sav",
-    "sav_flat": "sav",
-    "lvos_semi": "lvos",
-    "lvos_us": "lvos-unsupervised-single",
-    "lvos_um": "lvos-unsupervised",
-    "vost": "vost",
-    "mosev2": "mosev2",
-}
 ALWAYS_WRONG = {"lvos_cy"}  # LVOS's optional extension computes another boundary
-GOLDENS = sorted(SEQUENCES.glob("golden_*_open.json"))
-
-
-def golden_id(path: Path) -> str:
-    return path.name[len("golden_") : -len("_open.json")]
-
-
-def protocol_of(pair: str, evaluator: str) -> Protocol:
-    return PROTOCOLS["davis2016" if (pair, evaluator) == ("A", "davis_semi") else EVALUATORS[evaluator]]
-
-
-@pytest.fixture(scope="session")
-def pair_files(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    made: dict[tuple[str, bool], tuple[Path, Path]] = {}
-
-    def files(pair: str, *, by_object: bool) -> tuple[Path, Path]:
-        if (pair, by_object) not in made:
-            made[pair, by_object] = write_pair(pair, tmp_path_factory.mktemp(pair), by_object=by_object)
-        return made[pair, by_object]
-
-    return files
-
-
-def without(split: Split, names: Any) -> Split:
-    return replace(split, sequences=[one for one in split.sequences if one.name not in names])
-
-
-def close(mine: float | None, golden: float | None, scale: float = 1.0) -> bool:
-    if golden is None or mine is None:
-        return mine is golden
-    return abs(mine - golden / scale) <= EXACT
-
-
-@pytest.mark.parametrize("path", [p for p in GOLDENS if not p.name.endswith("lvos_cy_open.json")], ids=golden_id)
-def test_real_masks_score_as_the_official_evaluator_says(path: Path, pair_files: Any) -> None:
-    match = re.fullmatch(r"(\w+?)_(.*)", golden_id(path))
-    assert match
-    pair, evaluator = match.groups()
-    golden = json.loads(path.read_text())
-    protocol = protocol_of(pair, evaluator)
-    truth_path, prediction_path = pair_files(pair, by_object=evaluator == "sav")
-    if protocol.name == "davis2016":
-        truth_path = SEQUENCES / "open_gt2016.zip"
-    layout = published.LAYOUTS["sav" if evaluator == "sav" else "generic"]
-    truth = published.read(str(truth_path), layout, unseen=str(SEQUENCES / "unseen_videos.txt"))
-    split = without(truth.splits["val"], golden.get("errors", {}))
-
-    scores, _ = sequences.score(str(prediction_path), split, protocol, Limits())
-
-    scale = 100 if golden["unit"].startswith("percent") else 1
-    values = averages.averaged(scores, protocol)
-    for name, number in golden["global"].items():
-        if name == "n_objects":
-            assert len(scores) == number
-        elif not name.startswith("scores_txt"):
-            ours = name if name.endswith(("-Mean", "-Recall", "-Decay")) else name + "-Mean"
-            assert close(values[ours], number, scale), (name, values[ours], number)
-    check_objects(golden, evaluator, scores, scale)
-    check_frames(pair, evaluator, scores)
-
-
-def rows_by_sequence(scores: list[summaries.ObjectScore]) -> dict[str, list[summaries.ObjectScore]]:
-    rows: dict[str, list[summaries.ObjectScore]] = {}
-    for one in scores:
-        rows.setdefault(one.sequence, []).append(one)
-    for of_one in rows.values():  # official tables of matched proposals are in the proposals' order
-        of_one.sort(key=lambda row: row.proposal)
-    return rows
-
-
-def check_objects(golden: Any, evaluator: str, scores: Any, scale: float) -> None:
-    rows = rows_by_sequence(scores)
-    for sequence, entry in golden["sequences"].items():
-        objects = entry if evaluator == "mosev2" else entry["objects"]
-        assert len(objects) == len(rows.get(sequence, []))
-        for mine, values in zip(rows.get(sequence, []), objects.values()):
-            check_values(values, mine, evaluator, scale)
-
-
-def check_values(values: dict[str, Any], mine: Any, evaluator: str, scale: float) -> None:
-    for name, number in values.items():
-        head, _, tail = name.rpartition("_")
-        if name in ("object_id", "n") or tail == "frames":
-            continue
-        if evaluator.startswith("lvos") and tail in ("recall", "decay"):
-            continue  # always computed on the wrong axis there
-        ours = f"{head}-{tail.capitalize()}" if tail in ("mean", "recall", "decay") else f"{name}-Mean"
-        assert close(mine.values[ours], number, scale), (mine.sequence, mine.name, name)
-
-
-def check_frames(pair: str, evaluator: str, scores: Any) -> None:
-    path = SEQUENCES / f"perframe_{pair}_{evaluator}_open.json.gz"
-    if not path.exists():
-        return
-    golden = json.loads(gzip.decompress(path.read_bytes()))
-    rows = rows_by_sequence(scores)
-    compared = 0
-    for sequence, objects in golden.items():
-        if sequence not in rows:
-            continue
-        for mine, entry in zip(rows[sequence], objects.values()):
-            for letter, series in (("J", mine.j), ("F", mine.f)):
-                if f"{letter}_frames" in entry:
-                    ours = in_official_order(series, evaluator)
-                    np.testing.assert_allclose(ours, entry[f"{letter}_frames"], rtol=0, atol=EXACT)
-                    compared += len(series)
-    assert compared, path.name
-
-
-def in_official_order(series: Any, evaluator: str) -> Any:
-    """LVOS's single-mask task stores the first frame's value last."""
-    return np.roll(series, -1) if evaluator == "lvos_us" else series
 
 
 def check_long_list(golden: Any, rows: list[Any]) -> None:
@@ -168,7 +37,7 @@ def check_long_list(golden: Any, rows: list[Any]) -> None:
         check_values(entry, row, "vost", 1)
 
 
-EDGES = json.loads((SEQUENCES / "edge_cases.json").read_text()) if SEQUENCES.is_dir() else {}
+EDGES = json.loads((GOLDEN / "edge_cases.json").read_text())
 
 
 def mask_of(entry: dict[str, Any], shape: list[int]) -> Any:
@@ -183,7 +52,7 @@ def stack_of(flags: Any) -> Any:
     return cropped(pack(block), flags.shape)
 
 
-@pytest.mark.parametrize("case", EDGES.get("frame_cases", []), ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", EDGES["frame_cases"], ids=lambda case: case["name"])
 def test_two_masks_compare_as_the_official_code_says(case: Any) -> None:
     truth, prediction = stack_of(mask_of(case["gt"], case["shape"])), stack_of(mask_of(case["pred"], case["shape"]))
     if "void" in case:
@@ -210,7 +79,7 @@ def series_of(case: Any) -> Any:
     return np.array([math.nan if value is None else value for value in case["values"]], float)
 
 
-@pytest.mark.parametrize("case", EDGES.get("statistics_cases", []), ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", EDGES["statistics_cases"], ids=lambda case: case["name"])
 def test_statistics_are_the_official_ones(case: Any) -> None:
     values = series_of(case)
     mean, recall, decay = case["mean_recall_decay"]
@@ -261,7 +130,7 @@ def video_files(name: str, case: Any, evaluator: str, folder: Path) -> tuple[Pat
 VIDEO_PROTOCOLS = {**EVALUATORS, "sav_flat_d": "vos-benchmark-all-frames"}
 VIDEOS = [
     pytest.param(name, evaluator, id=f"{name}-{evaluator}")
-    for name, case in EDGES.get("video_cases", {}).items()
+    for name, case in EDGES["video_cases"].items()
     for evaluator in case["results"]
     if evaluator not in ALWAYS_WRONG
 ]

@@ -1,0 +1,285 @@
+"""A process between us and a job, which ends with the job everything that the job started.
+
+On Linux it adopts the job's orphans, so that what leaves the process group or the
+session is found as well; elsewhere only the process group is ended.  It ends all
+of them when the job has ended, when it is told to, and when its parent is gone.
+
+`guard.py` forks it for the jobs that score.  As a program it runs a command and
+ends with the command's exit code (the toolkit starts its children so):
+
+usage: keeper.py DESCRIPTOR COMMAND…
+
+Over its socket the keeper reports the job's process number with the error number
+of `fork` or `exec` (or 0), and at the end the job's status; a byte that it reads is
+a signal for the job, and the socket's end ends everything.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import gc
+import os
+import select
+import signal
+import sys
+import time
+from contextlib import suppress
+from typing import Callable, Dict, List, NoReturn, Optional, Set, Tuple
+
+#: What ended a process, as `os.waitpid` tells it.
+Status = int
+#: What a job is given is a descriptor to close when it has begun.
+Job = Callable[[int], object]
+
+_DEATH_SIGNAL, _CHILD_SUBREAPER = 1, 36
+#: Seconds between two looks at whether the parent is still there, should the socket not say so.
+_LOOK = 1.0
+#: Seconds until what cannot be killed (another user's, or waiting for a disk) is given up.
+GIVEN_UP = 60.0
+_PAUSE = 0.01
+#: What ends a keeper in order.
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_HAS_PROC = os.path.exists("/proc/self/stat")
+# Loaded now: in a forked child another thread's lock on the loader would stay locked.
+_prctl: Optional[Callable[..., int]] = None
+with suppress(OSError, AttributeError):  # elsewhere than on Linux
+    _prctl = ctypes.CDLL(None).prctl
+
+
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when its parent, of this number, ends (on Linux)."""
+    _set(_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)  # it ended before we asked
+
+
+def descendants(process: int) -> Dict[int, int]:
+    """Return the living processes below a process and the group of each; nothing where there is no /proc."""
+    children: Dict[int, List[Tuple[int, int]]] = {}
+    for name in os.listdir("/proc") if _HAS_PROC else []:
+        if name.isdecimal():
+            with suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+                # A zombie is dead, unless only its first thread has ended.
+                if fields[0] not in (b"Z", b"X") or int(fields[17]) > 1:
+                    children.setdefault(int(fields[1]), []).append((int(name), int(fields[2])))
+    found: Dict[int, int] = {}
+    left = [process]
+    while left:
+        below = children.get(left.pop(), [])
+        found.update(below)
+        left += [one for one, _ in below]
+    return found
+
+
+def keep_forked(job: Callable[[], object], leash: int, parent: int) -> NoReturn:
+    """Keep a job, in a child that was forked for it."""
+    try:
+        collecting = gc.isenabled()
+        gc.disable()  # what it would collect is the parent's, whose descriptors are closed here
+        signal.set_wakeup_fd(-1)
+        os.setsid()
+        allowed, allowing = os.pipe()  # `_let_go` closes it, once the parent has heard that the job is there
+
+        def begin(ready: int) -> None:
+            os.close(ready)
+            os.close(allowing)
+            os.read(allowed, 1)  # a job that began earlier could stop us before we have said anything
+            os.close(allowed)
+            if collecting:
+                gc.enable()
+            job()
+
+        _keep(begin, leash, parent)
+    finally:
+        os._exit(0)
+
+
+def _keep(job: Job, leash: int, parent: int) -> Status:
+    """Run a job in a child of this process, which does nothing else; return how it ended."""
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    for number in _ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _nothing)
+    signal.signal(signal.SIGCHLD, _nothing)  # ignored, it would leave no status
+    _set(_CHILD_SUBREAPER, 1)
+    child, error = _started(job, leash)
+    with suppress(OSError):  # its reader may be gone already
+        os.write(leash, b"%d %d\n" % (child, error))
+    if not child:
+        return 0
+    _let_go(leash)
+    status = _ended(child, _watched(child, leash, parent))
+    with suppress(OSError):
+        os.write(leash, b"%d\n" % status)
+    return status
+
+
+def _nothing(*_: object) -> None:
+    """Handle a signal: the wake-up descriptor has it already."""
+
+
+def _set(option: int, value: int) -> None:
+    if _prctl is not None:
+        _prctl(option, value, 0, 0, 0)
+
+
+def _started(job: Job, leash: int) -> Tuple[int, int]:
+    """Return the number of the job's process (0: there is none), and the error number of `fork` or `exec` or 0."""
+    reader, writer = os.pipe()
+    keeper = os.getpid()
+    try:
+        child = os.fork()
+    except OSError as error:
+        return 0, error.errno or errno.EAGAIN
+    if child == 0:
+        try:
+            os.setsid()
+            die_with_parent(keeper)
+            for number in (*_ENDING, signal.SIGCHLD):
+                if signal.getsignal(number) is _nothing:
+                    signal.signal(number, signal.SIG_DFL)
+            os.close(leash)
+            os.close(reader)
+            job(writer)
+        finally:
+            os._exit(127)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as file:
+        told = file.read()
+    return child, int(told or 0)
+
+
+def _become(command: List[str], ready: int) -> None:
+    """Turn into a command; `exec` closes `ready`."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and `exec` would keep that
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvp(command[0], command)  # noqa: S606 - there is no shell in between
+    except OSError as error:
+        os.write(ready, str(error.errno).encode())
+
+
+def _let_go(kept: int) -> None:
+    """Hold none of the job's streams and locks open."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(nothing, number)
+    names = os.listdir("/proc/self/fd") if _HAS_PROC else [str(number) for number in range(3, 256)]
+    for number in (int(name) for name in names):
+        if number > 2 and number != kept:
+            with suppress(OSError):
+                os.close(number)
+
+
+def _watched(child: int, leash: int, parent: int) -> Optional[Status]:
+    """Wait until the child has ended, or is to be ended; return its status in the first case."""
+    woken, waking = os.pipe()
+    os.set_blocking(waking, False)
+    signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
+    waiting = select.poll()
+    waiting.register(woken, select.POLLIN)
+    waiting.register(leash, select.POLLIN)
+    while os.getppid() == parent:
+        status = reaped()[0].get(child)
+        if status is not None:
+            return status
+        ready = [number for number, _ in waiting.poll(1000 * _LOOK)]
+        if woken in ready and set(os.read(woken, 4096)) & set(_ENDING):
+            return None
+        if leash in ready and not _obeyed(leash, child):
+            return None
+    return None
+
+
+def _obeyed(leash: int, child: int) -> bool:
+    """Hand on the signals that are asked for; False when the leash is gone."""
+    orders = b""
+    with suppress(OSError):
+        orders = os.read(leash, 256)
+    for number in orders:
+        with suppress(OSError):
+            os.kill(child, number)
+    return bool(orders)
+
+
+def _ended(child: int, status: Optional[Status]) -> Status:
+    """End what is left; return the child's status."""
+    statuses = _end_all()
+    if not _HAS_PROC:  # all there is to do
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(child, signal.SIGKILL)
+        until = time.monotonic() + GIVEN_UP
+        while status is None and child not in statuses and time.monotonic() < until:
+            time.sleep(_PAUSE)
+            statuses.update(reaped()[0])
+    return statuses.get(child, signal.SIGKILL) if status is None else status
+
+
+def _end_all() -> Dict[int, Status]:
+    """Kill all descendants; return the statuses of children.
+
+    They are stopped first, so that nothing forks out of reach meanwhile; and by groups, which no fork escapes.
+    """
+    until = time.monotonic() + GIVEN_UP
+    stopped: Set[int] = set()
+    statuses, some = reaped()
+    while some and _HAS_PROC and time.monotonic() < until:
+        left = descendants(os.getpid())
+        fresh = left.keys() - stopped
+        _signal(left, signal.SIGSTOP if fresh else signal.SIGKILL)
+        stopped |= fresh
+        if not fresh:
+            time.sleep(_PAUSE)
+        found, some = reaped()
+        statuses.update(found)
+    return statuses
+
+
+def _signal(processes: Dict[int, int], number: int) -> None:
+    ours = os.getpgrp()
+    for group in set(processes.values()) - {ours}:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, number)
+    for process in [one for one, group in processes.items() if group == ours]:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(process, number)
+
+
+def reaped() -> Tuple[Dict[int, Status], bool]:
+    """Bury the children that have ended; return their statuses, and whether others are left."""
+    found: Dict[int, Status] = {}
+    while True:
+        try:
+            process, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return found, False
+        if not process:
+            return found, True
+        found[process] = status
+
+
+def _end_as(status: Status) -> NoReturn:
+    """End as the command did."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        with suppress(ImportError, OSError, ValueError):
+            import resource
+
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the command's own was enough
+        with suppress(OSError):  # SIGKILL has no handler
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1)
+
+
+def main() -> None:
+    """Keep a command."""
+    leash, command = int(sys.argv[1]), sys.argv[2:]
+    os.set_inheritable(leash, False)  # noqa: FBT003 - as the standard library has it
+    _end_as(_keep(lambda ready: _become(command, ready), leash, os.getppid()))
+
+
+if __name__ == "__main__":
+    main()

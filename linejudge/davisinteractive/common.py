@@ -1,0 +1,5 @@
+"""What programs take from the framework beside its own names."""
+
+from pathlib import Path
+
+__all__ = ["Path"]

@@ -1,0 +1,6 @@
+"""The dataset."""
+
+from . import davis
+from .davis import Davis
+
+__all__ = ["Davis", "davis"]

@@ -1,0 +1,6 @@
+"""The robot."""
+
+from . import interactive_robot
+from .interactive_robot import InteractiveScribblesRobot
+
+__all__ = ["InteractiveScribblesRobot", "interactive_robot"]

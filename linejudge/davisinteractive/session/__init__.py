@@ -1,0 +1,6 @@
+"""Sessions."""
+
+from . import session
+from .session import DavisInteractiveSession
+
+__all__ = ["DavisInteractiveSession", "session"]

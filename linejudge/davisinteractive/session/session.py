@@ -1,0 +1,5 @@
+"""The session."""
+
+from linejudge.interactive.session import DavisInteractiveSession
+
+__all__ = ["DavisInteractiveSession"]

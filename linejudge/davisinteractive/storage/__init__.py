@@ -1,0 +1,7 @@
+"""Where an evaluation service keeps its results."""
+
+from . import abstract, local
+from .abstract import AbstractStorage
+from .local import LocalStorage
+
+__all__ = ["AbstractStorage", "LocalStorage", "abstract", "local"]

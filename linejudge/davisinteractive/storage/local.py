@@ -1,0 +1,5 @@
+"""The storage in memory."""
+
+from linejudge.interactive.storage import LocalStorage
+
+__all__ = ["LocalStorage"]

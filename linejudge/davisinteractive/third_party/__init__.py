@@ -1,0 +1,5 @@
+"""Run lengths."""
+
+from . import mask_api
+
+__all__ = ["mask_api"]

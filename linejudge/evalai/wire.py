@@ -1,0 +1,174 @@
+"""An HTTP exchange that can be ended from outside: by a deadline, or by whoever has to stop.
+
+A process that is blocked on a socket hears neither a signal nor a clock, and a server that sends one byte a second
+blocks it for ever.  So an exchange runs in a thread of its own while its caller watches; when it has to end, its
+sockets are shut.  Each exchange has its own connection: a kept one that died in between costs an ambiguous report.
+"""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import requests
+import urllib3
+from requests.adapters import HTTPAdapter
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+
+Result = TypeVar("Result")
+#: Raises when the exchange has to end.
+Watch = Callable[[], None]
+
+#: Between two looks of the watch.
+_LOOK = 0.1
+#: Whatever a library raises about an address, a name, a connection, a certificate, a header or a body.
+_NETWORK = (
+    requests.RequestException,
+    urllib3.exceptions.HTTPError,
+    http.client.HTTPException,
+    OSError,
+    ValueError,
+    LookupError,
+    AttributeError,
+    TypeError,
+    RuntimeError,
+    EOFError,
+    MemoryError,
+    zlib.error,
+)
+
+
+class WireError(Exception):
+    """The network failed, or a server does not speak HTTP as it should; the text says how."""
+
+
+class StoppedError(Exception):
+    """The process was asked to stop before the exchange came to its end."""
+
+
+def exchange(work: Callable[[requests.Session], Result], watch: Watch) -> Result:
+    """What `work` returns; WireError for everything that a network or a server can do to it."""
+    line = _Line()
+    try:
+        return awaited(lambda: work(line.session), watch)
+    except _NETWORK as error:
+        raise WireError(_reason(error)) from None
+    finally:
+        line.shut()
+
+
+def awaited(work: Callable[[], Result], watch: Watch) -> Result:
+    """Run what blocks in a thread; when the watch raises, the thread is left behind."""
+    ended = threading.Event()
+    found: list[Result] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            found.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again by whoever waits
+            failed.append(error)
+        ended.set()
+
+    threading.Thread(target=run, daemon=True).start()
+    while not ended.wait(_LOOK):
+        watch()
+    if failed:
+        raise failed[0]
+    return found[0]
+
+
+def within(seconds: float, watch: Watch = lambda: None) -> Watch:
+    """A watch that also ends the exchange after so many seconds."""
+    until = time.monotonic() + seconds
+
+    def look() -> None:
+        watch()
+        if time.monotonic() > until:
+            raise WireError(f"no whole answer within {seconds:g} s")
+
+    return look
+
+
+class _Line:
+    """A session whose connections can be shut from another thread."""
+
+    def __init__(self) -> None:
+        self._lock, self._over = threading.Lock(), False
+        self._handles: list[socket.socket] = []
+        self.session = requests.Session()
+        adapter = _Adapter(self._note)
+        for scheme in ("http://", "https://"):
+            self.session.mount(scheme, adapter)
+
+    def _note(self, made: socket.socket) -> None:
+        # A second handle of the same connection: TLS takes the first one apart.
+        handle = made.dup()
+        with self._lock:
+            self._handles.append(handle)
+            over = self._over
+        if over:
+            self.shut()
+
+    def shut(self) -> None:
+        """End every connection, also under a thread that reads from one."""
+        with self._lock:
+            self._over = True
+            handles, self._handles = self._handles, []
+        for handle in handles:
+            with suppress(OSError):
+                handle.shutdown(socket.SHUT_RDWR)
+            handle.close()
+        self.session.close()
+
+
+class _Adapter(HTTPAdapter):
+    """Tells of each connection that it makes."""
+
+    def __init__(self, note: Callable[[socket.socket], None]) -> None:
+        self._note = note
+        super().__init__(max_retries=0)
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs)
+        self.poolmanager.pool_classes_by_scheme = self._pools()
+
+    def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
+        manager = super().proxy_manager_for(*args, **kwargs)
+        manager.pool_classes_by_scheme = self._pools()
+        return manager
+
+    def _pools(self) -> dict[str, type]:
+        return {"http": _noting(HTTPConnectionPool, self._note), "https": _noting(HTTPSConnectionPool, self._note)}
+
+
+def _noting(pool: Any, note: Callable[[socket.socket], None]) -> type:
+    """A pool whose connections are noted as soon as they have a socket."""
+
+    class Connection(pool.ConnectionCls):  # type: ignore[misc]
+        def _new_conn(self) -> socket.socket:
+            made: socket.socket = super()._new_conn()
+            note(made)
+            return made
+
+    class Pool(pool):  # type: ignore[misc]
+        ConnectionCls = Connection
+
+    return Pool
+
+
+def _reason(error: BaseException) -> str:
+    """The innermost cause, which alone tells something."""
+    cause: Any = error
+    for _ in range(10):
+        inner = getattr(cause, "reason", None) or cause.__context__
+        if not isinstance(inner, BaseException):
+            break
+        cause = inner
+    return str(cause).rpartition(": ")[2][:300] or type(cause).__name__

@@ -1,0 +1,56 @@
+"""The sequences of DAVIS 2017 as they were published: subsets, frames, objects, sizes."""
+
+from __future__ import annotations
+
+import copy
+import csv
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+Sets = dict[str, list[str]]
+Records = dict[str, dict[str, Any]]
+
+#: Years in which sequences were published.
+YEARS = [2016, 2017]
+
+
+def published() -> tuple[Sets, Records]:
+    """Subset → sequences and sequence → record, as copies that a program may change."""
+    return copy.deepcopy(_read())
+
+
+def published_set(subset: str) -> list[str] | None:
+    """A subset's sequences, or None where it was not published."""
+    return _read()[0].get(subset)
+
+
+def published_record(sequence: str) -> dict[str, Any] | None:
+    """What was published about a sequence, or None."""
+    return _read()[1].get(sequence)
+
+
+@lru_cache(maxsize=1)
+def _read() -> tuple[Sets, Records]:
+    table = resources.files(__package__) / "davis_sequences.csv"
+    with table.open(encoding="utf-8") as file:
+        records = {row["sequence"]: _record(row) for row in csv.DictReader(file)}
+    sets: Sets = {}
+    for name, record in records.items():
+        sets.setdefault(record["set"], []).append(name)
+    sets["trainval"] = sets["train"] + sets["val"]
+    return sets, records
+
+
+def _record(row: dict[str, str]) -> dict[str, Any]:
+    return {
+        "name": row["sequence"],
+        "attributes": row["attributes"].split(),
+        "eval_t": row["eval_t"] == "True",
+        "image_size": [int(row["width"]), int(row["height"])],
+        "num_frames": int(row["frames"]),
+        "num_objects": int(row["objects"]),
+        "num_scribbles": int(row["scribbles"]),
+        "set": row["set"],
+        "year": int(row["year"]),
+    }

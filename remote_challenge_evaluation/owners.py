@@ -1,0 +1,94 @@
+"""Which workers of a machine are alive, and what dead ones left behind.
+
+Each process holds a lock on a file of its own.  The kernel releases it with the process, however that dies; an
+evaluation inherits it, so that its job and its files are free only when nobody works with them any more.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import secrets
+import shutil
+from contextlib import suppress
+
+_NAME = re.compile(r"[0-9a-f]{8}")
+#: Names that end so belong to one worker: downloads, and files that are still being fetched.
+_OWNED = re.compile(r".*-([0-9a-f]{8})(?:\.partial)?")
+#: Where a worker keeps what is its own.
+DOWNLOADS, FETCHED = "submissions", "annotations"
+
+
+class Owners:
+    """One process's place among the workers of a state folder."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder, self._locks = folder, os.path.join(folder, "locks")
+        os.makedirs(self._locks, mode=0o700, exist_ok=True)
+        self.name, self.lock = self._locked()
+
+    def _locked(self) -> tuple[str, int]:
+        """A name of our own, and the descriptor of its lock."""
+        while True:
+            name = secrets.token_hex(4)
+            path = os.path.join(self._locks, name)
+            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            # Another process may have taken it for a dead one's between the two calls, and removed it.
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(lock), os.stat(path)):
+                    return name, lock
+            os.close(lock)
+
+    def is_alive(self, owner: str) -> bool:
+        """Whether a worker, or an evaluation of its, still runs."""
+        if owner == self.name:
+            return True
+        if not _NAME.fullmatch(owner):
+            return False
+        path = os.path.join(self._locks, owner)
+        try:
+            with open(path, "rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(path)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        return False
+
+    def clean(self) -> list[str]:
+        """Remove what workers left that are no longer alive; the paths."""
+        removed = []
+        for place in (DOWNLOADS, FETCHED):
+            for name in _listed(os.path.join(self._folder, place)):
+                owner = _OWNED.fullmatch(name)
+                if owner and not self.is_alive(owner[1]):
+                    removed.append(os.path.join(self._folder, place, name))
+                    _remove(removed[-1])
+        for name in _listed(self._locks):
+            if _NAME.fullmatch(name):
+                self.is_alive(name)
+        return removed
+
+    def close(self) -> None:
+        """Leave."""
+        with suppress(OSError):
+            os.unlink(os.path.join(self._locks, self.name))
+        os.close(self.lock)
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            os.unlink(path)

@@ -1,0 +1,148 @@
+"""Every check and test: the linters, then the tests in parts that run at once, and one count of them all.
+
+usage: python -m tests.everything [pytest's arguments, for a part of the tests]   (./run.sh test calls it)
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from .conftest import NEWER
+
+ROOT = Path(__file__).resolve().parent.parent
+WORKER = os.environ.get("LINEJUDGE_WORKER_PYTHON", "")
+LINTERS = (["ruff", "format", "--check", "."], ["ruff", "check", "."], ["mypy"])
+#: pytest's exit code when none of the tests that were asked for is in a part.
+NOTHING = 5
+
+
+@dataclass
+class Part:
+    """Some of the tests, in a process of their own."""
+
+    title: str
+    command: list[str]
+    folder: Path
+    process: Any = None
+    started: float = 0.0
+
+    def start(self, *, shown: bool) -> None:
+        """Run it; what is not shown at once goes to a log."""
+        self.folder.mkdir()
+        self.started = time.monotonic()
+        command = [*self.command, f"--junitxml={self.folder / 'counts.xml'}", f"--basetemp={self.folder / 'files'}"]
+        with open(self.folder / "log", "wb") as log:
+            streams = {} if shown else {"stdout": log, "stderr": subprocess.STDOUT}
+            self.process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, **streams)
+
+    def counts(self) -> dict[str, int]:
+        """How many passed, failed and were skipped; a part that ended early counts as a failure."""
+        names = ("tests", "failures", "errors", "skipped")
+        try:
+            suite = next(ElementTree.parse(self.folder / "counts.xml").getroot().iter("testsuite"))
+        except (OSError, ElementTree.ParseError):
+            return {"passed": 0, "failed": 1, "skipped": 0}
+        tests, failures, errors, skipped = (int(suite.get(name, 0)) for name in names)
+        failed = failures + errors
+        if self.process.returncode not in (0, NOTHING) and not failed:
+            failed = 1
+        return {"passed": max(0, tests - failures - errors - skipped), "failed": failed, "skipped": skipped}
+
+
+def parts_of(arguments: list[str], folder: Path) -> list[Part]:
+    """The parts: two halves on this Python, since most tests wait for others most of the time, and the worker's."""
+    here = [sys.executable, "-m", "pytest"]
+    names = sorted(path.name for path in (ROOT / "tests").glob("test_*.py"))
+    first = [f"tests/{name}" for name in names if name[5] <= "h"]
+    second = [f"tests/{name}" for name in names if name[5] > "h"]
+    if arguments:
+        parts = [Part("What was asked for", [*here, *arguments], folder / "asked")]
+    else:
+        parts = [
+            Part("First half", [*here, "tests/journeys", *first], folder / "first"),
+            Part("Second half", [*here, "-p", "no:cacheprovider", *second], folder / "second"),
+        ]
+    its = [one for one in arguments if not needs_toolkit(ROOT / one.partition("::")[0])]
+    if WORKER and (len(its) == len(arguments) or any((ROOT / one.partition("::")[0]).exists() for one in its)):
+        command = [WORKER, "-m", "pytest", "-p", "no:cacheprovider", *its]
+        parts.append(Part("On the interpreter and pins of EvalAI's worker", command, folder / "worker"))
+    return parts
+
+
+def needs_toolkit(path: Path) -> bool:
+    """Whether a file of tests is not for the worker's interpreter; pytest would take it, since it was asked for."""
+    return path.is_file() and any(word in path.read_text(encoding="utf-8") for word in NEWER)
+
+
+def main(arguments: list[str]) -> int:
+    """0 when everything passed."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    for linter in LINTERS:
+        if subprocess.run([sys.executable, "-m", *linter], cwd=ROOT, check=False).returncode:
+            say(f"failed: {' '.join(linter)}, so no test was run")
+            return 1
+    if not WORKER:
+        say("\n*** PYTHON 3.9 ABSENT: the tests under the worker's interpreter are SKIPPED ***\n")
+    with tempfile.TemporaryDirectory(prefix="linejudge-tests-", ignore_cleanup_errors=True) as folder:
+        parts = parts_of(arguments, Path(folder))
+        try:
+            start(parts)
+            return report(parts)
+        except KeyboardInterrupt:
+            say("stopped")
+            return 130
+        finally:
+            for part in parts:
+                if part.process and part.process.poll() is None:
+                    part.process.terminate()
+                    part.process.wait()
+
+
+def start(parts: list[Part]) -> None:
+    """All of them at once; the first is seen as it goes."""
+    for part in parts[1:]:
+        part.start(shown=False)
+    _heading(parts[0].title)
+    parts[0].start(shown=True)
+
+
+def report(parts: list[Part]) -> int:
+    """Wait for each, show what was not seen yet, and count: 0 when nothing failed."""
+    lines, whole = [], dict.fromkeys(("passed", "failed", "skipped"), 0)
+    for part in parts:
+        part.process.wait()
+        taken = time.monotonic() - part.started
+        if part is not parts[0]:
+            _heading(part.title)
+            say((part.folder / "log").read_text(encoding="utf-8", errors="replace"))
+        counts = part.counts()
+        lines.append(f"{part.title}: {_said(counts)} (after {taken:.0f} s)")
+        whole = {name: whole[name] + counts[name] for name in whole}
+    _heading("All parts together")
+    say("\n".join([*lines, _said(whole)]))
+    return 1 if whole["failed"] else 0
+
+
+def _said(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items())
+
+
+def _heading(title: str) -> None:
+    say(f"\n{f' {title} ':═^100}\n")
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

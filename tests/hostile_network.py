@@ -1,0 +1,374 @@
+"""A network between a worker and its server that resets, drips and lies: real sockets, faults by a seed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import re
+import socket
+import struct
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+#: What stands in the place of a value.
+WEIRD: tuple[Any, ...] = (
+    None, True, False, 0, -1, 1.5, 10**30, 1e308, "", "x", "1", "\ud800", "x" * 100_000, [], [1], {}, {"id": 1}, [[[]]],
+)  # fmt: skip
+#: Bodies that are JSON and no answer.
+GARBAGE = (
+    b"null",
+    b"5",
+    b'"x"',
+    b"[]",
+    b"{}",
+    b"[1]",
+    b"[null]",
+    b'{"id": null}',
+    b"[" * 200_000,
+    b'{"a": NaN',
+    b"\xff\xfe",
+)
+HTML = b"<html><body>Please accept the terms of this network.</body></html>"
+_BLOCK = 1 << 16
+
+
+@dataclass
+class Exchange:
+    """One request, what the server said to it, and where to send what is made of it."""
+
+    client: socket.socket
+    request: bytes
+    chosen: random.Random
+    forward: Callable[[], bytes]
+    #: The same request once more.
+    again: Callable[[], bytes]
+    #: Seconds that a stall takes, and bytes of a large body.
+    patience: float
+    large: int
+    over: threading.Event
+    #: Earlier answers to requests of the same form, whatever they are about.
+    past: list[bytes]
+
+    def send(self, data: bytes) -> None:
+        self.client.sendall(data)
+
+    def reset(self) -> None:
+        """Not an end of file: the connection is gone."""
+        self.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.client.close()
+
+    def drip(self, data: bytes) -> None:
+        """A byte now and then."""
+        until = time.monotonic() + self.patience
+        for number in range(len(data)):
+            if self.over.wait(0.1) or time.monotonic() > until:
+                return
+            self.send(data[number : number + 1])
+
+    def answer(self, status: str, body: bytes, *headers: str) -> None:
+        head = [f"HTTP/1.1 {status}", *headers, f"Content-Length: {len(body)}", "Connection: close", "", ""]
+        self.send("\r\n".join(head).encode() + body)
+
+
+def split(answer: bytes) -> tuple[bytes, bytes]:
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return head, body
+
+
+def _reset_before(one: Exchange) -> None:
+    one.reset()
+
+
+def _reset_after(one: Exchange) -> None:
+    one.forward()
+    one.reset()
+
+
+def _reset_in_head(one: Exchange) -> None:
+    one.send(one.forward()[: one.chosen.randrange(1, 40)])
+    one.reset()
+
+
+def _reset_in_body(one: Exchange) -> None:
+    answer = one.forward()
+    head, body = split(answer)
+    one.send(head + b"\r\n\r\n" + body[: one.chosen.randrange(len(body) + 1)])
+    one.reset()
+
+
+def _cut(one: Exchange) -> None:
+    answer = one.forward()
+    one.send(answer[: one.chosen.randrange(len(answer))])
+
+
+def _stall(one: Exchange) -> None:
+    answer = one.forward()
+    one.send(answer[: one.chosen.randrange(len(answer))])
+    one.over.wait(one.patience)
+
+
+def _silence(one: Exchange) -> None:
+    one.over.wait(one.patience)
+
+
+def _drip(one: Exchange) -> None:
+    one.drip(one.forward())
+
+
+def _continue_for_ever(one: Exchange) -> None:
+    one.drip(b"HTTP/1.1 100 Continue\r\n\r\n" * 10_000)
+
+
+def _broken_chunks(one: Exchange) -> None:
+    head, body = split(one.forward())
+    kept = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"content-length")]
+    size = one.chosen.choice([b"zz", b"-5", b"%x" % (len(body) + 99), b"f" * 40, b""])
+    one.send(b"\r\n".join([*kept, b"Transfer-Encoding: chunked", b"", size]) + b"\r\n" + body)
+
+
+def _truncated_gzip(one: Exchange) -> None:
+    head, body = split(one.forward())
+    kept = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"content-length")]
+    packed = gzip.compress(body)[: -one.chosen.randrange(1, 12)]
+    told = [b"Content-Encoding: gzip", b"Content-Length: %d" % len(packed)]
+    one.send(b"\r\n".join([*kept, *told, b"", b""]) + packed)
+
+
+def _bomb(one: Exchange) -> None:
+    packed = gzip.compress(b" " * one.large)
+    one.answer("200 OK", packed, "Content-Type: application/json", "Content-Encoding: gzip")
+
+
+def _wrong_length(one: Exchange) -> None:
+    head, body = split(one.forward())
+    kept = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"content-length")]
+    length = one.chosen.choice([0, len(body) // 2, len(body) + 7, 10**15, -1])
+    one.send(b"\r\n".join([*kept, b"Content-Length: %d" % length, b"", b""]) + body)
+
+
+def _redirect(one: Exchange) -> None:
+    line = one.request.split(b" ", 2)[1].decode("latin-1")
+    where = one.chosen.choice(
+        [line, "file:///etc/passwd", "ftp://x/", "http://[::1/x", "//", "", "http://127.0.0.1:1/"]
+    )
+    one.answer(one.chosen.choice(["301 X", "302 X", "307 X"]), b"x" * 100, f"Location: {where}")
+
+
+def _html(one: Exchange) -> None:
+    one.answer("200 OK", HTML, "Content-Type: text/html")
+
+
+def _garbage(one: Exchange) -> None:
+    one.answer("200 OK", one.chosen.choice(GARBAGE), "Content-Type: application/json")
+
+
+def _refusal(one: Exchange) -> None:
+    status = one.chosen.choice(
+        ["400", "401", "403", "404", "408", "413", "429", "500", "502", "503", "504", "599", "700"]
+    )
+    body = one.chosen.choice([HTML, b"", b"x" * one.large])
+    one.answer(f"{status} No", body, "Content-Type: text/html", "Retry-After: 1")
+
+
+def _unauthorised(one: Exchange) -> None:
+    body = json.dumps({"error": "Sorry, you are not authorized to access this resource"}).encode()
+    one.answer("401 Unauthorized", body, "Content-Type: application/json")
+
+
+def _header_bomb(one: Exchange) -> None:
+    one.send(b"HTTP/1.1 200 OK\r\n")
+    if one.chosen.random() < 0.5:
+        one.send(b"X: " + b"x" * 300_000 + b"\r\n\r\n")
+    else:
+        one.send(b"".join(b"X-%d: y\r\n" % number for number in range(5000)) + b"\r\n")
+
+
+def _not_http(one: Exchange) -> None:
+    one.send(
+        one.chosen.choice([b"SSH-2.0-x\r\n", b"\0" * 1000, b"HTTP/1.1\r\n\r\n", b"HTTP/9.9 abc def\r\n\r\n", b"\n"])
+    )
+
+
+def _mutated(one: Exchange) -> None:
+    """The true answer with one value that is missing or of another kind."""
+    head, body = split(one.forward())
+    kept = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"content-length")]
+    try:
+        told = json.loads(body)
+    except ValueError:
+        told = None
+    rows = told if isinstance(told, list) else [told]
+    for row in one.chosen.sample(rows, min(2, len(rows))):
+        if isinstance(row, dict) and row:
+            key = one.chosen.choice(sorted(row))
+            value = one.chosen.choice((*WEIRD, KeyError))
+            if value is KeyError:
+                del row[key]
+            else:
+                row[key] = value
+    body = body if told is None else json.dumps(told).encode()
+    one.send(b"\r\n".join([*kept, b"Content-Length: %d" % len(body), b"", b""]) + body)
+
+
+def _empty(one: Exchange) -> None:
+    """Nothing, and well formed."""
+    one.forward()
+    one.answer("200 OK", b"", "Content-Type: application/zip")
+
+
+def _whole_half(one: Exchange) -> None:
+    """A beginning that is said to be all."""
+    _, body = split(one.forward())
+    one.answer("200 OK", body[: len(body) // 2], "Content-Type: application/json")
+
+
+def _headless(one: Exchange) -> None:
+    """The end comes before the head has ended."""
+    head, _ = split(one.forward())
+    one.send(head.split(b"\r\n")[0] + b"\r\n")
+
+
+def _flipped(one: Exchange) -> None:
+    """As many bytes, one of them another."""
+    head, body = split(one.forward())
+    place = one.chosen.randrange(len(body)) if body else 0
+    one.send(
+        head + b"\r\n\r\n" + body[:place] + bytes(255 - byte for byte in body[place : place + 1]) + body[place + 1 :]
+    )
+
+
+def _replayed(one: Exchange) -> None:
+    """What was answered once, of another submission or another moment; the server hears nothing."""
+    one.send(one.chosen.choice(one.past) if one.past else one.forward())
+
+
+def _answered_and_not_done(one: Exchange) -> None:
+    """A report or a delete that is answered and not carried out."""
+    if one.request.startswith(b"GET"):
+        one.send(one.forward())
+    else:
+        one.answer("200 OK", b'{"success": "Submission result has been successfully updated"}')
+
+
+def _done_twice(one: Exchange) -> None:
+    one.forward()
+    one.send(one.again())
+
+
+FAULTS: dict[str, Callable[[Exchange], None]] = {
+    name.strip("_"): fault
+    for name, fault in list(globals().items())
+    if name.startswith("_") and callable(fault) and getattr(fault, "__annotations__", {}).get("one") == "Exchange"
+}
+
+
+@dataclass
+class Network:
+    """Listens, passes on to a server, and strikes a share of the requests."""
+
+    server: str
+    seed: int = 1
+    rate: float = 0.5
+    patience: float = 3.0
+    large: int = 4 << 20
+    #: Only these faults, and only for requests whose first line holds this.
+    kinds: tuple[str, ...] = tuple(sorted(FAULTS))
+    only: bytes = b""
+    #: So often at most.
+    most: int = 10**9
+    #: So many earlier answers of each form of request are kept.
+    kept: int = 8
+    #: What struck, and what was asked in all.
+    struck: Counter[str] = field(default_factory=Counter)
+    requests: int = 0
+
+    def __post_init__(self) -> None:
+        host, _, port = self.server.removeprefix("http://").partition(":")
+        self._target = (host, int(port))
+        self._over = threading.Event()
+        self._past: dict[bytes, deque[bytes]] = {}
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.address = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def close(self) -> None:
+        self._over.set()
+        self._listener.close()
+
+    def _serve(self) -> None:
+        while not self._over.is_set():
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            self.requests += 1
+            chosen = random.Random(f"{self.seed}:{self.requests}")
+            threading.Thread(target=self._pass, args=(client, chosen), daemon=True).start()
+
+    def _pass(self, client: socket.socket, chosen: random.Random) -> None:
+        with suppress(OSError), client:
+            client.settimeout(60)
+            request = _whole(client)
+            if not request:
+                return
+            answered: list[bytes] = []
+            past = self._past.setdefault(re.sub(rb"[0-9]+", b"0", request.split(b"\r\n")[0]), deque(maxlen=self.kept))
+            before = list(past)
+
+            def again() -> bytes:
+                answer = self._asked(request)
+                past.append(answer)
+                return answer
+
+            def forward() -> bytes:
+                if not answered:
+                    answered.append(again())
+                return answered[0]
+
+            spared = self.only not in request.split(b"\r\n")[0] or self.struck.total() >= self.most
+            if chosen.random() >= self.rate or spared:
+                client.sendall(forward())
+                return
+            kind = chosen.choice(self.kinds)
+            self.struck[kind] += 1
+            FAULTS[kind](
+                Exchange(client, request, chosen, forward, again, self.patience, self.large, self._over, before)
+            )
+
+    def _asked(self, request: bytes) -> bytes:
+        """The server's whole answer; it is asked to close, so that its end is known."""
+        head, body = split(request)
+        lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"connection:")]
+        with socket.create_connection(self._target, 60) as server:
+            server.sendall(b"\r\n".join([*lines, b"Connection: close", b"", b""]) + body)
+            answer = b""
+            while piece := server.recv(_BLOCK):
+                answer += piece
+        return answer
+
+
+def _whole(client: socket.socket) -> bytes:
+    """A request with its body."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        piece = client.recv(_BLOCK)
+        if not piece:
+            return b""
+        data += piece
+    head, body = split(data)
+    length = 0
+    for line in head.split(b"\r\n"):
+        if line.lower().startswith(b"content-length:"):
+            length = int(line.split(b":")[1])
+    while len(body) < length:
+        piece = client.recv(_BLOCK)
+        if not piece:
+            return b""
+        body += piece
+    return head + b"\r\n\r\n" + body

@@ -1,0 +1,234 @@
+"""Ctrl-C, SIGTERM, a reader that goes away and a full disk, in the middle of a command."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linejudge.demo.root import write
+from linejudge.demo.scenes import scene
+
+from .builders import ROOT
+
+COMMAND = [sys.executable, "-P", "-m", "linejudge"]
+STOPS = (signal.SIGINT, signal.SIGTERM)
+STRONG = ROOT / "examples/sequences-dev/strong.zip"
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some videos."""
+    root = tmp_path_factory.mktemp("davis") / "root"
+    write(root, [scene(f"video{number}", number, objects=3, frames=50) for number in range(8)], sets=0)
+    return root
+
+
+def begun(*words: str | Path, cwd: Path = ROOT, **options: Any) -> Any:
+    """A command as run.sh starts it in a terminal: Ctrl-C reaches its group, and waits until Python has started."""
+    return subprocess.Popen(
+        [*COMMAND, *map(str, words)],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "LINEJUDGE_BUNDLE": str(ROOT)},
+        **{"preexec_fn": lambda: signal.pthread_sigmask(signal.SIG_BLOCK, STOPS), **options},
+    )
+
+
+def pack(dataset: Path, out: Path) -> list[str | Path]:
+    return ["pack", "--layout", "davis2017", "--root", dataset, "--subset", "val", "--out", out]
+
+
+def zombie(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def met(process: Any, look: Callable[[], Any]) -> bool:
+    """Whether a look found something before the command ended; without a pause, since the moment is short."""
+    while not zombie(process.pid):
+        if look():
+            return True
+    return False
+
+
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_while_it_writes_it_leaves_the_file_of_before(
+    number: int, times: int, dataset: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "truth.zip"
+    for _ in range(20):
+        out.write_bytes(b"of before")
+        process = begun(*pack(dataset, out))
+        landed = met(process, lambda: list(tmp_path.glob("*.partial")))
+        for _ in range(times):
+            os.killpg(process.pid, number)
+        told = process.communicate(timeout=60)[1]
+        assert os.listdir(tmp_path) == ["truth.zip"]
+        if landed and process.returncode:
+            assert told == "linejudge: stopped\n"
+            assert process.returncode == (130 if number == signal.SIGINT else -number)
+            assert out.read_bytes() == b"of before"
+            return
+    raise AssertionError("it was never met while it wrote")
+
+
+@pytest.mark.parametrize("command", ["build", "check", "score", "pack"])
+def test_stopped_anywhere_nothing_half_written_is_left(command: str, dataset: Path, tmp_path: Path) -> None:
+    chosen = random.Random(command)
+    words: dict[str, list[str | Path]] = {
+        "build": ["build", "--out", tmp_path / "out.zip"],
+        "check": ["check"],
+        "score": ["score", STRONG, "--phase", "sequences-dev", "--json", tmp_path / "out.json"],
+        "pack": pack(dataset, tmp_path / "out.zip"),
+    }
+    scratch = tmp_path / "tmp"
+    scratch.mkdir()
+    for _ in range(8):
+        process = begun(*words[command])
+        time.sleep(chosen.uniform(0, 1.5))
+        os.killpg(process.pid, signal.SIGINT)
+        told = process.communicate(timeout=60)[1]
+        assert process.returncode in (0, 130), told
+        # What the command says of the files themselves is no word about its end.
+        of_files = ("warning: ", "note: ", "Protocol ")
+        last = [line for line in told.splitlines() if not line.startswith(of_files)]
+        assert last in ([], ["linejudge: stopped"]) or command == "score", told
+        assert told.count("linejudge: stopped") == (process.returncode == 130), told
+        assert "Traceback" not in told, told
+        assert not list(tmp_path.glob("*.partial"))
+        if (tmp_path / "out.zip").exists():
+            assert zipfile.ZipFile(tmp_path / "out.zip").testzip() is None
+        if (tmp_path / "out.json").exists():
+            json.loads((tmp_path / "out.json").read_text())
+
+
+def test_processes_that_score_beside_say_nothing() -> None:
+    found, truth = ROOT / "examples/instances-dev/wild.json", ROOT / "annotations/instances-dev.zip"
+    for _ in range(20):
+        process = begun("score", found, "--truth", truth, "--protocol", "coco", "--jobs", "3")
+        landed = met(process, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text)
+        os.killpg(process.pid, signal.SIGINT)
+        told = process.communicate(timeout=60)[1]
+        assert "Traceback" not in told
+        if landed and process.returncode:
+            assert process.returncode == 130
+            assert told.splitlines()[-1] == "linejudge: stopped"
+            return
+    raise AssertionError("it was never met while it scored")
+
+
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "import os, signal, time\nfrom linejudge.interrupts import *\n" + code],
+        capture_output=True, text=True, check=False, cwd=ROOT, timeout=60,
+    )  # fmt: skip
+
+
+def test_a_signal_that_a_finalizer_swallows_ends_the_command_all_the_same() -> None:
+    done = run("""
+class Finalized:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+try:
+    with interruptible():
+        Finalized()
+        time.sleep(50)
+except Interrupted as error:
+    print(error.number)
+""")
+    assert (done.stdout, done.stderr) == ("2\n", "")
+
+
+def test_what_fails_since_it_was_interrupted_is_no_defect() -> None:
+    done = run("""
+try:
+    with interruptible():
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            raise ValueError
+except Interrupted as error:
+    print(error.number)
+""")
+    assert (done.stdout, done.stderr) == ("15\n", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_python_ends_changes_nothing(number: int) -> None:
+    done = run(f"""
+class Last:
+    def __del__(self, kill=os.kill, ours=os.getpid()):
+        kill(ours, {int(number)})
+leave_at_once()
+last = Last()
+""")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_before_anything_is_begun_a_signal_ends_it_at_once(number: int) -> None:
+    done = run(f"leave_at_once()\nsignal.raise_signal({int(number)})\n")
+    assert done.returncode == (130 if number == signal.SIGINT else -number)
+    assert done.stderr == "linejudge: stopped\n"
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    for taken in (0, 1):
+        process = begun("score", "--help")
+        for _ in range(taken):
+            process.stdout.readline()
+        process.stdout.close()
+        told = process.stderr.read()
+        process.stderr.close()
+        assert process.wait() == 0
+        assert told == ""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="NO /dev/full")
+def test_an_output_that_takes_no_more_is_a_sentence() -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [*COMMAND, "score", str(STRONG), "--phase", "sequences-dev"], stdout=full, stderr=subprocess.PIPE,
+            text=True, check=False, cwd=ROOT,
+        )  # fmt: skip
+    assert done.returncode == 3
+    assert done.stderr.endswith("linejudge: the output: cannot be written (No space left on device)\n")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_disk_that_is_full_is_a_sentence(dataset: Path, tmp_path: Path) -> None:
+    out = tmp_path / "truth.zip"
+    out.write_bytes(b"of before")
+    process = begun(*pack(dataset, out), preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)))
+    told = process.communicate(timeout=60)[1]
+    assert process.returncode == 3
+    assert told == f"linejudge: {out}: cannot be written (File too large)\n"
+    assert out.read_bytes() == b"of before"
+    assert os.listdir(tmp_path) == ["truth.zip"]
+
+
+def test_what_is_written_to_a_device_or_through_a_link_stays_one(dataset: Path, tmp_path: Path) -> None:
+    (tmp_path / "real.json").write_text("{}")
+    (tmp_path / "link.json").symlink_to("real.json")
+    words = ["score", str(STRONG), "--phase", "sequences-dev", "--json"]
+    done = subprocess.run([*COMMAND, *words, "/dev/null"], capture_output=True, check=False, cwd=ROOT)
+    assert done.returncode == 0
+    assert not os.path.isfile("/dev/null")
+    subprocess.run([*COMMAND, *words, str(tmp_path / "link.json")], capture_output=True, check=True, cwd=ROOT)
+    assert (tmp_path / "link.json").is_symlink()
+    assert json.loads((tmp_path / "real.json").read_text())

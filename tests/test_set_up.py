@@ -1,0 +1,294 @@
+"""Environments: made once, added to, replaced beside their users; with real pip, and packages made here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .builders import ROOT
+from .rehearsals import waited
+
+#: A build backend that needs nothing, and takes as long as a file `slow` lies beside it.
+BACKEND = """
+import pathlib, time, zipfile
+
+def build_editable(folder, config_settings=None, metadata_directory=None):
+    here = pathlib.Path.cwd()
+    (here / "building").touch()
+    while (here / "slow").exists():
+        time.sleep(0.05)
+    name = "linejudge-0.0-py3-none-any.whl"
+    with zipfile.ZipFile(pathlib.Path(folder) / name, "w") as wheel:
+        wheel.writestr("linejudge.pth", str(here))
+        wheel.writestr("linejudge-0.0.dist-info/METADATA", "Metadata-Version: 2.1\\nName: linejudge\\nVersion: 0.0\\nRequires-Dist: base-thing\\n")
+        wheel.writestr("linejudge-0.0.dist-info/WHEEL", "Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr("linejudge-0.0.dist-info/RECORD", "")
+    return name
+"""
+PROJECT = """
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+[project]
+name = "linejudge"
+version = "0.0"
+dependencies = ["base-thing"]
+[project.optional-dependencies]
+more = ["extra-thing"]
+all = ["linejudge[more]"]
+"""
+MAIN = "import os, sys; print(os.path.realpath(sys.prefix)); import base_thing; print('base', base_thing.VERSION)\n"
+
+
+def wheel(folder: Path, name: str, version: str, needs: str = "") -> None:
+    module, info = name.replace("-", "_"), f"{name.replace('-', '_')}-{version}.dist-info"
+    with zipfile.ZipFile(folder / f"{module}-{version}-py3-none-any.whl", "w") as file:
+        file.writestr(f"{module}/__init__.py", f"VERSION = '{version}'\n")
+        file.writestr(f"{module}/late.py", "HERE = __file__\n")
+        needed = f"Requires-Dist: {needs}\n" if needs else ""
+        file.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needed}")
+        file.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        file.writestr(f"{info}/RECORD", "")
+
+
+class Checkout:
+    """A small one, with the real door."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.wheels = folder / "a chéckout", folder / "wheels"
+        self.wheels.mkdir(parents=True)
+        (self.folder / "linejudge").mkdir(parents=True)
+        (self.folder / "linejudge/__init__.py").touch()
+        (self.folder / "linejudge/__main__.py").write_text(MAIN)
+        (self.folder / "backend.py").write_text(BACKEND)
+        (self.folder / "pyproject.toml").write_text(PROJECT)
+        shutil.copy(ROOT / "run.sh", self.folder)
+        shutil.copytree(ROOT / "set_up", self.folder / "set_up", ignore=shutil.ignore_patterns("__pycache__"))
+        wheel(self.wheels, "base-thing", "1.0")
+        wheel(self.wheels, "extra-thing", "1.0")
+
+    def start(self, *arguments: str, **settings: str) -> Any:
+        environment = {
+            **{key: value for key, value in os.environ.items() if not key.startswith("PIP_")},
+            "PIP_CONFIG_FILE": os.devnull,
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": str(self.wheels),
+            **settings,
+        }
+        return subprocess.Popen(
+            [str(self.folder / "run.sh"), *(arguments or ("--version",))],
+            env={key: value for key, value in environment.items() if value},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(self, *arguments: str, expected: int = 0, **settings: str) -> str:
+        process = self.start(*arguments, **settings)
+        told: str = process.communicate(timeout=300)[0]
+        assert process.returncode == expected, told
+        return told
+
+    def changed(self) -> None:
+        """As after `git pull` with other dependencies."""
+        with open(self.folder / "pyproject.toml", "a", encoding="utf-8") as file:
+            file.write("# changed\n")
+
+    def environments(self) -> list[Path]:
+        return sorted(path for path in (self.folder / ".environments").iterdir() if path.is_dir())
+
+    def current(self) -> Path:
+        assert (self.folder / ".venv").is_symlink()
+        return (self.folder / ".venv").resolve()
+
+    def user(self) -> Any:
+        """A program in the environment, started as a service starts it; it imports something when it is told."""
+        code = (
+            "import base_thing, sys; print('ready', flush=True); sys.stdin.readline(); "
+            "import base_thing.late; print(base_thing.late.HERE, sys.executable)"
+        )
+        process = subprocess.Popen(
+            [str(self.folder / ".venv/bin/python"), "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        return process
+
+    def left_long_ago(self) -> None:
+        for path in self.environments():
+            if (path / "in-use").exists():
+                os.utime(path / "in-use", (0, 0))
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """One whose environment is made; its tests leave it working."""
+    checkout = Checkout(tmp_path_factory.mktemp("made"))
+    told = checkout.run()
+    assert "Setting up the toolkit in .venv" in told
+    assert "Set up in" in told
+    return checkout
+
+
+def test_what_is_there_is_used_without_a_word(made: Checkout) -> None:
+    told = made.run().splitlines()
+    assert told[0] == str(made.current())
+    assert len(told) == 2
+
+
+def test_two_at_once_in_a_fresh_clone_make_one_environment(fresh: Checkout) -> None:
+    both = [fresh.start(), fresh.start()]
+    told = [process.communicate(timeout=300)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], told
+    assert sum("Setting up the toolkit" in text for text in told) == 1
+    assert len(fresh.environments()) == 1
+
+
+def test_extras_are_added_to_what_is_there(fresh: Checkout) -> None:
+    fresh.run()
+    before = fresh.current()
+    wheel(fresh.wheels, "base-thing", "2.0")
+    user = fresh.user()
+    told = fresh.run("interactive")
+    assert "adding the packages of [all]" in told
+    assert "base 1.0" in told, "what a running program uses stays as it is"
+    assert fresh.current() == before
+    assert fresh.run("arena").splitlines() == [str(before), "base 1.0"]
+    assert user.communicate("\n")[0].startswith(str(before))
+
+
+def test_extras_that_do_not_go_with_what_is_there_are_made_beside_it(fresh: Checkout) -> None:
+    fresh.run()
+    before = fresh.current()
+    wheel(fresh.wheels, "base-thing", "2.0")
+    wheel(fresh.wheels, "extra-thing", "2.0", needs="base-thing>=2")
+    (fresh.wheels / "extra_thing-1.0-py3-none-any.whl").unlink()
+    user = fresh.user()
+    assert "base 2.0" in fresh.run("interactive")
+    assert fresh.current() != before
+    assert user.communicate("\n")[0].startswith(str(before))
+    assert "Setting up" not in fresh.run()
+
+
+def test_a_running_program_keeps_its_environment_and_the_last_one_takes_it_along(fresh: Checkout) -> None:
+    fresh.run()
+    before = fresh.current()
+    user = fresh.user()
+    fresh.changed()
+    assert "Setting up" in fresh.run()
+    assert fresh.current() != before
+    fresh.left_long_ago()
+    fresh.run()
+    assert before in fresh.environments(), "it is in use"
+    told = user.communicate("\n")[0].split(str(before))
+    assert len(told) == 3, "its packages and its interpreter are those it started with"
+    assert user.returncode == 0
+    fresh.run()
+    assert fresh.environments() == [fresh.current()], "nothing uses it any more"
+
+
+def test_killed_while_it_installs_it_starts_over(fresh: Checkout) -> None:
+    (fresh.folder / "slow").touch()
+    process = fresh.start()
+    waited((fresh.folder / "building").exists, 120)
+    process.kill()
+    process.communicate()
+    again = fresh.start()
+    line = again.stdout.readline()
+    assert "Waiting for process" in line, "pip outlives who started it, and is not disturbed"
+    (fresh.folder / "slow").unlink()
+    told = again.communicate(timeout=300)[0]
+    assert again.returncode == 0, told
+    assert "Setting up" in told
+    assert "base 1.0" in told
+    assert fresh.environments() == [fresh.current()]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_stopped_while_it_installs_it_leaves_nothing(fresh: Checkout, number: int, code: int) -> None:
+    (fresh.folder / "slow").touch()
+    process = fresh.start()
+    waited((fresh.folder / "building").exists, 120)
+    process.send_signal(number)
+    told = process.communicate(timeout=60)[0]
+    assert process.returncode == code, told
+    assert "Traceback" not in told
+    assert fresh.environments() == []
+    assert not os.path.lexists(fresh.folder / ".venv")
+
+
+def test_without_a_network_it_says_so_and_leaves_what_was_there(made: Checkout) -> None:
+    before = made.current()
+    text = (made.folder / "pyproject.toml").read_text()
+    offline = {"PIP_NO_INDEX": "", "PIP_FIND_LINKS": "", "PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "1"}
+    try:
+        made.changed()
+        told = made.run(expected=3, **offline)
+        assert "the package index cannot be reached" in told
+        assert "Traceback" not in told
+        assert made.environments() == [before]
+    finally:
+        (made.folder / "pyproject.toml").write_text(text)
+    assert "Setting up" not in made.run()
+
+
+def test_an_environment_whose_python_is_gone_is_made_again(fresh: Checkout) -> None:
+    fresh.run()
+    for link in (fresh.current() / "bin").glob("python*"):
+        link.unlink()
+        link.symlink_to("/nowhere/python")
+    assert "Setting up" in fresh.run()
+    assert "Setting up" not in fresh.run()
+
+
+def test_a_folder_of_the_older_layout_becomes_a_link_when_nothing_uses_it(fresh: Checkout) -> None:
+    old = fresh.folder / ".venv"
+    subprocess.run(["python3", "-m", "venv", "--without-pip", str(old)], check=True)
+    (old / "stamp").touch()
+    user = subprocess.Popen([old / "bin/python", "-c", "input()"], stdin=subprocess.PIPE)
+    assert f"in use by process {user.pid}" in fresh.run()
+    assert not old.is_symlink()
+    user.communicate(b"\n")
+    assert "Setting up" not in fresh.run()
+    assert old.is_symlink()
+    assert fresh.environments() == [fresh.current()]
+
+
+def test_a_folder_that_is_not_ours_is_left_alone(fresh: Checkout) -> None:
+    own = fresh.folder / ".venv"
+    own.mkdir()
+    (own / "thesis.tex").touch()
+    assert ".venv was not made by ./run.sh and stays" in fresh.run()
+    assert (own / "thesis.tex").exists()
+
+
+def test_an_environment_without_its_record_was_never_finished(made: Checkout) -> None:
+    (made.current() / "stamp").unlink()
+    assert "Setting up" in made.run()
+    assert "Setting up" not in made.run()
+
+
+@pytest.mark.skipif(not shutil.which("bwrap"), reason="BWRAP ABSENT")
+def test_a_checkout_that_cannot_be_written_runs(made: Checkout) -> None:
+    seal = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    if subprocess.run([*seal, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("BWRAP DOES NOT WORK HERE")
+    done = subprocess.run([*seal, made.folder / "run.sh", "--version"], capture_output=True, text=True, check=False)
+    assert done.stdout.startswith(f"{made.current()}\nbase "), done.stderr
+    assert done.stderr == ""
