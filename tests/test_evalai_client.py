@@ -54,7 +54,7 @@ def client_of(server: Rehearsal, home: Path, who: str) -> Client:
         return done.stdout + done.stderr
 
     assert f"{server.address} is set as the host url" in evalai("host", "-sh", server.address)
-    evalai("set_token", server.people[who]["token"])
+    assert "Success" in evalai("set_token", server.people[who]["token"])
     return evalai
 
 

@@ -78,7 +78,8 @@ def test_run_takes_an_interpreter_by_relative_path_by_name_and_by_shim(tmp_path:
         assert "finished" in done.stdout
 
 
-def test_run_finds_what_run_sh_prepared(tmp_path: Path) -> None:
+def test_run_finds_what_run_sh_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LINEJUDGE_WORKER_PYTHON", raising=False)
     prepared = tmp_path / ".venv-worker/bin"
     prepared.mkdir(parents=True)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / ".venv-worker")], check=True)

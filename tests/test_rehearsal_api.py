@@ -12,6 +12,8 @@ import pytest
 import requests
 
 from linejudge.evalai import routes
+from linejudge.rehearsal.accounts import Accounts
+from linejudge.rehearsal.store import Store
 
 from .builders import ROOT
 from .rehearsals import Rehearsal, bundle_with, waited
@@ -75,6 +77,13 @@ def test_a_login_mints_a_token(server: Rehearsal) -> None:
     assert set(answer) == {"token", "expires_at"}
     assert server.get(routes.PARTICIPANT_TEAMS, answer["token"]).json()["results"][0]["team_name"] == "Aurora"
     assert server.call("POST", routes.LOGIN, data={**who, "password": "no"}).status_code == 400
+
+
+def test_a_token_serves_as_a_word_on_a_command_line(tmp_path: Path) -> None:
+    # `evalai set_token TOKEN` takes one that begins with "-" for an option, and says nothing.
+    accounts = Accounts(Store(str(tmp_path)))
+    user = accounts.create("aurora", "password")
+    assert all(accounts.mint(user, "profile")[0].isalnum() for _ in range(100))
 
 
 def test_a_team_is_made_and_its_name_is_taken(server: Rehearsal) -> None:

@@ -65,7 +65,8 @@ class Accounts:
 
     def mint(self, user: User, kind: str) -> tuple[str, float]:
         """A new token, and when it ends."""
-        token, expires = secrets.token_urlsafe(32), time.time() + LIFE[kind]
+        # Hexadecimal: a token that begins with "-" would be read as an option by `evalai set_token`.
+        token, expires = secrets.token_hex(32), time.time() + LIFE[kind]
         with self._store.write() as db:
             db.execute("DELETE FROM tokens WHERE expires_at < ?", (time.time(),))
             db.execute("INSERT INTO tokens VALUES (?, ?, ?, ?)", (hashed(token), user.id, kind, expires))

@@ -79,7 +79,7 @@ def people(desk: Desk, hosts: Collection[str] = ()) -> list[Person]:
 def _person(desk: Desk, username: str, team: str, kind: str) -> Person:
     if not re.fullmatch(r"[A-Za-z0-9_.@+-]{1,150}", username):
         raise HostError(f"--hosts {username!r}: is not a user's name; use letters, digits and @ . + - _")
-    password = secrets.token_urlsafe(8)
+    password = secrets.token_hex(6)
     user = desk.accounts.create(username, password)
     number = desk.accounts.new_team(user, kind, team)
     return Person(username, password, desk.accounts.mint(user, "profile")[0], team, number)
