@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# The door: sets up what is needed, then runs the challenge, the tests, or any `linejudge` command.
+# The door: sets up what is needed, then runs the challenge, the tests, or any `segjudge` command.
 #
 #   ./run.sh            build the bundle, check it, score the sample submissions, show the leaderboards
 #   ./run.sh test       run every check and test
 #   ./run.sh worker     the remote worker; its settings are in docs/operators.md
 #   ./run.sh COMMAND …  pass on to the command line, e.g. ./run.sh score --help
 #
-# The environments are made by set_up/, which says how.
+# The environments are made by segjudge/set_up/, which says how.
 set -euo pipefail
 
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"
-export LINEJUDGE_BUNDLE="$HERE"
+export SEGJUDGE_BUNDLE="$HERE"
 
 # The first that runs and is new enough; an environment's own comes first, so that it stays with its Python.
 for python in "$HERE/.venv/bin/python" python3 python3.14 python3.13 python3.12 python3.11 python ""; do
@@ -20,7 +20,7 @@ done
 
 # enter ENVIRONMENT… -- ARGUMENT… becomes the toolkit's Python with these arguments.
 enter() {
-    local code='import sys; sys.path.append(sys.argv.pop(1)); from set_up.main import main; sys.exit(main(sys.argv[1:]))'
+    local code='import sys; sys.path.append(sys.argv.pop(1)); from segjudge.set_up.main import main; sys.exit(main(sys.argv[1:]))'
     exec "$python" -I -S -B -c "$code" "$HERE" "$@"
 }
 
@@ -35,13 +35,13 @@ case "${1:-run}" in
     worker)
         shift
         cd "$HERE"
-        enter toolkit -- -m remote_challenge_evaluation "$@"
+        enter toolkit -- -m segjudge.remote_challenge_evaluation "$@"
         ;;
 esac
-case "${*:-run} " in  # -P: a folder named linejudge where one stands is not ours
-    "rehearse "*"--agents"*) enter 'toolkit[all]' try:worker -- -P -m linejudge "$@" ;;
-    "rehearse "*) enter toolkit try:worker -- -P -m linejudge "$@" ;;
-    "interactive "* | "arena "* | *" --agents"*) enter 'toolkit[all]' -- -P -m linejudge "$@" ;;
-    "run "*) enter toolkit found:worker -- -P -m linejudge "${@:-run}" ;;
-    *) enter toolkit -- -P -m linejudge "$@" ;;
+case "${*:-run} " in  # -P: a folder named segjudge where one stands is not ours
+    "rehearse "*"--agents"*) enter 'toolkit[all]' try:worker -- -P -m segjudge "$@" ;;
+    "rehearse "*) enter toolkit try:worker -- -P -m segjudge "$@" ;;
+    "interactive "* | "arena "* | *" --agents"*) enter 'toolkit[all]' -- -P -m segjudge "$@" ;;
+    "run "*) enter toolkit found:worker -- -P -m segjudge "${@:-run}" ;;
+    *) enter toolkit -- -P -m segjudge "$@" ;;
 esac

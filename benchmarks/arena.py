@@ -3,7 +3,7 @@
     python -m benchmarks.arena [--repeat N]
 
 Wall time and CPU (user and system, of all processes, start-up included), in turns; the best of N counts.  The frames are
-the real ones where LINEJUDGE_SHARED has them, else synthetic ones.
+the real ones where SEGJUDGE_SHARED has them, else synthetic ones.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from linejudge import arena, sandbox
-from linejudge.datasets.pack import pack
-from linejudge.demo.root import scenes, write
-from linejudge.environments import VIDEO
+from segjudge import sandbox
+from segjudge.code_upload import arena
+from segjudge.code_upload.environments import VIDEO
+from segjudge.datasets.packing import pack
+from segjudge.demo.davis_root import scenes, write
 from tests.builders import ROOT
 from tests.data import SEQUENCES
 from tests.test_interactive_commands import real_root
@@ -31,9 +32,9 @@ AGENT = ROOT / "code_upload_challenge_evaluation/agent/optical_flow.py"
 ONE_PROCESS = """
 import json, sys
 from code_upload_challenge_evaluation.agent.optical_flow import OpticalFlow
-from linejudge.environments.gym import task_of
-from linejudge.environments.video import decoded_picture
-from linejudge.labels import decoded
+from segjudge.code_upload.environments.gym import task_of
+from segjudge.code_upload.environments.video import decoded_picture
+from segjudge.masks.run_lengths import decoded
 
 task = task_of(sys.argv[1], {"truth": sys.argv[2], "frames": sys.argv[3]})
 shown = task.begin()
@@ -73,7 +74,7 @@ def main(repeat: int) -> None:
             return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout)
 
         def apart() -> object:
-            ended = arena.duel(arena.agent_of([str(AGENT)]), words, sandbox.Limits())
+            ended = arena.duel(arena.agent_of([str(AGENT)]), words, sandbox.ProcessLimits())
             assert ended.told is not None, ended.log
             return ended.told["result"]
 

@@ -134,7 +134,7 @@ def main() -> None:
     parser.add_argument("--throttled", type=int, default=20)
     parser.add_argument("--idle", type=float, default=60.0)
     args = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="linejudge-fleet-"))
+    folder = Path(tempfile.mkdtemp(prefix="segjudge-fleet-"))
     for name in ("faults", "hostile", "throttled", "idle"):
         (folder / name).mkdir()
     try:

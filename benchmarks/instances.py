@@ -31,7 +31,7 @@ import json, sys
 sys.path.insert(0, sys.argv[1])
 from evaluation_script import main
 from evaluation_script.phase import Phase, Shown
-from evaluation_script.members import INSTANCE_LIMITS
+from evaluation_script.archive_limits import INSTANCE_LIMITS
 labels = ("AP", "AP50", "AP75")
 main.PHASES = (Phase("bench", "", (Shown("val", "places2017-official", labels),), track="instances", limits=INSTANCE_LIMITS),)
 print(json.dumps(main.evaluate(sys.argv[2], sys.argv[3], "bench")["result"]))
@@ -91,7 +91,7 @@ def shifted(
 
 def run_lengths(shape: tuple[int, list[int]], size: tuple[int, int]) -> tuple[str, int]:
     """COCO's compressed text, and the area."""
-    from evaluation_script.rle import compressed
+    from segjudge.evaluation_script.rle import compressed
 
     left, spans = shape
     height, width = size
@@ -157,8 +157,8 @@ def write_set(folder: Path, images: int, seed: int = 2017) -> tuple[int, int]:
 
 
 def measured_wall(python: str, truth: str, found: str, jobs: int) -> float:
-    """Seconds of `linejudge score` with so many processes, on all cores."""
-    command = [python, "-m", "linejudge", "score", found, "--truth", truth, "--protocol", "places2017-official"]
+    """Seconds of `segjudge score` with so many processes, on all cores."""
+    command = [python, "-m", "segjudge", "score", found, "--truth", truth, "--protocol", "places2017-official"]
     started = time.perf_counter()
     subprocess.run([*command, "--jobs", str(jobs)], check=True, capture_output=True, cwd=ROOT)
     return time.perf_counter() - started
@@ -181,7 +181,7 @@ def main() -> None:
         cpu = min(run[0] for run in runs)
         spread = max(run[0] for run in runs) / cpu - 1
         print(
-            f"linejudge: {cpu:.2f} CPU-s (spread {spread:.0%} of {args.repeat} runs), {max(run[2] for run in runs):.0f} MB"
+            f"segjudge: {cpu:.2f} CPU-s (spread {spread:.0%} of {args.repeat} runs), {max(run[2] for run in runs):.0f} MB"
         )
         print("  ", runs[0][3].splitlines()[-1][:200])
         walls = [min(measured_wall(args.python, truth, found, jobs) for _ in range(args.repeat)) for jobs in (1, 2)]

@@ -3,7 +3,7 @@
     python -m benchmarks.interactive [--repeat N]
 
 Both sides run in this process, in turns; the best of N runs counts.  The regions are the golden ones where
-LINEJUDGE_SHARED has them, else those between a synthetic truth and a prediction that lags behind it.
+SEGJUDGE_SHARED has them, else those between a synthetic truth and a prediction that lags behind it.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks import robot
-from evaluation_script.main import score_sequences
-from evaluation_script.masks import Array
-from evaluation_script.sequence_protocols import PROTOCOLS
-from linejudge.datasets.pack import pack
-from linejudge.demo.make import png_of
-from linejudge.demo.scenes import scene
-from linejudge.interactive.evaluation import ROBOT_DEFAULT_PARAMETERS, EvaluationService
-from linejudge.interactive.robot import InteractiveScribblesRobot
-from linejudge.scoring import LOCAL_LIMITS
+from segjudge.datasets.packing import pack
+from segjudge.demo.make import png_of
+from segjudge.demo.scenes import scene
+from segjudge.evaluation_script.main import score_sequences
+from segjudge.evaluation_script.masks import Array
+from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
+from segjudge.interactive.evaluation import ROBOT_DEFAULT_PARAMETERS, EvaluationService
+from segjudge.interactive.robot import InteractiveScribblesRobot
+from segjudge.scoring import LOCAL_LIMITS
 from tests.data import INTERACTIVE
 
 FRAMES, OBJECTS = 100, 2
@@ -101,7 +101,7 @@ def scoring(repeat: int) -> None:
         prediction = dataset(folder)
         packed = str(folder / "truth.zip")
         pack(str(folder / "root"), packed, "davis2017", lambda *_: None, split="val")
-        from evaluation_script import truth as truths
+        from segjudge.evaluation_script import sequence_truth as truths
 
         splits = truths.read(packed).splits
         service = EvaluationService("val", davis_root=str(folder / "root"))
@@ -111,15 +111,15 @@ def scoring(repeat: int) -> None:
             service.post_predicted_masks("video", 1, prediction, 1.0, next(number), "", "key")
 
         def predicted() -> None:
-            score_sequences(str(folder / "predictions"), ("val", splits["val"]), splits, PROTOCOLS["davis2017"],
+            score_sequences(str(folder / "predictions"), ("val", splits["val"]), splits, SEQUENCE_PROTOCOLS["davis2017"],
                             LOCAL_LIMITS, strict=False, progress=lambda *_: None)  # fmt: skip
 
         def from_pngs() -> None:
-            from evaluation_script import published
+            from segjudge.evaluation_script import dataset_reader
 
-            read = published.read(str(folder / "root"), published.LAYOUTS["davis2017"], "val").splits
+            read = dataset_reader.read(str(folder / "root"), dataset_reader.LAYOUTS["davis2017"], "val").splits
             score_sequences(
-                str(folder / "predictions"), ("val", read["val"]), read, PROTOCOLS["davis2017"], LOCAL_LIMITS,
+                str(folder / "predictions"), ("val", read["val"]), read, SEQUENCE_PROTOCOLS["davis2017"], LOCAL_LIMITS,
                 strict=False, progress=lambda *_: None,
             )  # fmt: skip
 

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import requests
 
-from linejudge.rehearsal.accounts import PARTICIPANT
-from linejudge.rehearsal.desk import Desk
+from segjudge.rehearsal.accounts import PARTICIPANT
+from segjudge.rehearsal.services import Services
 from tests.data import ROOT
 from tests.journeys.rush import rush
 from tests.rehearsals import Rehearsal
@@ -46,11 +46,11 @@ def report_rush(folder: Path, args: argparse.Namespace) -> bool:
 
 def filled(data: Path, rows: int) -> None:
     """A leaderboard of so many teams, written as results are."""
-    desk = Desk(str(data))
-    split = desk.challenges.splits_of(1)[0]
+    services = Services(str(data))
+    split = services.challenges.splits_of(1)[0]
     labels = json.loads(split["schema"])["labels"]
     chosen = random.Random(1)
-    with desk.store.write() as db:
+    with services.store.write() as db:
         user = db.execute("SELECT id FROM users WHERE username = 'aurora'").fetchone()[0]
         for number in range(rows):
             team = db.execute(
@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--requests", type=int, default=500)
     args = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="linejudge-rehearsal-"))
+    folder = Path(tempfile.mkdtemp(prefix="segjudge-rehearsal-"))
     try:
         good = report_rush(folder, args)
         report_latency(folder, args)

@@ -4,7 +4,7 @@
 
 Without a peer's folder (a checkout of davis2017-evaluation or vos-benchmark) the yardstick is
 `reference.py`, the formulas written plainly.  Masks are pair B of the golden data where
-LINEJUDGE_SHARED has it, else synthetic sequences of the same size.  Everything runs on one core;
+SEGJUDGE_SHARED has it, else synthetic sequences of the same size.  Everything runs on one core;
 CPU is user and system time of a process and its children, start-up included.
 """
 
@@ -28,8 +28,8 @@ import numpy as np
 from PIL import Image
 
 from benchmarks import reference
-from evaluation_script import published, truth
-from linejudge.demo.scenes import scene
+from segjudge.demo.scenes import scene
+from segjudge.evaluation_script import dataset_reader, sequence_truth
 from tests.data import ROOT, SEQUENCES
 from tests.golden.pairs import frames_of
 
@@ -80,7 +80,7 @@ def write_dataset(folder: Path) -> int:
     lists = folder / "root/ImageSets/2017"
     lists.mkdir(parents=True)
     (lists / "val.txt").write_text("\n".join(dict.fromkeys(names)) + "\n")
-    truth.write(str(folder / "truth.zip"), published.read(str(folder / "root")).splits)
+    sequence_truth.write(str(folder / "truth.zip"), dataset_reader.read(str(folder / "root")).splits)
     return count
 
 

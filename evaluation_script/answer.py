@@ -10,14 +10,13 @@ from typing import Any, Dict, List, Optional, Union
 import numpy as np
 import PIL
 
-from .averages import averaged, by_sequence, standard_errors
 from .errors import HostError
 from .instance_protocols import InstanceProtocol
 from .instances import InstanceScore
-from .phase import Phase, Shown
-from .sequence_protocols import BESIDE
-from .sequence_protocols import Protocol as SequenceProtocol
-from .summaries import ObjectScore, Values
+from .phase import Phase, PhaseSplit
+from .sequence_averages import averaged, by_sequence, standard_errors
+from .sequence_metrics import ObjectScore, Values
+from .sequence_protocols import BESIDE, SequenceProtocol
 from .version import VERSION
 
 Protocol = Union[SequenceProtocol, InstanceProtocol]
@@ -107,14 +106,14 @@ class InstanceReport(Report):
         return {"categories": [{"split": self.split, **row} for row in self._score.categories]}
 
 
-def shown_warnings(lines: List[str]) -> List[str]:
+def public_warnings(lines: List[str]) -> List[str]:
     """At most twenty lines."""
     if len(lines) <= WARNING_LINES:
         return lines
     return [*lines[: WARNING_LINES - 1], f"… and {len(lines) - WARNING_LINES + 1} more warnings"]
 
 
-def answered(phase: Phase, reports: List[Report], timings: Dict[str, float]) -> Dict[str, Any]:
+def build_answer(phase: Phase, reports: List[Report], timings: Dict[str, float]) -> Dict[str, Any]:
     """The dict that `evaluate()` returns."""
     answer: Dict[str, Any] = {
         "result": [
@@ -145,12 +144,12 @@ def public(phase: Phase, reports: List[Report]) -> Dict[str, Any]:
         "protocol": _protocol([report for _, report in parts]),
         "result": [{shown.codename: _rounded(shown, report.values)} for shown, report in parts],
         "scored": [shown.codename for shown in phase.splits],
-        "warnings": shown_warnings([_FIRST_FRAME.sub("", line) for line in lines]),
+        "warnings": public_warnings([_FIRST_FRAME.sub("", line) for line in lines]),
         "versions": versions(),
     }
 
 
-def _rounded(shown: Shown, values: Values) -> Values:
+def _rounded(shown: PhaseSplit, values: Values) -> Values:
     rounded: Values = {}
     for metric in shown.metrics:
         value = values.get(metric)
@@ -169,7 +168,7 @@ def tables(reports: List[Report]) -> Dict[str, Any]:
         "protocol": _protocol(reports),
         "result": [{report.split: report.values} for report in reports],
         **_joined_rows(reports),
-        "warnings": shown_warnings([line for report in reports for line in report.warnings]),
+        "warnings": public_warnings([line for report in reports for line in report.warnings]),
         "versions": versions(),
     }
 
@@ -185,14 +184,14 @@ def _joined_rows(reports: List[Report]) -> Dict[str, List[Dict[str, Any]]]:
 def versions() -> Dict[str, str]:
     """What scored."""
     return {
-        "linejudge": VERSION,
+        "segjudge": VERSION,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "pillow": PIL.__version__,
     }
 
 
-def _leaderboard(phase: Phase, shown: Shown, values: Values) -> Dict[str, float]:
+def _leaderboard(phase: Phase, shown: PhaseSplit, values: Values) -> Dict[str, float]:
     unknown = [metric for metric in shown.metrics if metric not in values]
     if unknown:
         raise HostError(f"phases.py: {shown.protocol} has no metric {', '.join(unknown)}")
@@ -205,7 +204,7 @@ def _number(phase: Phase, value: Optional[float]) -> float:
     return number * 100 if phase.percent else number
 
 
-def _error_bars(phase: Phase, shown: Shown, report: Report) -> Optional[Dict[str, Dict[str, float]]]:
+def _error_bars(phase: Phase, shown: PhaseSplit, report: Report) -> Optional[Dict[str, Dict[str, float]]]:
     """A standard error for every label, or None: EvalAI's page breaks on a partial one."""
     errors = report.errors()
     if not set(shown.metrics) <= set(errors):

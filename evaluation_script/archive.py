@@ -11,11 +11,11 @@ import stat
 import zlib
 from typing import Any, Iterator, NoReturn
 
-from . import tar
-from .errors import Flaw, Problem, SubmissionError, shown
-from .folder import FolderFiles
-from .members import PACK_AGAIN, PIECE, Files, Limits, Names, told
-from .zipped import ZipFiles
+from . import archive_tar
+from .archive_folder import FolderFiles
+from .archive_limits import PACK_AGAIN, PIECE, ArchiveLimits, Files, Names, told
+from .archive_zip import ZipFiles
+from .errors import Flaw, Problem, SubmissionError, printable
 
 #: How the whole upload is called where it has no name of its own.
 UPLOAD = "your file"
@@ -50,7 +50,7 @@ _UNREADABLE = (
 )
 
 
-def open_files(path: str, limits: Limits) -> Files:
+def open_files(path: str, limits: ArchiveLimits) -> Files:
     """Open what is at this path; raises SubmissionError when it is nothing we read."""
     if os.path.isdir(path):
         return FolderFiles(path, limits)
@@ -58,7 +58,7 @@ def open_files(path: str, limits: Limits) -> Files:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise SubmissionError.of(Problem(path, "is a device, not a file", "Check the path"))
         with open(path, "rb") as file:
-            start = file.read(tar.BLOCK)
+            start = file.read(archive_tar.BLOCK)
     except OSError as error:
         raise SubmissionError.of(Problem(path, f"cannot be opened ({error.strerror})", "Check the path")) from None
     try:
@@ -67,7 +67,7 @@ def open_files(path: str, limits: Limits) -> Files:
         raise SubmissionError.of(flaw.at(UPLOAD)) from None
 
 
-def _by_content(path: str, start: bytes, limits: Limits) -> Files:
+def _by_content(path: str, start: bytes, limits: ArchiveLimits) -> Files:
     if start.strip() == PLACEHOLDER:
         raise Flaw(
             "did not arrive: EvalAI holds a placeholder of 12 bytes in its place, because the upload broke",
@@ -79,7 +79,7 @@ def _by_content(path: str, start: bytes, limits: Limits) -> Files:
         return ZipFiles(path, limits)
     if start.startswith(GZIP):
         return _gzipped(path, limits)
-    if tar.begins(start):
+    if archive_tar.begins(start):
         return _Tar(path, limits)
     for magic, kind in _UNREADABLE:
         if start.startswith(magic):
@@ -96,19 +96,19 @@ def _is_json(start: bytes) -> bool:
 class _Tar(Files):
     """A plain tar: members are found by their place in the file."""
 
-    def __init__(self, path: str, limits: Limits) -> None:
+    def __init__(self, path: str, limits: ArchiveLimits) -> None:
         super().__init__()
         self._file = open(path, "rb")  # noqa: SIM115 - open as long as this is
         self._offsets: dict[str, int] = {}
         names, size = Names(limits), os.path.getsize(path)
-        for member in tar.members(self._file, names.count):
+        for member in archive_tar.members(self._file, names.count):
             name = _tar_name(member, names)
             if name is not None:
                 self._offsets[name] = self._file.tell()
                 self.sizes[name] = member.size
             if self._file.tell() + member.size > size:
-                raise Flaw(f"is a tar that was cut off, inside {shown(member.name)}", PACK_AGAIN)
-            self._file.seek(tar.room(member), os.SEEK_CUR)
+                raise Flaw(f"is a tar that was cut off, inside {printable(member.name)}", PACK_AGAIN)
+            self._file.seek(archive_tar.room(member), os.SEEK_CUR)
         names.problems.raise_if_any()
 
     def read(self, name: str) -> bytes:
@@ -128,7 +128,7 @@ class _Tar(Files):
         self._file.close()
 
 
-def _tar_name(member: tar.Member, names: Names) -> str | None:
+def _tar_name(member: archive_tar.Member, names: Names) -> str | None:
     if member.flaw is not None:
         names.problems.add(member.flaw.at(member.name))
         return None
@@ -153,7 +153,7 @@ class _Inflated:
     By zlib itself: the gzip module reads an endless file name byte by byte.
     """
 
-    def __init__(self, path: str, limits: Limits, most: int) -> None:
+    def __init__(self, path: str, limits: ArchiveLimits, most: int) -> None:
         self._parts = self._inflate(path, limits, most)
         self._held = b""
 
@@ -182,7 +182,7 @@ class _Inflated:
         return passed
 
     @staticmethod
-    def _inflate(path: str, limits: Limits, most: int) -> Iterator[bytes]:
+    def _inflate(path: str, limits: ArchiveLimits, most: int) -> Iterator[bytes]:
         inflated, packed, parts = 0, 0, 1
         stream = zlib.decompressobj(GZIP_WINDOW)
         damaged = Flaw("is a damaged gzip file", PACK_AGAIN)
@@ -214,25 +214,25 @@ class _Inflated:
                     stream = zlib.decompressobj(GZIP_WINDOW)
 
 
-def _gzipped(path: str, limits: Limits) -> Files:
+def _gzipped(path: str, limits: ArchiveLimits) -> Files:
     most = limits.memory_bytes
-    start = _Inflated(path, limits, most).read(tar.BLOCK)
-    if tar.begins(start):
+    start = _Inflated(path, limits, most).read(archive_tar.BLOCK)
+    if archive_tar.begins(start):
         return _compressed_tar(_Inflated(path, limits, most), limits)
     if not _is_json(start):
         raise Flaw("is a gzip file that holds neither a tar archive nor JSON", limits.send)
     return _Json(path, limits, gzipped=True)
 
 
-def _compressed_tar(stream: _Inflated, limits: Limits) -> Files:
+def _compressed_tar(stream: _Inflated, limits: ArchiveLimits) -> Files:
     """A compressed tar can only be read from its beginning, so its masks are kept in memory."""
     names, contents = Names(limits), {}
-    for member in tar.members(stream, names.count):
+    for member in archive_tar.members(stream, names.count):
         name = _tar_name(member, names)
         if name is not None and name.lower().endswith((".png", ".json")):
-            contents[name] = tar.content(stream, member)
-        elif stream.skip(tar.room(member)) < member.size:
-            raise Flaw(f"is a tar that was cut off, inside {shown(member.name)}", PACK_AGAIN)
+            contents[name] = archive_tar.content(stream, member)
+        elif stream.skip(archive_tar.room(member)) < member.size:
+            raise Flaw(f"is a tar that was cut off, inside {printable(member.name)}", PACK_AGAIN)
     while stream.skip(PART):  # to the end, where the checksum is
         pass
     names.problems.raise_if_any()
@@ -242,7 +242,7 @@ def _compressed_tar(stream: _Inflated, limits: Limits) -> Files:
 class _Json(Files):
     """A lone JSON file, plain or gzipped."""
 
-    def __init__(self, path: str, limits: Limits, *, gzipped: bool) -> None:
+    def __init__(self, path: str, limits: ArchiveLimits, *, gzipped: bool) -> None:
         super().__init__()
         self._path, self._limits, self._gzipped = path, limits, gzipped
         self.sizes = {JSON_NAME: os.path.getsize(path)}

@@ -18,7 +18,7 @@ SHOWN = 20
 NAME_LENGTH = 120
 
 
-def shown(name: object) -> str:
+def printable(name: object) -> str:
     """An untrusted name, safe for a terminal and short enough for a sentence."""
     text = _printable(str(name)[: NAME_LENGTH + 1])
     return text if len(text) <= NAME_LENGTH else text[:NAME_LENGTH] + "…"
@@ -31,7 +31,7 @@ def _printable(text: str) -> str:
 
 def listed(names: list[str], most: int = 3) -> str:
     """`a, b, c and 7 more`."""
-    head = ", ".join(shown(name) for name in names[:most])
+    head = ", ".join(printable(name) for name in names[:most])
     return head if len(names) <= most else f"{head} and {len(names) - most} more"
 
 
@@ -55,7 +55,7 @@ class Problem:
     remedy: str
 
     def __str__(self) -> str:
-        return f"{shown(self.where)}: {_printable(self.found)}. {_printable(self.remedy)}."
+        return f"{printable(self.where)}: {_printable(self.found)}. {_printable(self.remedy)}."
 
 
 class Flaw(Exception):

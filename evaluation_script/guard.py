@@ -20,9 +20,9 @@ import warnings
 from contextlib import suppress
 from typing import Any, Callable, Iterator, List, NoReturn, Optional, Tuple
 
-from . import keeper
+from . import supervisor
 from .errors import HostError, SubmissionError
-from .messages import LAST, PART, SAID_SO, SAYS, Ear, Relay, Voice, plain, whole
+from .guard_messages import LAST, PART, SAID_SO, SAYS, MessageReader, MessageSender, OutputRelay, plain, whole
 
 Say = Callable[[str], None]
 Job = Callable[[Say], Any]
@@ -34,11 +34,11 @@ _ON_ITS_WAY = 0.1
 _told: List[str] = []
 
 
-class Crash(Exception):
+class CrashError(Exception):
     """A defect of ours in the child; the text is its traceback, for the operator."""
 
 
-def guarded(job: Job, *, memory: int, seconds: float, say: Say) -> Any:
+def run_guarded(job: Job, *, memory: int, seconds: float, say: Say) -> Any:
     """Run a job in a child; what it returns, or SubmissionError, or Crash.
 
     What the job returns must be fit for JSON.
@@ -51,7 +51,7 @@ def guarded(job: Job, *, memory: int, seconds: float, say: Say) -> Any:
             say(f"Scoring runs without limits here: no process can be forked ({error}).")
         return job(say)
     try:
-        return _outcome(kept, Ear(say), memory, seconds)
+        return _outcome(kept, MessageReader(say), memory, seconds)
     finally:
         kept.end()
 
@@ -68,7 +68,7 @@ class _Kept:
                 warnings.simplefilter("ignore", DeprecationWarning)
                 self._keeper = os.fork()
             if self._keeper == 0:
-                keeper.keep_forked(lambda: work(writer), theirs.fileno(), parent)
+                supervisor.keep_forked(lambda: work(writer), theirs.fileno(), parent)
         finally:
             os.close(writer)
             theirs.close()
@@ -83,7 +83,7 @@ class _Kept:
         """Return what `poll` finds readable when the job has ended, and all that it started."""
         return self._leash.fileno()
 
-    def status(self) -> Optional[keeper.Status]:
+    def status(self) -> Optional[supervisor.Status]:
         """Return how the job ended, once it has; None when nobody knows."""
         line = self._line()
         return int(line) if line else None
@@ -93,7 +93,7 @@ class _Kept:
         if not self._is_over(_ON_ITS_WAY):
             with suppress(OSError):
                 self._leash.shutdown(socket.SHUT_WR)
-            if not self._is_over(keeper.GIVEN_UP):
+            if not self._is_over(supervisor.GIVEN_UP):
                 os.kill(self._keeper, signal.SIGKILL)
         self._close()
         with suppress(ChildProcessError):
@@ -126,15 +126,15 @@ def _work(job: Job, writer: int, memory: int) -> NoReturn:
     """The child's whole life."""
     try:
         _limit_memory(memory)
-        voice = Voice(writer)
+        voice = MessageSender(writer)
         voice.answer(_answer(job, voice))
     finally:
         os._exit(0)
 
 
-def _answer(job: Job, voice: Voice) -> bytes:
+def _answer(job: Job, voice: MessageSender) -> bytes:
     """Return what became of the job, as JSON."""
-    streams = sys.stdout, sys.stderr = Relay(voice.say), Relay(voice.say)
+    streams = sys.stdout, sys.stderr = OutputRelay(voice.say), OutputRelay(voice.say)
     try:
         told = _told_by(job, voice.say)
         for stream in streams:
@@ -202,7 +202,7 @@ def _messages(kept: _Kept, deadline: float) -> Iterator[Tuple[bytes, bytes]]:
             raise TimeoutError
 
 
-def _outcome(kept: _Kept, ear: Ear, memory: int, seconds: float) -> Any:
+def _outcome(kept: _Kept, ear: MessageReader, memory: int, seconds: float) -> Any:
     parts: List[bytes] = []
     size = 0
     try:
@@ -213,13 +213,13 @@ def _outcome(kept: _Kept, ear: Ear, memory: int, seconds: float) -> Any:
             parts.append(data)
             size += len(data)
             if kind not in (PART, LAST) or size > ANSWER:
-                raise Crash("something else than messages came from the scoring process")
+                raise CrashError("something else than messages came from the scoring process")
             if kind == LAST:
                 return _judged(b"".join(parts), memory)
     except TimeoutError:
         raise SubmissionError(_sentence(f"it takes longer than {seconds:g} seconds")) from None
     except UnicodeDecodeError:
-        raise Crash("something else than text came from the scoring process") from None
+        raise CrashError("something else than text came from the scoring process") from None
     raise _death(kept.status())
 
 
@@ -228,7 +228,7 @@ def _judged(answer: bytes, memory: int) -> Any:
     try:
         kind, value = json.loads(answer)
     except (ValueError, TypeError, RecursionError):
-        raise Crash("the scoring process did not answer in JSON") from None
+        raise CrashError("the scoring process did not answer in JSON") from None
     if kind == "done":
         return value
     if kind == "refused":
@@ -237,13 +237,13 @@ def _judged(answer: bytes, memory: int) -> Any:
         raise SubmissionError(_sentence(f"it needs more than {memory >> 20} MB of memory"))
     if kind == "exit":
         raise SubmissionError(_sentence(f"the scoring process ended itself with {plain(str(value))}"))
-    raise Crash(str(value))
+    raise CrashError(str(value))
 
 
-def _death(status: Optional[keeper.Status]) -> Exception:
+def _death(status: Optional[supervisor.Status]) -> Exception:
     """The end of a child that did not answer, in words."""
     if status is None:
-        return Crash("the keeper of the scoring process was ended")
+        return CrashError("the keeper of the scoring process was ended")
     if os.WIFSIGNALED(status):
         known = {one.value: one.name for one in signal.Signals}
         name = known.get(os.WTERMSIG(status), f"signal {os.WTERMSIG(status)}")

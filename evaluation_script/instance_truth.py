@@ -12,10 +12,10 @@ import numpy as np
 
 from . import rle
 from .errors import Flaw, HostError, counted, listed
+from .instance_records import KnownImages
 from .masks import Array
 from .polygons import polygon_mask
-from .records import Images
-from .truth import FORMAT, MANIFEST, add_member, replaced, splits_of, track_of
+from .sequence_truth import FORMAT, MANIFEST, add_member, replaced, splits_of, track_of
 
 TRACK = "instances"
 
@@ -32,7 +32,7 @@ class Category:
 class InstanceTruth:
     """The annotated images of one dataset."""
 
-    images: Images
+    images: KnownImages
     categories: List[Category]
     #: One entry for each annotation.
     ids: Array
@@ -159,7 +159,7 @@ class _Document:
         if len(bad):
             raise HostError(f"{self._where}: annotation {own[bad[0]]} {rle.FAULTS[int(checked.fault[bad[0]])]}")
         return InstanceTruth(
-            Images(ids, sizes, categories),
+            KnownImages(ids, sizes, categories),
             [Category(int(one["id"]), str(one["name"])) for one in self._categories],
             np.array(own, np.int64),
             image,

@@ -7,12 +7,9 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
+from .archive_limits import ArchiveLimits
 from .errors import SubmissionError, counted, verb
-from .instance_protocols import PER_IMAGE, InstanceProtocol
-from .instance_truth import InstanceTruth
-from .masks import Array
-from .members import Limits
-from .precision import (
+from .instance_precision import (
     Curver,
     Curves,
     Detections,
@@ -22,8 +19,11 @@ from .precision import (
     joined_curves,
     reported_pairs,
 )
-from .records import Records, read_records
-from .workers import mapped
+from .instance_protocols import PER_IMAGE, InstanceProtocol
+from .instance_records import InstanceRecords, read_records
+from .instance_truth import InstanceTruth
+from .masks import Array
+from .parallel import map_in_processes
 
 Values = Dict[str, Optional[float]]
 
@@ -49,7 +49,7 @@ def score(
     path: str,
     truth: InstanceTruth,
     protocol: InstanceProtocol,
-    limits: Limits,
+    limits: ArchiveLimits,
     *,
     strict: bool = False,
     jobs: int = 1,
@@ -64,7 +64,7 @@ def score(
         curver, warnings = matched(records, truth, protocol, shares[number])
         return curver.curves(wanted), warnings
 
-    parts = mapped(drawn, len(shares), jobs)
+    parts = map_in_processes(drawn, len(shares), jobs)
     warnings = parts[0][1]
     if strict and warnings:
         raise SubmissionError(f"your file: {'; '.join(warnings)}. This is scored strictly. Send only what is scored.")
@@ -90,7 +90,7 @@ def _shares(category: Array, categories: int, jobs: int) -> List[Array]:
 
 
 def matched(
-    records: Records, truth: InstanceTruth, protocol: InstanceProtocol, share: Optional[Array] = None
+    records: InstanceRecords, truth: InstanceTruth, protocol: InstanceProtocol, share: Optional[Array] = None
 ) -> Tuple[Curver, List[str]]:
     """Detections within the cap, matched with the truth, of some categories or of all; and what was left out."""
     kept, dropped = _kept(records, protocol)
@@ -134,7 +134,7 @@ def _standard_errors(curver: Curver, caps: Tuple[int, int, int], images: int) ->
     return {name: float(column.std(ddof=1)) for name, column in table.items() if not np.isnan(column).any()}
 
 
-def _kept(records: Records, protocol: InstanceProtocol) -> Tuple[Array, Optional[Tuple[int, int]]]:
+def _kept(records: InstanceRecords, protocol: InstanceProtocol) -> Tuple[Array, Optional[Tuple[int, int]]]:
     """Records that count: within the cap, of a category that the truth has; and what the cap dropped."""
     cap = protocol.detections[-1]
     first = records.image if protocol.cap == PER_IMAGE else records.category
@@ -156,7 +156,7 @@ class _Overlap:
     """IoU of detections and instances; masks by pycocotools, which is safe once every run was checked."""
 
     def __init__(
-        self, records: Records, kept: Array, truth: InstanceTruth, known: Array, protocol: InstanceProtocol
+        self, records: InstanceRecords, kept: Array, truth: InstanceTruth, known: Array, protocol: InstanceProtocol
     ) -> None:
         from pycocotools.mask import iou
 

@@ -11,15 +11,15 @@ import traceback
 import zipfile
 from typing import Any, Callable, Dict, Mapping, Tuple, Union
 
-from . import instance_truth, instances, notify, published, sequences, truth
-from .answer import InstanceReport, Report, SequenceReport, answered
+from . import dataset_reader, instance_truth, instances, notify, sequence_truth, sequences
+from .answer import InstanceReport, Report, SequenceReport, build_answer
+from .archive_limits import ArchiveLimits
 from .errors import HostError, SubmissionError
-from .guard import Crash, Say, guarded
+from .guard import CrashError, Say, run_guarded
 from .instance_protocols import INSTANCE_PROTOCOLS
-from .members import Limits
-from .phase import Phase, Shown
+from .phase import Phase, PhaseSplit
 from .phases import PHASES
-from .sequence_protocols import PROTOCOLS, Protocol
+from .sequence_protocols import SEQUENCE_PROTOCOLS, SequenceProtocol
 
 #: Progress is told this often at the most.
 PROGRESS_LINES = 20
@@ -27,7 +27,7 @@ PROGRESS_LINES = 20
 Progress = Callable[[str, int, int], None]
 
 #: An annotation file: its splits, of one track.
-Opened = Mapping[str, Union[truth.Split, instance_truth.InstanceTruth]]
+Opened = Mapping[str, Union[sequence_truth.Split, instance_truth.InstanceTruth]]
 
 
 def evaluate(
@@ -53,7 +53,7 @@ def _answer(
         phase = phase_named(codename)
         started = time.monotonic()
         opened = open_truth(annotations)
-        answer: Dict[str, Any] = guarded(
+        answer: Dict[str, Any] = run_guarded(
             lambda say: score_phase(phase, opened, submission, say, started),
             memory=phase.memory,
             seconds=phase.seconds,
@@ -89,13 +89,13 @@ def open_truth(path: str) -> Opened:
 
 @functools.lru_cache(maxsize=8)
 def _opened(path: str, *_facts: int) -> Opened:
-    track = truth.track_of(path)
+    track = sequence_truth.track_of(path)
     if track == instance_truth.TRACK or (not track and not _holds_masks(path)):
         return instance_truth.read(path)
     if track:
-        return truth.read(path).splits
-    opened = published.read(path)
-    for note in (*opened.notes, "was not made by `linejudge pack`; a packed annotation file scores faster"):
+        return sequence_truth.read(path).splits
+    opened = dataset_reader.read(path)
+    for note in (*opened.notes, "was not made by `segjudge pack`; a packed annotation file scores faster"):
         _log(f"{path}: {note}")
     return opened.splits
 
@@ -123,10 +123,10 @@ def score_phase(phase: Phase, opened: Opened, submission: str, say: Say, started
         begun = time.monotonic()
         reports.append(score_split(phase, opened, shown, submission, _progress(shown, say)))
         timings[shown.codename] = time.monotonic() - begun
-    return answered(phase, reports, timings)
+    return build_answer(phase, reports, timings)
 
 
-def score_split(phase: Phase, opened: Opened, shown: Shown, submission: str, progress: Progress) -> Report:
+def score_split(phase: Phase, opened: Opened, shown: PhaseSplit, submission: str, progress: Progress) -> Report:
     """Score one split of a phase, by the rules of its track."""
     split = _split(phase, opened, shown.codename)
     if isinstance(split, instance_truth.InstanceTruth):
@@ -138,8 +138,8 @@ def score_split(phase: Phase, opened: Opened, shown: Shown, submission: str, pro
     return score_sequences(
         submission,
         (shown.codename, split),
-        {name: other for name, other in opened.items() if isinstance(other, truth.Split)},
-        PROTOCOLS[shown.protocol],
+        {name: other for name, other in opened.items() if isinstance(other, sequence_truth.Split)},
+        SEQUENCE_PROTOCOLS[shown.protocol],
         phase.limits,
         strict=phase.strict,
         progress=progress,
@@ -148,10 +148,10 @@ def score_split(phase: Phase, opened: Opened, shown: Shown, submission: str, pro
 
 def score_sequences(  # noqa: PLR0913 - what a split's score depends on
     submission: str,
-    named: Tuple[str, truth.Split],
-    splits: Dict[str, truth.Split],
-    protocol: Protocol,
-    limits: Limits,
+    named: Tuple[str, sequence_truth.Split],
+    splits: Dict[str, sequence_truth.Split],
+    protocol: SequenceProtocol,
+    limits: ArchiveLimits,
     *,
     strict: bool,
     progress: Progress,
@@ -171,7 +171,7 @@ def score_sequences(  # noqa: PLR0913 - what a split's score depends on
     return SequenceReport(name, protocol, scores, warnings)
 
 
-def _split(phase: Phase, opened: Opened, codename: str) -> Union[truth.Split, instance_truth.InstanceTruth]:
+def _split(phase: Phase, opened: Opened, codename: str) -> Union[sequence_truth.Split, instance_truth.InstanceTruth]:
     if codename in opened:
         return opened[codename]
     if len(opened) == len(phase.splits) == 1:
@@ -179,7 +179,7 @@ def _split(phase: Phase, opened: Opened, codename: str) -> Union[truth.Split, in
     raise HostError(f"the annotation file of {phase.codename} has no split {codename!r}, only {list(opened)}")
 
 
-def _progress(shown: Shown, say: Say) -> Progress:
+def _progress(shown: PhaseSplit, say: Say) -> Progress:
     def tell(name: str, done: int, total: int) -> None:
         split = shown.codename
         if shown.hidden:
@@ -211,7 +211,7 @@ def _log(text: str) -> None:
 
 def _incident(error: Exception) -> str:
     number = secrets.token_hex(4)
-    if isinstance(error, (Crash, HostError)):
+    if isinstance(error, (CrashError, HostError)):
         details = str(error)
     else:
         details = "".join(traceback.format_exception(type(error), error, error.__traceback__))

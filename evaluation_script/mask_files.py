@@ -11,9 +11,9 @@ from typing import Any, Dict, List, Optional, Set
 import numpy as np
 
 from . import png, rle
-from .errors import Flaw, Problem, Problems, listed, shown
+from .archive_limits import Files
+from .errors import Flaw, Problem, Problems, listed, printable
 from .masks import Array, Size, Stack, cropped, empty_labels, overlaps, pack, words_across
-from .members import Files
 
 Stacks = Dict[str, Stack]
 
@@ -198,7 +198,7 @@ def _are_apart(stacks: Stacks, sequence: str, frames: List[str], size: Size, pro
         shared = (here & stack.words).any(axis=(1, 2))
         if shared.any():
             other = next(first for first in stacks if first != name and overlaps(stacks[first], stack))
-            found = f"objects {shown(other)} and {shown(name)} share pixels"
+            found = f"objects {printable(other)} and {printable(name)} share pixels"
             where = f"{sequence}, frame {frames[int(shared.argmax())]}"
             problems.add(Problem(where, found, "Give each pixel to one object"))
             return False

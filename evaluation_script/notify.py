@@ -1,7 +1,7 @@
 """Tell a host's Slack channel or webhook of a score; never at the score's expense.
 
-Addresses come from the environment (`LINEJUDGE_SLACK`, `LINEJUDGE_WEBHOOK`) or
-from a file outside the repository (`~/.config/linejudge/notify.json`, keys
+Addresses come from the environment (`SEGJUDGE_SLACK`, `SEGJUDGE_WEBHOOK`) or
+from a file outside the repository (`~/.config/segjudge/notify.json`, keys
 `slack` and `webhook`); they are secrets and are never printed.
 """
 
@@ -17,7 +17,7 @@ from .phase import Phase
 
 #: Slack and webhooks get this long, all together.
 SECONDS = 3.0
-FILE = "~/.config/linejudge/notify.json"
+FILE = "~/.config/segjudge/notify.json"
 KINDS = ("slack", "webhook")
 
 #: Keys of the submission that may leave the house: no file addresses.
@@ -55,7 +55,7 @@ def addresses() -> Dict[str, str]:
     except (OSError, ValueError, AttributeError):
         pass
     for kind in KINDS:
-        address = os.environ.get(f"LINEJUDGE_{kind.upper()}")
+        address = os.environ.get(f"SEGJUDGE_{kind.upper()}")
         if address:
             found[kind] = address
     return {kind: address for kind, address in found.items() if isinstance(address, str) and address}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import FrozenSet, Optional, Tuple
 
-from .members import Limits
+from .archive_limits import ArchiveLimits
 
 
 @dataclass(frozen=True)
-class Shown:
+class PhaseSplit:
     """One split of a phase: which truth it reads, by which rules, and what its leaderboard shows."""
 
     #: The dataset split's codename, here and in the annotation file.
@@ -38,7 +38,7 @@ class Phase:
     codename: str
     #: The annotation file, as `challenge_config.yaml` names it.
     annotations: str
-    splits: Tuple[Shown, ...]
+    splits: Tuple[PhaseSplit, ...]
     track: str = "sequences"
     #: Leaderboards show percent instead of fractions.
     percent: bool = False
@@ -48,7 +48,7 @@ class Phase:
     seconds: int = 3600
     #: Memory for scoring, in bytes, beside what the worker holds already (290 MB of its 1 GiB).
     memory: int = 640 << 20
-    limits: Limits = field(default_factory=Limits)
+    limits: ArchiveLimits = field(default_factory=ArchiveLimits)
     notify: Optional[Notify] = None
 
     @property

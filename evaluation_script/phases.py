@@ -6,8 +6,8 @@ Everything a phase may say is explained in `phase.py`, the protocols in `sequenc
 
 from __future__ import annotations
 
-from .members import INSTANCE_LIMITS, Limits
-from .phase import Phase, Shown
+from .archive_limits import INSTANCE_LIMITS, ArchiveLimits
+from .phase import Phase, PhaseSplit
 
 #: What the leaderboards show: any of the protocol's metrics, or `J-Volume`, `J-Visible`, `False-Alarm`…
 LABELS = ("J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay")
@@ -17,20 +17,20 @@ PHASES = (
     Phase(
         codename="sequences-dev",
         annotations="annotations/sequences-dev.zip",
-        splits=(Shown("dev", "davis2017", LABELS),),
-        limits=Limits(members=20_000, total_bytes=2 << 30),
+        splits=(PhaseSplit("dev", "davis2017", LABELS),),
+        limits=ArchiveLimits(members=20_000, total_bytes=2 << 30),
     ),
     Phase(
         codename="sequences-test",
         annotations="annotations/sequences-test.zip",
-        splits=(Shown("test", "davis2017", LABELS), Shown("test-hard", "davis2017", LABELS)),
-        limits=Limits(members=20_000, total_bytes=2 << 30),
+        splits=(PhaseSplit("test", "davis2017", LABELS), PhaseSplit("test-hard", "davis2017", LABELS)),
+        limits=ArchiveLimits(members=20_000, total_bytes=2 << 30),
     ),
     Phase(
         codename="instances-dev",
         track="instances",
         annotations="annotations/instances-dev.zip",
-        splits=(Shown("dev", "places2017", INSTANCE_LABELS),),
+        splits=(PhaseSplit("dev", "places2017", INSTANCE_LABELS),),
         limits=INSTANCE_LIMITS,
     ),
 )

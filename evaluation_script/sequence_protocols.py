@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Dict, Tuple
 
 
-class Objects(Enum):
+class ObjectRule(Enum):
     """Which objects of a sequence are scored."""
 
     FOREGROUND = "everything that is not 0, as one object"
@@ -20,7 +20,7 @@ class Objects(Enum):
     FIRST = "those of the meta file, else the numbers in the first frame"
 
 
-class Span(Enum):
+class LifespanRule(Enum):
     """Which frames count for an object."""
 
     VIDEO = "all frames"
@@ -28,7 +28,7 @@ class Span(Enum):
     LIFE = "its own life"
 
 
-class Missing(Enum):
+class MissingRule(Enum):
     """What a sequence that was not sent means."""
 
     ERROR = "an error"
@@ -37,7 +37,7 @@ class Missing(Enum):
 
 
 @dataclass(frozen=True)
-class Protocol:
+class SequenceProtocol:
     """The rules of one benchmark."""
 
     name: str
@@ -45,8 +45,8 @@ class Protocol:
     about: str
     #: Names of the benchmark's own metrics, in its order.
     metrics: Tuple[str, ...]
-    objects: Objects
-    span: Span = Span.VIDEO
+    objects: ObjectRule
+    span: LifespanRule = LifespanRule.VIDEO
     skip_first: bool = True
     skip_last: bool = True
     #: Pixels with 255 in the truth are judged by nobody (else they are background).
@@ -58,7 +58,7 @@ class Protocol:
     salient: bool = False
     #: Means are taken over seen and unseen classes apart.
     by_class: bool = False
-    missing: Missing = Missing.ERROR
+    missing: MissingRule = MissingRule.ERROR
     #: A pixel may belong to several objects.
     overlapping: bool = False
     #: MOSEv2's J, its second F, and the values of disappearance and reappearance.
@@ -95,32 +95,34 @@ YOUTUBE_UNSEEN = (
 )
 
 _INNER = "The first and the last frame are skipped"
-_davis = Protocol("davis2017", f"{_INNER}; 255 is background.", DAVIS, Objects.NUMBERED)
-_vosb = Protocol(
+_davis = SequenceProtocol("davis2017", f"{_INNER}; 255 is background.", DAVIS, ObjectRule.NUMBERED)
+_vosb = SequenceProtocol(
     "vos-benchmark",
     f"{_INNER}; an object counts from the frame in which truth or prediction first shows it; 255 is an object.",
     PLAIN,
-    Objects.SEEN,
-    Span.SIGHT,
-    missing=Missing.LEFT_OUT,
+    ObjectRule.SEEN,
+    LifespanRule.SIGHT,
+    missing=MissingRule.LEFT_OUT,
 )
-_lvos = Protocol(
+_lvos = SequenceProtocol(
     "lvos",
     "Each object is scored over its own life, without its first and last frame; 255 is background.",
     LVOS,
-    Objects.LIVING,
-    Span.LIFE,
+    ObjectRule.LIVING,
+    LifespanRule.LIFE,
     by_class=True,
 )
 
 _ROWS = (
-    replace(_davis, name="davis2016", about=f"{_INNER}; everything but 0 is foreground.", objects=Objects.FOREGROUND),
+    replace(
+        _davis, name="davis2016", about=f"{_INNER}; everything but 0 is foreground.", objects=ObjectRule.FOREGROUND
+    ),
     _davis,
-    Protocol(
+    SequenceProtocol(
         "davis2017-unsupervised",
         "All frames; at most 20 proposals, matched to the objects; 255 in the truth is void.",
         DAVIS,
-        Objects.NUMBERED,
+        ObjectRule.NUMBERED,
         skip_first=False,
         skip_last=False,
         void=True,
@@ -159,12 +161,12 @@ _ROWS = (
         about=f"{_INNER}, for each object; it counts from the frame in which truth or prediction first shows it.",
         overlapping=True,
     ),
-    Protocol(
+    SequenceProtocol(
         "mosev2",
         f"{_INNER}; objects of the first frame; J and the second F as in MOSEv2; absences are scored apart.",
         MOSEV2,
-        Objects.FIRST,
-        missing=Missing.ZEROS,
+        ObjectRule.FIRST,
+        missing=MissingRule.ZEROS,
         reappearance=True,
     ),
     replace(
@@ -172,20 +174,20 @@ _ROWS = (
         name="mose",
         about=f"{_INNER}; objects of the first frame, in all frames. "
         "No evaluator of MOSE is public: this is an assumption.",
-        objects=Objects.FIRST,
-        span=Span.VIDEO,
-        missing=Missing.ERROR,
+        objects=ObjectRule.FIRST,
+        span=LifespanRule.VIDEO,
+        missing=MissingRule.ERROR,
     ),
-    Protocol(
+    SequenceProtocol(
         "youtube-vos",
         "Each object is scored from the frame after its first to the end, in the frames that the truth has. "
         "No evaluator of YouTube-VOS is public: this is an assumption.",
         YOUTUBE,
-        Objects.LIVING,
-        Span.LIFE,
+        ObjectRule.LIVING,
+        LifespanRule.LIFE,
         skip_last=False,
         by_class=True,
     ),
 )
 
-PROTOCOLS: Dict[str, Protocol] = {protocol.name: protocol for protocol in _ROWS}
+SEQUENCE_PROTOCOLS: Dict[str, SequenceProtocol] = {protocol.name: protocol for protocol in _ROWS}

@@ -10,19 +10,19 @@ from typing import AbstractSet, Callable, Dict, List, Optional
 
 import numpy as np
 
-from . import summaries
-from .errors import Problem, Problems, SubmissionError, counted, listed, shown, verb
-from .lives import Life, ends_cut, lives
+from . import sequence_metrics
+from .archive_limits import ArchiveLimits
+from .errors import Problem, Problems, SubmissionError, counted, listed, printable, verb
 from .mask_files import MaskFiles, SalientImages, Stacks
 from .masks import Array, Stack, joined, nothing
 from .matching import best_proposals
-from .members import Limits
-from .sequence_protocols import Missing, Objects, Protocol, Span
+from .sequence_metrics import ObjectScore, Values
+from .sequence_objects import ScoredObject, ends_cut, scored_objects
+from .sequence_protocols import LifespanRule, MissingRule, ObjectRule, SequenceProtocol
+from .sequence_submission import SequenceSubmission
+from .sequence_truth import VOID, Sequence, Split, is_number, label_order
 from .similarity import Counts, Region, boundary_similarity, disk, reach, region_similarity
 from .similarity import joined as joined_counts
-from .submission import Submission
-from .summaries import ObjectScore, Values
-from .truth import VOID, Sequence, Split, is_number, label_order
 
 #: Warnings of one kind that are shown.
 ALIKE = 4
@@ -43,7 +43,7 @@ class Warnings:
         if self._strict:
             self._problems.add(Problem(where, found, remedy))
         else:
-            self._found.setdefault(kind, []).append(f"{shown(where)}: {found}")
+            self._found.setdefault(kind, []).append(f"{printable(where)}: {found}")
 
     @property
     def lines(self) -> List[str]:
@@ -64,8 +64,8 @@ def _unheard(name: str, done: int, total: int) -> None:
 def score(  # noqa: PLR0913 - the one place where everything meets
     path: str,
     split: Split,
-    protocol: Protocol,
-    limits: Limits,
+    protocol: SequenceProtocol,
+    limits: ArchiveLimits,
     *,
     strict: bool = False,
     elsewhere: AbstractSet[str] = frozenset(),
@@ -76,7 +76,7 @@ def score(  # noqa: PLR0913 - the one place where everything meets
     `elsewhere` names the sequences of other splits, which a submission may hold too.
     """
     truth = [sequence for sequence in split.sequences if not protocol.salient or sequence.salient]
-    submission = Submission(path, truth, protocol, limits, elsewhere)
+    submission = SequenceSubmission(path, truth, protocol, limits, elsewhere)
     warnings = Warnings(strict=strict, problems=submission.problems)
     for line in submission.warnings:
         warnings.add("extra", "extra files", line, "Leave them out")
@@ -94,7 +94,7 @@ def score(  # noqa: PLR0913 - the one place where everything meets
 
 
 def _paired(
-    truth: List[Sequence], submission: Submission, protocol: Protocol, warnings: Warnings
+    truth: List[Sequence], submission: SequenceSubmission, protocol: SequenceProtocol, warnings: Warnings
 ) -> List[tuple[Sequence, Optional[MaskFiles]]]:
     """Every sequence with its masks; what is missing is found before anything is decoded."""
     pairs: List[tuple[Sequence, Optional[MaskFiles]]] = []
@@ -102,15 +102,17 @@ def _paired(
     missing = [sequence.name for sequence in truth if sequence.name not in sent]
     absent = f"{counted(len(missing), 'sequence', len(truth))} {verb(len(missing), 'is', 'are')} missing"
     found = f"{absent}: {listed(missing, 5)}"
-    if missing and protocol.missing is Missing.ERROR:
+    if missing and protocol.missing is MissingRule.ERROR:
         submission.problems.add(Problem("your file", found, "Send a folder of masks for each sequence of the phase"))
     elif missing:
-        meaning = "scored as 0" if protocol.missing is Missing.ZEROS else "left out of the means"
+        meaning = "scored as 0" if protocol.missing is MissingRule.ZEROS else "left out of the means"
         warnings.add("missing", "your file", f"{found} ({meaning})", "Send all sequences")
     for sequence in truth:
         masks = submission.sequence(sequence.name)
         if masks is not None:
-            living = lives(sequence, protocol) or [Life("", ends_cut(np.ones(len(sequence.frames), bool), protocol))]
+            living = scored_objects(sequence, protocol) or [
+                ScoredObject("", ends_cut(np.ones(len(sequence.frames), bool), protocol))
+            ]
             wanted = {life.name: [sequence.frames[frame] for frame in np.flatnonzero(life.counted)] for life in living}
             for problem in masks.lacks(wanted):
                 submission.problems.add(problem)
@@ -119,7 +121,7 @@ def _paired(
                 were = verb(len(surplus), "is not in the truth and was", "are not in the truth and were")
                 found = f"{counted(len(surplus), 'frame')} {were} ignored: {listed(surplus)}"
                 warnings.add("frames", sequence.name, found, "Name the frames as the truth does")
-        if masks is not None or protocol.missing is Missing.ZEROS:
+        if masks is not None or protocol.missing is MissingRule.ZEROS:
             pairs.append((sequence, masks))
     submission.problems.raise_if_any()
     if not pairs:
@@ -132,11 +134,11 @@ class SequenceScorer:
     """Scores one sequence: reads block by block, counts, then sums up."""
 
     def __init__(
-        self, truth: Sequence, masks: Optional[MaskFiles], protocol: Protocol, split: Split, warnings: Warnings
+        self, truth: Sequence, masks: Optional[MaskFiles], protocol: SequenceProtocol, split: Split, warnings: Warnings
     ) -> None:
         self._truth, self._masks, self._protocol, self._split = truth, masks, protocol, split
         self._warnings = warnings
-        self._lives = lives(truth, protocol)
+        self._lives = scored_objects(truth, protocol)
         # Without objects the masks are read all the same: what is wrong with them is said.
         wanted = [life.counted for life in self._lives] or [ends_cut(np.ones(len(truth.frames), bool), protocol)]
         self._read = np.flatnonzero(np.any(wanted, axis=0))
@@ -172,9 +174,9 @@ class SequenceScorer:
         protocol, frames, size = self._protocol, len(names), empty.size
         if protocol.void and VOID in truth:
             predicted = {name: stack.without(truth[VOID]) for name, stack in predicted.items()}
-        if protocol.objects is Objects.FOREGROUND:
+        if protocol.objects is ObjectRule.FOREGROUND:
             truth = {"1": joined(list(truth.values()), frames, size)}
-        if protocol.salient or protocol.objects is Objects.FOREGROUND:
+        if protocol.salient or protocol.objects is ObjectRule.FOREGROUND:
             predicted = {SalientImages.NAME: joined(list(predicted.values()), frames, size)}
         elif protocol.proposals:
             self._note_proposals(predicted)
@@ -189,14 +191,14 @@ class SequenceScorer:
                 counts = region.compared(other, match)
                 self._counts.setdefault((life.name, partner), []).append(counts)
                 if protocol.reappearance:
-                    self._strict[life.name].append(np.array(summaries.strict_boundary(region, other)))
+                    self._strict[life.name].append(np.array(sequence_metrics.strict_boundary(region, other)))
 
     def _partners(self, name: str) -> List[str]:
         """Which predictions an object is compared with."""
         if self._protocol.proposals:
             most = max(self._protocol.proposals, len(self._lives))
             return [str(number) for number in range(1, most + 1)]
-        if self._protocol.salient or self._protocol.objects is Objects.FOREGROUND:
+        if self._protocol.salient or self._protocol.objects is ObjectRule.FOREGROUND:
             return [SalientImages.NAME]
         return [name]
 
@@ -213,7 +215,7 @@ class SequenceScorer:
     def _warn(self) -> None:
         protocol, where = self._protocol, self._truth.name
         for name, frame in self._strays.items():
-            found = f"object {shown(name)} (first in frame {frame}) is not in the truth and was ignored"
+            found = f"object {printable(name)} (first in frame {frame}) is not in the truth and was ignored"
             self._warnings.add("stray", where, found, "Use the object numbers of the first frame")
         surplus = [name for name in self._proposals if not (is_number(name) and int(name) <= protocol.proposals)]
         if surplus:
@@ -240,18 +242,18 @@ class SequenceScorer:
             for row in range(rows):
                 _, counts = self._counted(life, str(row + 1))
                 both = (region_similarity(counts), boundary_similarity(counts))
-                quality[row, column] = sum(summaries.mean(values) or 0.0 for values in both) / 2
+                quality[row, column] = sum(sequence_metrics.mean(values) or 0.0 for values in both) / 2
         return {life.name: row + 1 for life, row in zip(self._lives, best_proposals(quality))}
 
-    def _counted(self, life: Life, partner: str) -> tuple[Array, Counts]:
+    def _counted(self, life: ScoredObject, partner: str) -> tuple[Array, Counts]:
         """The frames that count for an object, and their counts."""
         counts = joined_counts(self._counts[life.name, partner])
         counted = life.counted[self._read]
-        if self._protocol.span is Span.SIGHT:
+        if self._protocol.span is LifespanRule.SIGHT:
             counted &= np.maximum.accumulate(counted & ((counts.truth > 0) | (counts.prediction > 0)))
         return counted, counts.at(counted)
 
-    def _object(self, life: Life, proposal: int) -> ObjectScore:
+    def _object(self, life: ScoredObject, proposal: int) -> ObjectScore:
         protocol = self._protocol
         partner = str(proposal) if proposal else self._partners(life.name)[0]
         if len(self._read):
@@ -261,11 +263,11 @@ class SequenceScorer:
         if protocol.reappearance:
             values = self._reappearance(life, counted, counts)
         else:
-            values = summaries.summary(counts, protocol)
+            values = sequence_metrics.summary(counts, protocol)
         return ObjectScore(
             self._truth.name,
             life.name,
-            {**values, **summaries.beside(counts)},
+            {**values, **sequence_metrics.beside(counts)},
             [self._truth.frames[frame] for frame in self._read[counted]],
             region_similarity(counts),
             boundary_similarity(counts),
@@ -273,15 +275,15 @@ class SequenceScorer:
             proposal,
         )
 
-    def _reappearance(self, life: Life, counted: Array, counts: Counts) -> Values:
+    def _reappearance(self, life: ScoredObject, counted: Array, counts: Counts) -> Values:
         """MOSEv2's values; a sequence that was not sent, or has no frame to score, has zeros and no absences."""
         both = np.concatenate(self._strict[life.name], axis=1) if self._strict[life.name] else np.zeros((2, 0))
         f_new, f = both[:, counted] if len(counted) else both
         visible = counts.truth > 0
-        values = summaries.reappearance(summaries.rewarded_similarity(counts), f_new, f, visible)
+        values = sequence_metrics.reappearance(sequence_metrics.rewarded_similarity(counts), f_new, f, visible)
         if self._masks is None or not len(self._read):
             values = {name: None if "appear_" in name else 0.0 for name in values}
-        return summaries.only_named(values, self._protocol)
+        return sequence_metrics.only_named(values, self._protocol)
 
     def _unseen(self, name: str) -> bool:
         facts = self._truth.objects.get(name)

@@ -1,4 +1,4 @@
-"""`python -m remote_challenge_evaluation`: the remote worker, until it is asked to stop.
+"""`python -m segjudge.remote_challenge_evaluation`: the remote worker, until it is asked to stop.
 
 Exit codes: 0 stopped, 2 settings, 3 the challenge cannot be scored here, 4 the
 server no longer accepts the token.
@@ -9,13 +9,13 @@ from __future__ import annotations
 import argparse
 import sys
 
-from linejudge.evalai.wire import StoppedError
+from segjudge.evalai.http_exchange import StoppedError
 
-from .process import Process
+from .process import WorkerLoop
 from .reporting import RightsError
 from .settings import SettingsError, forgotten, settings
-from .several import supervise
-from .start import StartError
+from .startup_check import StartError
+from .worker_group import run_workers
 
 STOPPED, SETTINGS, START, RIGHTS = 0, 2, 3, 4
 
@@ -32,8 +32,8 @@ def main(arguments: list[str] | None = None) -> int:
         forgotten(told)
         if args.jobs > 1 and not args.check:
             once = ["--once"] if args.once else []
-            return supervise(args.jobs, once, (SETTINGS, START, RIGHTS), told.grace_seconds)
-        process = Process(told, once=args.once)
+            return run_workers(args.jobs, once, (SETTINGS, START, RIGHTS), told.grace_seconds)
+        process = WorkerLoop(told, once=args.once)
         if args.check:
             sys.stdout.write("\n".join(process.check()) + "\n")
         else:

@@ -12,7 +12,7 @@ from urllib.parse import urljoin, urlsplit
 
 import requests
 
-from linejudge.evalai.wire import Watch, WireError, exchange, within
+from segjudge.evalai.http_exchange import Watch, WireError, exchange, within
 
 _BLOCK = 1 << 18
 _TIMEOUT = (10.0, 60.0)

@@ -9,10 +9,10 @@ import os
 import sys
 from typing import Any
 
-from evaluation_script import evaluate as score
-from evaluation_script.errors import HostError
-from evaluation_script.main import phase_named
-from linejudge.evalai.shapes import for_rest
+from segjudge.evalai.result_shapes import for_rest
+from segjudge.evaluation_script import evaluate as score
+from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.main import phase_named
 
 
 def evaluate(

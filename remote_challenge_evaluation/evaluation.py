@@ -14,20 +14,20 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from linejudge.evalai.wire import Watch
-from linejudge.processes import Child, Streams, death
+from segjudge.evalai.http_exchange import Watch
+from segjudge.processes import Child, Streams, death
 
 #: How much of each stream is kept, at its beginning and at its end.
 KEPT = 64 << 10
 _SET_DUMPABLE = 4
 #: Of a scorer's answer.
 _ANSWER_BYTES = 64 << 20
-_PASSED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "LINEJUDGE_SLACK", "LINEJUDGE_WEBHOOK")
+_PASSED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "SEGJUDGE_SLACK", "SEGJUDGE_WEBHOOK")
 _LOOK = 0.05
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ScoringOutcome:
     """What came of it: accuracies, or a sentence for the participant, or a fault of ours."""
 
     accuracies: list[dict[str, Any]] | None = None
@@ -92,7 +92,9 @@ def _asked(what: list[str], folder: str, watch: Watch) -> dict[str, Any]:
         child.close_streams()
 
 
-def evaluated(request: dict[str, Any], folder: str, seconds: float, lock: int, stopped: Callable[[], bool]) -> Outcome:
+def evaluated(
+    request: dict[str, Any], folder: str, seconds: float, lock: int, stopped: Callable[[], bool]
+) -> ScoringOutcome:
     """Score, within so many seconds; handed back when the worker has to stop meanwhile."""
     pipes: list[tuple[int, int]] = []
     try:
@@ -133,7 +135,7 @@ def _ask(descriptor: int, request: dict[str, Any]) -> None:
 
 
 def _command(*what: str) -> list[str]:
-    return [sys.executable, "-P", "-m", "remote_challenge_evaluation.child", *what]
+    return [sys.executable, "-P", "-m", "segjudge.remote_challenge_evaluation.scoring_process", *what]
 
 
 #: Puts the three descriptors where the scorer expects them, then becomes the scorer.
@@ -149,7 +151,7 @@ _START = (
 
 def _environment(folder: str) -> dict[str, str]:
     """Built from nothing: no token, no key, and our own code first."""
-    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     kept = {key: value for key, value in os.environ.items() if key in _PASSED}
     return {**kept, "PYTHONPATH": ours, "TMPDIR": kept.get("TMPDIR", folder), "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -165,18 +167,18 @@ def _waited(child: Child, seconds: float, stopped: Callable[[], bool]) -> str:
     return "ended"
 
 
-def _outcome(code: int, end: str, answer: str) -> Outcome:
+def _outcome(code: int, end: str, answer: str) -> ScoringOutcome:
     if end == "stopped":
-        return Outcome(handed_back=True)
+        return ScoringOutcome(handed_back=True)
     if end == "late":
         words = "Scoring took longer than this challenge allows and was ended. Send a smaller submission."
-        return Outcome(refused=words)
+        return ScoringOutcome(refused=words)
     with suppress(ValueError, RecursionError):
         told = json.loads(answer)
         if isinstance(told, dict) and told.keys() & {"accuracies", "refused", "incident"}:
             refused, incident = (str(told.get(name) or "") for name in ("refused", "incident"))
-            return Outcome(told.get("accuracies"), told.get("submission_result"), refused, incident)
-    return Outcome(incident=f"the scorer {death(code)} without an answer")
+            return ScoringOutcome(told.get("accuracies"), told.get("submission_result"), refused, incident)
+    return ScoringOutcome(incident=f"the scorer {death(code)} without an answer")
 
 
 class _Tail:

@@ -67,9 +67,9 @@ def metrics(journal: Journal) -> str:
     lines = []
     numbers = journal.numbers()
     for key, (kind, about) in _ABOUT.items():
-        name = f"linejudge_worker_{key}"
+        name = f"segjudge_worker_{key}"
         lines += [f"# HELP {name} {about}", f"# TYPE {name} {kind}", f"{name} {numbers.get(key, 0.0):g}"]
-    name = "linejudge_worker_jobs"
+    name = "segjudge_worker_jobs"
     lines += [f"# HELP {name} Jobs in the journal, by outcome or state.", f"# TYPE {name} gauge"]
     lines += [f'{name}{{outcome="{what}"}} {count}' for what, count in sorted(journal.counts().items())]
     return "\n".join(lines) + "\n"

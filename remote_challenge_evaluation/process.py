@@ -12,19 +12,19 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from linejudge.evalai.client import ApiError, Client
-from linejudge.evalai.jobs import Jobs
-from linejudge.evalai.wire import StoppedError, WireError, exchange, within
+from segjudge.evalai.client import ApiError, Client
+from segjudge.evalai.http_exchange import StoppedError, WireError, exchange, within
+from segjudge.evalai.jobs import Jobs
 
 from . import health
 from .evaluation import described, harden, limited, opened_annotations
 from .journal import Journal
 from .journal_file import DamagedError, JournalError, UnusableError, examined
-from .log import Log
-from .queues import ApiQueue, OwnQueue, Queue, annotations_from
+from .operator_log import Log
+from .queues import ApiQueue, OwnQueue, WorkQueue, annotations_from
 from .reporting import RightsError, Tools, is_refusal
-from .settings import Settings, SettingsError
-from .start import StartError, checked, checked_annotations
+from .settings import SettingsError, WorkerSettings
+from .startup_check import StartError, checked, checked_annotations
 from .stopping import Stop
 from .sweep import Sweep
 from .worker import Worker
@@ -43,12 +43,12 @@ _ONCE_LOOK = 2
 _PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
 
 
-class Process:
+class WorkerLoop:
     """A worker, as long as it lives."""
 
     _journal: Journal
 
-    def __init__(self, told: Settings, *, once: bool = False) -> None:
+    def __init__(self, told: WorkerSettings, *, once: bool = False) -> None:
         harden()
         os.umask(0o077)
         self._told, self._once = replace(told, save_dir=os.path.abspath(told.save_dir)), once
@@ -66,7 +66,7 @@ class Process:
         wrong = _unusable(self._told.save_dir) or examined(self._told.save_dir)
         if wrong:
             raise StartError(wrong)
-        with tempfile.TemporaryDirectory(prefix="linejudge-check-") as folder:
+        with tempfile.TemporaryDirectory(prefix="segjudge-check-") as folder:
             # A journal of its own: for the limit of requests, and for annotations that come from a bucket.
             self._journal = Journal(folder, self._stop.check)
             try:
@@ -95,7 +95,7 @@ class Process:
                 self._journal.close()
         self._log("stopped")
 
-    def _live(self, phases: dict[str, Any], told: Settings) -> None:
+    def _live(self, phases: dict[str, Any], told: WorkerSettings) -> None:
         tools = self._tools(told)
         worker = Worker(tools, phases)
         if told.health_port:
@@ -123,7 +123,7 @@ class Process:
             self._stop.check()
         self._log = Log(self._told.log_format, worker=self._journal.worker)
 
-    def _local(self, folder: str) -> tuple[dict[str, Any], Settings]:
+    def _local(self, folder: str) -> tuple[dict[str, Any], WorkerSettings]:
         """What this machine can score, and with which annotations; RuntimeError where it cannot be found out."""
         phases = described(folder, self._stop.check)
         names = [phase["annotation"] for phase in phases.values()]
@@ -131,7 +131,7 @@ class Process:
         annotations = annotations_from(self._told.annotations, folder, names, owner, self._stop.check)
         return phases, replace(self._told, annotations=annotations)
 
-    def _started(self) -> tuple[dict[str, Any], Settings]:
+    def _started(self) -> tuple[dict[str, Any], WorkerSettings]:
         """Everything in place; a server that does not answer is waited for."""
         removed = self._journal.owners.clean()
         if removed:
@@ -158,8 +158,8 @@ class Process:
                 self._trouble("journal away", str(error), wait)
         raise AssertionError("waits do not end")
 
-    def _tools(self, told: Settings) -> Tools:
-        queue: Queue
+    def _tools(self, told: WorkerSettings) -> Tools:
+        queue: WorkQueue
         if told.sqs_queue_url:
             try:
                 queue = OwnQueue(told, self._log, self._stop.check, *([_ONCE_LOOK] if self._once else []))
@@ -296,7 +296,7 @@ class Process:
         self._journal.add("faults")
         if not self._told.webhook:
             return
-        options: dict[str, Any] = {"json": {"text": f"linejudge worker: {text}"}, "timeout": _WEBHOOK_SECONDS}
+        options: dict[str, Any] = {"json": {"text": f"segjudge worker: {text}"}, "timeout": _WEBHOOK_SECONDS}
         try:
             watch = within(_WEBHOOK_SECONDS, self._stop.check_over)
             exchange(lambda session: session.post(self._told.webhook, stream=True, **options), watch)

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
-from linejudge.evalai.client import ApiError
-from linejudge.evalai.jobs import Jobs, Message
-from linejudge.evalai.wire import StoppedError, Watch, awaited, within
+from segjudge.evalai.client import ApiError
+from segjudge.evalai.http_exchange import StoppedError, Watch, awaited, within
+from segjudge.evalai.jobs import Jobs, QueueMessage
 
 from .journal import Journal
-from .log import Log
+from .operator_log import Log
 from .owners import FETCHED
-from .settings import Settings
+from .settings import WorkerSettings
 
 #: Seconds that SQS may hold a look, and that a message stays hidden while its heart beats.
 _LONG_POLL, _VISIBILITY = 20, 60
@@ -25,22 +25,22 @@ _BEAT = 20.0
 _AWS_SECONDS = 60.0
 
 
-class Queue(Protocol):
+class WorkQueue(Protocol):
     """What a worker asks of a queue."""
 
     def due(self) -> bool:
         """Whether it is time to look."""
 
-    def receive(self) -> Message | None:
+    def receive(self) -> QueueMessage | None:
         """A message, if there is one."""
 
-    def delete(self, message: Message) -> None:
+    def delete(self, message: QueueMessage) -> None:
         """Its work is safe in the journal, or there is none."""
 
-    def delete_last(self, message: Message) -> None:
+    def delete_last(self, message: QueueMessage) -> None:
         """All is done."""
 
-    def held(self, message: Message) -> Any:
+    def held(self, message: QueueMessage) -> Any:
         """A context in which the message stays ours."""
 
     def keep_artifacts(self, submission: int, report: dict[str, Any]) -> None:
@@ -50,28 +50,28 @@ class Queue(Protocol):
 class ApiQueue:
     """EvalAI's own: 30 s of visibility that nobody can extend, so a message goes as soon as the journal has it."""
 
-    def __init__(self, jobs: Jobs, journal: Journal, settings: Settings, log: Log) -> None:
+    def __init__(self, jobs: Jobs, journal: Journal, settings: WorkerSettings, log: Log) -> None:
         self._jobs, self._journal, self._settings, self._log = jobs, journal, settings, log
 
     def due(self) -> bool:
         return self._journal.turn("poll_at", self._settings.poll_seconds)
 
-    def receive(self) -> Message | None:
+    def receive(self) -> QueueMessage | None:
         message = self._jobs.receive()
         if message is not None:
             self._journal.set("poll_at", 0)  # there may be more
         return message
 
-    def delete(self, message: Message) -> None:
+    def delete(self, message: QueueMessage) -> None:
         # A message that stays comes back in 30 s and is recognised.
         with suppress(ApiError):
             self._jobs.delete(message)
 
-    def delete_last(self, message: Message) -> None:
+    def delete_last(self, message: QueueMessage) -> None:
         """It is gone already."""
 
     @contextmanager
-    def held(self, message: Message) -> Iterator[None]:
+    def held(self, message: QueueMessage) -> Iterator[None]:
         del message
         yield
 
@@ -82,14 +82,14 @@ class ApiQueue:
 class OwnQueue:
     """A queue of the host's own: the message is kept, its visibility renewed by a heartbeat, and deleted last."""
 
-    def __init__(self, settings: Settings, log: Log, watch: Watch, look_seconds: int = _LONG_POLL) -> None:
+    def __init__(self, settings: WorkerSettings, log: Log, watch: Watch, look_seconds: int = _LONG_POLL) -> None:
         self._settings, self._log, self._watch, self._look_seconds = settings, log, watch, look_seconds
         self._sqs: Any = _aws("sqs")
 
     def due(self) -> bool:
         return True  # the look itself waits
 
-    def receive(self) -> Message | None:
+    def receive(self) -> QueueMessage | None:
         try:
             answer = awaited(self._looked, self._watch)
             (found,) = answer.get("Messages") or [None]
@@ -107,10 +107,10 @@ class OwnQueue:
             VisibilityTimeout=_VISIBILITY,
         )
 
-    def delete(self, message: Message) -> None:
+    def delete(self, message: QueueMessage) -> None:
         """Not yet: until the end the queue, too, remembers."""
 
-    def delete_last(self, message: Message) -> None:
+    def delete_last(self, message: QueueMessage) -> None:
         where = {"QueueUrl": self._settings.sqs_queue_url, "ReceiptHandle": message.handle}
         try:
             awaited(lambda: self._sqs.delete_message(**where), within(_AWS_SECONDS))
@@ -118,7 +118,7 @@ class OwnQueue:
             self._log("message stays", why=str(error)[:200])
 
     @contextmanager
-    def held(self, message: Message) -> Iterator[None]:
+    def held(self, message: QueueMessage) -> Iterator[None]:
         over = threading.Event()
         beating = threading.Thread(target=self._beat, args=(message, over), daemon=True)
         beating.start()
@@ -128,7 +128,7 @@ class OwnQueue:
             over.set()
             beating.join(_AWS_SECONDS)
 
-    def _beat(self, message: Message, over: threading.Event) -> None:
+    def _beat(self, message: QueueMessage, over: threading.Event) -> None:
         while not over.wait(_BEAT):
             try:
                 self._sqs.change_message_visibility(
@@ -171,12 +171,12 @@ def _aws(service: str) -> Any:
     return boto3.client(service, config=patience)  # type: ignore[call-overload]
 
 
-def _message(found: dict[str, Any]) -> Message:
+def _message(found: dict[str, Any]) -> QueueMessage:
     try:
         body = json.loads(found["Body"])
     except (ValueError, RecursionError):
         body = found["Body"]
-    return Message(body, found["ReceiptHandle"])
+    return QueueMessage(body, found["ReceiptHandle"])
 
 
 def bucket_of(place: str) -> tuple[str, str]:

@@ -9,17 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from linejudge.evalai.client import ApiError
-from linejudge.evalai.jobs import CANCELLED, SETTLED, Jobs
-from linejudge.evalai.patience import patiently
+from segjudge.evalai.client import ApiError
+from segjudge.evalai.jobs import CANCELLED, SETTLED, Jobs
+from segjudge.evalai.retries import with_retries
 
 from .journal import BEGUN, SCORED, Job, Journal
-from .log import Log
-from .queues import Queue
-from .settings import Settings
+from .operator_log import Log
+from .queues import WorkQueue
+from .settings import WorkerSettings
 from .stopping import Stop
 
-NAME = "linejudge-"
+NAME = "segjudge-"
 #: Faults of ours after which a submission is given back to its team.
 FAILURES = 2
 #: Between a fault and the next try.
@@ -44,10 +44,10 @@ class RightsError(Exception):
 class Tools:
     """What a worker works with."""
 
-    settings: Settings
+    settings: WorkerSettings
     journal: Journal
     jobs: Jobs
-    queue: Queue
+    queue: WorkQueue
     log: Log
     alert: Callable[[str], None]
     #: The server's time.
@@ -64,7 +64,7 @@ class Tools:
         return f"{NAME}{self.journal.worker}"
 
 
-class Reporting:
+class SubmissionReporting:
     """The end of jobs."""
 
     def __init__(self, tools: Tools) -> None:
@@ -152,7 +152,7 @@ class Reporting:
         self._log("result refused", submission=job.submission, why=str(error))
         self._tools.alert(f"submission {job.submission}: EvalAI did not take its result: {error}")
         words = f"EvalAI did not take the result of your submission: {error}\nTell the organisers."
-        patiently(lambda: self._jobs.fail(job.submission, job.phase, stderr=words), self._tools.stop.wait)
+        with_retries(lambda: self._jobs.fail(job.submission, job.phase, stderr=words), self._tools.stop.wait)
         self._journal.done(job, "refused")
 
     def _say(self, job: Job, report: dict[str, Any]) -> None:

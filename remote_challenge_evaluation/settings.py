@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from linejudge.evalai.client import is_safe
+from segjudge.evalai.client import is_safe
 
 from .journal_file import NAME, open_jobs_in
 
@@ -18,7 +18,7 @@ class SettingsError(Exception):
 
 
 @dataclass(frozen=True)
-class Settings:
+class WorkerSettings:
     """Names in capitals are the environment's."""
 
     #: AUTH_TOKEN: of a host of the challenge, from the profile page.
@@ -30,7 +30,7 @@ class Settings:
     #: CHALLENGE_PK
     challenge_pk: int
     #: SAVE_DIR: journal, downloads, locks.
-    save_dir: str = ".linejudge/worker"
+    save_dir: str = ".segjudge/worker"
     #: ANNOTATIONS: a folder, or s3://bucket/prefix.
     annotations: str = "annotations/"
     #: REQUESTS_PER_MINUTE of this machine; EvalAI allows 60 to each user, over everything.
@@ -57,11 +57,11 @@ class Settings:
     webhook: str = field(default="", repr=False)
 
 
-def settings(environment: Mapping[str, str] = os.environ) -> Settings:
+def settings(environment: Mapping[str, str] = os.environ) -> WorkerSettings:
     """What is set; everything that is missing or wrong at once."""
     values: dict[str, Any] = {}
     wrong = []
-    for one in fields(Settings):
+    for one in fields(WorkerSettings):
         name, told = one.name.upper(), environment.get(one.name.upper(), "").strip()
         if not told:
             if one.name in _REQUIRED:
@@ -78,13 +78,13 @@ def settings(environment: Mapping[str, str] = os.environ) -> Settings:
     if wrong:
         raise SettingsError("\n".join(wrong))
     values["api_server"] = values["api_server"].rstrip("/")
-    return Settings(**values)
+    return WorkerSettings(**values)
 
 
-def forgotten(told: Settings, folder: str = ".") -> None:
+def forgotten(told: WorkerSettings, folder: str = ".") -> None:
     """Raise where an earlier version, whose state lay in the working folder, left results that wait there."""
     place = os.path.abspath(told.save_dir)
-    if told.save_dir != Settings.save_dir or os.path.exists(os.path.join(place, NAME)):
+    if told.save_dir != WorkerSettings.save_dir or os.path.exists(os.path.join(place, NAME)):
         return
     count = open_jobs_in(folder)
     if count:
@@ -98,7 +98,7 @@ _KINDS: dict[str, Any] = {"int": int, "float": float}
 _REQUIRED = {
     "auth_token": "copy it from your profile page on EvalAI",
     "api_server": "https://eval.ai, or http://127.0.0.1:8899 for a rehearsal",
-    "queue_name": "`linejudge push` prints it, and so does the Manage tab",
+    "queue_name": "`segjudge push` prints it, and so does the Manage tab",
     "challenge_pk": "the number in the address of the challenge",
 }
 _POSITIVE = ("requests_per_minute", "poll_seconds", "sweep_seconds", "memory_bytes", "max_submission_bytes")

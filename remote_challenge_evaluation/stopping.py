@@ -8,7 +8,7 @@ import signal
 import time
 from contextlib import suppress
 
-from linejudge.evalai.wire import StoppedError
+from segjudge.evalai.http_exchange import StoppedError
 
 #: What asks for the end; a hangup only where it is not ignored, as under nohup.
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from linejudge.evalai.jobs import PLACEHOLDER
-from linejudge.evalai.wire import WireError
+from segjudge.evalai.http_exchange import WireError
+from segjudge.evalai.jobs import PLACEHOLDER
 
 from .download import GoneError, TooLargeError, download, head
 from .reporting import DelayError, Tools

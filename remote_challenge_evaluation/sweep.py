@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from linejudge.evalai.jobs import RUNNING, WAITING
+from segjudge.evalai.jobs import RUNNING, WAITING
 
 from .journal import DONE
 from .reporting import Tools

@@ -16,21 +16,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from linejudge.evalai.client import ApiError
-from linejudge.evalai.jobs import RUNNING, STATUSES, WAITING, Message
-from linejudge.evalai.shapes import ShapeError, judged
-from linejudge.evalai.wire import StoppedError, WireError
+from segjudge.evalai.client import ApiError
+from segjudge.evalai.http_exchange import StoppedError, WireError
+from segjudge.evalai.jobs import RUNNING, STATUSES, WAITING, QueueMessage
+from segjudge.evalai.result_shapes import ShapeError, judged
 
 from .download import DiskError, GoneError, TooLargeError
-from .evaluation import Outcome, evaluated
+from .evaluation import ScoringOutcome, evaluated
 from .journal import BEGUN, CLAIMED, SCORED, Job, JobGoneError
 from .journal_file import JournalError
 from .owners import DOWNLOADS
-from .reporting import FAILURES, PAUSE, DelayError, Reporting, RightsError, Tools
+from .reporting import FAILURES, PAUSE, DelayError, RightsError, SubmissionReporting, Tools
 from .submission_files import SubmissionFiles, is_placeholder
 
 #: Deaths of workers under one submission after which it is thought to cause them.
-LIVES = 12
+ATTEMPTS = 12
 #: A submission is put off so often for what others do (a server without its file, a phase that is not there), with
 #: growing pauses: hours in all.
 DELAYS, _FIRST_DELAY, _LONGEST_DELAY = 60, 5.0, 300.0
@@ -52,7 +52,7 @@ class Worker:
         self._journal, self._jobs, self._log = tools.journal, tools.jobs, tools.log
         #: The server's phases by number; `phase_pk` is not the codename that scorers know.
         self._phases: dict[int, dict[str, Any]] = {}
-        self._reporting = Reporting(tools)
+        self._reporting = SubmissionReporting(tools)
         self._nonsense: deque[str] = deque(maxlen=100)
         self.files = SubmissionFiles(tools)
 
@@ -82,7 +82,7 @@ class Worker:
 
     # ── a message ───────────────────────────────────────────────────────────
 
-    def _meet(self, message: Message) -> None:
+    def _meet(self, message: QueueMessage) -> None:
         """Find out what a message is about; each kind has its end."""
         if not message.submission:
             # Only what comes a second time was sent so; a single one may have been spoilt on its way.
@@ -112,7 +112,7 @@ class Worker:
             self._guarded(job, lambda: self._begin(job, row, message))
         self._tools.queue.delete_last(message)
 
-    def _looked_up(self, message: Message) -> dict[str, Any] | None:
+    def _looked_up(self, message: QueueMessage) -> dict[str, Any] | None:
         """The submission of a message; None where the server says again and again that it is none of ours."""
         for left in reversed(range(_LOOKS)):
             try:
@@ -127,7 +127,7 @@ class Worker:
         self._log("message dropped", submission=message.submission, why=f"it is no submission of ours: {why}")
         return None
 
-    def _forget(self, message: Message) -> None:
+    def _forget(self, message: QueueMessage) -> None:
         self._tools.queue.delete(message)
         self._tools.queue.delete_last(message)
 
@@ -146,7 +146,7 @@ class Worker:
     def _carry(self, job: Job) -> None:
         """Go on with a job from where it stands."""
         self._log("goes on", submission=job.submission, state=job.state)
-        if job.lives > LIVES and job.state != SCORED:
+        if job.lives > ATTEMPTS and job.state != SCORED:
             why = f"{job.lives} workers died with it"
             self._guarded(job, lambda: self._reporting.give_up(job, why))
         elif job.state == SCORED:
@@ -214,7 +214,7 @@ class Worker:
 
     # ── from the claim to the result ────────────────────────────────────────
 
-    def _begin(self, job: Job, row: dict[str, Any], message: Message | None) -> None:
+    def _begin(self, job: Job, row: dict[str, Any], message: QueueMessage | None) -> None:
         if self._reporting.over(job, row):
             if message:
                 self._tools.queue.delete(message)
@@ -293,7 +293,7 @@ class Worker:
         finally:
             self._journal.add(f"seconds_{stage}", time.monotonic() - started)
 
-    def _judge(self, job: Job, outcome: Outcome, local: dict[str, Any], *, silent: bool) -> None:
+    def _judge(self, job: Job, outcome: ScoringOutcome, local: dict[str, Any], *, silent: bool) -> None:
         """From what the scorer said to what is reported; noted before it is sent."""
         for line in outcome.log.strip().splitlines():
             self._log("scorer says", submission=job.submission, line=line)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from evaluation_script import truth
-from evaluation_script.masks import Stack, cropped, empty_labels, pack
+from segjudge.evaluation_script import sequence_truth
+from segjudge.evaluation_script.masks import Stack, cropped, empty_labels, pack
 
 ROOT = Path(__file__).resolve().parent.parent
 DEV = "sequences-dev"
@@ -76,13 +76,13 @@ def stack_of(*masks: Any) -> Stack:
     return cropped(pack(block), (height, width))
 
 
-def label_truth(tmp_path: Path, videos: dict[str, list[Any]]) -> truth.Split:
+def label_truth(tmp_path: Path, videos: dict[str, list[Any]]) -> sequence_truth.Split:
     """A truth of label images, read as a published layout."""
-    from evaluation_script import published
+    from segjudge.evaluation_script import dataset_reader
 
     path = tmp_path / "truth.zip"
     path.write_bytes(label_zip(videos))
-    return published.read(str(path)).splits["val"]
+    return dataset_reader.read(str(path)).splits["val"]
 
 
 def label_zip(videos: dict[str, list[Any]]) -> bytes:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SHARED = Path(os.environ.get("LINEJUDGE_SHARED", ROOT.parent / "shared"))
+SHARED = Path(os.environ.get("SEGJUDGE_SHARED", ROOT.parent / "shared"))
 GOLDEN = ROOT / "tests" / "golden"
 SEQUENCES = SHARED / "data" / "sequences"
 INSTANCES = SHARED / "data" / "instances"

@@ -12,12 +12,12 @@ from typing import Any
 
 import grpc
 
-from linejudge.datasets.pack import pack
-from linejudge.demo.root import write
-from linejudge.demo.scenes import scene
-from linejudge.environments import VIDEO
-from linejudge.evaluation_proto import SERVICE
-from linejudge.messages import Action, Reply, packed, read_reply
+from segjudge.code_upload.environments import VIDEO
+from segjudge.code_upload.evaluation_proto import SERVICE
+from segjudge.code_upload.messages import Action, Reply, packed, read_reply
+from segjudge.datasets.packing import pack
+from segjudge.demo.davis_root import write
+from segjudge.demo.scenes import scene
 
 #: The brief's: no agent may make an environment larger.
 MEMORY = 400 << 20
@@ -40,7 +40,7 @@ class Served:
         self, folder: Path, *words: str, python: list[str] | None = None, cwd: Path | None = None, **variables: str
     ) -> None:
         self.file = folder / f"result-{os.urandom(4).hex()}.json"
-        entry = python or [sys.executable, "-m", "code_upload_challenge_evaluation.environment"]
+        entry = python or [sys.executable, "-m", "segjudge.code_upload_challenge_evaluation.environment"]
         command = [*entry, "--port", "0"]
         environment = {**os.environ, "LOCAL_EVALUATION": "1", **variables}
         self.log = open(folder / "environment.log", "ab")  # noqa: SIM115 - closed by end()

@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 from .conftest import NEWER
 
 ROOT = Path(__file__).resolve().parent.parent
-WORKER = os.environ.get("LINEJUDGE_WORKER_PYTHON", "")
+WORKER = os.environ.get("SEGJUDGE_WORKER_PYTHON", "")
 LINTERS = (["ruff", "format", "--check", "."], ["ruff", "check", "."], ["mypy"])
 #: pytest's exit code when none of the tests that were asked for is in a part.
 NOTHING = 5
@@ -80,7 +80,7 @@ def parts_of(arguments: list[str], folder: Path) -> list[Part]:
 
 def needs_toolkit(path: Path) -> bool:
     """Whether a file of tests is not for the worker's interpreter; pytest would take it, since it was asked for."""
-    return path.is_file() and any(word in path.read_text(encoding="utf-8") for word in NEWER)
+    return path.is_file() and bool(NEWER.search(path.read_text(encoding="utf-8")))
 
 
 def main(arguments: list[str]) -> int:
@@ -92,7 +92,7 @@ def main(arguments: list[str]) -> int:
             return 1
     if not WORKER:
         say("\n*** PYTHON 3.9 ABSENT: the tests under the worker's interpreter are SKIPPED ***\n")
-    with tempfile.TemporaryDirectory(prefix="linejudge-tests-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix="segjudge-tests-", ignore_cleanup_errors=True) as folder:
         parts = parts_of(arguments, Path(folder))
         try:
             start(parts)

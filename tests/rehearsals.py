@@ -20,7 +20,7 @@ from typing import Any
 import requests
 import yaml
 
-from linejudge.bundle.build import build
+from segjudge.bundle.build import build
 
 from .builders import ROOT
 
@@ -44,12 +44,12 @@ class Rehearsal:
     environment: dict[str, str] = field(default_factory=dict)
 
     def start(self, *more: str) -> Rehearsal:
-        command = [sys.executable, "-m", "linejudge", "rehearse", "--port", "0", "--data", str(self.data)]
+        command = [sys.executable, "-m", "segjudge", "rehearse", "--port", "0", "--data", str(self.data)]
         self.log = open(self.data.parent / f"{self.data.name}.log", "ab")  # noqa: SIM115 - closed by stop()
         if self.bundle is not None:
             command.append(str(self.bundle))
-        environment = {**os.environ, "LINEJUDGE_BUNDLE": str(self.root), **self.environment}
-        environment["LINEJUDGE_WORKER_PYTHON"] = sys.executable
+        environment = {**os.environ, "SEGJUDGE_BUNDLE": str(self.root), **self.environment}
+        environment["SEGJUDGE_WORKER_PYTHON"] = sys.executable
         self.process = subprocess.Popen(
             [*command, *self.options, *more],
             cwd=ROOT,

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from linejudge.evalai.client import ApiError, Client
-from linejudge.evalai.jobs import Jobs, Message
-from linejudge.evalai.shapes import labels_of, number_of, submission_of
+from segjudge.evalai.client import ApiError, Client
+from segjudge.evalai.jobs import Jobs, QueueMessage
+from segjudge.evalai.result_shapes import labels_of, number_of, submission_of
 
 from .hostile_network import GARBAGE, WEIRD
 from .test_client import TOKEN, Odd
@@ -39,7 +39,7 @@ CALLS: dict[str, tuple[Callable[[Jobs], Any], Any, Callable[[Any], bool]]] = {
     "begin": (lambda jobs: jobs.begin(7, "name"), SUBMISSION, lambda _none: True),
     "finish": (lambda jobs: jobs.finish(7, 3, []), SAID, lambda _none: True),
     "fail": (lambda jobs: jobs.fail(7, 3, stderr="x"), SAID, lambda _none: True),
-    "delete": (lambda jobs: jobs.delete(Message(None, "h")), SAID, lambda _none: True),
+    "delete": (lambda jobs: jobs.delete(QueueMessage(None, "h")), SAID, lambda _none: True),
     "all": (lambda jobs: jobs.all_submissions(), [SUBMISSION, SUBMISSION], lambda rows: all(map(is_sound, rows))),
     "phases": (
         lambda jobs: jobs.phases(),

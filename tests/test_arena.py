@@ -1,4 +1,4 @@
-"""Code upload without containers: `linejudge arena`, and both kinds on the rehearsal server."""
+"""Code upload without containers: `segjudge arena`, and both kinds on the rehearsal server."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ import numpy as np
 import pytest
 import yaml
 
-from evaluation_script import evaluate
-from linejudge import arena, sandbox
-from linejudge.bundle.build import build
-from linejudge.cli import main
-from linejudge.demo.make import frames
-from linejudge.rehearsal.code_uploads import read_table
+from segjudge import sandbox
+from segjudge.bundle.build import build
+from segjudge.cli import main
+from segjudge.code_upload import arena
+from segjudge.demo.make import frames
+from segjudge.evaluation_script import evaluate
+from segjudge.rehearsal.code_uploads import read_table
 
 from .builders import ANNOTATIONS, DEV, ROOT
 from .environments import dataset
@@ -67,7 +68,7 @@ def test_the_starter_is_short() -> None:
 
 def agent(folder: Path, text: str) -> str:
     path = folder / "mine.py"
-    path.write_text(f"import os, sys\nfrom linejudge.agent import Environment\n{text}\n")
+    path.write_text(f"import os, sys\nfrom segjudge.agent import Environment\n{text}\n")
     return str(path)
 
 
@@ -153,7 +154,7 @@ e = Environment(quiet=True); e.reset(); open({str(tmp_path / "playing")!r}, "w")
     words = [
         sys.executable,
         "-m",
-        "linejudge",
+        "segjudge",
         "arena",
         "--truth",
         str(data / "truth.zip"),
@@ -183,7 +184,9 @@ def test_an_agents_log_fills_no_disk_and_its_end_is_kept(
         monkeypatch.setattr(sandbox, "bwrap", lambda: None)
     text = "print('the beginning')\nline = 'x' * 999\nfor k in range(100_000): print(line)\nprint('the end')"
     spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_oublock
-    ended = arena.static(arena.agent_of([agent(tmp_path, text)]), str(data / "frames"), sandbox.Limits(60), 0.2, print)
+    ended = arena.static(
+        arena.agent_of([agent(tmp_path, text)]), str(data / "frames"), sandbox.ProcessLimits(60), 0.2, print
+    )
     assert ended.log.endswith("x\nthe end\n")
     assert ended.log.startswith("the beginning\nxxx")
     assert re.search(r"\n… 99,9\d\d,\d\d\d bytes are left out here …\n", ended.log)
@@ -244,7 +247,7 @@ def test_interactive_and_cartpole_run_there_too(data: Path, tmp_path: Path, caps
         "        masks[:, 30:90, 40:120] = 1\n"
         "        seen = e.act({'masks': list(masks), 'candidates': [1, 2]})",
     )
-    words = ["--env", "linejudge/InteractiveSegmentation-v0", "--truth", str(data / "root"), "--option", "draw=1"]
+    words = ["--env", "segjudge/InteractiveSegmentation-v0", "--truth", str(data / "root"), "--option", "draw=1"]
     assert main(["arena", *words, "--option", "interactions=2", "--", scribbler]) == 0
     assert "AUC" in capsys.readouterr().out
 
@@ -355,7 +358,7 @@ def test_no_way_leads_to_the_truth(data: Path, tmp_path: Path, capsys: Any) -> N
 def test_a_writer_that_dies_leaves_nothing_half(tmp_path: Path) -> None:
     code = (
         "import os, sys, threading, time\n"
-        "from linejudge.static import write_submission\n"
+        "from segjudge.static import write_submission\n"
         "threading.Thread(target=lambda: (time.sleep(0.05), os._exit(9)), daemon=True).start()\n"
         "for k in range(10**6): write_submission({str(k): 'x' * 10**6}, patience=0)\n"
     )
@@ -376,11 +379,11 @@ def server(data: Path) -> Iterator[Rehearsal]:
     shutil.copytree(AGENTS, data / "agents")
     (data / "agents/broken.py").write_text("raise RuntimeError('no weights')\n")
     (data / "agents/wrong.py").write_text(
-        "import numpy as np\nfrom linejudge.agent import Environment\n"
+        "import numpy as np\nfrom segjudge.agent import Environment\n"
         "with Environment(quiet=True) as e: e.reset(); e.act(np.zeros((10, 20), np.uint8))\n"
     )
     truth = ROOT / "annotations/sequences-dev.zip"
-    words = ["--env", "linejudge/VideoObjectSegmentation-v0", "--option", f"truth={truth}", "--option", "frames=frames",
+    words = ["--env", "segjudge/VideoObjectSegmentation-v0", "--option", f"truth={truth}", "--option", "frames=frames",
              "--option", "phase=sequences-dev", "--gone-seconds", "1"]  # fmt: skip
     table.write_text(
         'data = "frames"\nlook_every = 0.2\nseconds = 60\n'
@@ -486,7 +489,7 @@ def test_static_code_upload_ends_on_the_leaderboard(server: Rehearsal, tmp_path:
     ids=["toml", "unknown", "command", "folder", "words", "hidden", "seconds", "images"],
 )
 def test_a_table_that_is_wrong(tmp_path: Path, text: str, words: str) -> None:
-    from evaluation_script.errors import HostError
+    from segjudge.evaluation_script.errors import HostError
 
     (tmp_path / "agents.toml").write_text(text)
     with pytest.raises(HostError, match=words):

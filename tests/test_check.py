@@ -16,16 +16,16 @@ from typing import Any
 import pytest
 import yaml
 
-from evaluation_script.errors import HostError
-from evaluation_script.phase import Notify
-from evaluation_script.phases import PHASES
-from linejudge.bundle import agreement
-from linejudge.bundle.build import build, files_named, read_config
-from linejudge.bundle.check import check, refusal
-from linejudge.bundle.finding import ERROR, WARNING, Finding
-from linejudge.bundle.lines import read, unreadable
-from linejudge.bundle.state import State, remember, remembered, state_of
-from linejudge.bundle.state import place as file_of
+from segjudge.bundle import agreement
+from segjudge.bundle.build import build, files_named, read_config
+from segjudge.bundle.check import check, refusal
+from segjudge.bundle.problems import ERROR, WARNING, BundleProblem
+from segjudge.bundle.server_state import State, remember, remembered, state_of
+from segjudge.bundle.server_state import place as file_of
+from segjudge.bundle.yaml_lines import read, unreadable
+from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.phase import Notify
+from segjudge.evaluation_script.phases import PHASES
 
 from .builders import ROOT, zipped
 
@@ -37,7 +37,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def changed(
     bundle: Path, tmp_path: Path, change: Any = None, files: Any = None, state: State | None = None
-) -> list[Finding]:
+) -> list[BundleProblem]:
     """The findings of a bundle with another config or other files."""
     with zipfile.ZipFile(bundle) as archive:
         content = {name: archive.read(name) for name in archive.namelist()}
@@ -621,7 +621,10 @@ def test_broken_yaml_is_quoted_as_the_server_says_it() -> None:
 def test_a_path_may_be_written_in_many_ways(path: str, tmp_path: Path) -> None:
     fork = Path(
         shutil.copytree(
-            ROOT, tmp_path / "fork", ignore=shutil.ignore_patterns(".*", "dist", "tests", "docs", "__pycache__")
+            ROOT,
+            tmp_path / "fork",
+            symlinks=True,
+            ignore=shutil.ignore_patterns(".*", "dist", "tests", "docs", "__pycache__"),
         )
     )
     config = (fork / "challenge_config.yaml").read_text()

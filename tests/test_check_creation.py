@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from linejudge.bundle.build import build
-from linejudge.bundle.check import check, refusal, server_rules, web_form_findings
-from linejudge.bundle.finding import ERROR, Finding
-from linejudge.bundle.opened import Bundle, RefusedError
-from linejudge.bundle.state import State, state_of
+from segjudge.bundle.build import build
+from segjudge.bundle.check import check, refusal, server_rules, web_form_findings
+from segjudge.bundle.opened_bundle import Bundle, BundleRefusedError
+from segjudge.bundle.problems import ERROR, BundleProblem
+from segjudge.bundle.server_state import State, state_of
 
 from .builders import ROOT
 
@@ -45,7 +45,7 @@ def written(content: dict[str, bytes], tmp_path: Path, *changes: tuple[tuple[Any
     return str(path)
 
 
-def errors(path: str, state: State | None = None) -> list[Finding]:
+def errors(path: str, state: State | None = None) -> list[BundleProblem]:
     return [finding for finding in check(path, state) if finding.severity == ERROR and not finding.taken]
 
 
@@ -223,7 +223,7 @@ def test_a_file_that_nothing_names_must_unpack_too(
 ) -> None:
     path = Path(written(bundle, tmp_path, **{name: b"PEEK"}))
     path.write_bytes(path.read_bytes().replace(*change) if change else path.read_bytes())
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(BundleRefusedError) as refused:
         Bundle(str(path))
     assert ("cannot be extracted" if change else "error 500") in str(refused.value)
 
@@ -233,7 +233,7 @@ def test_a_value_that_is_not_what_its_tag_says_is_located(value: str, tmp_path: 
     path = tmp_path / "x.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("challenge_config.yaml", f"title: x\ny: {value}\n")
-    with pytest.raises(RefusedError, match=r"yaml:2:4: .*error 500"):
+    with pytest.raises(BundleRefusedError, match=r"yaml:2:4: .*error 500"):
         Bundle(str(path))
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linejudge.bundle.build import build
-from linejudge.cli import main
+from segjudge.bundle.build import build
+from segjudge.cli import main
 
 from .builders import ANNOTATIONS, ROOT, STRONG, files_of, label_zip, png
 
@@ -214,9 +214,7 @@ def test_no_option_is_ignored_in_silence(
 
 def test_files_are_written_though_nobody_reads_the_tables(root: Path, results: Path, tmp_path: Path) -> None:
     target = tmp_path / "scores.json"
-    command = (
-        f"{sys.executable} -m linejudge score {results} --truth {root} --protocol davis2017 --json {target} | true"
-    )
+    command = f"{sys.executable} -m segjudge score {results} --truth {root} --protocol davis2017 --json {target} | true"
     subprocess.run(command, shell=True, cwd=ROOT, check=True, capture_output=True)
     assert json.loads(target.read_text())["result"]
 
@@ -225,7 +223,7 @@ def test_a_mistake_in_phases_py_is_told_with_its_line(tmp_path: Path) -> None:
     import shutil
 
     copy = tmp_path / "fork"
-    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "dist", "*.egg-info", "__pycache__"))
+    shutil.copytree(ROOT, copy, symlinks=True, ignore=shutil.ignore_patterns(".*", "dist", "*.egg-info", "__pycache__"))
     phases = copy / "evaluation_script/phases.py"
     for broken in (
         phases.read_text().replace("codename=", "codenam=", 1),
@@ -234,7 +232,7 @@ def test_a_mistake_in_phases_py_is_told_with_its_line(tmp_path: Path) -> None:
         original = phases.read_text()
         phases.write_text(broken)
         done = subprocess.run(
-            [sys.executable, "-m", "linejudge", "check"], cwd=copy, capture_output=True, text=True, check=False
+            [sys.executable, "-m", "segjudge", "check"], cwd=copy, capture_output=True, text=True, check=False
         )
         phases.write_text(original)
         assert "phases.py, line " in done.stderr
@@ -285,7 +283,7 @@ def test_a_warning_fails_in_strict_mode_alone(tmp_path: Path, capsys: Any) -> No
 
 def test_the_program_runs_the_whole_challenge() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "linejudge", "run"], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "segjudge", "run"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.count("finished in") == 9
     assert "1. strong.zip" in done.stdout
@@ -295,7 +293,7 @@ def test_the_program_runs_the_whole_challenge() -> None:
 
 def test_a_closed_pipe_is_no_error() -> None:
     done = subprocess.run(
-        f"{sys.executable} -m linejudge --help | head -1",
+        f"{sys.executable} -m segjudge --help | head -1",
         shell=True,
         cwd=ROOT,
         capture_output=True,

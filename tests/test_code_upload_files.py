@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from linejudge.bundle.variants import DEFAULT_IMAGE
+from segjudge.bundle.variants import DEFAULT_IMAGE
 
 from .builders import ROOT
 from .environments import Served, dataset
@@ -34,12 +34,12 @@ def test_an_image_is_made_of_what_exists_and_runs_as_nobody(name: str) -> None:
     told = lines(name)
     words = dict(told)
     assert re.fullmatch(r"python:3\.\d+\.\d+-slim-[a-z]+", words["FROM"]), "a full tag"
-    assert words["USER"] in ("linejudge", "agent")
+    assert words["USER"] in ("segjudge", "agent")
     assert told.index(("USER", words["USER"])) > max(k for k, (word, _) in enumerate(told) if word in ("RUN", "COPY"))
     for source in (rest.split()[0] for word, rest in told if word == "COPY"):
         assert source == "truth" or (ROOT / source).exists(), source
     packages = {rest.split()[0] for word, rest in told if word == "COPY"}
-    assert {"evaluation_script", "linejudge", "code_upload_challenge_evaluation"} <= packages
+    assert {"evaluation_script", "segjudge", "code_upload_challenge_evaluation"} <= packages
     assert any("--require-hashes" in rest for word, rest in told if word == "RUN")
 
 
@@ -68,7 +68,7 @@ def test_compose_gives_both_sides_nothing_but_each_other() -> None:
     assert environment["volumes"][0].endswith(":ro")
     assert "volumes" not in agent, "the agent sees neither truth nor frames"
     assert "env_file" not in agent, "nor the host's token"
-    assert DEFAULT_IMAGE.startswith("linejudge-environment:")
+    assert DEFAULT_IMAGE.startswith("segjudge-environment:")
 
 
 def test_the_documented_variables_are_there() -> None:
@@ -88,7 +88,7 @@ def installed(name: str, folder: Path) -> Path:
     made, source = folder / name, folder / "source"
     if not source.exists():  # or pip would build inside the checkout
         ignored = shutil.ignore_patterns(".*", "dist", "build", "*.egg-info", "__pycache__", "tests")
-        shutil.copytree(ROOT, source, ignore=ignored)
+        shutil.copytree(ROOT, source, symlinks=True, ignore=ignored)
     subprocess.run([sys.executable, "-m", "venv", str(made)], check=True)
     python = made / "bin/python"
     for word, rest in lines(name):
@@ -111,7 +111,7 @@ def test_the_images_install_and_run(tmp_path: Path) -> None:
     clean = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     agent = [str(pythons["agent"]), *entries["agent"][1:]]
     held = subprocess.run(
-        [agent[0], "-c", "import linejudge.agent, sys; print(*sorted(m for m in sys.modules if '.' not in m))"],
+        [agent[0], "-c", "import segjudge.agent, sys; print(*sorted(m for m in sys.modules if '.' not in m))"],
         env=clean, cwd=tmp_path, capture_output=True, text=True, check=True,
     ).stdout.split()  # fmt: skip
     assert {"grpc", "google", "numpy", "PIL"} <= set(held)
@@ -121,7 +121,7 @@ def test_the_images_install_and_run(tmp_path: Path) -> None:
     )
     done = subprocess.run(
         agent,
-        env={**clean, "LINEJUDGE_ENVIRONMENT": served.address},
+        env={**clean, "SEGJUDGE_ENVIRONMENT": served.address},
         cwd=tmp_path,
         capture_output=True,
         text=True,

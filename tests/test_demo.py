@@ -1,4 +1,4 @@
-"""The demo data of the repository is what `linejudge demo` makes."""
+"""The demo data of the repository is what `segjudge demo` makes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from linejudge.demo.make import SEED, make
+from segjudge.demo.make import SEED, make
 
 from .builders import ROOT
 

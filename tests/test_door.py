@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation_script.version import VERSION
+from segjudge.evaluation_script.version import VERSION
 
 from .builders import ROOT
 from .shared import IN_CI
@@ -34,14 +34,14 @@ def run(folder: Path, *arguments: str, expected: int = 0) -> str:
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `git clone` gives: the files git knows or would take."""
-    folder = tmp_path_factory.mktemp("clone") / "linejudge"
+    folder = tmp_path_factory.mktemp("clone") / "segjudge"
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     for name in listed.stdout.splitlines():
-        if (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, folder / name)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).exists():
+            shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
     return folder
 
 
@@ -81,7 +81,7 @@ def test_a_moved_checkout_repairs_itself(copy: Path) -> None:
     moved = copy.parent / "moved here"
     copy.rename(moved)
     try:
-        assert f"linejudge {VERSION}" in run(moved, "--version")
+        assert f"segjudge {VERSION}" in run(moved, "--version")
         assert "6 files" not in run(moved, "check")
     finally:
         moved.rename(copy)

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from linejudge.evalai.wire import StoppedError
-from remote_challenge_evaluation import download as downloads
-from remote_challenge_evaluation.download import GoneError, TooLargeError, download, head
+from segjudge.evalai.http_exchange import StoppedError
+from segjudge.remote_challenge_evaluation import download as downloads
+from segjudge.remote_challenge_evaluation.download import GoneError, TooLargeError, download, head
 
 from .builders import ROOT
 
@@ -357,7 +357,7 @@ def test_an_address_that_is_none_is_a_lasting_refusal(address: str, tmp_path: Pa
 def test_a_disk_that_is_full_is_said(tmp_path: Path) -> None:
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000));"
-        "from remote_challenge_evaluation.download import DiskError, download\n"
+        "from segjudge.remote_challenge_evaluation.download import DiskError, download\n"
         "try: download(lambda: sys.argv[1], sys.argv[2], 1 << 30, lambda s: None)\n"
         "except DiskError as error: print('said:', error)"
     )

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from linejudge.messages import Labels
+from segjudge.code_upload.messages import Labels
 
 from .environments import SIZE, Caller, Served, dataset
 
@@ -176,7 +176,7 @@ def test_an_environment_that_cannot_be_made_reports_that(tmp_path: Path) -> None
 
     with evalai(DONE) as (server, diary):
         variables = {"AUTH_TOKEN": "t", "EVALAI_API_SERVER": server, "BODY": BODY}
-        command = [sys.executable, "-m", "code_upload_challenge_evaluation.environment", "--env", "Nothing-v0"]
+        command = [sys.executable, "-m", "segjudge.code_upload_challenge_evaluation.environment", "--env", "Nothing-v0"]
         done = subprocess.run(
             command,
             env={**os.environ, **variables, "LOCAL_EVALUATION": ""},

@@ -22,13 +22,13 @@ import numpy as np
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from code_upload_challenge_evaluation.environment.settings import settings
-from evaluation_script import main
-from evaluation_script.errors import HostError
-from evaluation_script.phase import Phase, Shown
-from linejudge.agent import Environment, RefusedError
-from linejudge.labels import encoded
-from linejudge.messages import MAGIC, Action, Labels, packed
+from segjudge.agent import ActionRefusedError, Environment
+from segjudge.code_upload.messages import MAGIC, Action, Labels, packed
+from segjudge.code_upload_challenge_evaluation.environment.settings import settings
+from segjudge.evaluation_script import main
+from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.phase import Phase, PhaseSplit
+from segjudge.masks.run_lengths import encoded
 
 from .builders import png, zipped
 from .environments import MEMORY, SIZE, VIDEOS, Caller, Served, dataset
@@ -70,7 +70,7 @@ def test_an_agent_is_scored_as_an_upload_of_the_same_masks(data: Path, served: S
             observation = environment.act(guess(place, frame))
             frame += 1
         assert environment.message == "The evaluation is complete."
-        with pytest.raises(RefusedError, match="nothing left"):
+        with pytest.raises(ActionRefusedError, match="nothing left"):
             environment.act(guess(0, 0))
     told = served.outcome()
     assert served.process.returncode == 0
@@ -81,7 +81,7 @@ def test_an_agent_is_scored_as_an_upload_of_the_same_masks(data: Path, served: S
     upload.write_bytes(
         zipped({f"{one.name}/{k:05d}.png": png(guess(p, k)) for p, one in enumerate(VIDEOS) for k in range(one.frames)})
     )
-    phase = Phase("x", "", (Shown("test", "davis2017", tuple(told["result"][0]["test"])),))
+    phase = Phase("x", "", (PhaseSplit("test", "davis2017", tuple(told["result"][0]["test"])),))
     wanted = main.score_phase(phase, main.open_truth(str(data / "truth.zip")), str(upload), lambda _: None, 0.0)
     assert told["result"] == wanted["result"]
 
@@ -91,7 +91,7 @@ def test_cartpole_as_evalais_documentation_has_it(data: Path) -> None:
     with Environment(running.address, quiet=True) as environment:
         observation = environment.reset()
         assert environment.action_space == {"type": "discrete", "n": 2, "start": 0}
-        with pytest.raises(RefusedError, match=r"action 5 is not in Discrete\(2\)"):
+        with pytest.raises(ActionRefusedError, match=r"action 5 is not in Discrete\(2\)"):
             environment.act(5)
         rewards = 0.0
         while not environment.done:
@@ -159,7 +159,7 @@ def test_a_foreign_session_and_a_second_reset_are_refused_until_it_idles(data: P
 
 
 #: Not of another run of these tests.
-BOMBED = f"/tmp/linejudge-was-here-{os.getpid()}"
+BOMBED = f"/tmp/segjudge-was-here-{os.getpid()}"
 
 
 class Bomb:
@@ -251,7 +251,7 @@ def test_the_other_calls_are_as_careful(served: Served) -> None:
 
 
 def _space(agent: Caller, data: bytes) -> str:
-    from linejudge.messages import read_reply
+    from segjudge.code_upload.messages import read_reply
 
     return read_reply(agent.raw("get_action_space", data)).space
 
@@ -307,7 +307,7 @@ def test_the_time_of_the_submission_is_over(data: Path) -> None:
 def test_an_agent_that_dies_between_two_calls(data: Path) -> None:
     def dying(running: Served) -> None:
         code = (
-            "import os, sys\nfrom linejudge.agent import Environment\n"
+            "import os, sys\nfrom segjudge.agent import Environment\n"
             "environment = Environment(sys.argv[1], quiet=True)\nenvironment.reset()\nos._exit(9)\n"
         )
         assert subprocess.run([sys.executable, "-c", code, running.address], check=False).returncode == 9
@@ -495,10 +495,10 @@ def test_what_is_wrong_in_the_environment_is_named(variables: dict[str, str], wo
 
 
 def test_an_environment_that_cannot_be_made_says_why(data: Path) -> None:
-    command = [sys.executable, "-m", "code_upload_challenge_evaluation.environment", "--env"]
+    command = [sys.executable, "-m", "segjudge.code_upload_challenge_evaluation.environment", "--env"]
     environment = {**os.environ, "LOCAL_EVALUATION": "1"}
     for words, told in (
-        (["linejudge/VideoObjectSegmentation-v0", "--option", "truth=/nowhere"], "/nowhere: this truth is not there"),
+        (["segjudge/VideoObjectSegmentation-v0", "--option", "truth=/nowhere"], "/nowhere: this truth is not there"),
         (["Nothing-v0"], "Nothing"),
         (["CartPole-v1", "--option", "colour"], "--option colour: is not NAME=VALUE"),
     ):
@@ -597,7 +597,7 @@ def test_too_many_connections_end_it(data: Path) -> None:
 
 def test_a_port_that_is_taken_is_a_sentence(data: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        command = [sys.executable, "-m", "code_upload_challenge_evaluation.environment", *dataset(data)]
+        command = [sys.executable, "-m", "segjudge.code_upload_challenge_evaluation.environment", *dataset(data)]
         done = subprocess.run(
             [*command, "--port", str(taken.getsockname()[1])],
             env={**os.environ, "LOCAL_EVALUATION": "1"}, capture_output=True, text=True, check=False, timeout=60,

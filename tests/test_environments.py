@@ -12,18 +12,18 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from PIL import Image
 
-import linejudge.environments
-from evaluation_script import main
-from evaluation_script.errors import HostError
-from evaluation_script.phase import Phase, Shown
-from linejudge.datasets.pack import pack
-from linejudge.demo.root import scenes, write
-from linejudge.environments import INTERACTIVE, VIDEO
-from linejudge.environments.interactive import AREA
-from linejudge.environments.tasks import ActionError
-from linejudge.environments.video import SPLIT
-from linejudge.interactive import DavisInteractiveSession
-from linejudge.labels import decoded, encoded
+import segjudge.code_upload.environments
+from segjudge.code_upload.environments import INTERACTIVE, VIDEO
+from segjudge.code_upload.environments.interactive import AREA
+from segjudge.code_upload.environments.tasks import ActionError
+from segjudge.code_upload.environments.video import SPLIT
+from segjudge.datasets.packing import pack
+from segjudge.demo.davis_root import scenes, write
+from segjudge.evaluation_script import main
+from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.phase import Phase, PhaseSplit
+from segjudge.interactive import DavisInteractiveSession
+from segjudge.masks.run_lengths import decoded, encoded
 
 from .builders import png, zipped
 from .test_interactive_session import Clock
@@ -89,7 +89,7 @@ def test_the_scores_are_those_of_prediction_upload(root: Path, packed: str, tmp_
     upload.write_bytes(
         zipped({f"{one.name}/{k:05d}.png": png(guess(one, k)) for one in VIDEOS for k in range(one.frames)})
     )
-    phase = Phase("x", "", (Shown(SPLIT, "davis2017", ("J&F-Mean", "J-Mean", "F-Mean", "J-Decay")),))
+    phase = Phase("x", "", (PhaseSplit(SPLIT, "davis2017", ("J&F-Mean", "J-Mean", "F-Mean", "J-Decay")),))
     told = main.score_phase(phase, main.open_truth(packed), str(upload), lambda _: None, 0.0)["result"]
     assert result is not None
     for name, value in told[0][SPLIT].items():
@@ -156,9 +156,9 @@ def test_a_phase_of_the_challenge_is_scored_by_its_own_splits(root: Path, tmp_pa
     from .builders import ANNOTATIONS
 
     frames = tmp_path / "frames"
-    from evaluation_script import truth
+    from segjudge.evaluation_script import sequence_truth
 
-    for one in truth.read(str(ANNOTATIONS)).splits["dev"].sequences:
+    for one in sequence_truth.read(str(ANNOTATIONS)).splits["dev"].sequences:
         (frames / one.name).mkdir(parents=True)
         for frame, block in ((frame, one.blocks[0]) for frame in one.frames):
             Image.new("RGB", block.size[::-1]).save(frames / one.name / f"{frame}.jpg")
@@ -215,7 +215,7 @@ def test_run_lengths_of_labels_come_back() -> None:
 def test_importing_twice_registers_once() -> None:
     import importlib
 
-    importlib.reload(linejudge.environments)
-    assert json.dumps(sorted(name for name in gymnasium.registry if name.startswith("linejudge/"))) == json.dumps(
+    importlib.reload(segjudge.code_upload.environments)
+    assert json.dumps(sorted(name for name in gymnasium.registry if name.startswith("segjudge/"))) == json.dumps(
         sorted([INTERACTIVE, VIDEO])
     )

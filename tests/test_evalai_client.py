@@ -15,7 +15,7 @@ from .builders import ROOT
 from .rehearsals import Rehearsal, bundle_with, waited
 from .shared import IN_CI
 
-PYTHON = os.environ.get("LINEJUDGE_EVALAI_CLIENT", "")
+PYTHON = os.environ.get("SEGJUDGE_EVALAI_CLIENT", "")
 pytestmark = pytest.mark.skipif(not PYTHON and not IN_CI, reason="EVALAI CLIENT ABSENT: use ./run.sh test")
 STRONG = ROOT / "examples/sequences-dev/strong.zip"
 Client = Callable[..., str]
@@ -64,10 +64,10 @@ def aurora(server: Rehearsal, tmp_path_factory: pytest.TempPathFactory) -> Clien
 
 
 def test_it_lists_what_there_is(aurora: Client) -> None:
-    assert "Linejudge demo challenge" in aurora("challenges")
-    assert "Linejudge demo challenge" in aurora("challenges", "ongoing")
+    assert "Segjudge demo challenge" in aurora("challenges")
+    assert "Segjudge demo challenge" in aurora("challenges", "ongoing")
     assert "no" in aurora("challenges", "past").lower()
-    assert "Linejudge demo challenge" in aurora("challenges", "--participant")
+    assert "Segjudge demo challenge" in aurora("challenges", "--participant")
     assert "Two tasks." in aurora("challenge", "1")
     phases = aurora("challenge", "1", "phases")
     assert "Sequences, development" in phases

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from linejudge import __name__ as _toolkit  # noqa: F401 - not for the worker's interpreter
+from segjudge import __name__ as _toolkit  # noqa: F401 - not for the worker's interpreter
 
 from .everything import Part, report, start
 

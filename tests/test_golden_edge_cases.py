@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from evaluation_script import published, sequences, summaries
-from evaluation_script.errors import SubmissionError
-from evaluation_script.masks import cropped, empty_labels, pack
-from evaluation_script.members import Limits
-from evaluation_script.sequence_protocols import PROTOCOLS
-from evaluation_script.similarity import Region, boundary_similarity, disk, reach, region_similarity
+from segjudge.evaluation_script import dataset_reader, sequence_metrics, sequences
+from segjudge.evaluation_script.archive_limits import ArchiveLimits
+from segjudge.evaluation_script.errors import SubmissionError
+from segjudge.evaluation_script.masks import cropped, empty_labels, pack
+from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
+from segjudge.evaluation_script.similarity import Region, boundary_similarity, disk, reach, region_similarity
 
 from .data import GOLDEN
 from .golden.comparison import EVALUATORS, EXACT, check_values, close, in_official_order, rows_by_sequence
@@ -86,12 +86,12 @@ def test_statistics_are_the_official_ones(case: Any) -> None:
     if case["name"] == "decay_n256":
         mean, recall, decay = case["mean_recall_decay_numpy_1_21"]
 
-    assert close(summaries.mean(values), mean)
-    assert close(summaries.recall(values), recall)
+    assert close(sequence_metrics.mean(values), mean)
+    assert close(sequence_metrics.recall(values), recall)
     if case["name"] in WRAPPED:
-        assert not close(summaries.decay(values), decay), "no exception is needed here"
+        assert not close(sequence_metrics.decay(values), decay), "no exception is needed here"
     else:
-        assert close(summaries.decay(values), decay)
+        assert close(sequence_metrics.decay(values), decay)
 
 
 def image_of(rows: list[str], mode: str) -> bytes:
@@ -151,21 +151,21 @@ REFUSED = {
 def test_tiny_videos_score_as_the_official_evaluator_says(name: str, evaluator: str, tmp_path: Path) -> None:
     case = EDGES["video_cases"][name]
     golden = case["results"][evaluator]
-    protocol = PROTOCOLS[VIDEO_PROTOCOLS[evaluator]]
+    protocol = SEQUENCE_PROTOCOLS[VIDEO_PROTOCOLS[evaluator]]
     truth_path, prediction_path = video_files(name, case, evaluator, tmp_path)
-    split = published.read(str(truth_path)).splits["val"]
+    split = dataset_reader.read(str(truth_path)).splits["val"]
 
     if "__error__" in golden:
         refusal = [words for cases, words in REFUSED.items() if re.match(cases, f"{name}-{evaluator}")]
         if refusal:
             with pytest.raises(SubmissionError, match=refusal[0]):
-                sequences.score(str(prediction_path), split, protocol, Limits())
+                sequences.score(str(prediction_path), split, protocol, ArchiveLimits())
             return
-        scores, _ = sequences.score(str(prediction_path), split, protocol, Limits())
+        scores, _ = sequences.score(str(prediction_path), split, protocol, ArchiveLimits())
         assert all(value is None or math.isfinite(value) for one in scores for value in one.values.values())
         return
 
-    scores, _ = sequences.score(str(prediction_path), split, protocol, Limits())
+    scores, _ = sequences.score(str(prediction_path), split, protocol, ArchiveLimits())
 
     rows = rows_by_sequence(scores).get(name, [])
     if "number_of_entries" in golden:

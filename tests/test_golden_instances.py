@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation_script import instance_truth, instances
-from evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE
-from evaluation_script.members import INSTANCE_LIMITS
-from evaluation_script.records import read_records
+from segjudge.evaluation_script import instance_truth, instances
+from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS
+from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE
+from segjudge.evaluation_script.instance_records import read_records
 
 from .data import GOLDEN, INSTANCES
 from .shared import needs_shared

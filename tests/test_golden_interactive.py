@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linejudge.interactive.metrics import batched_f_measure, batched_jaccard
-from linejudge.interactive.robot import InteractiveScribblesRobot
-from linejudge.interactive.skeleton import opened, skeleton
-from linejudge.interactive.utils import mask as codec
-from linejudge.interactive.utils import scribbles as tools
-from linejudge.interactive.utils.operations import bezier_curve, bresenham
+from segjudge.interactive.metrics import batched_f_measure, batched_jaccard
+from segjudge.interactive.robot import InteractiveScribblesRobot
+from segjudge.interactive.skeleton import opened, skeleton
+from segjudge.interactive.utils import mask as codec
+from segjudge.interactive.utils import scribbles as tools
+from segjudge.interactive.utils.operations import bezier_curve, bresenham
 
 from .data import INTERACTIVE as HERE
 from .shared import needs_shared
@@ -174,7 +174,7 @@ def test_the_robots_regions_skeletons_and_lines(pair: str, number: str, case: An
 
 
 def test_both_ways_to_a_skeleton_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from linejudge.interactive import skeleton as module
+    from segjudge.interactive import skeleton as module
 
     masks = np.load(HERE / "robot/masks.npz")
     for name in [name for name in masks if name.endswith("__gt")][:12]:
@@ -251,7 +251,7 @@ def test_misuse_is_answered_in_the_same_words(case: str) -> None:
 def test_pictures() -> None:
     from PIL import Image
 
-    from linejudge.interactive.utils.visualization import draw_scribble, overlay_mask, plot_scribble
+    from segjudge.interactive.utils.visualization import draw_scribble, overlay_mask, plot_scribble
 
     golden = told("misc/visual.json")
     picture, mask = np.array(golden["im"], np.uint8), np.array(golden["ann"])

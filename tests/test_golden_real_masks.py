@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation_script import averages, published, sequences
-from evaluation_script.members import Limits
-from evaluation_script.sequence_protocols import PROTOCOLS, Protocol
-from evaluation_script.truth import Split
+from segjudge.evaluation_script import dataset_reader, sequence_averages, sequences
+from segjudge.evaluation_script.archive_limits import ArchiveLimits
+from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS, SequenceProtocol
+from segjudge.evaluation_script.sequence_truth import Split
 
 from .data import SEQUENCES
 from .golden.comparison import EVALUATORS, EXACT, check_values, close, in_official_order, rows_by_sequence
@@ -28,7 +28,7 @@ from .shared import needs_shared
 pytestmark = [
     needs_shared,
     pytest.mark.skipif(
-        sys.version_info >= (3, 11) and bool(os.environ.get("LINEJUDGE_WORKER_PYTHON")),
+        sys.version_info >= (3, 11) and bool(os.environ.get("SEGJUDGE_WORKER_PYTHON")),
         reason="RUN UNDER THE WORKER'S PYTHON",
     ),
 ]
@@ -40,8 +40,8 @@ def golden_id(path: Path) -> str:
     return path.name[len("golden_") : -len("_open.json")]
 
 
-def protocol_of(pair: str, evaluator: str) -> Protocol:
-    return PROTOCOLS["davis2016" if (pair, evaluator) == ("A", "davis_semi") else EVALUATORS[evaluator]]
+def protocol_of(pair: str, evaluator: str) -> SequenceProtocol:
+    return SEQUENCE_PROTOCOLS["davis2016" if (pair, evaluator) == ("A", "davis_semi") else EVALUATORS[evaluator]]
 
 
 @pytest.fixture(scope="session")
@@ -70,14 +70,14 @@ def test_real_masks_score_as_the_official_evaluator_says(path: Path, pair_files:
     truth_path, prediction_path = pair_files(pair, by_object=evaluator == "sav")
     if protocol.name == "davis2016":
         truth_path = SEQUENCES / "open_gt2016.zip"
-    layout = published.LAYOUTS["sav" if evaluator == "sav" else "generic"]
-    truth = published.read(str(truth_path), layout, unseen=str(SEQUENCES / "unseen_videos.txt"))
+    layout = dataset_reader.LAYOUTS["sav" if evaluator == "sav" else "generic"]
+    truth = dataset_reader.read(str(truth_path), layout, unseen=str(SEQUENCES / "unseen_videos.txt"))
     split = without(truth.splits["val"], golden.get("errors", {}))
 
-    scores, _ = sequences.score(str(prediction_path), split, protocol, Limits())
+    scores, _ = sequences.score(str(prediction_path), split, protocol, ArchiveLimits())
 
     scale = 100 if golden["unit"].startswith("percent") else 1
-    values = averages.averaged(scores, protocol)
+    values = sequence_averages.averaged(scores, protocol)
     for name, number in golden["global"].items():
         if name == "n_objects":
             assert len(scores) == number

@@ -17,10 +17,10 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 
-from evaluation_script import guard
-from evaluation_script.errors import HostError, SubmissionError
-from evaluation_script.guard import Crash, guarded
-from evaluation_script.messages import SAID
+from segjudge.evaluation_script import guard
+from segjudge.evaluation_script.errors import HostError, SubmissionError
+from segjudge.evaluation_script.guard import CrashError, run_guarded
+from segjudge.evaluation_script.guard_messages import SAID
 
 from .endings import is_gone
 
@@ -28,7 +28,7 @@ MEMORY = 200 << 20
 
 
 def run(job: Any, *, seconds: float = 20, memory: int = MEMORY, said: Any = None) -> Any:
-    return guarded(job, memory=memory, seconds=seconds, say=(said.append if said is not None else print))
+    return run_guarded(job, memory=memory, seconds=seconds, say=(said.append if said is not None else print))
 
 
 def test_what_a_job_returns_and_says_arrives() -> None:
@@ -235,7 +235,7 @@ def test_a_child_cannot_stop_its_keeper_before_it_was_heard_of(monkeypatch: pyte
 )
 def test_what_is_no_answer_is_no_fault_of_the_participant(data: bytes) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(Crash):
+    with pytest.raises(CrashError):
         run(lambda say: raw(say, data), said=[])
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10
     assert run(lambda say: "alive") == "alive"
@@ -243,7 +243,7 @@ def test_what_is_no_answer_is_no_fault_of_the_participant(data: bytes) -> None:
 
 def test_an_answer_that_is_too_large_is_a_defect_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "ANSWER", 2 << 20)
-    with pytest.raises(Crash, match="the answer has 3 MB, the most is 2"):
+    with pytest.raises(CrashError, match="the answer has 3 MB, the most is 2"):
         run(lambda say: "x" * (3 << 20))
 
 
@@ -333,7 +333,7 @@ def test_two_at_once_in_threads_do_not_end_each_other() -> None:
             left(say, "session")
             os.read(ends[number][0], 1)
 
-        guarded(job, memory=MEMORY, seconds=60, say=say)
+        run_guarded(job, memory=MEMORY, seconds=60, say=say)
 
     threads = [threading.Thread(target=guarding, args=(number,)) for number in range(2)]
     for thread in threads:
@@ -368,7 +368,7 @@ def test_a_workers_own_handlers_and_wakeup_are_its_own() -> None:
     try:
         with pytest.raises(SubmissionError, match="ended by SIGTERM"):
             run(lambda say: os.kill(os.getpid(), signal.SIGTERM))
-        with pytest.raises(Crash, match="^the keeper of the scoring process was ended$"):
+        with pytest.raises(CrashError, match="^the keeper of the scoring process was ended$"):
             run(lambda say: (os.kill(os.getppid(), signal.SIGKILL), time.sleep(100)))
         assert not heard
         os.set_blocking(reader, False)
@@ -397,7 +397,7 @@ def test_a_worker_has_no_more_descriptors_afterwards() -> None:
 
 
 def test_a_defect_of_ours_carries_its_traceback_to_the_operator() -> None:
-    with pytest.raises(Crash, match="(?s)Traceback.*ZeroDivisionError"):
+    with pytest.raises(CrashError, match="(?s)Traceback.*ZeroDivisionError"):
         run(lambda say: 1 / 0)
 
 
@@ -405,7 +405,7 @@ def test_a_broken_truth_is_no_fault_of_the_participant() -> None:
     def job(say: Any) -> Any:
         raise HostError("annotation file: is broken")
 
-    with pytest.raises(Crash, match="annotation file: is broken"):
+    with pytest.raises(CrashError, match="annotation file: is broken"):
         run(job)
 
 
@@ -435,7 +435,7 @@ def test_without_fork_it_says_so_once_and_scores(monkeypatch: pytest.MonkeyPatch
 def test_all_end_with_a_worker_that_was_killed(way: str) -> None:
     code = (
         f"import os, sys, time; sys.path.insert(0, {str(Path(__file__).parent.parent)!r})\n"
-        "from evaluation_script.guard import guarded\n"
+        "from segjudge.evaluation_script.guard import run_guarded\n"
         "from tests.test_guard import left\n"
         "def job(say):\n"
         "    say(str(os.getpid())); left(say, sys.argv[1]); time.sleep(1000)\n"

@@ -12,11 +12,11 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 
-from evaluation_script import instance_truth, instances, pieces, polygons, rle, truth
-from evaluation_script.errors import Flaw, SubmissionError
-from evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
-from evaluation_script.members import INSTANCE_LIMITS, Limits
-from evaluation_script.submission import read_json
+from segjudge.evaluation_script import instance_json, instance_truth, instances, polygons, rle, sequence_truth
+from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS, ArchiveLimits
+from segjudge.evaluation_script.errors import Flaw, SubmissionError
+from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.sequence_submission import read_json
 
 from .builders import zipped
 
@@ -201,8 +201,8 @@ class CountingDecoder:
 def test_every_byte_is_parsed_a_few_times_at_the_most(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decoder = CountingDecoder(pieces._DECODER)
-    monkeypatch.setattr(pieces, "_DECODER", decoder)
+    decoder = CountingDecoder(instance_json._DECODER)
+    monkeypatch.setattr(instance_json, "_DECODER", decoder)
     data = COSTLY[name](3_000_000)
     outcome(data, tmp_path)
     assert decoder.read <= 5 * len(data)
@@ -226,12 +226,12 @@ def test_wherever_a_piece_ends_the_records_are_the_same(
     ]
     sent = [record(score=k / 100, note=note, x=[1.5, -2, {"y": None}]) for k, note in enumerate(notes * 3)]
     data = json.dumps(sent, ensure_ascii=False, indent=1 if size % 2 else None).encode()
-    monkeypatch.setattr(pieces, "PIECE", size)
+    monkeypatch.setattr(instance_json, "PIECE", size)
     parts = (data[start : start + size] for start in range(0, len(data), size))
     if jobs == 1:
-        assert [one for piece in pieces.pieces(parts) for one in piece.records] == sent
+        assert [one for piece in instance_json.json_parts(parts) for one in piece.records] == sent
     else:
-        raw = pieces.raw_pieces(parts)
+        raw = instance_json.raw_json_parts(parts)
         assert not raw or b"".join(raw).count(b"image_id") == len(sent)
 
 
@@ -360,7 +360,7 @@ def test_a_key_may_be_there_once_in_either_track(tmp_path: Path) -> None:
         twice = text.replace('"score"', f'"{key}": 1, "{key}": 2, "score"', 1).replace("note", "n\\u006fte", 1)
         assert "twice in one object" in outcome(twice.encode(), tmp_path)
     with pytest.raises(Flaw, match="the key a twice in one object"):
-        read_json(b'{"a": 1, "\\u0061": 2}', Limits())
+        read_json(b'{"a": 1, "\\u0061": 2}', ArchiveLimits())
 
 
 def test_rings_joined_in_parts_are_what_pycocotools_makes_of_all_at_once() -> None:
@@ -382,7 +382,9 @@ def test_polygons_are_measured_before_they_are_drawn(tmp_path: Path, monkeypatch
     monkeypatch.setattr(polygons, "mask_of", counted)
     data = repeated(record([zigzag(3)]), 3_000_000)
     assert "holds polygons whose outlines are" in outcome(data, tmp_path)
-    assert sum(drawn) <= polygons.allowed(len(data)) + polygons.allowed(pieces.PIECE)  # the piece that was one too many
+    assert sum(drawn) <= polygons.allowed(len(data)) + polygons.allowed(
+        instance_json.PIECE
+    )  # the piece that was one too many
     drawn.clear()
     assert "outline is 799,969 pixels long; 250,000 is the limit" in outcome(
         json.dumps([record([[*zigzag(1248), 0, 0]])]).encode(), tmp_path
@@ -419,11 +421,11 @@ def test_an_annotation_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> N
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(instance_truth, "add_member", failing)
-        patch.setattr(truth, "add_member", failing)
+        patch.setattr(sequence_truth, "add_member", failing)
         with pytest.raises(FullDiskError):
             instance_truth.write(str(path), {"hard": json.dumps(TRUTH).encode()})
         with pytest.raises(FullDiskError):
-            truth.write(str(path), {"hard": truth.Split([])})
+            sequence_truth.write(str(path), {"hard": sequence_truth.Split([])})
 
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["truth.zip"]

@@ -17,8 +17,8 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 
-from evaluation_script import evaluate
-from evaluation_script.errors import SubmissionError
+from segjudge.evaluation_script import evaluate
+from segjudge.evaluation_script.errors import SubmissionError
 
 from .builders import ANNOTATIONS, DEV, STRONG, chunk, files_of, png, raw_png, tarred, zipped
 

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from evaluation_script import instance_truth, instances, rle
-from evaluation_script.errors import HostError, SubmissionError
-from evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
-from evaluation_script.members import INSTANCE_LIMITS, Limits
-from evaluation_script.records import read_records
+from segjudge.evaluation_script import instance_truth, instances, rle
+from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS, ArchiveLimits
+from segjudge.evaluation_script.errors import HostError, SubmissionError
+from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.instance_records import read_records
 
 from .builders import zipped
 
@@ -160,7 +160,7 @@ TRUTH = {
 GOOD = {"image_id": 1, "category_id": 1, "score": 0.9, "segmentation": encoded(box(2, 2, 10, 10))}
 
 
-def score(data: Any, folder: Path, protocol: str = "places2017", limits: Limits = INSTANCE_LIMITS) -> Any:
+def score(data: Any, folder: Path, protocol: str = "places2017", limits: ArchiveLimits = INSTANCE_LIMITS) -> Any:
     path = folder / "upload"
     path.write_bytes(data if isinstance(data, bytes) else json.dumps(data).encode())
     truth = instance_truth.read_document(json.dumps(TRUTH).encode(), "truth")
@@ -310,9 +310,9 @@ def test_nothing_is_dropped_in_silence(tmp_path: Path) -> None:
 
 def test_too_many_records_are_refused_early(tmp_path: Path) -> None:
     with pytest.raises(SubmissionError, match="holds more than 1,000 records"):
-        score([GOOD] * 1001, tmp_path, limits=Limits(records=1000))
+        score([GOOD] * 1001, tmp_path, limits=ArchiveLimits(records=1000))
     with pytest.raises(SubmissionError, match="is the limit"):
-        score([GOOD] * 1001, tmp_path, limits=Limits(json_bytes=10_000))
+        score([GOOD] * 1001, tmp_path, limits=ArchiveLimits(json_bytes=10_000))
 
 
 def test_large_files_are_read_piece_by_piece(tmp_path: Path) -> None:

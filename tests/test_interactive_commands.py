@@ -1,4 +1,4 @@
-"""`linejudge interactive` as people use it: try a method, look at what came of it."""
+"""`segjudge interactive` as people use it: try a method, look at what came of it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from linejudge.cli import main
-from linejudge.interactive import DavisInteractiveSession
-from linejudge.interactive.baseline import Baseline, lines
-from linejudge.interactive.dataset import Davis
-from linejudge.interactive.readers import Drawn
-from linejudge.interactive.running import Frames, run
+from segjudge.cli import main
+from segjudge.interactive import DavisInteractiveSession
+from segjudge.interactive.baseline import Baseline, lines
+from segjudge.interactive.dataset import Davis
+from segjudge.interactive.method_run import Frames, run
+from segjudge.interactive.other_datasets import DrawnScribbles
 
 from .browser import chromium, fresh_page, needs_chromium
 from .data import SEQUENCES
@@ -28,7 +28,7 @@ from .shared import needs_shared
 from .test_interactive_session import Clock
 from .test_interactive_wire import ANN, hosting, served
 
-BASELINE = "linejudge.interactive.baseline:Baseline"
+BASELINE = "segjudge.interactive.baseline:Baseline"
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def runs(demo: Path) -> dict[str, Path]:
     found = {}
     for name in ("Baseline", "lines"):
         out = demo.parent / name
-        command = ["interactive", "run", f"linejudge.interactive.baseline:{name}", "--root", str(demo)]
+        command = ["interactive", "run", f"segjudge.interactive.baseline:{name}", "--root", str(demo)]
         assert main([*command, "--out", str(out), "--steps", "--max-nb-interactions", "3"]) == 0
         (found[name],) = out.glob("result_*.csv")
     return found
@@ -54,7 +54,7 @@ def test_a_method_is_run_and_its_numbers_are_shown(demo: Path, tmp_path: Path, c
     command = [
         "interactive",
         "run",
-        "linejudge.interactive.baseline:lines",
+        "segjudge.interactive.baseline:lines",
         "--root",
         str(demo),
         "--out",
@@ -118,7 +118,7 @@ def test_a_methods_mistakes(here: Path, demo: Path, words: list[str], code: int,
 def test_a_broken_dataset_is_not_the_methods_fault(demo: Path, tmp_path: Path, capsys: Any) -> None:
     broken = Path(shutil.copytree(demo, tmp_path / "broken"))
     Image.new("L", (9, 9)).save(broken / "Annotations/480p/drift/00003.png")
-    command = ["interactive", "run", "linejudge.interactive.baseline:lines", "--root", str(broken)]
+    command = ["interactive", "run", "segjudge.interactive.baseline:lines", "--root", str(broken)]
     assert main([*command, "--out", str(tmp_path)]) == 3
     told = capsys.readouterr().err
     assert "00003.png: has another size" in told
@@ -128,7 +128,7 @@ def test_a_broken_dataset_is_not_the_methods_fault(demo: Path, tmp_path: Path, c
 def test_a_run_without_a_dataset_is_asked_for_one(capsys: Any) -> None:
     for words, told in (
         ([], "give --root, or --host"),
-        (["--host", "http://127.0.0.1:9"], "--host needs --user-key, or the variable LINEJUDGE_USER_KEY"),
+        (["--host", "http://127.0.0.1:9"], "--host needs --user-key, or the variable SEGJUDGE_USER_KEY"),
         (["--root", "x", "--max-nb-interactions", "0"], "would never end"),
     ):
         assert main(["interactive", "run", BASELINE, *words]) == 2
@@ -276,7 +276,7 @@ def real_root(folder: Path) -> Path:
 @needs_shared
 def test_the_baseline_is_far_above_the_drawn_lines_on_real_frames(tmp_path: Path) -> None:
     """By a clock that takes a second for each interaction, so that only masks count."""
-    dataset = Drawn(Davis(str(real_root(tmp_path / "real"))))
+    dataset = DrawnScribbles(Davis(str(real_root(tmp_path / "real"))))
     areas = {}
     for name, model in (("baseline", Baseline()), ("lines", lines)):
         clock = Clock()

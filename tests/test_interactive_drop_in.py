@@ -16,17 +16,17 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-import linejudge.davisinteractive as framework
-from linejudge.davisinteractive.dataset import Davis
-from linejudge.davisinteractive.evaluation import EvaluationService
-from linejudge.davisinteractive.metrics import batched_f_measure, batched_jaccard
-from linejudge.davisinteractive.robot import InteractiveScribblesRobot
-from linejudge.davisinteractive.session import DavisInteractiveSession
-from linejudge.davisinteractive.storage import AbstractStorage, LocalStorage
-from linejudge.davisinteractive.third_party import mask_api
-from linejudge.davisinteractive.utils import operations, scribbles, visualization
+import segjudge.davisinteractive as framework
+from segjudge.davisinteractive.dataset import Davis
+from segjudge.davisinteractive.evaluation import EvaluationService
+from segjudge.davisinteractive.metrics import batched_f_measure, batched_jaccard
+from segjudge.davisinteractive.robot import InteractiveScribblesRobot
+from segjudge.davisinteractive.session import DavisInteractiveSession
+from segjudge.davisinteractive.storage import AbstractStorage, LocalStorage
+from segjudge.davisinteractive.third_party import mask_api
+from segjudge.davisinteractive.utils import operations, scribbles, visualization
 
-D = "linejudge.davisinteractive"
+D = "segjudge.davisinteractive"
 
 LINES = [
     "from D.session import DavisInteractiveSession",
@@ -79,7 +79,7 @@ def test_every_line_of_a_program_runs_by_itself() -> None:
     code = (
         "import json, sys\n"
         "for line in json.loads(sys.argv[1]):\n"
-        "    for name in [name for name in sys.modules if name.startswith('linejudge')]: del sys.modules[name]\n"
+        "    for name in [name for name in sys.modules if name.startswith('segjudge')]: del sys.modules[name]\n"
         "    try: exec(line, {})\n"
         "    except BaseException as error: sys.exit(f'{line}: {error!r}')\n"
     )
@@ -89,7 +89,7 @@ def test_every_line_of_a_program_runs_by_itself() -> None:
 
 
 def test_names_are_the_same_objects_as_beside() -> None:
-    from linejudge import interactive
+    from segjudge import interactive
 
     assert DavisInteractiveSession is interactive.DavisInteractiveSession
     assert framework.common.Path is pathlib.Path
@@ -102,7 +102,7 @@ def test_names_are_the_same_objects_as_beside() -> None:
 def test_messages_have_levels(caplog: Any) -> None:
     logging = importlib.import_module(f"{D}.logging")
     logging.set_info_level(2)
-    with caplog.at_level("INFO", "linejudge.davisinteractive"):
+    with caplog.at_level("INFO", "segjudge.davisinteractive"):
         for level in (1, 2, 3):
             logging.verbose(f"level {level}", level)
     assert [record.message for record in caplog.records] == ["level 1", "level 2"]
@@ -146,7 +146,7 @@ def test_the_catalogue_is_in_the_package() -> None:
     import tomllib
 
     told = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())
-    assert "interactive/*.csv" in told["tool"]["setuptools"]["package-data"]["linejudge"]
+    assert "interactive/*.csv" in told["tool"]["setuptools"]["package-data"]["segjudge"]
 
 
 def line(number: int = 1, path: Any = ((0.2, 0.5), (0.4, 0.5))) -> dict[str, Any]:
@@ -340,9 +340,9 @@ def test_a_subset_is_checked_before_the_root_is(subset: str, tmp_path: Path) -> 
 
 
 def test_which_connector_a_host_needs() -> None:
-    from linejudge.davisinteractive.connector.fabric import ServerConnectionFabric
-    from linejudge.davisinteractive.connector.local import LocalConnector
-    from linejudge.davisinteractive.connector.remote import RemoteConnector
+    from segjudge.davisinteractive.connector.fabric import ServerConnectionFabric
+    from segjudge.davisinteractive.connector.local import LocalConnector
+    from segjudge.davisinteractive.connector.remote import RemoteConnector
 
     assert isinstance(ServerConnectionFabric.get_connector("localhost", None, None), LocalConnector)
     for user, session in ((None, "s"), ("u", None), ("", "")):
@@ -353,7 +353,7 @@ def test_which_connector_a_host_needs() -> None:
 
 
 def test_a_connector_by_itself(root: Path) -> None:
-    from linejudge.davisinteractive.connector.local import LocalConnector
+    from segjudge.davisinteractive.connector.local import LocalConnector
 
     connector = LocalConnector("me", "key")
     samples, max_t, max_i = connector.get_samples("train", str(root), 10, 2)
@@ -508,7 +508,7 @@ def test_measures_have_shapes_and_limits(measure: Any) -> None:
 
 
 def test_f_of_one_pair_of_masks() -> None:
-    from linejudge.davisinteractive.metrics.jaccard import f_measure
+    from segjudge.davisinteractive.metrics.jaccard import f_measure
 
     mask = np.zeros((40, 40), bool)
     mask[10:30, 10:30] = True
@@ -638,7 +638,7 @@ def test_the_reference_names_everything() -> None:
     """Every argument, column and key, as the code has them."""
     import inspect
 
-    from linejudge.interactive.summary import COLUMNS
+    from segjudge.interactive.summary import COLUMNS
 
     text = (Path(__file__).parent.parent / "docs/interactive-reference.md").read_text()
     session = inspect.signature(DavisInteractiveSession.__init__).parameters

@@ -16,26 +16,26 @@ import numpy as np
 import pytest
 import requests
 
-from linejudge.files import locked
-from linejudge.interactive import wire
-from linejudge.interactive.hosting import Limits, checksum_of, name_of
-from linejudge.interactive.server import SMALL
+from segjudge.files import locked
+from segjudge.interactive import wire_format
+from segjudge.interactive.hosting import SessionLimits, checksum_of, name_of
+from segjudge.interactive.server import SMALL
 
 from .test_interactive_session import Clock, root  # noqa: F401 - a fixture
 from .test_interactive_wire import ANN, BOB, SHAPE, Served, Wire, answer, hosting, served
 
-NEW = Limits(sessions=99, sessions_per_sequence=2)
+NEW = SessionLimits(sessions=99, sessions_per_sequence=2)
 
 
 def measured(wired: Wire, interaction: int = 1) -> requests.Response:
     wired.handed()
-    return wired.post(wire.INTERACTION, wired.masks(interaction=interaction))
+    return wired.post(wire_format.INTERACTION, wired.masks(interaction=interaction))
 
 
 def ended(wired: Wire, interactions: int = 2) -> Wire:
     for number in range(interactions):
         assert measured(wired, number + 1).status_code == 204
-    assert wired.post(wire.NEXT).json() == {"finished": True}
+    assert wired.post(wire_format.NEXT).json() == {"finished": True}
     return wired
 
 
@@ -43,26 +43,26 @@ def test_a_user_measures_a_sequence_in_so_many_sessions(root: Path) -> None:  # 
     with served(hosting(root, limits=NEW)) as address:
         for _ in range(2):
             ended(Wire(address).begun())
-        told = Wire(address).post(wire.SESSION)
+        told = Wire(address).post(wire_format.SESSION)
         assert (told.status_code, told.json()["error"]) == (429, "BlockingIOError")
         assert "ann has had masks of box measured in 2 sessions" in told.json()["message"]
         ended(Wire(address, BOB).begun())
     with served(hosting(root, limits=NEW)) as address:
-        assert Wire(address).post(wire.SESSION).status_code == 429, "a restart forgets nothing"
+        assert Wire(address).post(wire_format.SESSION).status_code == 429, "a restart forgets nothing"
         Wire(address, BOB).begun()
 
 
 def test_sessions_that_are_begun_count_before_they_measure(root: Path) -> None:  # noqa: F811
     """Else many would be opened at once, and each used."""
     clock = Clock()
-    with served(hosting(root, clock, Limits(sessions=99, sessions_per_sequence=2, idle=60))) as address:
+    with served(hosting(root, clock, SessionLimits(sessions=99, sessions_per_sequence=2, idle=60))) as address:
         first, _ = Wire(address).begun().handed(), Wire(address).begun()
-        assert Wire(address).post(wire.SESSION).status_code == 429
+        assert Wire(address).post(wire_format.SESSION).status_code == 429
         assert measured(first).status_code == 204
-        assert Wire(address).post(wire.SESSION).status_code == 429
+        assert Wire(address).post(wire_format.SESSION).status_code == 429
         clock.now += 61
         Wire(address).begun()
-        assert Wire(address).post(wire.SESSION).status_code == 429, "one has measured, and one may"
+        assert Wire(address).post(wire_format.SESSION).status_code == 429, "one has measured, and one may"
 
 
 def test_many_sessions_at_once_are_no_more_than_one_after_another(root: Path) -> None:  # noqa: F811
@@ -70,7 +70,7 @@ def test_many_sessions_at_once_are_no_more_than_one_after_another(root: Path) ->
         codes: list[int] = []
 
         def ask() -> None:
-            codes.append(Wire(address).post(wire.SESSION).status_code)
+            codes.append(Wire(address).post(wire_format.SESSION).status_code)
 
         threads = [threading.Thread(target=ask) for _ in range(12)]
         for thread in threads:
@@ -82,13 +82,13 @@ def test_many_sessions_at_once_are_no_more_than_one_after_another(root: Path) ->
 
 def test_late_and_refused_masks_do_not_count_as_measured(root: Path) -> None:  # noqa: F811
     clock = Clock()
-    host = hosting(root, clock, Limits(sessions=99, sessions_per_sequence=1), max_time=10)
+    host = hosting(root, clock, SessionLimits(sessions=99, sessions_per_sequence=1), max_time=10)
     with served(host) as address:
         wired = Wire(address).begun().handed()
-        assert wired.post(wire.INTERACTION, b"{").status_code == 400
+        assert wired.post(wire_format.INTERACTION, b"{").status_code == 400
         clock.now += 11
-        assert wired.post(wire.INTERACTION, wired.masks()).headers[wire.LATE] == "1"
-        assert wired.post(wire.NEXT).json() == {"finished": True}
+        assert wired.post(wire_format.INTERACTION, wired.masks()).headers[wire_format.LATE] == "1"
+        assert wired.post(wire_format.NEXT).json() == {"finished": True}
         Wire(address).begun()
     assert not list((root.parent / "kept/ledger").iterdir())
 
@@ -103,10 +103,10 @@ def test_what_counts_is_on_the_disk_before_anything_is_told(root: Path) -> None:
             server.kill()
             server.start()
             wired.address = server.address
-            assert len(wired.get(wire.REPORT).json()["interaction"]) == number
-            assert Wire(server.address).post(wire.SESSION).status_code == 429
-        assert wired.post(wire.NEXT).json() == {"finished": True}
-        assert Wire(server.address).post(wire.SESSION).status_code == 429
+            assert len(wired.get(wire_format.REPORT).json()["interaction"]) == number
+            assert Wire(server.address).post(wire_format.SESSION).status_code == 429
+        assert wired.post(wire_format.NEXT).json() == {"finished": True}
+        assert Wire(server.address).post(wire_format.SESSION).status_code == 429
         Wire(server.address, BOB).begun()
     finally:
         server.kill()
@@ -125,7 +125,7 @@ def test_a_ledger_that_cannot_be_read_is_not_taken_for_an_empty_one(root: Path) 
 def test_two_servers_cannot_share_a_folder(root: Path) -> None:  # noqa: F811
     server = Served(root)
     try:
-        command = [sys.executable, "-m", "linejudge", "interactive", "serve", "--root", str(root), "--users",
+        command = [sys.executable, "-m", "segjudge", "interactive", "serve", "--root", str(root), "--users",
                    str(root.parent / "users"), "--data", str(root.parent / "kept"), "--port", "0"]  # fmt: skip
         second = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         assert second.returncode == 3
@@ -151,10 +151,10 @@ def test_nothing_but_times_leaves_with_more_than_four_decimals(root: Path) -> No
         for number in (1, 2):
             wired.handed()
             masks = rng.integers(0, 2, SHAPE)
-            assert wired.post(wire.INTERACTION, wired.masks(masks, interaction=number)).status_code == 204
-        report = wired.get(wire.REPORT).json()
-        wired.post(wire.NEXT)
-        summary, after = wired.post(wire.FINISH).json(), wired.get(wire.REPORT).json()
+            assert wired.post(wire_format.INTERACTION, wired.masks(masks, interaction=number)).status_code == 204
+        report = wired.get(wire_format.REPORT).json()
+        wired.post(wire_format.NEXT)
+        summary, after = wired.post(wire_format.FINISH).json(), wired.get(wire_format.REPORT).json()
     assert report == after, "before the end and after it"
     for name in ("jaccard", "contour", "j_and_f"):
         assert 0 < decimals(report[name]) <= 4
@@ -169,16 +169,16 @@ def test_one_pixel_does_not_show_in_a_sequence_of_usual_size() -> None:
     """What docs/interactive-protocol.md says about four decimals, by the numbers it names."""
     frames, area = 70, 10_000
     one = 1 / area / frames  # J of a mask of one pixel, over all frames
-    assert round(one, wire.DECIMALS) == 0
+    assert round(one, wire_format.DECIMALS) == 0
     # A frame's J shows from half a step of the mean on.
-    assert 0.5 * 10**-wire.DECIMALS * frames == pytest.approx(0.0035)
+    assert 0.5 * 10**-wire_format.DECIMALS * frames == pytest.approx(0.0035)
 
 
 @pytest.mark.parametrize("most", [None, 0])
 def test_a_server_without_a_limit_of_interactions_has_one(root: Path, most: int | None) -> None:  # noqa: F811
     with served(hosting(root, max_nb_interactions=most, max_time=100)) as address:
         wired = Wire(address)
-        assert wired.post(wire.SESSION).json()["max_nb_interactions"] == 16
+        assert wired.post(wire_format.SESSION).json()["max_nb_interactions"] == 16
 
 
 # ── who may read it ─────────────────────────────────────────────────────────
@@ -202,13 +202,13 @@ def test_the_state_is_the_servers_alone_and_holds_no_key(root: Path) -> None:  #
         for path in (kept, *kept.rglob("*")):
             wanted = 0o700 if path.is_dir() else 0o600
             assert stat.S_IMODE(path.stat().st_mode) == wanted, path
-        key = wired.headers[wire.SESSION_KEY]
+        key = wired.headers[wire_format.SESSION_KEY]
         assert (kept / name_of(key)).is_dir()
         for path in (path for path in kept.rglob("*") if path.is_file()):
             assert key.encode() not in path.read_bytes(), path
             assert key not in path.name
             assert ANN.encode() not in path.read_bytes(), path
-        assert wired.get(wire.REPORT).json()["session_id"] == [key]
+        assert wired.get(wire_format.REPORT).json()["session_id"] == [key]
     finally:
         server.kill()
 
@@ -235,7 +235,7 @@ def test_sessions_of_an_older_server_go_on_under_another_name(root: Path) -> Non
 
 
 def test_few_sessions_stay_in_memory_and_all_go_on(root: Path) -> None:  # noqa: F811
-    host = hosting(root, limits=Limits(sessions=99, sessions_per_sequence=99, open_sessions=3))
+    host = hosting(root, limits=SessionLimits(sessions=99, sessions_per_sequence=99, open_sessions=3))
     with served(host) as address:
         all_of_them = [Wire(address).begun() for _ in range(8)]
         for number in (1, 2):
@@ -243,13 +243,13 @@ def test_few_sessions_stay_in_memory_and_all_go_on(root: Path) -> None:  # noqa:
                 assert measured(wired, number).status_code == 204
                 assert len(host._open) <= 3
         for wired in all_of_them:
-            report = wired.get(wire.REPORT).json()
+            report = wired.get(wire_format.REPORT).json()
             assert report["interaction"] == [1, 2] or len(set(report["interaction"])) == 2
-            assert wired.post(wire.NEXT).json() == {"finished": True}
+            assert wired.post(wire_format.NEXT).json() == {"finished": True}
 
 
 def test_a_session_in_use_is_never_opened_a_second_time(root: Path) -> None:  # noqa: F811
-    host = hosting(root, limits=Limits(sessions=99, sessions_per_sequence=99, open_sessions=1))
+    host = hosting(root, limits=SessionLimits(sessions=99, sessions_per_sequence=99, open_sessions=1))
     key, _ = host.begin("ann", "")
     with host.using("ann", key) as first:
         for _ in range(3):
@@ -284,7 +284,7 @@ def test_large_submissions_of_two_sessions_take_turns_in_memory(root: Path) -> N
             codes: list[int] = []
 
             def send(wired: Wire, codes: list[int] = codes) -> None:
-                codes.append(wired.post(wire.INTERACTION, body).status_code)
+                codes.append(wired.post(wire_format.INTERACTION, body).status_code)
 
             threads = [threading.Thread(target=send, args=(wired,)) for wired in both * 2]
             for thread in threads:
@@ -294,7 +294,7 @@ def test_large_submissions_of_two_sessions_take_turns_in_memory(root: Path) -> N
             assert set(codes) <= {400, 413, 429}
         assert high_water(server.process.pid) - before < 6 * megabytes
         assert not [path for path in (root.parent / "kept").iterdir() if path.name.startswith("tmp")]
-        assert both[0].post(wire.INTERACTION, both[0].masks()).status_code == 204
+        assert both[0].post(wire_format.INTERACTION, both[0].masks()).status_code == 204
     finally:
         server.kill()
 
@@ -311,7 +311,9 @@ def test_a_submission_that_was_refused_is_not_kept(root: Path) -> None:  # noqa:
             text = "x" * (SMALL // 2)
             for _ in range(3):
                 assert (
-                    wired.post(wire.INTERACTION, wired.masks() | {"pred_masks": {"size": [1], "x": text}}).status_code
+                    wired.post(
+                        wire_format.INTERACTION, wired.masks() | {"pred_masks": {"size": [1], "x": text}}
+                    ).status_code
                     == 400
                 )
             del text
@@ -335,16 +337,16 @@ def test_a_length_that_cannot_be_is_refused(root: Path, length: str) -> None:  #
         keys = "".join(f"{name}: {value}\r\n" for name, value in wired.headers.items())
         with socket.create_connection((host, int(port)), timeout=20) as raw:
             raw.sendall(
-                f"POST /{wire.INTERACTION} HTTP/1.1\r\nHost: x\r\n{keys}Content-Length: {length}\r\n\r\n{{}}".encode()
+                f"POST /{wire_format.INTERACTION} HTTP/1.1\r\nHost: x\r\n{keys}Content-Length: {length}\r\n\r\n{{}}".encode()
             )
             assert raw.recv(200).split(b" ")[1] in (b"400", b"413")
-        assert wired.post(wire.INTERACTION, wired.masks()).status_code == 204
+        assert wired.post(wire_format.INTERACTION, wired.masks()).status_code == 204
 
 
 def test_answers_do_not_depend_on_how_a_key_is_wrong(root: Path) -> None:  # noqa: F811
     with served(hosting(root)) as address:
         wired = Wire(address).begun()
-        mine = wired.headers[wire.SESSION_KEY]
+        mine = wired.headers[wire_format.SESSION_KEY]
         for key in (
             "",
             "x",
@@ -355,7 +357,7 @@ def test_answers_do_not_depend_on_how_a_key_is_wrong(root: Path) -> None:  # noq
             "../" + mine,
             "ä".encode().decode("latin-1"),
         ):
-            wired.headers[wire.SESSION_KEY] = key
-            told = wired.post(wire.NEXT)
+            wired.headers[wire_format.SESSION_KEY] = key
+            told = wired.post(wire_format.NEXT)
             assert (told.status_code, told.json()["message"]) == (404, "There is no such session of yours."), key
     assert answer(0).shape == SHAPE

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from linejudge.datasets.pack import pack
-from linejudge.demo.make import png_of
-from linejudge.demo.scenes import Scene, scene
-from linejudge.interactive import DavisInteractiveSession
-from linejudge.interactive.dataset import Davis
-from linejudge.interactive.readers import Drawn, Published
-from linejudge.interactive.utils.scribbles import annotated_frames, scribbles2mask
+from segjudge.datasets.packing import pack
+from segjudge.demo.make import png_of
+from segjudge.demo.scenes import Scene, scene
+from segjudge.interactive import DavisInteractiveSession
+from segjudge.interactive.dataset import Davis
+from segjudge.interactive.other_datasets import DrawnScribbles, MaskDataset
+from segjudge.interactive.utils.scribbles import annotated_frames, scribbles2mask
 
 from .builders import ANNOTATIONS
 from .test_interactive_session import Clock
@@ -42,7 +42,7 @@ ONE = scene("pair", 5, objects=2, frames=7)
 def test_a_session_over_lvos_and_vost(tmp_path: Path, layout: str) -> None:
     names = "{:08d}".format if layout == "lvos" else "frame{:05d}".format
     root = written(tmp_path / layout, ONE, lambda k: names(1 + 5 * k))
-    dataset = Drawn(Published(str(root), layout), sets=2)
+    dataset = DrawnScribbles(MaskDataset(str(root), layout), sets=2)
     with DavisInteractiveSession(
         dataset=dataset, max_nb_interactions=2, report_save_dir=tmp_path, clock=Clock()
     ) as session:
@@ -63,27 +63,27 @@ def test_a_session_over_lvos_and_vost(tmp_path: Path, layout: str) -> None:
 def test_a_packed_file_is_a_dataset(tmp_path: Path) -> None:
     source, packed = written(tmp_path / "set", ONE), str(tmp_path / "truth.zip")
     pack(str(source), packed, "davis2017", lambda *_: None, split="dev")
-    reader = Published(packed)
+    reader = MaskDataset(packed)
     assert reader.sequences("dev") == ["pair"]
     assert reader.dataset["pair"]["num_objects"] == 2
     assert np.array_equal(reader.load_annotations("pair"), np.stack([ONE.truth(k) for k in range(ONE.frames)]))
     assert reader.image_paths("pair") == []
     with pytest.raises(ValueError, match=r"has no split 'val', only \['dev'\]"):
         reader.sequences("val")
-    demo = Published(str(ANNOTATIONS))
+    demo = MaskDataset(str(ANNOTATIONS))
     for name in demo.sequences("dev"):
         assert demo.load_annotations(name).max() >= demo.dataset[name]["num_objects"] >= 1
 
 
 def test_without_scribbles_the_robot_is_offered(tmp_path: Path) -> None:
-    reader = Published(str(written(tmp_path / "set", ONE)))
+    reader = MaskDataset(str(written(tmp_path / "set", ONE)))
     with (
         pytest.raises(FileNotFoundError, match="pair: has no scribbles; let the robot draw"),
         DavisInteractiveSession(dataset=reader, report_save_dir=tmp_path),
     ):
         pass
     with pytest.raises(ValueError, match="There is no layout 'lvsos', only"):
-        Published(str(tmp_path), "lvsos")
+        MaskDataset(str(tmp_path), "lvsos")
 
 
 @pytest.mark.parametrize("radius", [1, 2, 20], ids=["a few pixels", "a dot", "a disk"])
@@ -97,7 +97,7 @@ def test_every_object_that_is_shown_gets_a_line(tmp_path: Path, radius: int) -> 
     masks[1][2:10, 2:40] = 2
     for frame, mask in enumerate(masks):
         Image.fromarray(mask).save(tmp_path / f"Annotations/480p/disk/{frame:05d}.png")
-    scribbles = Drawn(Davis(str(tmp_path))).load_scribble("disk", 1)
+    scribbles = DrawnScribbles(Davis(str(tmp_path))).load_scribble("disk", 1)
     assert scribbles["annotated_frame"] == 1, "where both objects are"
     assert {line["object_id"] for line in scribbles["scribbles"][1]} == {1, 2}
     drawn = scribbles2mask(scribbles, (60, 80))[1]

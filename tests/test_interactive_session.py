@@ -17,10 +17,10 @@ import pytest
 from PIL import Image
 from scipy.ndimage import binary_erosion
 
-from linejudge.interactive import DavisInteractiveSession
-from linejudge.interactive.dataset import Davis
-from linejudge.interactive.evaluation import EvaluationService
-from linejudge.interactive.summary import COLUMNS, Terms, summary
+from segjudge.interactive import DavisInteractiveSession
+from segjudge.interactive.dataset import Davis
+from segjudge.interactive.evaluation import EvaluationService
+from segjudge.interactive.summary import COLUMNS, SummaryTerms, summary
 
 from .data import INTERACTIVE as HERE
 from .shared import needs_shared
@@ -356,14 +356,14 @@ def rows(*told: tuple[str, int, int, int, float, float]) -> pd.DataFrame:
 
 def test_every_object_of_a_sample_without_a_row_counts() -> None:
     report = rows(("a", 1, 1, 1, 0.4, 3.0), ("a", 1, 1, 2, 0.8, 3.0))
-    some = summary(report, Terms("F"))
+    some = summary(report, SummaryTerms("F"))
     assert some["curve"] == {"time": [0.0, 3.0, 3.0], "F": [0.0, pytest.approx(0.6), pytest.approx(0.6)]}
-    whole = summary(report, Terms("F", samples={("a", 1): 2, ("a", 2): 2, ("b", 1): 1, ("b", 2): 1}))
+    whole = summary(report, SummaryTerms("F", samples={("a", 1): 2, ("a", 2): 2, ("b", 1): 1, ("b", 2): 1}))
     assert whole["curve"] == {"time": [0.0, 0.75, 3.0], "F": [0.0, pytest.approx(0.2), pytest.approx(0.2)]}
 
 
 def test_a_session_without_a_row_still_has_its_time() -> None:
-    found = summary(rows(), Terms("F", 2, 30.0, 1.5, samples={("a", 1): 2}))
+    found = summary(rows(), SummaryTerms("F", 2, 30.0, 1.5, samples={("a", 1): 2}))
     assert found["curve"] == {"time": [0.0, 0.0, 0.0, 45.0], "F": [0.0] * 4}
     assert found["auc"] == found["metric_at_threshold"]["F"] == 0.0
 
@@ -411,7 +411,7 @@ def test_the_service_takes_interactions_in_their_order(root: Path, interaction: 
 def test_a_program_that_dies_leaves_what_it_had(root: Path) -> None:
     code = (
         "import sys, os, numpy as np\n"
-        "from linejudge.interactive import DavisInteractiveSession\n"
+        "from segjudge.interactive import DavisInteractiveSession\n"
         "with DavisInteractiveSession(davis_root=sys.argv[1], report_save_dir=sys.argv[2]) as session:\n"
         "    for number, _ in enumerate(session.scribbles_iterator()):\n"
         "        if number == 2: os._exit(9)\n"
@@ -425,7 +425,7 @@ def test_a_program_that_dies_leaves_what_it_had(root: Path) -> None:
 
 DYING = """
 import os, sys, numpy as np
-from linejudge.interactive import DavisInteractiveSession
+from segjudge.interactive import DavisInteractiveSession
 root, out, die_at, resume = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4] == "1"
 now = [0.0]
 with DavisInteractiveSession(

@@ -23,14 +23,14 @@ import requests
 import uvicorn
 from PIL import Image
 
-from linejudge.interactive import DavisInteractiveSession, wire
-from linejudge.interactive.dataset import Davis
-from linejudge.interactive.hosted import Terms, means_of
-from linejudge.interactive.hosting import Host, Limits, checksum_of, users_of
-from linejudge.interactive.remote import RemoteSession
-from linejudge.interactive.server import app
-from linejudge.interactive.uptime import Uptime
-from linejudge.interactive.utils.mask import encode_batch_masks
+from segjudge.interactive import DavisInteractiveSession, wire_format
+from segjudge.interactive.dataset import Davis
+from segjudge.interactive.hosted import SessionTerms, means_of
+from segjudge.interactive.hosting import Host, SessionLimits, checksum_of, users_of
+from segjudge.interactive.remote import RemoteSession
+from segjudge.interactive.server import app
+from segjudge.interactive.uptime import Uptime
+from segjudge.interactive.utils.mask import encode_batch_masks
 
 from .rehearsals import steady_port
 from .test_interactive_session import Clock, root  # noqa: F401 - a fixture
@@ -55,9 +55,9 @@ def served(host: Host) -> Iterator[str]:
         port.close()
 
 
-def hosting(root: Path, clock: Any = None, limits: Limits | None = None, **terms: Any) -> Host:  # noqa: F811
-    made = Terms(Davis(str(root)), **{"max_nb_interactions": 2, **terms})
-    return Host(root.parent / "kept", made, USERS, limits or Limits(), clock or Clock())
+def hosting(root: Path, clock: Any = None, limits: SessionLimits | None = None, **terms: Any) -> Host:  # noqa: F811
+    made = SessionTerms(Davis(str(root)), **{"max_nb_interactions": 2, **terms})
+    return Host(root.parent / "kept", made, USERS, limits or SessionLimits(), clock or Clock())
 
 
 def client(address: str, root: Path, key: str = ANN, **more: Any) -> DavisInteractiveSession:  # noqa: F811
@@ -76,10 +76,10 @@ class Wire:
     """A client that says what it likes."""
 
     def __init__(self, address: str, key: str = ANN) -> None:
-        self.address, self.headers = address, {wire.USER_KEY: key}
+        self.address, self.headers = address, {wire_format.USER_KEY: key}
 
     def begun(self) -> Wire:
-        self.headers[wire.SESSION_KEY] = self.post(wire.SESSION).json()["session_key"]
+        self.headers[wire_format.SESSION_KEY] = self.post(wire_format.SESSION).json()["session_key"]
         return self
 
     def post(self, path: str, body: Any = None) -> requests.Response:
@@ -91,8 +91,8 @@ class Wire:
 
     def handed(self) -> Wire:
         """With scribbles in its hands."""
-        self.post(wire.NEXT)
-        self.get(wire.SCRIBBLES)
+        self.post(wire_format.NEXT)
+        self.get(wire_format.SCRIBBLES)
         return self
 
     def masks(self, masks: Any = None, **more: Any) -> dict[str, Any]:
@@ -118,10 +118,10 @@ def test_a_session_over_the_wire_is_the_session_here(root: Path) -> None:  # noq
     wanted, told, drawn = run(local)
     assert seen == drawn
     pd.testing.assert_frame_equal(
-        report.drop(columns="session_id"), wire.rounded(means_of(wanted)).drop(columns="session_id")
+        report.drop(columns="session_id"), wire_format.rounded(means_of(wanted)).drop(columns="session_id")
     )
     assert summary.pop("session_key") == report["session_id"][0]
-    assert summary == wire.rounded_summary(told)
+    assert summary == wire_format.rounded_summary(told)
     (kept,) = (root.parent / "mine").iterdir()
     pd.testing.assert_frame_equal(pd.read_csv(kept, index_col=0), report)
 
@@ -130,54 +130,57 @@ def test_time_runs_from_the_first_scribbles_to_the_last_byte(root: Path) -> None
     clock = Clock()
     with served(hosting(root, clock)) as address:
         wired = Wire(address).begun()
-        told = [wired.post(wire.NEXT).json() for _ in range(2)]
+        told = [wired.post(wire_format.NEXT).json() for _ in range(2)]
         assert told[0] == told[1] == {
             "sequence": "box", "scribble_idx": 1, "interaction": 1, "new_sequence": True, "finished": False
         }  # fmt: skip
         clock.now += 100
-        first = wired.get(wire.SCRIBBLES).json()
+        first = wired.get(wire_format.SCRIBBLES).json()
         clock.now += 3
-        assert wired.get(wire.SCRIBBLES).json() == first
-        assert wired.post(wire.NEXT).json() == told[0]
+        assert wired.get(wire_format.SCRIBBLES).json() == first
+        assert wired.post(wire_format.NEXT).json() == told[0]
         host, port = address.removeprefix("http://").split(":")
         body = json.dumps(wired.masks()).encode()
         with socket.create_connection((host, int(port))) as slow:
-            head = f"POST /{wire.INTERACTION} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+            head = f"POST /{wire_format.INTERACTION} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
             keys = "".join(f"{name}: {value}\r\n" for name, value in wired.headers.items())
             slow.sendall(f"{head}{keys}\r\n".encode() + body[:-1])
             time.sleep(0.3)
             clock.now += 40
             slow.sendall(body[-1:])
             assert slow.recv(100).startswith(b"HTTP/1.1 204")
-        report = wired.get(wire.REPORT).json()
+        report = wired.get(wire_format.REPORT).json()
     assert report["timing"] == [43.0]
 
 
 def test_a_repeat_changes_nothing_and_another_body_is_refused(root: Path) -> None:  # noqa: F811
     with served(hosting(root)) as address:
         wired = Wire(address).begun().handed()
-        assert [wired.post(wire.INTERACTION, wired.masks()).status_code for _ in range(3)] == [204] * 3
-        other = wired.post(wire.INTERACTION, wired.masks(np.zeros(SHAPE, int)))
+        assert [wired.post(wire_format.INTERACTION, wired.masks()).status_code for _ in range(3)] == [204] * 3
+        other = wired.post(wire_format.INTERACTION, wired.masks(np.zeros(SHAPE, int)))
         assert (other.status_code, other.json()["error"]) == (409, "RuntimeError")
         assert "those that are due are for ['box', 1, 2]" in other.json()["message"]
-        assert wired.post(wire.NEXT).json()["interaction"] == 2
-        assert len(wired.get(wire.REPORT).json()["interaction"]) == 1
+        assert wired.post(wire_format.NEXT).json()["interaction"] == 2
+        assert len(wired.get(wire_format.REPORT).json()["interaction"]) == 1
 
 
 def test_nobody_sees_anothers_session(root: Path) -> None:  # noqa: F811
     with served(hosting(root)) as address:
         ann, bob = Wire(address).begun().handed(), Wire(address, BOB).begun()
-        ann.post(wire.INTERACTION, ann.masks())
-        assert bob.get(wire.REPORT).json()["interaction"] == []
-        bob.headers[wire.SESSION_KEY] = ann.headers[wire.SESSION_KEY]
-        for path in (wire.NEXT, wire.INTERACTION, wire.FINISH):
+        ann.post(wire_format.INTERACTION, ann.masks())
+        assert bob.get(wire_format.REPORT).json()["interaction"] == []
+        bob.headers[wire_format.SESSION_KEY] = ann.headers[wire_format.SESSION_KEY]
+        for path in (wire_format.NEXT, wire_format.INTERACTION, wire_format.FINISH):
             assert bob.post(path, bob.masks()).status_code == 404
-        assert bob.get(wire.REPORT).json() == {"error": "LookupError", "message": "There is no such session of yours."}
+        assert bob.get(wire_format.REPORT).json() == {
+            "error": "LookupError",
+            "message": "There is no such session of yours.",
+        }
         for key in ("", "nobody", ANN[:-1], "ä".encode().decode("latin-1")):
-            bob.headers[wire.USER_KEY] = key
-            assert bob.post(wire.SESSION).status_code == 401
-        ann.headers[wire.SESSION_KEY] = "../" + ann.headers[wire.SESSION_KEY]
-        assert ann.post(wire.NEXT).status_code == 404
+            bob.headers[wire_format.USER_KEY] = key
+            assert bob.post(wire_format.SESSION).status_code == 401
+        ann.headers[wire_format.SESSION_KEY] = "../" + ann.headers[wire_format.SESSION_KEY]
+        assert ann.post(wire_format.NEXT).status_code == 404
 
 
 #: More brackets than any submission has.
@@ -249,41 +252,41 @@ def deep_size() -> bytes:
 def test_hostile_masks_are_refused_and_may_be_mended(root: Path, body: Any, words: str) -> None:  # noqa: F811
     with served(hosting(root)) as address:
         wired = Wire(address).begun().handed()
-        told = wired.post(wire.INTERACTION, body if isinstance(body, bytes) else wired.masks() | body)
+        told = wired.post(wire_format.INTERACTION, body if isinstance(body, bytes) else wired.masks() | body)
         assert told.status_code in (400, 409, 413, 422), told.text
         assert len(told.text) < 1000
         assert re.search(words, told.json()["message"]), told.text
-        assert told.json()["error"] in wire.NAMES
-        assert wired.get(wire.REPORT).json()["interaction"] == []
-        assert wired.post(wire.INTERACTION, wired.masks()).status_code == 204
+        assert told.json()["error"] in wire_format.NAMES
+        assert wired.get(wire_format.REPORT).json()["interaction"] == []
+        assert wired.post(wire_format.INTERACTION, wired.masks()).status_code == 204
 
 
 def test_limits(root: Path) -> None:  # noqa: F811
     clock = Clock()
-    host = hosting(root, clock, Limits(body=20_000, runs=100, sessions=2, idle=60))
+    host = hosting(root, clock, SessionLimits(body=20_000, runs=100, sessions=2, idle=60))
     with served(host) as address:
         wired = Wire(address).begun().handed()
         for body in (b"x" * 20_001, (b"x" * 10_000 for _ in range(3))):
-            told = requests.post(f"{address}/{wire.INTERACTION}", data=body, headers=wired.headers, timeout=30)
+            told = requests.post(f"{address}/{wire_format.INTERACTION}", data=body, headers=wired.headers, timeout=30)
             assert (told.status_code, told.json()["error"]) == (413, "OverflowError")
         noise = np.random.default_rng(1).integers(0, 2, SHAPE)
-        told = wired.post(wire.INTERACTION, wired.masks(noise))
+        told = wired.post(wire_format.INTERACTION, wired.masks(noise))
         assert (told.status_code, told.json()["message"][:28]) == (413, "pred_masks has more than 100")
         Wire(address).begun()
-        third = Wire(address).post(wire.SESSION)
+        third = Wire(address).post(wire_format.SESSION)
         assert (third.status_code, third.json()["error"]) == (429, "BlockingIOError")
         assert "may have no more" in third.json()["message"]
         clock.now += 61
         Wire(address).begun()
-        assert wired.post(wire.NEXT).json()["message"].startswith("This session was closed")
+        assert wired.post(wire_format.NEXT).json()["message"].startswith("This session was closed")
     with pytest.raises(ValueError, match="box: has more than 100 pixels"):
-        hosting(root, limits=Limits(pixels=100))
+        hosting(root, limits=SessionLimits(pixels=100))
 
 
 def test_a_body_of_brackets_is_refused_before_it_is_read(root: Path) -> None:  # noqa: F811
     with served(hosting(root)) as address:
         wired = Wire(address).begun().handed()
-        told = wired.post(wire.INTERACTION, b'{"a":[' + b"[]," * 100_000 + b"[]]}")
+        told = wired.post(wire_format.INTERACTION, b'{"a":[' + b"[]," * 100_000 + b"[]]}")
         assert (told.status_code, told.json()["error"]) == (413, "OverflowError")
 
 
@@ -348,15 +351,15 @@ def test_a_dataset_that_cannot_serve_is_refused_at_the_start(root: Path, spoil: 
 def test_a_lost_answer_opens_no_second_session(root: Path) -> None:  # noqa: F811
     with served(hosting(root)) as address:
         wired = Wire(address)
-        wired.headers[wire.REQUEST_KEY] = "the same"
-        assert wired.post(wire.SESSION).json() == wired.post(wire.SESSION).json()
+        wired.headers[wire_format.REQUEST_KEY] = "the same"
+        assert wired.post(wire_format.SESSION).json() == wired.post(wire_format.SESSION).json()
 
 
-@pytest.mark.parametrize("path", [wire.FINISH, wire.SCRIBBLES, wire.INTERACTION], ids=str)
+@pytest.mark.parametrize("path", [wire_format.FINISH, wire_format.SCRIBBLES, wire_format.INTERACTION], ids=str)
 def test_out_of_order(root: Path, path: str) -> None:  # noqa: F811
     with served(hosting(root)) as address:
         wired = Wire(address).begun()
-        told = wired.get(path) if path == wire.SCRIBBLES else wired.post(path, wired.masks())
+        told = wired.get(path) if path == wire_format.SCRIBBLES else wired.post(path, wired.masks())
         assert (told.status_code, told.json()["error"]) == (409, "RuntimeError")
         missing = wired.get("api/dataset/samples")
         assert (missing.status_code, missing.json()["error"]) == (404, "LookupError")
@@ -401,10 +404,10 @@ def test_a_clients_mistakes_are_told_as_here(root: Path, masks: Any, error: Any,
 
 
 def test_no_name_that_a_server_sends_becomes_code() -> None:
-    told = wire.error_of({"error": "__import__('os').system('true')", "message": "x"}, 400)
+    told = wire_format.error_of({"error": "__import__('os').system('true')", "message": "x"}, 400)
     assert type(told) is RuntimeError
-    assert type(wire.error_of("<html>", 502)) is RuntimeError
-    assert type(wire.error_of({"error": "KeyboardInterrupt", "message": "x"}, 400)) is RuntimeError
+    assert type(wire_format.error_of("<html>", 502)) is RuntimeError
+    assert type(wire_format.error_of({"error": "KeyboardInterrupt", "message": "x"}, 400)) is RuntimeError
 
 
 def test_a_client_needs_a_key_and_a_server(root: Path) -> None:  # noqa: F811
@@ -481,7 +484,7 @@ class Served:
                    "--data", str(self._root.parent / "kept"), "--port", str(self.port), "--max-nb-interactions", "3",
                    *self._more]  # fmt: skip
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "linejudge", *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            [sys.executable, "-m", "segjudge", *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
         assert self.process.stdout
         self.address = re.search(r"http://\S+", self.process.stdout.readline())[0]  # type: ignore[index]
@@ -515,17 +518,19 @@ def test_the_server_is_killed_and_nothing_is_lost(root: Path) -> None:  # noqa: 
         ) as local:
             for _ in local.scribbles_iterator():
                 local.submit_masks(answer(local.interaction_nb or 0))
-        wanted = wire.rounded(means_of(local.get_report()))
+        wanted = wire_format.rounded(means_of(local.get_report()))
         pd.testing.assert_frame_equal(
             report.drop(columns=["session_id", "timing"]), wanted.drop(columns=["session_id", "timing"])
         )
-        assert summary["curve"]["J_AND_F"] == wire.rounded_summary(local.get_global_summary())["curve"]["J_AND_F"]
+        assert (
+            summary["curve"]["J_AND_F"] == wire_format.rounded_summary(local.get_global_summary())["curve"]["J_AND_F"]
+        )
         server.kill()
         server.start()
         wired = Wire(server.address)
-        wired.headers[wire.SESSION_KEY] = session.session_key
-        assert wired.post(wire.NEXT).json() == {"finished": True}
-        assert wired.post(wire.FINISH).json() == summary
+        wired.headers[wire_format.SESSION_KEY] = session.session_key
+        assert wired.post(wire_format.NEXT).json() == {"finished": True}
+        assert wired.post(wire_format.FINISH).json() == summary
         assert server.kill(signal.SIGTERM) in (0, -signal.SIGTERM)
     finally:
         server.process.kill()

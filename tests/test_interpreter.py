@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from linejudge.rehearsal.interpreter import for_worker
+from segjudge.hosted_worker.interpreter import for_worker
 
 from .builders import ROOT
 
 # ── the command line ────────────────────────────────────────────────────────
 
 
-def linejudge(*words: str, folder: Path = ROOT, **environment: str) -> Any:
+def segjudge(*words: str, folder: Path = ROOT, **environment: str) -> Any:
     return subprocess.run(
-        [sys.executable, "-m", "linejudge", *words], cwd=folder, capture_output=True, text=True, timeout=300, check=False,
-        env={**os.environ, "LINEJUDGE_BUNDLE": str(ROOT), "PYTHONPATH": str(ROOT), **environment},
+        [sys.executable, "-m", "segjudge", *words], cwd=folder, capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "SEGJUDGE_BUNDLE": str(ROOT), "PYTHONPATH": str(ROOT), **environment},
     )  # fmt: skip
 
 
@@ -36,7 +36,7 @@ def linejudge(*words: str, folder: Path = ROOT, **environment: str) -> Any:
     ],
 )
 def test_faults_are_asked_for_in_words(told_faults: str, words: str) -> None:
-    done = linejudge("rehearse", "--faults", told_faults)
+    done = segjudge("rehearse", "--faults", told_faults)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.endswith(f"--faults {told_faults}: {words}. Write SEED:RATE, for instance 7:0.05\n")
 
@@ -61,7 +61,7 @@ def shim(folder: Path, text: str) -> Path:
     ids=["pyenv", "interpreter", "no-program", "other"],
 )  # fmt: skip
 def test_an_interpreter_that_does_not_run_is_said(tmp_path: Path, command: str, text: str, words: str) -> None:
-    done = linejudge(command, "--python", str(shim(tmp_path, text)))
+    done = segjudge(command, "--python", str(shim(tmp_path, text)))
     assert done.returncode == 3
     assert words in done.stderr
     assert "Traceback" not in done.stderr
@@ -73,13 +73,13 @@ def test_run_takes_an_interpreter_by_relative_path_by_name_and_by_shim(tmp_path:
     good = shim(tmp_path, f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
     for named in ("here/bin/python", "./here/bin/python", "python3.9", str(good)):
-        done = linejudge("run", "--python", named, folder=tmp_path, PATH=path)
+        done = segjudge("run", "--python", named, folder=tmp_path, PATH=path)
         assert done.returncode == 0, done.stderr + done.stdout
         assert "finished" in done.stdout
 
 
 def test_run_finds_what_run_sh_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("LINEJUDGE_WORKER_PYTHON", raising=False)
+    monkeypatch.delenv("SEGJUDGE_WORKER_PYTHON", raising=False)
     prepared = tmp_path / ".venv-worker/bin"
     prepared.mkdir(parents=True)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / ".venv-worker")], check=True)

@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-from linejudge.demo.root import write
-from linejudge.demo.scenes import scene
+from segjudge.demo.davis_root import write
+from segjudge.demo.scenes import scene
 
 from .builders import ROOT
 
-COMMAND = [sys.executable, "-P", "-m", "linejudge"]
+COMMAND = [sys.executable, "-P", "-m", "segjudge"]
 STOPS = (signal.SIGINT, signal.SIGTERM)
 STRONG = ROOT / "examples/sequences-dev/strong.zip"
 
@@ -44,7 +44,7 @@ def begun(*words: str | Path, cwd: Path = ROOT, **options: Any) -> Any:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        env={**os.environ, "LINEJUDGE_BUNDLE": str(ROOT)},
+        env={**os.environ, "SEGJUDGE_BUNDLE": str(ROOT)},
         **{"preexec_fn": lambda: signal.pthread_sigmask(signal.SIG_BLOCK, STOPS), **options},
     )
 
@@ -80,7 +80,7 @@ def test_stopped_while_it_writes_it_leaves_the_file_of_before(
         told = process.communicate(timeout=60)[1]
         assert os.listdir(tmp_path) == ["truth.zip"]
         if landed and process.returncode:
-            assert told == "linejudge: stopped\n"
+            assert told == "segjudge: stopped\n"
             assert process.returncode == (130 if number == signal.SIGINT else -number)
             assert out.read_bytes() == b"of before"
             return
@@ -107,8 +107,8 @@ def test_stopped_anywhere_nothing_half_written_is_left(command: str, dataset: Pa
         # What the command says of the files themselves is no word about its end.
         of_files = ("warning: ", "note: ", "Protocol ")
         last = [line for line in told.splitlines() if not line.startswith(of_files)]
-        assert last in ([], ["linejudge: stopped"]) or command == "score", told
-        assert told.count("linejudge: stopped") == (process.returncode == 130), told
+        assert last in ([], ["segjudge: stopped"]) or command == "score", told
+        assert told.count("segjudge: stopped") == (process.returncode == 130), told
         assert "Traceback" not in told, told
         assert not list(tmp_path.glob("*.partial"))
         if (tmp_path / "out.zip").exists():
@@ -127,14 +127,14 @@ def test_processes_that_score_beside_say_nothing() -> None:
         assert "Traceback" not in told
         if landed and process.returncode:
             assert process.returncode == 130
-            assert told.splitlines()[-1] == "linejudge: stopped"
+            assert told.splitlines()[-1] == "segjudge: stopped"
             return
     raise AssertionError("it was never met while it scored")
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", "import os, signal, time\nfrom linejudge.interrupts import *\n" + code],
+        [sys.executable, "-c", "import os, signal, time\nfrom segjudge.interrupts import *\n" + code],
         capture_output=True, text=True, check=False, cwd=ROOT, timeout=60,
     )  # fmt: skip
 
@@ -184,7 +184,7 @@ last = Last()
 def test_before_anything_is_begun_a_signal_ends_it_at_once(number: int) -> None:
     done = run(f"leave_at_once()\nsignal.raise_signal({int(number)})\n")
     assert done.returncode == (130 if number == signal.SIGINT else -number)
-    assert done.stderr == "linejudge: stopped\n"
+    assert done.stderr == "segjudge: stopped\n"
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
@@ -207,7 +207,7 @@ def test_an_output_that_takes_no_more_is_a_sentence() -> None:
             text=True, check=False, cwd=ROOT,
         )  # fmt: skip
     assert done.returncode == 3
-    assert done.stderr.endswith("linejudge: the output: cannot be written (No space left on device)\n")
+    assert done.stderr.endswith("segjudge: the output: cannot be written (No space left on device)\n")
     assert "Traceback" not in done.stderr
 
 
@@ -217,7 +217,7 @@ def test_a_disk_that_is_full_is_a_sentence(dataset: Path, tmp_path: Path) -> Non
     process = begun(*pack(dataset, out), preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)))
     told = process.communicate(timeout=60)[1]
     assert process.returncode == 3
-    assert told == f"linejudge: {out}: cannot be written (File too large)\n"
+    assert told == f"segjudge: {out}: cannot be written (File too large)\n"
     assert out.read_bytes() == b"of before"
     assert os.listdir(tmp_path) == ["truth.zip"]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from remote_challenge_evaluation.journal import BEGUN, CLAIMED, DONE, SCORED, Journal
-from remote_challenge_evaluation.journal_file import JournalError, UnusableError
+from segjudge.remote_challenge_evaluation.journal import BEGUN, CLAIMED, DONE, SCORED, Journal
+from segjudge.remote_challenge_evaluation.journal_file import JournalError, UnusableError
 
 from .builders import ROOT
 
@@ -22,7 +22,7 @@ from .builders import ROOT
 OTHER = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
-from remote_challenge_evaluation.journal import Journal
+from segjudge.remote_challenge_evaluation.journal import Journal
 journal = Journal(sys.argv[2])
 job = journal.claim(1, "", 7)
 if len(sys.argv) > 3:
@@ -172,7 +172,7 @@ def test_one_process_looks_for_all(opened: Open) -> None:
 def test_nobody_else_can_read_it(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     code = (
-        "import os, sys; os.umask(0o077); from remote_challenge_evaluation.journal import Journal\n"
+        "import os, sys; os.umask(0o077); from segjudge.remote_challenge_evaluation.journal import Journal\n"
         "journal = Journal(sys.argv[1]); journal.claim(1, '', 7); sys.stdin.read()"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(folder)], cwd=ROOT, stdin=subprocess.PIPE) as process:
@@ -287,8 +287,8 @@ def test_a_lock_of_another_program_is_waited_for_and_the_watch_is_asked(journal:
 def test_a_full_disk_is_one_error_and_nothing_is_lost(tmp_path: Path) -> None:
     code = """
 import resource, sys
-from remote_challenge_evaluation.journal import Journal
-from remote_challenge_evaluation.journal_file import JournalError
+from segjudge.remote_challenge_evaluation.journal import Journal
+from segjudge.remote_challenge_evaluation.journal_file import JournalError
 journal = Journal(sys.argv[1])
 job = journal.claim(1, "", 7)
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))

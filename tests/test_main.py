@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation_script import evaluate, main, notify, sequences
-from evaluation_script.answer import SequenceReport, answered
-from evaluation_script.errors import HostError, SubmissionError
-from evaluation_script.phase import Notify, Phase, Shown
-from evaluation_script.phases import PHASES
-from evaluation_script.sequence_protocols import PROTOCOLS
+from segjudge.evaluation_script import evaluate, main, notify, sequences
+from segjudge.evaluation_script.answer import SequenceReport, build_answer
+from segjudge.evaluation_script.errors import HostError, SubmissionError
+from segjudge.evaluation_script.phase import Notify, Phase, PhaseSplit
+from segjudge.evaluation_script.phases import PHASES
+from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 
 from .builders import ANNOTATIONS, DEV, ROOT, STRONG, files_of, label_zip, png, zipped
 
@@ -198,7 +198,7 @@ def test_nothing_of_a_hidden_split_reaches_a_participant(
     (other,) = {shown.codename for shown in splits} - {hidden}
     monkeypatch.setattr(main, "PHASES", (replace(phase, splits=splits, notify=Notify() if notified else None),))
     sent: list[Any] = []
-    monkeypatch.setenv("LINEJUDGE_WEBHOOK", "http://127.0.0.1:9/x")
+    monkeypatch.setenv("SEGJUDGE_WEBHOOK", "http://127.0.0.1:9/x")
     monkeypatch.setattr(notify, "_post", lambda kind, address, body, failures: sent.append(body))
     truth = str(ROOT / phase.annotations)
     sample = min((ROOT / "examples/sequences-test").iterdir())
@@ -236,13 +236,13 @@ def test_a_phase_whose_splits_are_all_hidden_says_that_it_was_scored(monkeypatch
 
 
 def test_a_phase_may_show_statistics_beside_its_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_phase(monkeypatch, splits=(Shown("dev", "davis2017", ("J-Volume", "False-Alarm")),))
+    with_phase(monkeypatch, splits=(PhaseSplit("dev", "davis2017", ("J-Volume", "False-Alarm")),))
     assert set(evaluate(str(ANNOTATIONS), str(STRONG), DEV)["result"][0]["dev"]) == {"J-Volume", "False-Alarm"}
 
 
 def test_a_label_that_the_protocol_lacks_is_the_hosts_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "__stderr__", io.StringIO())
-    with_phase(monkeypatch, splits=(Shown("dev", "davis2017", ("mAP",)),))
+    with_phase(monkeypatch, splits=(PhaseSplit("dev", "davis2017", ("mAP",)),))
     with pytest.raises(HostError, match="incident"):
         evaluate(str(ANNOTATIONS), str(STRONG), DEV)
 
@@ -250,7 +250,7 @@ def test_a_label_that_the_protocol_lacks_is_the_hosts_mistake(monkeypatch: pytes
 WITH_A_MEGABYTE = """
 import sys
 from dataclasses import replace
-from evaluation_script import main
+from segjudge.evaluation_script import main
 main.PHASES = (replace(main.PHASES[0], memory=1 << 20),)
 try:
     main.evaluate(*sys.argv[1:])
@@ -289,18 +289,18 @@ def test_warnings_reach_the_participant_grouped_and_few(tmp_path: Path, capsys: 
 
 
 def test_nothing_to_average_is_null_in_tables_and_zero_for_evalai(tmp_path: Path) -> None:
-    from evaluation_script import published
+    from segjudge.evaluation_script import dataset_reader
 
     path = tmp_path / "t.zip"
     path.write_bytes(label_zip({"a": [np.ones((4, 4), np.uint8)] * 2}))
-    split = published.read(str(path)).splits["val"]
-    from evaluation_script.members import Limits
+    split = dataset_reader.read(str(path)).splits["val"]
+    from segjudge.evaluation_script.archive_limits import ArchiveLimits
 
-    scores, _ = sequences.score(str(path), split, PROTOCOLS["davis2017"], Limits())
-    report = SequenceReport("val", PROTOCOLS["davis2017"], scores, [])
-    phase = Phase("p", "", (Shown("val", "davis2017", ("J-Mean",)),))
+    scores, _ = sequences.score(str(path), split, SEQUENCE_PROTOCOLS["davis2017"], ArchiveLimits())
+    report = SequenceReport("val", SEQUENCE_PROTOCOLS["davis2017"], scores, [])
+    phase = Phase("p", "", (PhaseSplit("val", "davis2017", ("J-Mean",)),))
 
-    answer = answered(phase, [report], {})
+    answer = build_answer(phase, [report], {})
 
     assert answer["result"] == [{"val": {"J-Mean": 0.0}}]
     assert answer["submission_result"]["result"][0]["val"]["J-Mean"] is None
@@ -309,7 +309,7 @@ def test_nothing_to_average_is_null_in_tables_and_zero_for_evalai(tmp_path: Path
 
 
 def test_a_rule_tells_when_the_host_is_notified() -> None:
-    from evaluation_script.notify import wanted
+    from segjudge.evaluation_script.notify import wanted
 
     answer = {"result": [{"dev": {"J-Mean": 0.6}}, {"test": {"J-Mean": 0.9}}]}
     rules = {

@@ -13,9 +13,9 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linejudge import messages
-from linejudge.evaluation_proto import MOST_FIELDS, SERVICE, MessageError, file_descriptor
-from linejudge.messages import MAGIC, Action, Labels, Picture, Reply, packed
+from segjudge.code_upload import messages
+from segjudge.code_upload.evaluation_proto import MOST_FIELDS, SERVICE, MessageError, file_descriptor
+from segjudge.code_upload.messages import MAGIC, Action, Labels, Picture, Reply, packed
 
 from .builders import ROOT
 from .wire import field_of

@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Iterator
 
 import pytest
 
-from evaluation_script import evaluate, main, notify
-from evaluation_script.phase import Notify
-from evaluation_script.phases import PHASES
+from segjudge.evaluation_script import evaluate, main, notify
+from segjudge.evaluation_script.phase import Notify
+from segjudge.evaluation_script.phases import PHASES
 
 from .builders import ANNOTATIONS, DEV, STRONG
 
@@ -45,8 +45,8 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Hook]]:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setenv("LINEJUDGE_SLACK", f"http://127.0.0.1:{server.server_port}/slack-token")
-    monkeypatch.setenv("LINEJUDGE_WEBHOOK", f"http://127.0.0.1:{server.server_port}/hook-token")
+    monkeypatch.setenv("SEGJUDGE_SLACK", f"http://127.0.0.1:{server.server_port}/slack-token")
+    monkeypatch.setenv("SEGJUDGE_WEBHOOK", f"http://127.0.0.1:{server.server_port}/hook-token")
     monkeypatch.setattr(main, "PHASES", (replace(PHASES[0], notify=Notify()),))
     yield Hook
     server.shutdown()
@@ -86,8 +86,8 @@ def test_a_slow_hook_costs_three_seconds_at_most(hook: type[Hook], monkeypatch: 
 def test_a_broken_address_touches_nothing_and_is_not_printed(
     address: str, monkeypatch: pytest.MonkeyPatch, capfd: Any
 ) -> None:
-    monkeypatch.setenv("LINEJUDGE_SLACK", address)
-    monkeypatch.delenv("LINEJUDGE_WEBHOOK", raising=False)
+    monkeypatch.setenv("SEGJUDGE_SLACK", address)
+    monkeypatch.delenv("SEGJUDGE_WEBHOOK", raising=False)
     monkeypatch.setattr(main, "PHASES", (replace(PHASES[0], notify=Notify()),))
 
     assert evaluate(str(ANNOTATIONS), str(STRONG), DEV)["result"]
@@ -104,10 +104,10 @@ def test_an_unfriendly_hook_touches_nothing(hook: type[Hook]) -> None:
 
 def test_addresses_may_stand_in_a_file_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in ("SLACK", "WEBHOOK"):
-        monkeypatch.delenv(f"LINEJUDGE_{kind}", raising=False)
+        monkeypatch.delenv(f"SEGJUDGE_{kind}", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     assert notify.addresses() == {}
-    path = tmp_path / ".config/linejudge/notify.json"
+    path = tmp_path / ".config/segjudge/notify.json"
     path.parent.mkdir(parents=True)
     path.write_text('{"slack": "https://a", "webhook": 5, "other": "https://b"}')
     assert notify.addresses() == {"slack": "https://a"}

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from evaluation_script import evaluate
-from evaluation_script.errors import SubmissionError, counted, verb
-from linejudge.cli import main
+from segjudge.cli import main
+from segjudge.evaluation_script import evaluate
+from segjudge.evaluation_script.errors import SubmissionError, counted, verb
 
 from .builders import ANNOTATIONS, DEV, ROOT, label_zip, png, zipped
 from .data import INSTANCES
@@ -294,7 +294,7 @@ def test_what_cannot_be_written_is_said_before_anything_is_scored(
     for path in (taken, results / "dog/00000.png/below"):
         words = ["score", "/nowhere", "--truth", str(root), "--protocol", "davis2017", option, str(path)]
         assert main(words) == 2, "the results that are not there were not looked for"
-        assert re.fullmatch(r"linejudge: .*: cannot be written \(.*\)\n", capsys.readouterr().err)
+        assert re.fullmatch(r"segjudge: .*: cannot be written \(.*\)\n", capsys.readouterr().err)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="ROOT MAY WRITE EVERYWHERE")

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from evaluation_script import instance_truth
-from linejudge.cli import main
+from segjudge.cli import main
+from segjudge.evaluation_script import instance_truth
 
 from .builders import ROOT
 from .data import GOLDEN

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluation_script import keeper
-from linejudge import processes
-from linejudge.processes import Child, Streams, death
+from segjudge import processes
+from segjudge.evaluation_script import supervisor
+from segjudge.processes import Child, Streams, death
 
 from .builders import ROOT
 from .endings import is_gone
@@ -124,7 +124,7 @@ def test_nothing_of_it_is_left(way: str, ended: str) -> None:
 def test_all_of_it_ends_with_a_parent_that_is_killed(way: str) -> None:
     code = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
-        "from linejudge.processes import Child\n"
+        "from segjudge.processes import Child\n"
         f"child = Child([sys.executable, '-c', {PRELUDE + AWAY[way] + SLEEP!r}])\n"
         "import time; time.sleep(1000)"
     )
@@ -150,9 +150,9 @@ while True:
     child.output.readline()
     keeping = child._process.pid
     until = time.monotonic() + 30
-    while len(keeper.descendants(keeping)) < 50 and time.monotonic() < until:
+    while len(supervisor.descendants(keeping)) < 50 and time.monotonic() < until:
         time.sleep(0.05)
-    born = keeper.descendants(keeping)
+    born = supervisor.descendants(keeping)
     assert len(born) >= 50
     assert child.end() == -9
     assert all(is_gone(one, 0) for one in born)
@@ -233,7 +233,7 @@ def test_it_works_below_a_process_that_ignores_signals(ignoring: int) -> None:
     code = (
         f"import signal, sys; sys.path.insert(0, {str(ROOT)!r})\n"
         f"signal.signal({int(ignoring)}, signal.SIG_IGN)\n"
-        "from linejudge.processes import Child\n"
+        "from segjudge.processes import Child\n"
         "child = Child([sys.executable, '-c', 'raise SystemExit(3)'])\n"
         "child.wait(); print(child.end())"
     )

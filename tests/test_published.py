@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation_script import published, truth
-from evaluation_script.errors import HostError
-from evaluation_script.published import LAYOUTS
+from segjudge.evaluation_script import dataset_reader, sequence_truth
+from segjudge.evaluation_script.dataset_reader import LAYOUTS
+from segjudge.evaluation_script.errors import HostError
 
 from .builders import png, zipped
 
@@ -136,7 +136,7 @@ def root_of(layout: str, folder: Path, form: str) -> str:
 def test_sequences_are_found_in_the_order_of_their_list(layout: str, form: str, tmp_path: Path) -> None:
     _, subset, expected = ROOTS[layout]
 
-    split = published.read(root_of(layout, tmp_path, form), LAYOUTS[layout], subset).splits[subset or "val"]
+    split = dataset_reader.read(root_of(layout, tmp_path, form), LAYOUTS[layout], subset).splits[subset or "val"]
 
     assert [sequence.name for sequence in split.sequences] == expected
 
@@ -146,12 +146,12 @@ def test_a_packed_truth_reads_back_the_same(layout: str, tmp_path: Path) -> None
     (tmp_path / "root").mkdir()
     root, subset = root_of(layout, tmp_path / "root", "folder"), ROOTS[layout][1]
     paths = [str(tmp_path / f"{k}.zip") for k in range(2)]
-    splits = [published.read(root, LAYOUTS[layout], subset).splits for _ in paths]
+    splits = [dataset_reader.read(root, LAYOUTS[layout], subset).splits for _ in paths]
     for path, one in zip(paths, splits):
-        truth.write(path, one)
+        sequence_truth.write(path, one)
 
     assert Path(paths[0]).read_bytes() == Path(paths[1]).read_bytes()
-    back = truth.read(paths[0]).splits[subset or "val"]
+    back = sequence_truth.read(paths[0]).splits[subset or "val"]
     for mine, theirs in zip(splits[0][subset or "val"].sequences, back.sequences):
         assert (mine.name, mine.frames, mine.blocks, mine.objects) == (
             theirs.name,
@@ -168,8 +168,8 @@ def test_a_packed_truth_reads_back_the_same(layout: str, tmp_path: Path) -> None
             )
 
 
-def sequence(layout: str, tmp_path: Path, name: str) -> truth.Sequence:
-    split = published.read(root_of(layout, tmp_path, "folder"), LAYOUTS[layout], ROOTS[layout][1]).splits[
+def sequence(layout: str, tmp_path: Path, name: str) -> sequence_truth.Sequence:
+    split = dataset_reader.read(root_of(layout, tmp_path, "folder"), LAYOUTS[layout], ROOTS[layout][1]).splits[
         ROOTS[layout][1] or "val"
     ]
     return next(one for one in split.sequences if one.name == name)
@@ -182,7 +182,7 @@ def test_lvos_objects_live_as_the_meta_file_says(tmp_path: Path) -> None:
 
 
 def test_youtube_categories_tell_what_is_unseen(tmp_path: Path) -> None:
-    split = published.read(root_of("youtube-vos", tmp_path, "folder"), LAYOUTS["youtube-vos"]).splits["val"]
+    split = dataset_reader.read(root_of("youtube-vos", tmp_path, "folder"), LAYOUTS["youtube-vos"]).splits["val"]
     assert split.tells_unseen
     assert "ball" in split.unseen_categories
     assert split.sequences[0].objects["2"].category == "ball"
@@ -208,7 +208,7 @@ def notes(videos: dict[str, list[Any]], extra: dict[str, bytes] | None = None) -
     with tempfile.NamedTemporaryFile(suffix=".zip") as file:
         file.write(path.getvalue())
         file.flush()
-        return published.read(file.name).notes
+        return dataset_reader.read(file.name).notes
 
 
 @pytest.mark.parametrize(
@@ -275,16 +275,16 @@ def test_a_broken_dataset_is_the_hosts_mistake(
     path = tmp_path / "dataset.zip"
     path.write_bytes(zipped(content))
     with pytest.raises(HostError, match=words):
-        published.read(str(path), subset=subset)
+        dataset_reader.read(str(path), subset=subset)
 
 
 @pytest.mark.parametrize("damage", ["other-format", "no-manifest-keys", "cut-off", "block-missing"])
 def test_a_broken_annotation_file_is_the_hosts_mistake(damage: str, tmp_path: Path) -> None:
     source, path = tmp_path / "good.zip", tmp_path / "bad.zip"
-    truth.write(
+    sequence_truth.write(
         str(source),
         {
-            "val": published.read(
+            "val": dataset_reader.read(
                 root_of("mose", tmp_path / "root", "folder") if (tmp_path / "root").mkdir() is None else ""
             ).splits["val"]
         },
@@ -301,7 +301,7 @@ def test_a_broken_annotation_file_is_the_hosts_mistake(damage: str, tmp_path: Pa
     path.write_bytes(data[:-60] if damage == "cut-off" else data)
 
     with pytest.raises(HostError):
-        opened = truth.read(str(path))
+        opened = sequence_truth.read(str(path))
         opened.splits["val"].sequences[0].read_block(0)
 
 
@@ -315,6 +315,6 @@ def test_subsets_in_folders_of_their_own_are_told_apart(subset: str, tmp_path: P
     path = tmp_path / "root.zip"
     path.write_bytes(zipped({**content, **metas}))
 
-    (split,) = published.read(str(path), LAYOUTS["youtube-vos"], subset).splits.values()
+    (split,) = dataset_reader.read(str(path), LAYOUTS["youtube-vos"], subset).splits.values()
 
     assert [one.name for one in split.sequences] == (["early"] if subset == "train" else ["late"])

@@ -1,4 +1,4 @@
-"""`linejudge push` and EvalAI's API, played by the rehearsal: the real command over real HTTP."""
+"""`segjudge push` and EvalAI's API, played by the rehearsal: the real command over real HTTP."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 import yaml
 
-from evaluation_script.errors import HostError
-from linejudge.bundle.build import build
-from linejudge.bundle.opened import Bundle
-from linejudge.bundle.push import repository, without_sponsors
-from linejudge.bundle.sentences import mapped, sentences
-from linejudge.bundle.state import PUSHES
-from linejudge.evalai.settings import settings
+from segjudge.bundle.build import build
+from segjudge.bundle.opened_bundle import Bundle
+from segjudge.bundle.push import repository, without_sponsors
+from segjudge.bundle.server_sentences import mapped, sentences
+from segjudge.bundle.server_state import PUSHES
+from segjudge.evalai.settings import settings
+from segjudge.evaluation_script.errors import HostError
 
 from .builders import ROOT
 from .rehearsals import Rehearsal
@@ -38,20 +38,20 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
 @pytest.fixture
 def fork(tmp_path: Path) -> Path:
     ignored = shutil.ignore_patterns(".*", "dist", "*.egg-info", "__pycache__", "tests", "benchmarks", "docs")
-    return Path(shutil.copytree(ROOT, tmp_path / "fork", ignore=ignored))
+    return Path(shutil.copytree(ROOT, tmp_path / "fork", symlinks=True, ignore=ignored))
 
 
-def linejudge(fork: Path, server: Rehearsal, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def segjudge(fork: Path, server: Rehearsal, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     known = {
         "EVALAI_TOKEN": server.people["host"]["token"],
         "EVALAI_HOST_TEAM": server.people["host"]["team"],
         "EVALAI_HOST": server.address,
-        "LINEJUDGE_BUNDLE": str(fork),
+        "SEGJUDGE_BUNDLE": str(fork),
         "HOME": str(fork.parent),
     }
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("EVALAI_", "GITHUB_"))}
     return subprocess.run(
-        [sys.executable, "-m", "linejudge", *arguments],
+        [sys.executable, "-m", "segjudge", *arguments],
         cwd=ROOT,
         env={**kept, **known, **environment},
         capture_output=True,
@@ -68,22 +68,22 @@ def edit(fork: Path, change: Any) -> None:
 
 
 def test_a_push_creates_then_updates_and_prints_the_numbers(server: Rehearsal, fork: Path) -> None:
-    first = linejudge(fork, server, "push", "--repository", "me/first")
+    first = segjudge(fork, server, "push", "--repository", "me/first")
     assert first.returncode == 0, first.stdout + first.stderr
     lines = first.stdout.splitlines()
     assert lines[0].endswith("has been created successfully and sent for review to EvalAI Admin.")
     assert lines[1].startswith("challenge  ")
-    assert lines[2].startswith("queue      linejudge-demo-challenge-")
+    assert lines[2].startswith("queue      segjudge-demo-challenge-")
     assert [line.split()[2] for line in lines[3:]] == ["sequences-dev", "sequences-test", "instances-dev"]
     assert len([*(fork / PUSHES).iterdir()]) == 1
 
-    second = linejudge(fork, server, "push", "--repository", "me/first")
+    second = segjudge(fork, server, "push", "--repository", "me/first")
     assert second.stdout.splitlines()[0].endswith("has been updated successfully")
     assert second.stdout.splitlines()[1] == lines[1]
 
 
 def test_the_token_is_shown_nowhere(server: Rehearsal, fork: Path) -> None:
-    done = linejudge(fork, server, "push", "--repository", "me/quiet")
+    done = segjudge(fork, server, "push", "--repository", "me/quiet")
     held = "".join(file.read_text() for file in (fork / PUSHES).iterdir())
     token = server.people["host"]["token"]
     assert all(token not in text for text in (done.stdout, done.stderr, held))
@@ -91,34 +91,34 @@ def test_the_token_is_shown_nowhere(server: Rehearsal, fork: Path) -> None:
 
 
 def test_a_dry_run_changes_nothing(server: Rehearsal, fork: Path) -> None:
-    done = linejudge(fork, server, "push", "--dry-run", "--repository", "me/dry")
+    done = segjudge(fork, server, "push", "--dry-run", "--repository", "me/dry")
     assert done.returncode == 0
     assert done.stdout == "me/dry would become a new challenge.\n"
     assert "validated successfully" in done.stderr
-    assert not (fork / ".linejudge").exists()
-    assert "would become a new" in linejudge(fork, server, "push", "--dry-run", "--repository", "me/dry").stdout
+    assert not (fork / ".segjudge").exists()
+    assert "would become a new" in segjudge(fork, server, "push", "--dry-run", "--repository", "me/dry").stdout
 
 
 def test_what_an_update_may_not_change_is_told_before_anything_is_sent(server: Rehearsal, fork: Path) -> None:
-    assert linejudge(fork, server, "push", "--repository", "me/grown").returncode == 0
-    shutil.rmtree(fork / ".linejudge")  # the server itself tells
+    assert segjudge(fork, server, "push", "--repository", "me/grown").returncode == 0
+    shutil.rmtree(fork / ".segjudge")  # the server itself tells
 
     def change(config: Any) -> None:
         config["challenge_phases"].pop()
         config["challenge_phase_splits"].pop()
 
     edit(fork, change)
-    done = linejudge(fork, server, "push", "--repository", "me/grown")
+    done = segjudge(fork, server, "push", "--repository", "me/grown")
     assert done.returncode == 3
     assert "challenge_phases: lacks id 3 (instances-dev), which is on EvalAI already" in done.stdout
-    checked = linejudge(fork, server, "check", "--quick", GITHUB_REPOSITORY="me/grown")
+    checked = segjudge(fork, server, "check", "--quick", GITHUB_REPOSITORY="me/grown")
     assert "lacks id 3 (instances-dev)" in checked.stdout
 
 
 def test_sponsors_are_left_out_of_an_update(server: Rehearsal, fork: Path) -> None:
     edit(fork, lambda config: config.update(sponsors=[{"name": "x", "website": "https://x.example"}]))
     for words in ("created", "updated"):
-        done = linejudge(fork, server, "push", "--repository", "me/sponsored")
+        done = segjudge(fork, server, "push", "--repository", "me/sponsored")
         assert f"has been {words} successfully" in done.stdout, done.stdout + done.stderr
     assert "sponsors are left out" in done.stderr
 
@@ -153,22 +153,22 @@ def test_leaving_out_sponsors_moves_no_line(fork: Path, tmp_path: Path) -> None:
     ],
 )
 def test_refusals_are_explained(server: Rehearsal, fork: Path, environment: dict[str, str], words: str) -> None:
-    done = linejudge(fork, server, "push", "--repository", "me/refused", **environment)
+    done = segjudge(fork, server, "push", "--repository", "me/refused", **environment)
     assert done.returncode == 3
     assert words in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_a_server_that_is_no_evalai_is_said(server: Rehearsal, fork: Path) -> None:
-    done = linejudge(fork, server, "push", "--repository", "me/x", EVALAI_HOST=f"{server.address}/static")
+    done = segjudge(fork, server, "push", "--repository", "me/x", EVALAI_HOST=f"{server.address}/static")
     assert "answers 404 with text/html instead of JSON; is that an EvalAI server?" in done.stderr
 
 
 def test_another_hosts_repository_is_403(server: Rehearsal, fork: Path) -> None:
     made = server.call("POST", "/api/hosts/create_challenge_host_team", "aurora", json={"team_name": "Rivals"}).json()
-    assert linejudge(fork, server, "push", "--repository", "me/taken").returncode == 0
+    assert segjudge(fork, server, "push", "--repository", "me/taken").returncode == 0
     rival = {"EVALAI_TOKEN": server.people["aurora"]["token"], "EVALAI_HOST_TEAM": str(made["id"])}
-    done = linejudge(fork, server, "push", "--repository", "me/taken", **rival)
+    done = segjudge(fork, server, "push", "--repository", "me/taken", **rival)
     assert done.returncode == 3
     assert "already has this repository" in done.stderr
 
@@ -210,17 +210,17 @@ def test_a_reason_that_is_said_twice_is_told_once_with_a_key_that_is_there(fork:
 
 def test_what_only_saving_refuses_is_told_before_anything_is_sent(server: Rehearsal, fork: Path) -> None:
     edit(fork, lambda config: config.update(title="J&F 2026"))
-    done = linejudge(fork, server, "push", "--repository", "me/slug")
+    done = segjudge(fork, server, "push", "--repository", "me/slug")
     assert done.returncode == 3
     assert "title: begins with 'j&f'" in done.stdout
 
 
 def test_labels_and_rows_come_from_the_server_when_nothing_was_kept(server: Rehearsal, fork: Path) -> None:
     """A rehearsal's challenges are approved, so that everything an approval freezes is judged."""
-    assert linejudge(fork, server, "push", "--repository", "me/frozen").returncode == 0
-    shutil.rmtree(fork / ".linejudge")
+    assert segjudge(fork, server, "push", "--repository", "me/frozen").returncode == 0
+    shutil.rmtree(fork / ".segjudge")
     here = {"GITHUB_REPOSITORY": "me/frozen"}
-    same = linejudge(fork, server, "check", "--quick", **here)
+    same = segjudge(fork, server, "check", "--quick", **here)
     assert same.returncode == 0, same.stdout + same.stderr
 
     def change(config: Any) -> None:
@@ -229,25 +229,25 @@ def test_labels_and_rows_come_from_the_server_when_nothing_was_kept(server: Rehe
         config["challenge_phase_splits"][0]["leaderboard_decimal_precision"] = 1
 
     edit(fork, change)
-    done = linejudge(fork, server, "check", "--quick", **here)
+    done = segjudge(fork, server, "check", "--quick", **here)
     for words in ("Leaderboard 1 cannot be", "Dataset split 1 cannot be", "dataset_split_id: 1) cannot be"):
         assert words in done.stdout, done.stdout + done.stderr
 
 
 def test_a_rehearsal_judges_no_other_server(server: Rehearsal, fork: Path) -> None:
-    assert linejudge(fork, server, "push", "--repository", "me/here").returncode == 0
+    assert segjudge(fork, server, "push", "--repository", "me/here").returncode == 0
     edit(fork, lambda config: (config["challenge_phases"].pop(), config["challenge_phase_splits"].pop()))
     there = {"GITHUB_REPOSITORY": "me/here", "EVALAI_TOKEN": "", "EVALAI_HOST": "https://eval.example"}
-    assert "which is on EvalAI already" not in linejudge(fork, server, "check", "--quick", **there).stdout
+    assert "which is on EvalAI already" not in segjudge(fork, server, "check", "--quick", **there).stdout
     here = {"GITHUB_REPOSITORY": "me/here", "EVALAI_TOKEN": ""}
-    done = linejudge(fork, server, "check", "--quick", **here)
+    done = segjudge(fork, server, "check", "--quick", **here)
     assert "lacks id 3 (instances-dev), which is on EvalAI already" in done.stdout
     assert f"on {server.address}, the last push from here" in done.stderr
 
 
 def test_phases_are_listed_in_the_order_of_the_yaml(server: Rehearsal, fork: Path) -> None:
     edit(fork, lambda config: config["challenge_phases"].reverse())
-    done = linejudge(fork, server, "push", "--repository", "me/order")
+    done = segjudge(fork, server, "push", "--repository", "me/order")
     told = [line.split()[2] for line in done.stdout.splitlines() if line.startswith("phase ")]
     assert told == ["instances-dev", "sequences-test", "sequences-dev"]
 

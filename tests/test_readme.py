@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluation_script.sequence_protocols import PROTOCOLS
-from linejudge.cli import main
+from segjudge.cli import main
+from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 
 from .builders import ROOT
 
@@ -24,7 +24,7 @@ def test_the_first_screen_is_what_the_command_prints() -> None:
     assert block
     shown = [line.strip() for line in block.group(1).splitlines() if line.strip(" …")]
     printed = subprocess.run(
-        [sys.executable, "-m", "linejudge", "run"], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "segjudge", "run"], cwd=ROOT, capture_output=True, text=True, check=True
     )
 
     def settled(line: str) -> str:
@@ -57,4 +57,4 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_every_protocol_is_told_to_hosts_and_in_the_readme() -> None:
     for page in ("README.md", "docs/hosts.md"):
         text = (ROOT / page).read_text(encoding="utf-8")
-        assert [name for name in PROTOCOLS if f"`{name}`" not in text] == []
+        assert [name for name in SEQUENCE_PROTOCOLS if f"`{name}`" not in text] == []

@@ -12,10 +12,10 @@ import grpc
 import numpy as np
 import pytest
 
-from code_upload_challenge_evaluation.environment.refusals import LONGEST_REFUSAL, sentence
-from linejudge.cli import main
-from linejudge.environments import INTERACTIVE
-from linejudge.messages import Action, packed
+from segjudge.cli import main
+from segjudge.code_upload.environments import INTERACTIVE
+from segjudge.code_upload.messages import Action, packed
+from segjudge.code_upload_challenge_evaluation.environment.refusals import LONGEST_REFUSAL, sentence
 
 from .environments import SIZE, Caller, Served, dataset
 
@@ -41,7 +41,7 @@ def program(folder: Path, answer: str, patient: bool = False) -> Path:
     """An agent that sends this at its first step, and ends as Python does or waits."""
     path = folder / "wrong.py"
     path.write_text(
-        "import sys, time\nimport numpy as np\nfrom linejudge.agent import Environment, RefusedError\n"
+        "import sys, time\nimport numpy as np\nfrom segjudge.agent import Environment, RefusedError\n"
         "with Environment(*sys.argv[1:], quiet=True) as environment:\n"
         "    environment.reset()\n"
         f"    try: environment.act({answer})\n"

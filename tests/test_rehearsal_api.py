@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import requests
 
-from linejudge.evalai import routes
-from linejudge.rehearsal.accounts import Accounts
-from linejudge.rehearsal.store import Store
+from segjudge.evalai import routes
+from segjudge.rehearsal.accounts import Accounts
+from segjudge.rehearsal.store import Store
 
 from .builders import ROOT
 from .rehearsals import Rehearsal, bundle_with, waited
@@ -99,7 +99,7 @@ def test_a_team_is_made_and_its_name_is_taken(server: Rehearsal) -> None:
 @pytest.mark.parametrize("slash", ["", "/"])
 def test_paths_serve_with_and_without_a_slash(server: Rehearsal, slash: str) -> None:
     challenge = server.get(f"/api/challenges/challenge/1{slash}").json()
-    assert challenge["title"] == "Linejudge demo challenge"
+    assert challenge["title"] == "Segjudge demo challenge"
     assert challenge["start_date"] == "2026-01-01T00:00:00Z"
     assert challenge["is_active"] is True
     assert "<p>" in challenge["description"]

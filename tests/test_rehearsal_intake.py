@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import requests
 
-from linejudge.evalai import routes
-from linejudge.rehearsal import bodies
+from segjudge.evalai import routes
+from segjudge.rehearsal import request_bodies
 
 from .rehearsals import Rehearsal, private, started, waited
 
@@ -214,7 +214,7 @@ def test_no_odd_address_is_a_defect(closed: Rehearsal, target: str) -> None:
 @pytest.mark.parametrize("header", ["Authorization", "Cookie", "Origin", "Referer", "Content-Type", "Content-Length"])
 @pytest.mark.parametrize(
     "value",
-    ["\xff\xfe", "Bearer \xed\xa0\x80", "linejudge_session=\xff", "multipart/form-data; boundary=\xff", "a" * 5000],
+    ["\xff\xfe", "Bearer \xed\xa0\x80", "segjudge_session=\xff", "multipart/form-data; boundary=\xff", "a" * 5000],
 )
 def test_no_odd_header_is_a_defect(closed: Rehearsal, header: str, value: str) -> None:
     host, port = closed.address.removeprefix("http://").split(":")
@@ -266,7 +266,7 @@ def given_up(sender: _Sender, *, stopping: bool = False) -> bool:
 
     async def taken() -> bool:
         scope = {"type": "http", "headers": [(b"content-length", b"1000000")]}
-        app = bodies._Body(scope, sender.receive, lambda: stopping)
+        app = request_bodies._Body(scope, sender.receive, lambda: stopping)
         while True:
             if (await app.receive())["type"] == "http.disconnect":
                 return True
@@ -276,10 +276,10 @@ def given_up(sender: _Sender, *, stopping: bool = False) -> bool:
 
 @pytest.mark.parametrize("silent", [True, False], ids=["silent", "dripping"])
 def test_a_body_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatch, silent: bool) -> None:
-    monkeypatch.setattr(bodies, "_TICK", 0.05)
-    monkeypatch.setattr(bodies, "_SILENCE", 0.3)
-    monkeypatch.setattr(bodies, "_PATIENCE", 0.3)
-    monkeypatch.setattr(bodies, "_PACE", 10**9)
+    monkeypatch.setattr(request_bodies, "_TICK", 0.05)
+    monkeypatch.setattr(request_bodies, "_SILENCE", 0.3)
+    monkeypatch.setattr(request_bodies, "_PATIENCE", 0.3)
+    monkeypatch.setattr(request_bodies, "_PACE", 10**9)
     assert given_up(_Sender(silent=silent))
 
 

@@ -54,8 +54,8 @@ def log_in(page: Any, server: Rehearsal, who: str, path: str = "/challenges/1/su
 
 def test_the_first_page_is_the_challenge(server: Rehearsal, page: Any) -> None:
     page.goto(server.address)
-    assert page.title() == "Linejudge demo challenge"
-    assert page.get_by_role("heading", level=1).inner_text() == "Linejudge demo challenge"
+    assert page.title() == "Segjudge demo challenge"
+    assert page.get_by_role("heading", level=1).inner_text() == "Segjudge demo challenge"
     assert page.locator(".head img").evaluate("image => image.naturalWidth") > 0
     tabs = page.get_by_role("navigation", name="Challenge").get_by_role("link").all_inner_texts()
     assert tabs == ["Overview", "Evaluation", "Phases", "Leaderboard", "Submit"]
@@ -162,7 +162,7 @@ def test_a_host_reruns_and_cancels(server: Rehearsal, page: Any) -> None:
     log_in(page, server, "host", "/challenges/1/host")
     text = page.get_by_role("main").inner_text()
     assert "Worker 1" in text
-    assert "linejudge-demo-challenge-1-rehearsal" in text
+    assert "segjudge-demo-challenge-1-rehearsal" in text
     page.get_by_role("button", name="Rerun submission 1", exact=True).click()
     page.wait_for_url(re.compile(r"/submissions/\d+$"))
     page.locator(".status.finished").wait_for(timeout=30_000)
@@ -366,4 +366,4 @@ def test_the_scripts_of_the_pages_are_well_formed() -> None:
     node = shutil.which("node")
     if node is None:
         pytest.skip("NODE ABSENT")
-    subprocess.run([node, "--check", str(ROOT / "linejudge/rehearsal/pages/static/page.js")], check=True)
+    subprocess.run([node, "--check", str(ROOT / "segjudge/rehearsal/pages/static/page.js")], check=True)

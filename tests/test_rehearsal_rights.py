@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 import requests
 
-from linejudge import sandbox
-from linejudge.evalai import routes
+from segjudge import sandbox
+from segjudge.evalai import routes
 
 from .builders import ROOT
 from .rehearsals import Rehearsal, bundle_with, many, private, started, without_sandbox
@@ -172,13 +172,13 @@ told = []
 for place in {places!r}:
     try:
         os.makedirs(place, exist_ok=True)
-        open(place + "/linejudge-was-here", "w").close()
+        open(place + "/segjudge-was-here", "w").close()
         subprocess.run(["mount", "-o", "remount,rw", place])
     except OSError:
         pass
 """
     told(server, code)
-    assert not [place for place in places if os.path.exists(f"{place}/linejudge-was-here")]
+    assert not [place for place in places if os.path.exists(f"{place}/segjudge-was-here")]
 
 
 @needs_bwrap
@@ -223,7 +223,7 @@ def test_a_script_gets_no_environment_no_descriptor_and_no_folder_of_ours(
     ]
     variables = told(server, "told = [submission, truth, __file__ if '__file__' in globals() else '', *sys.path]")
     assert not [path for path in variables if path.startswith(str(server.data))]
-    assert not [name for name in told(server, "told = list(os.environ)") if name.startswith(("LINEJUDGE", "EVALAI"))]
+    assert not [name for name in told(server, "told = list(os.environ)") if name.startswith(("SEGJUDGE", "EVALAI"))]
 
 
 @pytest.mark.parametrize("kind", ["server", "open_server"])
@@ -245,9 +245,9 @@ told = sum(os.lstat(one).st_blocks * 512 for one in glob.glob("/tmp/*") if os.pa
 
 
 def test_a_script_that_fills_the_disk_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from linejudge.rehearsal import process
-    from linejudge.rehearsal.compute import Compute
-    from linejudge.rehearsal.interpreter import interpreter
+    from segjudge.hosted_worker import process
+    from segjudge.hosted_worker.compute import Compute
+    from segjudge.hosted_worker.interpreter import interpreter
 
     monkeypatch.setattr(process, "DISK", 8 << 20)
     monkeypatch.setattr(process, "_MEASURED", 1.0)
@@ -263,7 +263,7 @@ def test_a_script_that_fills_the_disk_is_ended(tmp_path: Path, monkeypatch: pyte
             "        time.sleep(60)\n"
         )
         python = interpreter(sys.executable)
-        child = process.Process(python, compute, 1, process.Terms(box=process.walls(python)))
+        child = process.WorkerProcess(python, compute, 1, process.WorkerTerms(box=process.walls(python)))
         child.ask({"ready": True}, 60)
         path = compute.bring(1, ".txt", lambda path: Path(path).write_text("x"))
         with pytest.raises(process.DiedError, match="it wrote more than 8 MB to the disk"):

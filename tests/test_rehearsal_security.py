@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import requests
 
-from linejudge.rehearsal.links import Links
-from linejudge.rehearsal.store import Store
+from segjudge.rehearsal.signed_urls import SignedUrls
+from segjudge.rehearsal.store import Store
 
 from .builders import ROOT
 from .rehearsals import Rehearsal, bundle_with
@@ -88,7 +88,7 @@ def test_file_links_are_signed_and_end(server: Rehearsal, done: Any) -> None:
 
 
 def test_a_link_that_has_ended_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    links = Links(Store(str(tmp_path)))
+    links = SignedUrls(Store(str(tmp_path)))
     url = links.part("upload", 1, "http://x")
     expires, signature = re.findall(r"=(\w+)", url)
     assert links.good("upload/1", expires, signature)

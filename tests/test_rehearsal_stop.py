@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from linejudge.bundle.build import build
-from linejudge.demo.make import frames
+from segjudge.bundle.build import build
+from segjudge.demo.make import frames
 
 from .builders import ROOT
 from .rehearsals import Rehearsal, bundle_with, waited, without_sandbox
@@ -158,7 +158,7 @@ def test_a_stop_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
     assert list((tmp_path / "tmp").iterdir()) == []
     server.start()
     waited(lambda: running(server, wanted))
-    left = list((tmp_path / "tmp").glob("linejudge-worker-*"))
+    left = list((tmp_path / "tmp").glob("segjudge-worker-*"))
     server.stop(signal.SIGKILL)
     assert left
     server.start("--workers", "0")
@@ -217,7 +217,7 @@ def table_of(folder: Path) -> Path:
     slow = "import runpy, time\ntime.sleep(2)\nrunpy.run_path('copy_first.py', run_name='__main__')\n"
     (folder / "agents/slow.py").write_text(slow)
     truth = ROOT / "annotations/sequences-dev.zip"
-    words = ["--env", "linejudge/VideoObjectSegmentation-v0", "--option", f"truth={truth}", "--option", "frames=frames",
+    words = ["--env", "segjudge/VideoObjectSegmentation-v0", "--option", f"truth={truth}", "--option", "frames=frames",
              "--option", "phase=sequences-dev", "--gone-seconds", "1"]  # fmt: skip
     (folder / "agents.toml").write_text(
         f'seconds = 60\n[images."a/slow:1"]\ncommand = ["python", "slow.py"]\nfolder = "agents"\n'

@@ -314,7 +314,7 @@ def test_a_folder_of_somebody_elses_is_not_emptied(tmp_path: Path) -> None:
 
 
 def test_the_numbers_are_those_of_scoring_here(tmp_path: Path) -> None:
-    from evaluation_script import evaluate
+    from segjudge.evaluation_script import evaluate
 
     server = Rehearsal(tmp_path / "data", ("--seed-demo", "--requests-per-minute", "10000")).start()
     try:

@@ -77,7 +77,7 @@ def bucket(aws: str) -> str:
 
 def environment(server: Rehearsal, aws: str, folder: Path, **more: str) -> dict[str, str]:
     return {
-        **{key: value for key, value in os.environ.items() if not key.startswith(("LINEJUDGE_", "AWS_"))},
+        **{key: value for key, value in os.environ.items() if not key.startswith(("SEGJUDGE_", "AWS_"))},
         **KEYS,
         "AWS_ENDPOINT_URL": aws,
         "AUTH_TOKEN": server.people["host"]["token"],
@@ -94,7 +94,7 @@ def environment(server: Rehearsal, aws: str, folder: Path, **more: str) -> dict[
 
 def worker(told: dict[str, str], *arguments: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "remote_challenge_evaluation", *arguments],
+        [sys.executable, "-m", "segjudge.remote_challenge_evaluation", *arguments],
         cwd=ROOT,
         env=told,
         capture_output=True,
@@ -148,7 +148,11 @@ def test_a_queue_of_the_hosts_own(server: Rehearsal, aws: str, own: str, tmp_pat
         sqs.send_message(QueueUrl=own, MessageBody=body)
     told = environment(server, aws, tmp_path, SQS_QUEUE_URL=own)
     process = subprocess.Popen(
-        [sys.executable, "-m", "remote_challenge_evaluation"], cwd=ROOT, env=told, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "segjudge.remote_challenge_evaluation"],
+        cwd=ROOT,
+        env=told,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         assert server.settled(number)["status"] == "finished"
@@ -180,7 +184,7 @@ def _count(sqs: Any, queue: str) -> int:
 def test_a_bucket_that_is_not_there_is_said(server: Rehearsal, aws: str, tmp_path: Path) -> None:
     told = environment(server, aws, tmp_path, ANNOTATIONS="s3://nowhere/truth")
     done = subprocess.run(
-        [sys.executable, "-m", "remote_challenge_evaluation", "--check"],
+        [sys.executable, "-m", "segjudge.remote_challenge_evaluation", "--check"],
         cwd=ROOT,
         env=told,
         capture_output=True,

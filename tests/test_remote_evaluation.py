@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from evaluation_script import evaluate as hosted
-from evaluation_script.errors import HostError, SubmissionError
-from linejudge.evalai.shapes import ShapeError, for_rest, judged
-from remote_challenge_evaluation.evaluate import evaluate
+from segjudge.evalai.result_shapes import ShapeError, for_rest, judged
+from segjudge.evaluation_script import evaluate as hosted
+from segjudge.evaluation_script.errors import HostError, SubmissionError
+from segjudge.remote_challenge_evaluation.evaluate import evaluate
 
 from .builders import ROOT
 
@@ -26,8 +26,8 @@ TRUTH = str(ROOT / "annotations/sequences-dev.zip")
 RUN = """
 import json, os, sys, time
 sys.path.insert(0, sys.argv[1])
-from evaluation_script.keeper import descendants
-from remote_challenge_evaluation import evaluation
+from segjudge.evaluation_script.supervisor import descendants
+from segjudge.remote_challenge_evaluation import evaluation
 evaluation.harden()
 if sys.argv[3]:
     evaluation._command = lambda *what: [sys.executable, "-c", sys.argv[3]]
@@ -167,7 +167,7 @@ def test_its_environment_is_built_and_not_inherited(tmp_path: Path, monkeypatch:
 
 
 def test_nobody_reads_the_workers_memory() -> None:
-    code = "from remote_challenge_evaluation.evaluation import harden; harden(); import ctypes; print(ctypes.CDLL(None).prctl(3))"
+    code = "from segjudge.remote_challenge_evaluation.evaluation import harden; harden(); import ctypes; print(ctypes.CDLL(None).prctl(3))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "0\n"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from remote_challenge_evaluation.settings import Settings
+from segjudge.remote_challenge_evaluation.settings import WorkerSettings
 
 from .builders import ROOT
 
@@ -18,16 +18,16 @@ DOCS = (ROOT / "docs/operators.md").read_text(encoding="utf-8")
 
 
 def test_every_setting_is_documented() -> None:
-    assert [one.name for one in fields(Settings) if one.name.upper() not in DOCS] == []
+    assert [one.name for one in fields(WorkerSettings) if one.name.upper() not in DOCS] == []
 
 
 def test_the_unit_starts_the_worker_and_gives_it_time_to_end() -> None:
     unit = configparser.ConfigParser(interpolation=None, strict=False)
     unit.optionxform = str  # type: ignore[assignment,method-assign]
-    unit.read(FOLDER / "linejudge-worker.service")
+    unit.read(FOLDER / "segjudge-worker.service")
     service = unit["Service"]
-    assert "-m remote_challenge_evaluation" in service["ExecStart"]
-    grace = next(one.default for one in fields(Settings) if one.name == "grace_seconds")
+    assert "-m segjudge.remote_challenge_evaluation" in service["ExecStart"]
+    grace = next(one.default for one in fields(WorkerSettings) if one.name == "grace_seconds")
     assert int(service["TimeoutStopSec"]) > float(grace)  # type: ignore[arg-type]
     assert service["Restart"] == "always"
     assert service["RestartPreventExitStatus"].split() == ["2", "3", "4"]
@@ -37,9 +37,9 @@ def test_the_image_copies_what_is_there_and_is_nobodys_root() -> None:
     text = (FOLDER / "Dockerfile").read_text()
     for name in re.findall(r"^COPY (.+) \S+$", text, re.MULTILINE):
         assert all((ROOT / one).exists() for one in name.split()), name
-    assert re.search(r"^USER linejudge$", text, re.MULTILINE)
+    assert re.search(r"^USER segjudge$", text, re.MULTILINE)
     assert re.search(r"^FROM python:\d+\.\d+\.\d+-\S+$", text, re.MULTILINE), "a full tag"
-    names = {one.name.upper() for one in fields(Settings)}
+    names = {one.name.upper() for one in fields(WorkerSettings)}
     environment = re.search(r"^ENV (.+)$", text, re.MULTILINE)
     assert environment
     assert {pair.split("=")[0] for pair in environment.group(1).split()} <= names

@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from evaluation_script.keeper import descendants
-from linejudge.rehearsal.desk import Desk
+from segjudge.evaluation_script.supervisor import descendants
+from segjudge.rehearsal.services import Services
 
 from .builders import ROOT
 from .hostile_network import Network
@@ -46,7 +46,7 @@ def queue(server: Rehearsal) -> str:
 
 @pytest.fixture
 def operator(server: Rehearsal, queue: str, tmp_path: Path) -> Operator:
-    with Desk(str(server.data)).store.write() as db:
+    with Services(str(server.data)).store.write() as db:
         db.execute("DELETE FROM messages")
     return Operator(server, tmp_path, queue)
 
@@ -153,7 +153,7 @@ def _command(pid: int) -> str:
 
 
 def test_workers_of_a_killed_parent_end(server: Rehearsal, operator: Operator) -> None:
-    command = [sys.executable, "-m", "remote_challenge_evaluation", "--jobs", "2"]
+    command = [sys.executable, "-m", "segjudge.remote_challenge_evaluation", "--jobs", "2"]
     parent = subprocess.Popen(command, cwd=ROOT, env=operator.environment, stderr=subprocess.DEVNULL)
     try:
         locks = operator.folder / "machine/locks"
@@ -168,7 +168,7 @@ def test_workers_of_a_killed_parent_end(server: Rehearsal, operator: Operator) -
 
 
 def test_several_stop_together(server: Rehearsal, operator: Operator) -> None:
-    command = [sys.executable, "-m", "remote_challenge_evaluation", "--jobs", "3"]
+    command = [sys.executable, "-m", "segjudge.remote_challenge_evaluation", "--jobs", "3"]
     parent = subprocess.Popen(command, cwd=ROOT, env=operator.environment, stderr=subprocess.PIPE, text=True)
     locks = operator.folder / "machine/locks"
     waited(lambda: locks.exists() and len([one for one in locks.iterdir() if one.name != "opening"]) == 3, 60)
@@ -223,8 +223,8 @@ def test_a_check_and_a_worker_leave_nothing_in_the_working_folder(operator: Oper
     operator.run("--check", cwd=str(place))
     assert list(place.iterdir()) == []
     operator.run("--once", cwd=str(place))
-    assert [path.name for path in place.iterdir()] == [".linejudge"]
-    assert (place / ".linejudge/worker/journal.sqlite3").exists()
+    assert [path.name for path in place.iterdir()] == [".segjudge"]
+    assert (place / ".segjudge/worker/journal.sqlite3").exists()
 
 
 def test_results_that_an_earlier_version_left_are_not_forgotten(operator: Operator, tmp_path: Path) -> None:
@@ -359,7 +359,7 @@ def test_a_submission_that_is_none_of_ours_ends_no_worker(server: Rehearsal, ope
 def test_a_phase_that_was_wrong_once_is_corrected(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server)
     operator.run("--once")
-    Desk(str(server.data)).submissions.update(number, status="running")
+    Services(str(server.data)).submissions.update(number, status="running")
     operator.journal("UPDATE jobs SET state = 'begun', owner = NULL, outcome = NULL, phase = 10000")
     operator.run("--once")
     assert status(server, number) == "finished"
@@ -369,7 +369,7 @@ def test_a_phase_that_was_wrong_once_is_corrected(server: Rehearsal, operator: O
 def test_a_result_for_another_phase_is_not_reported(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server)
     operator.run("--once")
-    Desk(str(server.data)).submissions.update(number, status="running")
+    Services(str(server.data)).submissions.update(number, status="running")
     report = json.dumps({"refused": "of another phase", "stdout": "", "stderr": ""})
     operator.journal("UPDATE jobs SET state = 'scored', owner = NULL, outcome = NULL, phase = 2, report = ?", report)
     operator.run("--once")
@@ -413,7 +413,7 @@ def test_a_server_that_never_carries_out_is_not_told_for_ever(server: Rehearsal,
         for _ in range(8):
             operator.run("--once", API_SERVER=bad.address, SWEEP_SECONDS="0.01")
     assert operator.jobs()[0]["evaluations"] == 6
-    Desk(str(server.data)).submissions.update(number, status="cancelled")
+    Services(str(server.data)).submissions.update(number, status="cancelled")
 
 
 def test_a_delete_that_was_not_carried_out_is_recognised(server: Rehearsal, operator: Operator) -> None:
@@ -460,8 +460,8 @@ def test_annotations_of_another_phase_are_said(operator: Operator, tmp_path: Pat
 
 
 def test_a_check_compares_the_labels(server: Rehearsal, operator: Operator) -> None:
-    desk = Desk(str(server.data))
-    with desk.store.write() as db:
+    services = Services(str(server.data))
+    with services.store.write() as db:
         held = db.execute("SELECT schema FROM leaderboards WHERE id = 1").fetchone()[0]
         db.execute("UPDATE leaderboards SET schema = ? WHERE id = 1", (held.replace("J-Decay", "Other"),))
     try:
@@ -470,7 +470,7 @@ def test_a_check_compares_the_labels(server: Rehearsal, operator: Operator) -> N
             assert "sequences-dev: phases.py scores dev as J&F-Mean" in told
             assert "but EvalAI's leaderboard has J&F-Mean, J-Mean, J-Recall, Other" in told
     finally:
-        with desk.store.write() as db:
+        with services.store.write() as db:
             db.execute("UPDATE leaderboards SET schema = ? WHERE id = 1", (held,))
     operator.run("--check")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation_script import evaluate as hosted
+from segjudge.evaluation_script import evaluate as hosted
 
 from .builders import ROOT
 from .journeys.fleet import remote_bundle

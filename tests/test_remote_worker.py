@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 import requests
 
-from linejudge.evalai import routes
-from linejudge.rehearsal.desk import Desk
+from segjudge.evalai import routes
+from segjudge.rehearsal.services import Services
 
 from .builders import ROOT
 from .journeys.fleet import remote_bundle
@@ -49,7 +49,7 @@ class Operator:
     def __init__(self, server: Rehearsal, folder: Path, queue: str) -> None:
         self.server, self.folder = server, folder
         self.environment = {
-            **{key: value for key, value in os.environ.items() if not key.startswith(("LINEJUDGE_", "AWS_"))},
+            **{key: value for key, value in os.environ.items() if not key.startswith(("SEGJUDGE_", "AWS_"))},
             "AUTH_TOKEN": server.people["host"]["token"],
             "API_SERVER": server.address,
             "QUEUE_NAME": queue,
@@ -63,7 +63,7 @@ class Operator:
 
     def run(self, *arguments: str, expected: int = 0, **environment: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "remote_challenge_evaluation", *arguments],
+            [sys.executable, "-m", "segjudge.remote_challenge_evaluation", *arguments],
             cwd=environment.pop("cwd", str(ROOT)),
             env={**self.environment, **environment},
             capture_output=True,
@@ -76,7 +76,7 @@ class Operator:
 
     def start(self, **environment: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "remote_challenge_evaluation"],
+            [sys.executable, "-m", "segjudge.remote_challenge_evaluation"],
             cwd=ROOT,
             env={**self.environment, **environment},
             stderr=subprocess.PIPE,
@@ -95,15 +95,15 @@ class Operator:
 
 @pytest.fixture
 def operator(server: Rehearsal, queue: str, tmp_path: Path) -> Operator:
-    desk = Desk(str(server.data))
-    with desk.store.write() as db:
+    services = Services(str(server.data))
+    with services.store.write() as db:
         db.execute("DELETE FROM messages")
     return Operator(server, tmp_path, queue)
 
 
 def send(server: Rehearsal, queue: str, body: Any) -> None:
     """A message as anybody with the queue's keys could put it there."""
-    Desk(str(server.data)).queue.send(queue, body)
+    Services(str(server.data)).queue.send(queue, body)
 
 
 def status(server: Rehearsal, number: int) -> str:
@@ -175,13 +175,13 @@ def test_a_challenge_that_another_worker_scores_is_left_alone(
 
 
 def test_a_submission_is_scored_and_the_journal_knows(server: Rehearsal, operator: Operator) -> None:
-    from evaluation_script import evaluate
+    from segjudge.evaluation_script import evaluate
 
     number = submitted(server, is_public="true")
     operator.run("--once")
     row = server.get(f"/api/jobs/submission/{number}", "host").json()
     assert row["status"] == "finished"
-    assert row["job_name"][0].startswith("linejudge-")
+    assert row["job_name"][0].startswith("segjudge-")
     here = evaluate(str(ROOT / "annotations/sequences-dev.zip"), str(STRONG), "sequences-dev")["result"][0]["dev"]
     board = server.get("/api/jobs/challenge_phase_split/1/leaderboard/").json()["results"]
     assert [one["result"] for one in board if one["submission__id"] == number] == [list(here.values())]
@@ -283,14 +283,14 @@ def test_a_resumed_submission_is_new_work(server: Rehearsal, queue: str, operato
     number = submitted(server, b"PK\x03\x04")
     operator.run("--once")
     assert status(server, number) == "failed"
-    desk = Desk(str(server.data))
-    desk.submissions.update(
+    services = Services(str(server.data))
+    services.submissions.update(
         number,
         status="resuming",
         rerun_resumed_at=time.time(),
-        input_file=desk.store.keep(STRONG.read_bytes(), "x.zip", "input_file"),
+        input_file=services.store.keep(STRONG.read_bytes(), "x.zip", "input_file"),
     )
-    desk.submissions.enqueue(number)
+    services.submissions.enqueue(number)
     operator.run("--once")
     assert status(server, number) == "finished"
     assert [job["outcome"] for job in operator.jobs()] == ["failed", "finished"]
@@ -311,16 +311,16 @@ def test_a_file_that_is_too_large_is_said(server: Rehearsal, operator: Operator)
 
 
 def test_logs_are_not_sent_where_the_phase_says_so(server: Rehearsal, operator: Operator) -> None:
-    desk = Desk(str(server.data))
-    row = desk.challenges.phase_row(1)
+    services = Services(str(server.data))
+    row = services.challenges.phase_row(1)
     silent = json.dumps({**json.loads(row["config"]), "disable_logs": True})
-    with desk.store.write() as db:
+    with services.store.write() as db:
         db.execute("UPDATE phases SET config = ? WHERE id = 1", (silent,))
     try:
         number = submitted(server)
         operator.run("--once")
     finally:
-        with desk.store.write() as db:
+        with services.store.write() as db:
             db.execute("UPDATE phases SET config = ? WHERE id = 1", (row["config"],))
     held = server.get(f"/api/jobs/submission/{number}", "host").json()
     assert server.text(held["stdout_file"]) == ""
@@ -349,7 +349,7 @@ def test_a_fault_of_ours_is_tried_twice_then_given_back_with_a_number(
 def test_a_result_that_the_server_refuses_ends_as_failed(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server)
     operator.run("--once")
-    Desk(str(server.data)).submissions.update(number, status="running")
+    Services(str(server.data)).submissions.update(number, status="running")
     # A label that the leaderboard does not have: the start compares them, so that only a change after it leads here.
     labels = ("J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay", "Other")
     entry = {"split": "dev", "show_to_participant": True, "accuracies": dict.fromkeys(labels, 0.5)}
@@ -366,7 +366,7 @@ def test_a_token_that_ends_stops_the_worker_and_loses_nothing(server: Rehearsal,
     operator.run("--once")
     report = json.dumps({"refused": "kept", "stdout": "", "stderr": ""})
     operator.journal("UPDATE jobs SET state = 'scored', owner = NULL, outcome = NULL, report = ?", report)
-    Desk(str(server.data)).submissions.update(number, status="running")
+    Services(str(server.data)).submissions.update(number, status="running")
     login = {"username": "host", "password": server.people["host"]["password"]}
     token = server.call("POST", routes.LOGIN, data=login).json()["token"]
     process = operator.start(AUTH_TOKEN=token, POLL_SECONDS="0.1")
@@ -377,8 +377,8 @@ def test_a_token_that_ends_stops_the_worker_and_loses_nothing(server: Rehearsal,
             time.time() + 4,
             report,
         )
-        Desk(str(server.data)).submissions.update(number, status="running")
-        Desk(str(server.data)).accounts.forget(token)
+        Services(str(server.data)).submissions.update(number, status="running")
+        Services(str(server.data)).accounts.forget(token)
         _, told = process.communicate(timeout=120)
     finally:
         process.kill()
@@ -446,7 +446,7 @@ def test_what_is_scored_knows_no_token(server: Rehearsal, operator: Operator) ->
         while time.monotonic() < until and status(server, number) != "finished":
             for child in Path("/proc").glob("[0-9]*"):
                 try:
-                    if "remote_challenge_evaluation.child" in (child / "cmdline").read_text():
+                    if "remote_challenge_evaluation.scoring_process" in (child / "cmdline").read_text():
                         seen.append((child / "environ").read_text())
                 except OSError:
                     continue
@@ -463,7 +463,7 @@ def test_an_operator_sees_health_and_numbers(server: Rehearsal, operator: Operat
         number = submitted(server)
         waited(lambda: status(server, number) == "finished")
         healthy = waited(lambda: _fetched(f"http://127.0.0.1:{port}/healthz"))
-        known = 'linejudge_worker_jobs{outcome="finished"} 1'
+        known = 'segjudge_worker_jobs{outcome="finished"} 1'
         numbers = waited(lambda: known in (text := _fetched(f"http://127.0.0.1:{port}/metrics").text) and text)
     finally:
         process.terminate()
@@ -471,7 +471,7 @@ def test_an_operator_sees_health_and_numbers(server: Rehearsal, operator: Operat
     assert healthy.status_code == 200
     assert known in numbers
     for stage in ("download", "scoring", "reporting"):
-        found = re.search(rf"^linejudge_worker_seconds_{stage} (\S+)$", numbers, re.MULTILINE)
+        found = re.search(rf"^segjudge_worker_seconds_{stage} (\S+)$", numbers, re.MULTILINE)
         assert found
         assert float(found.group(1)) > 0
     events = [json.loads(line) for line in told.splitlines()]
@@ -499,9 +499,9 @@ def test_several_processes_share_the_work(server: Rehearsal, operator: Operator)
 
 def lost(server: Rehearsal, number: int, **values: Any) -> None:
     """A submission without its message, as old as told."""
-    desk = Desk(str(server.data))
-    desk.submissions.update(number, **values)
-    with desk.store.write() as db:
+    services = Services(str(server.data))
+    services.submissions.update(number, **values)
+    with services.store.write() as db:
         db.execute("DELETE FROM messages")
 
 

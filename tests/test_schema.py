@@ -9,8 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from linejudge.bundle.build import read_config
-from linejudge.bundle.schema import PATH, schema
+from segjudge.bundle.build import read_config
+from segjudge.bundle.schema import PATH, schema
 
 from .builders import ROOT
 

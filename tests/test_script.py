@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from linejudge.bundle import trial
-from linejudge.bundle.build import build
-from linejudge.bundle.check import check
-from linejudge.bundle.script import pins
+from segjudge.bundle import trial
+from segjudge.bundle.build import build
+from segjudge.bundle.check import check
+from segjudge.bundle.script_rules import pins
 
 from .builders import ROOT
 
@@ -18,7 +18,7 @@ from .builders import ROOT
 @pytest.fixture
 def fork(tmp_path: Path) -> Path:
     ignored = shutil.ignore_patterns(".*", "dist", "*.egg-info", "__pycache__", "tests", "benchmarks", "docs")
-    return Path(shutil.copytree(ROOT, tmp_path / "fork", ignore=ignored))
+    return Path(shutil.copytree(ROOT, tmp_path / "fork", symlinks=True, ignore=ignored))
 
 
 def found(fork: Path) -> list[str]:

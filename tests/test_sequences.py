@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation_script import averages, published, sequences
-from evaluation_script.errors import SubmissionError
-from evaluation_script.members import Limits
-from evaluation_script.sequence_protocols import BESIDE, COMBINED, PROTOCOLS
+from segjudge.evaluation_script import dataset_reader, sequence_averages, sequences
+from segjudge.evaluation_script.archive_limits import ArchiveLimits
+from segjudge.evaluation_script.errors import SubmissionError
+from segjudge.evaluation_script.sequence_protocols import BESIDE, COMBINED, SEQUENCE_PROTOCOLS
 
 from .builders import drawn, label_zip, png, zipped
 
@@ -29,12 +29,14 @@ def score(
 ) -> tuple[dict[str, Any], list[str]]:
     (tmp_path / "truth.zip").write_bytes(label_zip(videos))
     (tmp_path / "prediction").write_bytes(prediction if isinstance(prediction, bytes) else label_zip(prediction))
-    split = published.read(str(tmp_path / "truth.zip")).splits["val"]
-    scores, warnings = sequences.score(str(tmp_path / "prediction"), split, PROTOCOLS[protocol], Limits(), **options)
+    split = dataset_reader.read(str(tmp_path / "truth.zip")).splits["val"]
+    scores, warnings = sequences.score(
+        str(tmp_path / "prediction"), split, SEQUENCE_PROTOCOLS[protocol], ArchiveLimits(), **options
+    )
     return {f"{one.sequence}/{one.name}": one.values for one in scores}, warnings
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", SEQUENCE_PROTOCOLS)
 def test_a_perfect_submission_scores_one(protocol: str, tmp_path: Path) -> None:
     videos = {"b": [ONE] * 6} if protocol in ("davis2016", "lvos-unsupervised-single") else TRUTH
     if protocol == "mosev2":  # whose fractional disk is empty on frames below 60 pixels
@@ -48,10 +50,10 @@ def test_a_perfect_submission_scores_one(protocol: str, tmp_path: Path) -> None:
     assert warnings == []
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", SEQUENCE_PROTOCOLS)
 def test_every_object_has_the_metrics_of_its_protocol(protocol: str, tmp_path: Path) -> None:
     scored, _ = score({"b": [ONE] * 6}, {"b": [ONE] * 6}, protocol, tmp_path)
-    row = PROTOCOLS[protocol]
+    row = SEQUENCE_PROTOCOLS[protocol]
     expected = [metric for metric in row.metrics if "seen" not in metric]
     (values,) = scored.values()
     assert list(values) == [*expected, *BESIDE]
@@ -162,9 +164,9 @@ def means(videos: Any, prediction: Any, protocol: str, tmp_path: Path, unseen: s
     (tmp_path / "truth.zip").write_bytes(label_zip(videos))
     (tmp_path / "prediction").write_bytes(label_zip(prediction))
     (tmp_path / "unseen.txt").write_text(unseen)
-    split = published.read(str(tmp_path / "truth.zip"), unseen=str(tmp_path / "unseen.txt")).splits["val"]
-    scores, _ = sequences.score(str(tmp_path / "prediction"), split, PROTOCOLS[protocol], Limits())
-    return averages.averaged(scores, PROTOCOLS[protocol])
+    split = dataset_reader.read(str(tmp_path / "truth.zip"), unseen=str(tmp_path / "unseen.txt")).splits["val"]
+    scores, _ = sequences.score(str(tmp_path / "prediction"), split, SEQUENCE_PROTOCOLS[protocol], ArchiveLimits())
+    return sequence_averages.averaged(scores, SEQUENCE_PROTOCOLS[protocol])
 
 
 def test_means_of_means_leave_an_empty_part_out(tmp_path: Path) -> None:
@@ -181,18 +183,20 @@ def test_standard_errors_are_those_of_leaving_each_sequence_out(tmp_path: Path) 
     prediction = {"a": [ONE] * 6, "b": [NONE] * 6, "c": [SMALL.astype(np.uint8)] * 6, "d": [ONE] * 6}
     (tmp_path / "t.zip").write_bytes(label_zip(videos))
     (tmp_path / "p").write_bytes(label_zip(prediction))
-    split = published.read(str(tmp_path / "t.zip")).splits["val"]
-    scores, _ = sequences.score(str(tmp_path / "p"), split, PROTOCOLS["davis2017"], Limits())
+    split = dataset_reader.read(str(tmp_path / "t.zip")).splits["val"]
+    scores, _ = sequences.score(str(tmp_path / "p"), split, SEQUENCE_PROTOCOLS["davis2017"], ArchiveLimits())
 
-    errors = averages.standard_errors(scores, PROTOCOLS["davis2017"])
+    errors = sequence_averages.standard_errors(scores, SEQUENCE_PROTOCOLS["davis2017"])
 
     without = [
-        averages.averaged([one for one in scores if one.sequence != name], PROTOCOLS["davis2017"])["J&F-Mean"]
+        sequence_averages.averaged([one for one in scores if one.sequence != name], SEQUENCE_PROTOCOLS["davis2017"])[
+            "J&F-Mean"
+        ]
         for name in "abcd"
     ]
     expected = np.sqrt(3 / 4 * ((np.array(without, float) - np.mean(np.array(without, float))) ** 2).sum())
     assert errors["J&F-Mean"] == pytest.approx(expected)
-    assert averages.standard_errors(scores[:1], PROTOCOLS["davis2017"]) == {}
+    assert sequence_averages.standard_errors(scores[:1], SEQUENCE_PROTOCOLS["davis2017"]) == {}
 
 
 def test_long_sequences_of_changing_size_are_scored_block_by_block(tmp_path: Path) -> None:
@@ -204,16 +208,16 @@ def test_long_sequences_of_changing_size_are_scored_block_by_block(tmp_path: Pat
 def test_object_folders_may_overlap_in_sav_alone(tmp_path: Path) -> None:
     images = {f"v/{label}/{k:05d}.png": png(BIG.astype(np.uint8) * 255) for label in ("000", "001") for k in range(5)}
     (tmp_path / "t.zip").write_bytes(zipped(images))
-    split = published.read(str(tmp_path / "t.zip"), published.LAYOUTS["sav"]).splits["val"]
-    scores, _ = sequences.score(str(tmp_path / "t.zip"), split, PROTOCOLS["sav"], Limits())
+    split = dataset_reader.read(str(tmp_path / "t.zip"), dataset_reader.LAYOUTS["sav"]).splits["val"]
+    scores, _ = sequences.score(str(tmp_path / "t.zip"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())
     assert [one.values["J-Mean"] for one in scores] == [1.0, 1.0]
     del images["v/001/00002.png"]
     (tmp_path / "p.zip").write_bytes(zipped(images))
     with pytest.raises(SubmissionError, match="v/001/00002.png: is missing"):
-        sequences.score(str(tmp_path / "p.zip"), split, PROTOCOLS["sav"], Limits())
+        sequences.score(str(tmp_path / "p.zip"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())
     missing = {name: data for name, data in images.items() if "/001/" not in name}
     (tmp_path / "p.zip").write_bytes(zipped(missing))
-    scores, _ = sequences.score(str(tmp_path / "p.zip"), split, PROTOCOLS["sav"], Limits())
+    scores, _ = sequences.score(str(tmp_path / "p.zip"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())
     assert [one.values["J-Mean"] for one in scores] == [1.0, 0.0]
 
 
@@ -230,9 +234,9 @@ def test_an_object_of_its_own_frames_is_not_seen_outside_them(tmp_path: Path) ->
     sent = {f"v/001/{k:05d}.png": png(SMALL.astype(np.uint8) if k in (2, 6) else NONE) for k in range(8)}
     (tmp_path / "t.zip").write_bytes(zipped({**whole, **truth}))
     (tmp_path / "p.zip").write_bytes(zipped({**whole, **sent}))
-    split = published.read(str(tmp_path / "t.zip"), published.LAYOUTS["sav"]).splits["val"]
+    split = dataset_reader.read(str(tmp_path / "t.zip"), dataset_reader.LAYOUTS["sav"]).splits["val"]
 
-    scores, _ = sequences.score(str(tmp_path / "p.zip"), split, PROTOCOLS["sav"], Limits())
+    scores, _ = sequences.score(str(tmp_path / "p.zip"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())
 
     assert scores[1].frames == ["00006"], "its frame 2 is its skipped first one"
 

@@ -24,12 +24,12 @@ def build_editable(folder, config_settings=None, metadata_directory=None):
     (here / "building").touch()
     while (here / "slow").exists():
         time.sleep(0.05)
-    name = "linejudge-0.0-py3-none-any.whl"
+    name = "segjudge-0.0-py3-none-any.whl"
     with zipfile.ZipFile(pathlib.Path(folder) / name, "w") as wheel:
-        wheel.writestr("linejudge.pth", str(here))
-        wheel.writestr("linejudge-0.0.dist-info/METADATA", "Metadata-Version: 2.1\\nName: linejudge\\nVersion: 0.0\\nRequires-Dist: base-thing\\n")
-        wheel.writestr("linejudge-0.0.dist-info/WHEEL", "Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
-        wheel.writestr("linejudge-0.0.dist-info/RECORD", "")
+        wheel.writestr("segjudge.pth", str(here))
+        wheel.writestr("segjudge-0.0.dist-info/METADATA", "Metadata-Version: 2.1\\nName: segjudge\\nVersion: 0.0\\nRequires-Dist: base-thing\\n")
+        wheel.writestr("segjudge-0.0.dist-info/WHEEL", "Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr("segjudge-0.0.dist-info/RECORD", "")
     return name
 """
 PROJECT = """
@@ -38,12 +38,12 @@ requires = []
 build-backend = "backend"
 backend-path = ["."]
 [project]
-name = "linejudge"
+name = "segjudge"
 version = "0.0"
 dependencies = ["base-thing"]
 [project.optional-dependencies]
 more = ["extra-thing"]
-all = ["linejudge[more]"]
+all = ["segjudge[more]"]
 """
 MAIN = "import os, sys; print(os.path.realpath(sys.prefix)); import base_thing; print('base', base_thing.VERSION)\n"
 
@@ -65,13 +65,15 @@ class Checkout:
     def __init__(self, folder: Path) -> None:
         self.folder, self.wheels = folder / "a chéckout", folder / "wheels"
         self.wheels.mkdir(parents=True)
-        (self.folder / "linejudge").mkdir(parents=True)
-        (self.folder / "linejudge/__init__.py").touch()
-        (self.folder / "linejudge/__main__.py").write_text(MAIN)
+        (self.folder / "segjudge").mkdir(parents=True)
+        (self.folder / "segjudge/__init__.py").touch()
+        (self.folder / "segjudge/__main__.py").write_text(MAIN)
         (self.folder / "backend.py").write_text(BACKEND)
         (self.folder / "pyproject.toml").write_text(PROJECT)
         shutil.copy(ROOT / "run.sh", self.folder)
-        shutil.copytree(ROOT / "set_up", self.folder / "set_up", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / "segjudge/set_up", self.folder / "segjudge/set_up", ignore=shutil.ignore_patterns("__pycache__")
+        )
         wheel(self.wheels, "base-thing", "1.0")
         wheel(self.wheels, "extra-thing", "1.0")
 

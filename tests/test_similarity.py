@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from benchmarks import reference
-from evaluation_script.masks import nothing, unpack
-from evaluation_script.similarity import (
+from segjudge.evaluation_script.masks import nothing, unpack
+from segjudge.evaluation_script.sequence_metrics import fractional_disk
+from segjudge.evaluation_script.similarity import (
     Counts,
     Region,
     boundary_similarity,
@@ -21,7 +22,6 @@ from evaluation_script.similarity import (
     reach,
     region_similarity,
 )
-from evaluation_script.summaries import fractional_disk
 
 from .builders import drawn, stack_of
 

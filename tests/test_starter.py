@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from linejudge.bundle.check import check
-from linejudge.bundle.starter import build, files, strays
-from linejudge.cli import main
-from linejudge.rehearsal.stage import Stage
+from segjudge.bundle.check import check
+from segjudge.bundle.starter_zip import build, files, strays
+from segjudge.cli import main
+from segjudge.hosted_worker.stage import HostedWorker
 
 from .builders import ROOT
 from .shared import IN_CI
@@ -31,7 +31,7 @@ def test_a_checkout_zipped_by_the_starter_is_accepted(upload: str) -> None:
 
 
 def test_it_scores_as_a_prediction_bundle(upload: str) -> None:
-    with Stage(upload) as stage:
+    with HostedWorker(upload) as stage:
         phase = stage.config["challenge_phases"][0]
         outcome = stage.evaluate(phase, str(ROOT / "examples/sequences-dev/strong.zip"), 1)
     assert outcome.status == "finished", outcome.stderr
@@ -87,9 +87,9 @@ def test_a_stray_file_is_reported(name: str, content: bytes, words: str, checkou
 
 
 def test_what_git_ignores_is_not_uploaded(checkout: Path) -> None:
-    (checkout / ".gitignore").write_text(".linejudge/\n")
-    (checkout / ".linejudge").mkdir()
-    (checkout / ".linejudge/last_push.json").write_text("{}")
+    (checkout / ".gitignore").write_text(".segjudge/\n")
+    (checkout / ".segjudge").mkdir()
+    (checkout / ".segjudge/last_push.json").write_text("{}")
     assert files(str(checkout)) == ["challenge_config.yaml"]
 
 

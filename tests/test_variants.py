@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evaluation_script.errors import HostError
-from linejudge.bundle.build import build
-from linejudge.bundle.check import check, refusal
-from linejudge.bundle.variants import DEFAULT_IMAGE, FLAGS, PREDICTION, VARIANTS, WITHOUT_ANNOTATIONS, changed
+from segjudge.bundle.build import build
+from segjudge.bundle.check import check, refusal
+from segjudge.bundle.variants import DEFAULT_IMAGE, FLAGS, PREDICTION, VARIANTS, WITHOUT_ANNOTATIONS, changed
+from segjudge.evaluation_script.errors import HostError
 
 from .builders import ROOT
 
@@ -90,7 +90,7 @@ def test_what_cannot_be_changed_by_lines_is_said(text: str, words: str) -> None:
 def test_the_command_prints_what_it_changed(tmp_path: Path) -> None:
     out = str(tmp_path / "x.zip")
     done = subprocess.run(
-        [sys.executable, "-m", "linejudge", "build", "--variant", "remote", "--out", out],
+        [sys.executable, "-m", "segjudge", "build", "--variant", "remote", "--out", out],
         cwd=ROOT,
         capture_output=True,
         text=True,

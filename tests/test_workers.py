@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from evaluation_script.workers import mapped
+from segjudge.evaluation_script.parallel import map_in_processes
 
 from .test_guard import is_gone
 
 CODE = """
 import os, sys, time
 sys.path.insert(0, sys.argv[1])
-from evaluation_script.workers import mapped
+from segjudge.evaluation_script.parallel import map_in_processes
 def work(number):
     os.write(1, b"%d\\n" % os.getpid())
     if sys.argv[2] == "sleeps":
@@ -48,7 +48,9 @@ def test_children_end_with_whoever_shares_the_work(doing: str, number: int) -> N
 
 @pytest.mark.parametrize("jobs", [1, 2, 3, 9])
 def test_results_come_in_order(jobs: int) -> None:
-    assert mapped(lambda number: (number, os.getpid() != 0), 5, jobs) == [(number, True) for number in range(5)]
+    assert map_in_processes(lambda number: (number, os.getpid() != 0), 5, jobs) == [
+        (number, True) for number in range(5)
+    ]
 
 
 def test_a_child_that_fails_or_is_killed_is_an_error() -> None:
@@ -63,6 +65,6 @@ def test_a_child_that_fails_or_is_killed_is_an_error() -> None:
             os._exit(3)
 
     with pytest.raises(ValueError, match="no"):
-        mapped(fails, 3, 2)
+        map_in_processes(fails, 3, 2)
     with pytest.raises(MemoryError):
-        mapped(dies, 3, 2)
+        map_in_processes(dies, 3, 2)

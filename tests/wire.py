@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linejudge.evaluation_proto import FIELDS
+from segjudge.code_upload.evaluation_proto import FIELDS
 
 VARINT, BYTES = 0, 2
 

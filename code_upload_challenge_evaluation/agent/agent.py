@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from linejudge.agent import Environment
+from segjudge.agent import Environment
 
 
 class Method:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from code_upload_challenge_evaluation.agent.agent import Method, run
+from segjudge.code_upload_challenge_evaluation.agent.agent import Method, run
 
 if __name__ == "__main__":
     run(Method)  # the starter's method does just that

@@ -15,8 +15,8 @@ from typing import Any
 import cv2
 import numpy as np
 
-from code_upload_challenge_evaluation.agent.agent import run
-from code_upload_challenge_evaluation.agent.optical_flow import WIDTH, OpticalFlow
+from segjudge.code_upload_challenge_evaluation.agent.agent import run
+from segjudge.code_upload_challenge_evaluation.agent.optical_flow import WIDTH, OpticalFlow
 
 #: Pixels of a cell's side, at the width at which flow is found.
 CELL = 8

@@ -7,7 +7,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from code_upload_challenge_evaluation.agent.agent import run
+from segjudge.code_upload_challenge_evaluation.agent.agent import run
 
 #: Flow is found at this width.
 WIDTH = 427

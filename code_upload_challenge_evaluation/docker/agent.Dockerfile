@@ -9,7 +9,7 @@ COPY code_upload_challenge_evaluation/docker/agent.lock ./
 RUN pip install --no-cache-dir --require-hashes -r agent.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY evaluation_script evaluation_script
-COPY linejudge linejudge
+COPY segjudge segjudge
 COPY remote_challenge_evaluation remote_challenge_evaluation
 COPY code_upload_challenge_evaluation code_upload_challenge_evaluation
 # Of the toolkit an agent needs no more than the lock holds: grpc, protobuf, numpy and Pillow.
@@ -17,4 +17,4 @@ RUN pip install --no-cache-dir --no-deps .
 
 USER agent
 WORKDIR /tmp
-ENTRYPOINT ["python", "-m", "code_upload_challenge_evaluation.agent.agent"]
+ENTRYPOINT ["python", "-m", "segjudge.code_upload_challenge_evaluation.agent.agent"]

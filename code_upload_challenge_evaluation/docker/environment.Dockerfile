@@ -1,23 +1,23 @@
 # The environment as an image; build it from the root of the repository:
-#   docker build -f code_upload_challenge_evaluation/docker/environment.Dockerfile -t linejudge-environment .
+#   docker build -f code_upload_challenge_evaluation/docker/environment.Dockerfile -t segjudge-environment .
 # The truth belongs into a folder `truth` below the root: a packed annotation file for each phase.
 FROM python:3.11.14-slim-bookworm
 
-RUN useradd --create-home --uid 10001 linejudge
-WORKDIR /opt/linejudge
+RUN useradd --create-home --uid 10001 segjudge
+WORKDIR /opt/segjudge
 COPY code_upload_challenge_evaluation/docker/environment.lock ./
 RUN pip install --no-cache-dir --require-hashes -r environment.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY evaluation_script evaluation_script
-COPY linejudge linejudge
+COPY segjudge segjudge
 COPY remote_challenge_evaluation remote_challenge_evaluation
 COPY code_upload_challenge_evaluation code_upload_challenge_evaluation
 RUN pip install --no-cache-dir --no-deps .
 COPY truth /truth
 
-USER linejudge
+USER segjudge
 WORKDIR /tmp
 EXPOSE 8085
 # Time-outs, more options and other environments: docs/code-upload.md.
-ENTRYPOINT ["python", "-m", "code_upload_challenge_evaluation.environment"]
-CMD ["--env", "linejudge/VideoObjectSegmentation-v0", "--option", "truth=/truth/sequences-dev.zip", "--option", "frames=/dataset", "--option", "phase=sequences-dev"]
+ENTRYPOINT ["python", "-m", "segjudge.code_upload_challenge_evaluation.environment"]
+CMD ["--env", "segjudge/VideoObjectSegmentation-v0", "--option", "truth=/truth/sequences-dev.zip", "--option", "frames=/dataset", "--option", "phase=sequences-dev"]

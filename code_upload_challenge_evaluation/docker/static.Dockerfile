@@ -8,7 +8,7 @@ COPY code_upload_challenge_evaluation/docker/agent.lock ./
 RUN pip install --no-cache-dir --require-hashes -r agent.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY evaluation_script evaluation_script
-COPY linejudge linejudge
+COPY segjudge segjudge
 COPY remote_challenge_evaluation remote_challenge_evaluation
 COPY code_upload_challenge_evaluation code_upload_challenge_evaluation
 RUN pip install --no-cache-dir --no-deps .
@@ -16,4 +16,4 @@ RUN pip install --no-cache-dir --no-deps .
 USER agent
 WORKDIR /tmp
 # SUBMISSION_PATH and /dataset are the platform's.
-ENTRYPOINT ["python", "-m", "code_upload_challenge_evaluation.static.main"]
+ENTRYPOINT ["python", "-m", "segjudge.code_upload_challenge_evaluation.static.main"]

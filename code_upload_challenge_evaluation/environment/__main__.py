@@ -1,4 +1,4 @@
-"""`python -m code_upload_challenge_evaluation.environment`: serve until the session has an outcome, then report it."""
+"""Serve an environment until the session has an outcome, then report it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from evaluation_script.errors import HostError, SubmissionError
-from linejudge.environments.gym import task_of
-from linejudge.evaluation_proto import SERVICE
+from segjudge.code_upload.environments.gym import task_of
+from segjudge.code_upload.evaluation_proto import SERVICE
+from segjudge.evaluation_script.errors import HostError, SubmissionError
 
 from .connections import established
 from .reporting import to_evalai, to_file
-from .service import Outcome, Service
-from .settings import Settings, settings, target_of
+from .service import EvaluationOutcome, Service
+from .settings import EnvironmentSettings, settings, target_of
 
 log = logging.getLogger("environment")
 
@@ -65,7 +65,7 @@ def main(words: list[str]) -> int:
     return 0 if outcome.result is not None else 1
 
 
-def _report(service: Service, told: Settings) -> Outcome:
+def _report(service: Service, told: EnvironmentSettings) -> EvaluationOutcome:
     """Until it is accepted; meanwhile the agent is watched, who must not end before."""
     if told.target is None:
         found = service.current()
@@ -82,10 +82,10 @@ def _cannot_serve(environment: Any, reason: str) -> None:
     except HostError:
         return
     failure = f"The environment cannot be started, and it is not your fault. Tell the organisers: {reason}"
-    to_evalai(target, lambda: Outcome(failure=failure), time.sleep)
+    to_evalai(target, lambda: EvaluationOutcome(failure=failure), time.sleep)
 
 
-def _serving(service: Service, told: Settings) -> tuple[Any, int]:
+def _serving(service: Service, told: EnvironmentSettings) -> tuple[Any, int]:
     options = [
         ("grpc.max_receive_message_length", told.message),
         ("grpc.max_send_message_length", -1),

@@ -6,13 +6,13 @@ from typing import Any
 
 import grpc
 
-from linejudge.environments.tasks import Labels, Shown
+from segjudge.code_upload.environments.tasks import Labels, Observation
 
 #: Characters of a refusal, which is kept in the submission's stderr.
 LONGEST_REFUSAL = 500
 
 
-class RefusedError(Exception):
+class CallRefusedError(Exception):
     """A call that is answered with a status and a sentence."""
 
     def __init__(self, code: grpc.StatusCode, words: str) -> None:
@@ -26,7 +26,7 @@ def sentence(words: str) -> str:
     return text.rstrip(" .") + "."
 
 
-def bounded(value: Any, sight: Shown) -> Any:
+def bounded(value: Any, sight: Observation) -> Any:
     """An action whose masks have the sizes of what was shown; raises RefusedError before anything is made of them."""
     sizes = iter(sight.sizes)
 
@@ -36,7 +36,7 @@ def bounded(value: Any, sight: Shown) -> Any:
             if wanted is None or one.size != wanted:
                 told = f"the mask is {one.size[0]} × {one.size[1]}, and "
                 told += f"the frame {wanted[0]} × {wanted[1]}" if wanted else "no more masks are due"
-                raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"{sight.where}: {told} (height × width).")
+                raise CallRefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"{sight.where}: {told} (height × width).")
         elif isinstance(one, (list, dict)):
             for part in one.values() if isinstance(one, dict) else one:
                 look(part)

@@ -8,14 +8,14 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from linejudge.evalai import routes
-from linejudge.evalai.client import ApiError, Client
-from linejudge.evalai.jobs import FINISHED, Jobs
-from linejudge.evalai.patience import LONGEST, waits
-from linejudge.evalai.shapes import for_rest
-from linejudge.files import replace
+from segjudge.evalai import routes
+from segjudge.evalai.client import ApiError, Client
+from segjudge.evalai.jobs import FINISHED, Jobs
+from segjudge.evalai.result_shapes import for_rest
+from segjudge.evalai.retries import LONGEST, waits
+from segjudge.files import replace
 
-from .service import Outcome
+from .service import EvaluationOutcome
 from .settings import Target
 
 log = logging.getLogger("environment")
@@ -24,7 +24,9 @@ log = logging.getLogger("environment")
 TRIES = 10
 
 
-def to_evalai(target: Target, outcome: Callable[[], Outcome], sleep: Callable[[float], object]) -> Outcome:
+def to_evalai(
+    target: Target, outcome: Callable[[], EvaluationOutcome], sleep: Callable[[float], object]
+) -> EvaluationOutcome:
     """Report until the server has taken it; what was reported in the end.
 
     The outcome is asked for before each try: an agent that ends meanwhile takes its result with it.
@@ -35,7 +37,7 @@ def to_evalai(target: Target, outcome: Callable[[], Outcome], sleep: Callable[[f
     for wait in itertools.chain(waits(TRIES), itertools.repeat(LONGEST)):
         found = outcome()
         if refused:
-            found = Outcome(failure=refused, timings=found.timings, steps=found.steps)
+            found = EvaluationOutcome(failure=refused, timings=found.timings, steps=found.steps)
         try:
             _put(jobs, target, found)
         except ApiError as error:
@@ -63,7 +65,7 @@ def _is_finished(client: Client, target: Target) -> bool:
     return isinstance(row, dict) and row.get("status") == FINISHED
 
 
-def _put(jobs: Jobs, target: Target, outcome: Outcome) -> None:
+def _put(jobs: Jobs, target: Target, outcome: EvaluationOutcome) -> None:
     metadata = json.dumps(outcome.told())
     if outcome.result is None:
         jobs.fail(target.submission, target.phase, stderr=outcome.failure, metadata=metadata)
@@ -73,7 +75,7 @@ def _put(jobs: Jobs, target: Target, outcome: Outcome) -> None:
     jobs.finish(target.submission, target.phase, accuracies, stdout=told, metadata=metadata)
 
 
-def to_file(path: str, outcome: Outcome) -> str:
+def to_file(path: str, outcome: EvaluationOutcome) -> str:
     """Save what came of it, in one step; the text that was saved."""
     status = "finished" if outcome.result is not None else "failed"
     told = {"status": status, "result": outcome.result, "message": outcome.failure, "metadata": outcome.told()}

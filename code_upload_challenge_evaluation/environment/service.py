@@ -19,11 +19,11 @@ from typing import Any
 
 import grpc
 
-from linejudge.environments.tasks import ActionError, Result, Shown, Task
-from linejudge.evaluation_proto import MessageError
-from linejudge.messages import Action, Reply, packed, read_action
+from segjudge.code_upload.environments.tasks import ActionError, Observation, Result, Task
+from segjudge.code_upload.evaluation_proto import MessageError
+from segjudge.code_upload.messages import Action, Reply, packed, read_action
 
-from .refusals import RefusedError, bounded, sentence
+from .refusals import CallRefusedError, bounded, sentence
 
 log = logging.getLogger("environment")
 
@@ -34,7 +34,7 @@ MISTAKES = 1000
 
 
 @dataclass(frozen=True)
-class Limits:
+class TimeLimits:
     """How long an agent may take, in seconds."""
 
     #: For everything together, from the start of the container.
@@ -50,7 +50,7 @@ class Limits:
 
 
 @dataclass
-class Outcome:
+class EvaluationOutcome:
     """How a session ended."""
 
     result: Result | None = None
@@ -71,7 +71,7 @@ class Outcome:
 class Service:
     """Answers the calls; `task` is used by one call at a time."""
 
-    def __init__(self, task: Task, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, task: Task, limits: TimeLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self._task, self._limits, self._clock = task, limits, clock
         self._started = clock()
         self._lock = threading.Lock()
@@ -79,7 +79,7 @@ class Service:
         self._step = -1
         #: Nothing was acted on in this session yet.
         self._fresh = True
-        self._sight: Shown | None = None
+        self._sight: Observation | None = None
         #: The last reply, for whoever did not get it.
         self._reply = b""
         #: When the observation left that is due; when the session's own agent last called.
@@ -91,7 +91,7 @@ class Service:
         #: Why the last call was refused, until an action is taken.
         self._refused = ""
         self._lost: float | None = None
-        self.outcome = Outcome()
+        self.outcome = EvaluationOutcome()
         #: There is an outcome; it was reported, which may have turned it into a failure.
         self.ended, self.reported = threading.Event(), threading.Event()
 
@@ -126,7 +126,7 @@ class Service:
                     self._busy = False
                     if self._reply is not before:
                         self._due_since = self._clock()
-        except RefusedError as error:
+        except CallRefusedError as error:
             self._note_mistake(str(error))
             return context.abort(error.code, str(error))
         except Exception:
@@ -145,11 +145,11 @@ class Service:
         try:
             action = read_action(package)
         except MessageError as error:
-            raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from None
+            raise CallRefusedError(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from None
         mine = self.outcome.result is not None and action.session_id == self._session
         if self.ended.is_set() and not (mine and action.step == self._step - 1):
             words = self.outcome.failure or "The episode is over; there is nothing left to do."
-            raise RefusedError(grpc.StatusCode.FAILED_PRECONDITION, words)
+            raise CallRefusedError(grpc.StatusCode.FAILED_PRECONDITION, words)
         return action
 
     def _begin(self, asked: Action) -> bytes:
@@ -158,7 +158,7 @@ class Service:
             return self._reply
         if self._session and now - max(self._called_at, self._due_since) < self._limits.idle:
             words = f"A session is running; it can be taken over after {self._limits.idle:.0f} seconds without a call."
-            raise RefusedError(grpc.StatusCode.FAILED_PRECONDITION, words)
+            raise CallRefusedError(grpc.StatusCode.FAILED_PRECONDITION, words)
         if self._sight is None:
             self._sight, self._step = self._task.begin(), 0
         # Whoever takes over goes on where it stood: what was seen cannot be answered anew.
@@ -172,25 +172,25 @@ class Service:
 
     def _act(self, action: Action, arrived: float, context: grpc.ServicerContext) -> bytes:
         if not self._session:
-            raise RefusedError(grpc.StatusCode.FAILED_PRECONDITION, "There is no session: call reset first.")
+            raise CallRefusedError(grpc.StatusCode.FAILED_PRECONDITION, "There is no session: call reset first.")
         if not secrets.compare_digest(action.session_id.encode(), self._session.encode()):
-            raise RefusedError(grpc.StatusCode.PERMISSION_DENIED, "That is not the session that is running.")
+            raise CallRefusedError(grpc.StatusCode.PERMISSION_DENIED, "That is not the session that is running.")
         self._called_at = self._clock()
         if action.step == self._step - 1 and not self._fresh:
             self._held = self._held or self.ended.is_set()
             return self._reply
         if action.step != self._step:
             words = f"Step {action.step} is not due; {self._step} is."
-            raise RefusedError(grpc.StatusCode.FAILED_PRECONDITION, words)
+            raise CallRefusedError(grpc.StatusCode.FAILED_PRECONDITION, words)
         sight = self._sight
         assert sight is not None  # noqa: S101 - a session has begun
         taken = max(0.0, arrived - self._due_since)
         if action.problem:
-            raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"{sight.where}: {sentence(action.problem)}")
+            raise CallRefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"{sight.where}: {sentence(action.problem)}")
         try:
             following = self._task.act(bounded(action.value, sight))
         except ActionError as error:
-            raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"{sight.where}: {sentence(str(error))}") from None
+            raise CallRefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"{sight.where}: {sentence(str(error))}") from None
         self._refused = ""
         self.outcome.timings.append(taken)
         self._sight, self._step, self._fresh = following, self._step + 1, False
@@ -200,10 +200,10 @@ class Service:
             return self._reply
         result = self._task.result()
         if self.ended.is_set():  # the time was over meanwhile
-            raise RefusedError(grpc.StatusCode.FAILED_PRECONDITION, self.outcome.failure)
+            raise CallRefusedError(grpc.StatusCode.FAILED_PRECONDITION, self.outcome.failure)
         if not all(math.isfinite(value) for entry in result for held in entry.values() for value in held.values()):
             self.fail("The result is not a finite number: the actions led the environment beyond what it can measure.")
-            raise RefusedError(grpc.StatusCode.FAILED_PRECONDITION, self.outcome.failure)
+            raise CallRefusedError(grpc.StatusCode.FAILED_PRECONDITION, self.outcome.failure)
         self.outcome.hidden = getattr(self._task, "hidden", frozenset())  # a host's own task may have none
         self.outcome.result = result
         self._held, self._left_at = context.is_active(), self._clock()
@@ -235,7 +235,7 @@ class Service:
         """Somebody saw it."""
         self._blame(self._gone)
 
-    def current(self, sleep: Callable[[float], object] = time.sleep) -> Outcome:
+    def current(self, sleep: Callable[[float], object] = time.sleep) -> EvaluationOutcome:
         """The outcome as it stands, before it is reported.
 
         A result for which nobody waits is worth nothing: the platform has seen a container exit.  A call that broke
@@ -249,7 +249,7 @@ class Service:
                 sleep(0.05)
         return replace(self.outcome, timings=[*self.outcome.timings])
 
-    def settle(self, reported: Outcome) -> None:
+    def settle(self, reported: EvaluationOutcome) -> None:
         """What was reported in the end is what whoever waits is told."""
         self.outcome = reported
         self.reported.set()

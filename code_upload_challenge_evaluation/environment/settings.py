@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaluation_script.errors import HostError
-from linejudge.evalai.client import is_safe
-from linejudge.evalai.settings import DEFAULT_HOST
-from linejudge.messages import LOCAL, PORT
+from segjudge.code_upload.messages import LOCAL, PORT
+from segjudge.evalai.client import is_safe
+from segjudge.evalai.settings import DEFAULT_HOST
+from segjudge.evaluation_script.errors import HostError
 
-from .service import Limits
+from .service import TimeLimits
 
 TOKEN, SERVER, BODY, SECONDS = "AUTH_TOKEN", "EVALAI_API_SERVER", "BODY", "SUBMISSION_TIME_LIMIT"
 #: Where to listen; compose sets it, since its containers do not share a loopback.
-BIND = "LINEJUDGE_BIND"
+BIND = "SEGJUDGE_BIND"
 #: Kubernetes kills the pod so long after the limit; the report must be there before.
 DEFAULT_SECONDS = 86_400.0
 #: One message; a mask has some kilobytes, an interactive answer some megabytes.
@@ -36,7 +36,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Settings:
+class EnvironmentSettings:
     """Everything that is set."""
 
     environment: str
@@ -49,15 +49,15 @@ class Settings:
     bind: str
     port: int
     message: int
-    limits: Limits
+    limits: TimeLimits
 
 
-def settings(words: list[str], environment: Mapping[str, str]) -> Settings:
+def settings(words: list[str], environment: Mapping[str, str]) -> EnvironmentSettings:
     """Read both; raises HostError with what is missing."""
     args = _parser().parse_args(words)
     local = bool(environment.get(LOCAL))
     limit = _seconds(environment)
-    return Settings(
+    return EnvironmentSettings(
         environment=args.env,
         options=_options(args.option),
         episodes=args.episodes,
@@ -67,7 +67,7 @@ def settings(words: list[str], environment: Mapping[str, str]) -> Settings:
         bind=environment.get(BIND) or "127.0.0.1",
         port=args.port,
         message=args.max_message << 20,
-        limits=Limits(
+        limits=TimeLimits(
             episode=limit,
             step=min(args.step_seconds, limit),
             begin=min(args.begin_seconds, limit),
@@ -86,10 +86,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--port", type=int, default=PORT, help=f"default {PORT}; 0 takes any")
     parser.add_argument("--result", default="result.json", help=f"file for the result, with {LOCAL}")
     parser.add_argument("--max-message", type=int, default=MESSAGE_BYTES >> 20, metavar="MB", help="of one call")
-    parser.add_argument("--step-seconds", type=float, default=Limits.step, help="for one action")
-    parser.add_argument("--begin-seconds", type=float, default=Limits.begin, help="until the first reset")
-    parser.add_argument("--idle-seconds", type=float, default=Limits.idle, help="until a reset may take over")
-    parser.add_argument("--gone-seconds", type=float, default=Limits.gone, help="without a connection")
+    parser.add_argument("--step-seconds", type=float, default=TimeLimits.step, help="for one action")
+    parser.add_argument("--begin-seconds", type=float, default=TimeLimits.begin, help="until the first reset")
+    parser.add_argument("--idle-seconds", type=float, default=TimeLimits.idle, help="until a reset may take over")
+    parser.add_argument("--gone-seconds", type=float, default=TimeLimits.gone, help="without a connection")
     return parser
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from linejudge.static import dataset, sequence_of, write_submission
+from segjudge.static import dataset, sequence_of, write_submission
 
 
 def segment(frame: Any, mask: Any) -> Any:

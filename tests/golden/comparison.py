@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation_script import summaries
+from segjudge.evaluation_script import sequence_metrics
 
 EXACT = 1e-9
 #: Evaluator → the protocol that is equal to it.
@@ -31,8 +31,8 @@ def close(mine: float | None, golden: float | None, scale: float = 1.0) -> bool:
     return abs(mine - golden / scale) <= EXACT
 
 
-def rows_by_sequence(scores: list[summaries.ObjectScore]) -> dict[str, list[summaries.ObjectScore]]:
-    rows: dict[str, list[summaries.ObjectScore]] = {}
+def rows_by_sequence(scores: list[sequence_metrics.ObjectScore]) -> dict[str, list[sequence_metrics.ObjectScore]]:
+    rows: dict[str, list[sequence_metrics.ObjectScore]] = {}
     for one in scores:
         rows.setdefault(one.sequence, []).append(one)
     for of_one in rows.values():  # official tables of matched proposals are in the proposals' order

@@ -21,8 +21,8 @@ from typing import Any
 
 import requests
 
-from evaluation_script import evaluate
-from linejudge.bundle.build import build
+from segjudge.bundle.build import build
+from segjudge.evaluation_script import evaluate
 from tests.builders import ROOT
 from tests.rehearsals import FINAL, Rehearsal, bundle_with
 
@@ -66,7 +66,7 @@ class Fleet:
     def start(self, place: tuple[str, int]) -> None:
         """A worker, as its service manager starts it again."""
         environment = {
-            **{key: value for key, value in os.environ.items() if not key.startswith("LINEJUDGE_")},
+            **{key: value for key, value in os.environ.items() if not key.startswith("SEGJUDGE_")},
             "AUTH_TOKEN": self._server.people["host"]["token"],
             "API_SERVER": self._server.address,
             "QUEUE_NAME": self._queue,
@@ -77,7 +77,11 @@ class Fleet:
         }
         log = open(self._folder / f"{place[0]}-{place[1]}.log", "ab")  # noqa: SIM115 - the child's
         self._alive[place] = subprocess.Popen(
-            [sys.executable, "-m", "remote_challenge_evaluation"], cwd=ROOT, env=environment, stderr=log, stdout=log
+            [sys.executable, "-m", "segjudge.remote_challenge_evaluation"],
+            cwd=ROOT,
+            env=environment,
+            stderr=log,
+            stdout=log,
         )
         log.close()
 

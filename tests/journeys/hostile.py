@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evaluation_script import evaluate
+from segjudge.evaluation_script import evaluate
 from tests.builders import ROOT
 from tests.hostile_network import Network
 from tests.rehearsals import FINAL, Rehearsal

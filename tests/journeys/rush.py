@@ -17,8 +17,8 @@ from typing import Any
 
 import requests
 
-from linejudge.rehearsal.accounts import PARTICIPANT
-from linejudge.rehearsal.desk import Desk
+from segjudge.rehearsal.accounts import PARTICIPANT
+from segjudge.rehearsal.services import Services
 from tests.rehearsals import FINAL, Rehearsal
 
 
@@ -40,14 +40,14 @@ class Rush:
 
 def enrol(data: Path, teams: int) -> list[str]:
     """So many teams, each with a token; made beside the server, as its own first start makes them."""
-    desk = Desk(str(data))
+    services = Services(str(data))
     tokens = []
     for number in range(teams):
-        user = desk.accounts.create(f"team{number}", f"secret{number}")
-        team = desk.accounts.new_team(user, PARTICIPANT, f"Team {number}")
-        with desk.store.write() as db:
+        user = services.accounts.create(f"team{number}", f"secret{number}")
+        team = services.accounts.new_team(user, PARTICIPANT, f"Team {number}")
+        with services.store.write() as db:
             db.execute("INSERT INTO participants VALUES (1, ?)", (team,))
-        tokens.append(desk.accounts.mint(user, "profile")[0])
+        tokens.append(services.accounts.mint(user, "profile")[0])
     return tokens
 
 

@@ -1,0 +1,116 @@
+"""What a forked job writes to its parent: lines for the log, and one answer.
+
+A message is one letter, a length in two bytes and a text, and is written at once:
+the system mixes none with another's that is no longer than `PIPE_BUF`, so threads
+and forks of the job may write as well.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import threading
+from typing import Callable, Iterator, List, Tuple
+
+#: Characters that a job may print and say; the participant's log keeps no more.
+SAID = 1 << 20
+#: Parts of a line and its last, parts of the answer and its last.
+SAYS, SAID_SO, PART, LAST = b"s", b"S", b"a", b"A"
+_WHOLE = getattr(select, "PIPE_BUF", 512)
+_HEADER = 3
+#: What can move a cursor, hide text or not be encoded.
+_UNPRINTABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufff9-\ufffb]")
+
+
+class MessageSender:
+    """Writes messages to the parent, from any thread and any process that was forked meanwhile."""
+
+    def __init__(self, writer: int) -> None:
+        self._writer, self._process = writer, os.getpid()
+        self._lock = threading.RLock()
+
+    def say(self, text: str) -> None:
+        """Say a line, in pieces that are written whole."""
+        size = (_WHOLE - _HEADER) // 4  # characters, of which none has more bytes
+        text = text[: SAID + 1]
+        with self._lock:
+            for start in range(0, len(text), size):
+                kind = SAID_SO if start + size >= len(text) else SAYS
+                self._write(kind, text[start : start + size].encode("utf-8", "surrogatepass"))
+
+    def answer(self, data: bytes) -> None:
+        """Send the answer, unless this process was forked by the one whose answer is awaited."""
+        size = _WHOLE - _HEADER
+        for start in range(0, len(data) if os.getpid() == self._process else 0, size):
+            self._write(LAST if start + size >= len(data) else PART, data[start : start + size])
+
+    def _write(self, kind: bytes, data: bytes) -> None:
+        os.write(self._writer, kind + len(data).to_bytes(2, "big") + data)
+
+
+class OutputRelay:
+    """The child's streams: each line that is printed is said by the parent."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say, self._room = say, SAID + 1
+        self._line: List[str] = []
+        self._lock = threading.RLock()
+
+    def write(self, text: str) -> int:
+        with self._lock:
+            kept = text[: self._room]
+            self._room -= len(kept)
+            first, *others = kept.split("\n")
+            self._line.append(first)
+            for other in others:
+                self.finish()
+                self._line = [other]
+        return len(text)
+
+    def flush(self) -> None:
+        """A line is sent when it is whole."""
+
+    def finish(self) -> None:
+        """Send what no end of a line came for."""
+        with self._lock:
+            line, self._line = "".join(self._line), []
+            self._say(line)
+
+
+class MessageReader:
+    """Hands on what the child says, and no more than fits into a log."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say, self._room = say, SAID
+        self._line: List[str] = []
+
+    def hear(self, kind: bytes, data: bytes) -> None:
+        """Take a part of a line, or its last."""
+        if self._room < 0:
+            return
+        text = data.decode("utf-8", "surrogatepass")
+        self._room -= len(text) + (kind == SAID_SO)
+        self._line.append(text)
+        if self._room < 0:
+            self._line = [f"… what is printed beyond {SAID:,} characters is left out …"]
+        if kind == SAID_SO or self._room < 0:
+            line, self._line = "".join(self._line), []
+            self._say(plain(line.replace("\r\n", "\n").replace("\r", "\n")))
+
+
+def plain(text: str) -> str:
+    """Without what could move a terminal's cursor or not be written down."""
+    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def whole(data: bytearray) -> Iterator[Tuple[bytes, bytes]]:
+    """Take the messages from the data that are complete."""
+    start = 0
+    while len(data) - start >= _HEADER:
+        end = start + _HEADER + int.from_bytes(data[start + 1 : start + _HEADER], "big")
+        if len(data) < end:
+            break
+        yield bytes(data[start : start + 1]), bytes(data[start + _HEADER : end])
+        start = end
+    del data[:start]

@@ -1,0 +1,80 @@
+"""What is wrong with one record of a submission of instance masks, in the participant's words."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Tuple
+
+import numpy as np
+
+from . import rle
+from .errors import Flaw, printable
+from .instance_json import EXAMPLE
+from .polygons import outlines
+
+#: Ids are whole numbers of 64 bits, as in the truth.
+LARGEST_ID = (1 << 63) - 1
+#: No box has larger sides or lies further away; beyond this their products would not be exact.
+LARGEST_SIDE = 1 << 24
+
+
+def check_record(record: Any, size: Any, *, boxes: bool) -> None:
+    """Raise a Flaw for the first thing that is wrong with a record, whose image has this (height, width) or None."""
+    if not isinstance(record, dict):
+        raise Flaw("is not an object", f"Write {EXAMPLE}")
+    wanted = ("image_id", "category_id", "bbox" if boxes else "segmentation", "score")
+    missing = [key for key in wanted if key not in record]
+    if missing:
+        raise Flaw(f"lacks {' and '.join(missing)}", f"Write {EXAMPLE}")
+    for key in ("image_id", "category_id"):
+        _check_id(key, record[key])
+    if not is_finite(record["score"]):
+        raise Flaw(f"has the score {printable(repr(record['score']))}, which is not a finite number", "Write a number")
+    if size is None:
+        raise Flaw("is of an image that the truth lacks", "Use the ids of the truth's images")
+    if boxes:
+        _check_box(record["bbox"])
+    else:
+        _check_mask(record["segmentation"], size)
+
+
+def is_finite(value: Any) -> bool:
+    """Is it a number, and within those that a float can be?"""
+    try:
+        return type(value) in (int, float) and math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _check_id(key: str, value: Any) -> None:
+    if type(value) is not int:
+        found = f"has the {key} {printable(repr(value))}, which is not a whole number"
+        raise Flaw(found, "Write the id as a number")
+    if not -LARGEST_ID - 1 <= value <= LARGEST_ID:
+        raise Flaw(f"has the {key} {printable(value)}, which is larger than an id can be", "Use the ids of the truth")
+
+
+def _check_box(box: Any) -> None:
+    if not isinstance(box, list) or len(box) != 4 or any(type(side) not in (int, float) for side in box):
+        raise Flaw("has a bbox that is not [x, y, width, height]", "Write four numbers")
+    if not all(map(is_finite, box)) or box[2] < 0 or box[3] < 0:
+        raise Flaw("has a bbox that is negative or not finite", "Write [x, y, width, height]")
+    if max(map(abs, box)) > LARGEST_SIDE:
+        raise Flaw("has a bbox far outside of its image", "Write [x, y, width, height] in pixels")
+
+
+def _check_mask(segmentation: Any, image: Tuple[int, int]) -> None:
+    height, width = image
+    if isinstance(segmentation, list):
+        outlines([segmentation], np.array([max(image)]))
+        return
+    if not isinstance(segmentation, dict) or not {"size", "counts"} <= segmentation.keys():
+        raise Flaw("has a segmentation that is neither run lengths nor polygons", f"Write {EXAMPLE}")
+    size, counts = segmentation["size"], segmentation["counts"]
+    if not isinstance(size, list) or [type(side) for side in size] != [int, int]:
+        raise Flaw(f"has a mask of size {printable(size)}, which is not [height, width]", rle.WRITE_AGAIN)
+    if (height, width) != tuple(size):
+        found = f"has a mask of size {printable(size)} but the image is [{height}, {width}] (height, width)"
+        raise Flaw(found, "Encode the mask at the size of the image")
+    if not isinstance(counts, str):
+        rle.runs_of(counts, height * width)

@@ -1,0 +1,100 @@
+"""Means over objects and sequences, and how far they can be trusted."""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, List
+
+import numpy as np
+
+from . import sequence_metrics
+from .masks import Array
+from .sequence_metrics import ObjectScore, Values
+from .sequence_protocols import BESIDE, COMBINED, SequenceProtocol
+
+
+def averaged(scores: List[ObjectScore], protocol: SequenceProtocol) -> Values:
+    """The protocol's metrics, and those beside it, over these objects."""
+    table = _Table(scores, protocol)
+    means = _combined(protocol, lambda metric, rows: table.means(metric, rows).reshape(1), table.groups)
+    return {metric: None if np.isnan(value[0]) else float(value[0]) for metric, value in means.items()}
+
+
+def standard_errors(scores: List[ObjectScore], protocol: SequenceProtocol) -> Values:
+    """How much each metric would vary with other sequences: the jackknife over sequences."""
+    table = _Table(scores, protocol)
+    count = len(table.sequences)
+    if count < 2:
+        return {}
+    without = _combined(protocol, table.means_without_each, table.groups)
+    return {
+        metric: float(np.sqrt((count - 1) / count * ((value - value.mean()) ** 2).sum()))
+        for metric, value in without.items()
+        if not np.isnan(value).any()
+    }
+
+
+class _Table:
+    """The values of all objects, ready to be averaged with or without a sequence."""
+
+    def __init__(self, scores: List[ObjectScore], protocol: SequenceProtocol) -> None:
+        place = {name: number for number, name in enumerate(dict.fromkeys(one.sequence for one in scores))}
+        # Matched proposals are summed in their own order officially: it decides the last bit.
+        scores = sorted(scores, key=lambda one: (place[one.sequence], one.proposal))
+        self.sequences, self._of = np.unique([one.sequence for one in scores], return_inverse=True)
+        unseen = np.array([one.unseen for one in scores], bool)
+        self.groups = {"": np.ones(len(scores), bool), "seen": ~unseen, "unseen": unseen}
+        names = [*protocol.metrics, *BESIDE]
+        self._columns = {name: np.array([one.values.get(name) for one in scores], float) for name in names}
+
+    def means(self, metric: str, rows: Array) -> Array:
+        """The mean over some objects; NaN where none has a value."""
+        value = sequence_metrics.mean(self._columns[metric][rows])
+        return np.array(np.nan if value is None else value)
+
+    def means_without_each(self, metric: str, rows: Array) -> Array:
+        """The mean over some objects, each time without one sequence."""
+        values = np.where(rows, self._columns[metric], np.nan)
+        there = ~np.isnan(values)
+        sums = np.bincount(self._of, np.where(there, values, 0.0), len(self.sequences))
+        counts = np.bincount(self._of, there, len(self.sequences))
+        left = counts.sum() - counts
+        return np.where(left > 0, (sums.sum() - sums) / np.maximum(left, 1), np.nan)
+
+
+def _combined(
+    protocol: SequenceProtocol, mean: Callable[[str, Array], Array], groups: Dict[str, Array]
+) -> Dict[str, Array]:
+    """Means by metric, then means of means, which leave an empty part out."""
+    values: Dict[str, Array] = {}
+    for metric in (*protocol.metrics, *BESIDE):
+        letter, _, group = metric.rpartition("-")[0].partition("-")
+        if group in ("seen", "unseen"):
+            values[metric] = mean(f"{letter}-Mean", groups[group])
+        elif metric not in COMBINED:
+            values[metric] = mean(metric, groups[""])
+    if protocol.by_class:
+        for letter in {metric[0] for metric in values if "-seen-" in metric}:
+            values[f"{letter}-Mean"] = _average(values[f"{letter}-seen-Mean"], values[f"{letter}-unseen-Mean"])
+    for metric in protocol.metrics:
+        if metric in COMBINED:
+            values[metric] = _average(*(values[part] for part in COMBINED[metric]))
+    return {metric: values[metric] for metric in (*protocol.metrics, *BESIDE)}
+
+
+def _average(*parts: Array) -> Array:
+    """The mean of the parts that are there, place by place."""
+    there = [~np.isnan(part) for part in parts]
+    total = sum(np.where(here, part, 0.0) for here, part in zip(there, parts))
+    count = np.sum(there, axis=0)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def by_sequence(scores: List[ObjectScore], metrics: List[str]) -> Dict[str, Values]:
+    """A sequence's value is the mean over its objects."""
+    sequences: Dict[str, List[ObjectScore]] = {}
+    for one in scores:
+        sequences.setdefault(one.sequence, []).append(one)
+    return {
+        name: {metric: sequence_metrics.average([one.values[metric] for one in objects]) for metric in metrics}
+        for name, objects in sequences.items()
+    }

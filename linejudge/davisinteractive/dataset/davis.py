@@ -1,5 +1,0 @@
-"""The dataset of DAVIS."""
-
-from linejudge.interactive.dataset import Davis
-
-__all__ = ["Davis"]

@@ -1,5 +1,0 @@
-"""The service that knows the truth."""
-
-from linejudge.interactive.evaluation import ROBOT_DEFAULT_PARAMETERS, EvaluationService
-
-__all__ = ["ROBOT_DEFAULT_PARAMETERS", "EvaluationService"]

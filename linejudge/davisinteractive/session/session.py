@@ -1,5 +1,0 @@
-"""The session."""
-
-from linejudge.interactive.session import DavisInteractiveSession
-
-__all__ = ["DavisInteractiveSession"]

@@ -1,0 +1,181 @@
+"""The participant's side: an environment over gRPC, as if it were in this process.
+
+    from segjudge.agent import Environment
+
+    with Environment() as environment:
+        observation = environment.reset()
+        while not environment.done:
+            observation = environment.act(my_mask(observation))
+
+Needs grpc, numpy and Pillow alone; in the checkout: `pip install -e ".[agent]"`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import secrets
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn, Self
+
+import grpc
+import numpy as np
+from PIL import Image
+
+from segjudge.code_upload.evaluation_proto import SERVICE
+from segjudge.code_upload.messages import ADDRESS, LOCAL, PORT, Action, Labels, Picture, Reply, packed, read_reply
+from segjudge.masks.run_lengths import decoded, encoded
+
+#: Seconds: how long an environment may take to start, or to come back.
+PATIENCE = 600.0
+#: Bytes of a reply; an interactive sample brings all of its frames.
+REPLY_BYTES = 1 << 30
+#: Seconds between two lines of progress where there is no terminal.
+SELDOM = 30.0
+
+_AGAIN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED)
+
+
+class ActionRefusedError(Exception):
+    """The environment refused a call; nothing has changed there."""
+
+
+class _UnfitError(ActionRefusedError):
+    """An action that cannot be sent, of which the environment knows nothing."""
+
+
+class Environment:
+    """A session with an environment: `reset` once, `act` until `done`."""
+
+    def __init__(self, address: str | None = None, *, patience: float = PATIENCE, quiet: bool = False) -> None:
+        self._address = address or os.environ.get(ADDRESS) or _usual()
+        self._patience, self._progress = patience, (lambda _line, _last=False: None) if quiet else _Progress()
+        size = [("grpc.max_receive_message_length", REPLY_BYTES), ("grpc.max_send_message_length", REPLY_BYTES)]
+        self._channel = grpc.insecure_channel(self._address, options=size)
+        self._session, self._step = "", 0
+        self._space: dict[str, Any] = {}
+        #: No observation is left.
+        self.done = False
+        self.reward = 0.0
+        #: What the environment says at the end.
+        self.message = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._channel.close()
+
+    def reset(self) -> Any:
+        """The first observation; waits while the environment starts."""
+        self._space = json.loads(self._call("get_action_space", b"").space)
+        reply = self._call("reset", packed(Action(session_id=secrets.token_hex(16))))
+        self._session, self._step, self.done = reply.session_id, reply.step, reply.done
+        return _seen(reply.value)
+
+    def act(self, action: Any) -> Any:
+        """The next observation; after the last one it returns when the result is safe, however long that takes."""
+        if self.done:
+            raise ActionRefusedError("there is nothing left to act on")
+        try:
+            reply = self._call("act_on_environment", self._package(action))
+        except _UnfitError as error:
+            self._refuse(str(error))
+        self._step, self.done, self.reward, self.message = reply.step, reply.done, reply.reward, reply.message
+        self._progress(f"{self._step} steps" + (": " + reply.message if reply.done else ""), reply.done)
+        return _seen(reply.value)
+
+    @property
+    def action_space(self) -> dict[str, Any]:
+        """What an action is, once `reset` was called."""
+        return self._space
+
+    def _package(self, action: Any) -> bytes:
+        """An action as it is sent."""
+        try:
+            return packed(Action(self._session, self._step, _sent(action, self._space)))
+        except (TypeError, ValueError, KeyError, OverflowError, RecursionError) as error:
+            raise _UnfitError(f"the action cannot be sent ({error})") from None
+
+    def _refuse(self, words: str) -> NoReturn:
+        """The environment is told why nothing came: the submission's log will hold it, should this end the agent."""
+        words = words.encode("utf-8", "replace").decode()
+        with contextlib.suppress(ConnectionError):
+            self._call("act_on_environment", packed(Action(self._session, self._step, problem=words)))
+        raise ActionRefusedError(words)
+
+    def _call(self, name: str, package: bytes) -> Reply:
+        """A reply; a call that did not come through is made again, which the environment knows for a repeat."""
+        call: Any = self._channel.unary_unary(f"/{SERVICE}/{name}")
+        until = time.monotonic() + self._patience
+        wait = 0.1
+        while True:
+            try:
+                return read_reply(call(package, wait_for_ready=False))
+            except grpc.RpcError as error:
+                code, details = error.code(), error.details() or ""
+                if "larger than max" in details:
+                    raise _UnfitError(f"the message is too large ({details})") from None
+                if code not in _AGAIN:
+                    raise ActionRefusedError(details) from None
+                if time.monotonic() > until:
+                    raise ConnectionError(f"{self._address} does not answer ({details})") from None
+            self._progress("waits for the environment" if not self._session else "calls again")
+            time.sleep(wait)
+            wait = min(2 * wait, 5.0)
+
+
+def _usual() -> str:
+    return f"environment:{PORT}" if os.environ.get(LOCAL) else f"localhost:{PORT}"
+
+
+def _seen(value: Any) -> Any:
+    """An observation with pictures and masks as arrays."""
+    if isinstance(value, Picture):
+        with Image.open(io.BytesIO(value.data)) as picture:
+            return np.asarray(picture.convert("RGB"))
+    if isinstance(value, Labels):
+        return decoded(value.objects.items(), value.size)
+    if isinstance(value, list):
+        return [_seen(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _seen(one) for name, one in value.items()}
+    return value
+
+
+def _sent(action: Any, space: dict[str, Any]) -> Any:
+    """An action as the space wants it: masks as run lengths, everything else as it is."""
+    kind = space.get("type")
+    if kind == "labels":
+        mask = np.asarray(action)
+        if mask.ndim != 2 or mask.dtype.kind not in "iub" or (mask.size and (mask.min() < 0 or mask.max() > 255)):
+            range_told = f" with {mask.min()} to {mask.max()}" if mask.size and mask.dtype.kind in "iubf" else ""
+            told = f"not {mask.dtype} {mask.shape}{range_told}"
+            raise _UnfitError(f"a mask has two dimensions and whole ids from 0 to 255, {told}")
+        return Labels((mask.shape[0], mask.shape[1]), encoded(mask.astype(np.uint8, copy=False)))
+    if kind == "mapping" and isinstance(action, dict):
+        return {name: _sent(one, space["values"].get(name, {})) for name, one in action.items()}
+    if kind == "list":
+        return [_sent(one, {"type": space["of"]}) for one in action]
+    return action
+
+
+class _Progress:
+    """One line that changes where there is a terminal, a line now and then elsewhere."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._before = 0.0
+        self._clock: Callable[[], float] = time.monotonic
+
+    def __call__(self, line: str, last: bool = False) -> None:  # noqa: FBT001, FBT002 - a word beside a word
+        now = self._clock()
+        if not last and now - self._before < (0.2 if self._terminal else SELDOM):
+            return
+        self._before = now
+        sys.stderr.write(f"\r\033[K{line}" + "\n" * last if self._terminal else f"{line}\n")
+        sys.stderr.flush()

@@ -1,0 +1,117 @@
+"""The command line: its words, and what becomes of errors.
+
+Exit codes: 0 done, 1 something in the participant's files, 2 usage, 3 a broken
+truth or bundle, a full disk, or a fault of ours, 130 stopped with Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import select
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+
+from segjudge.commands import arena, bundle, data, interactive, push, rehearse, score
+from segjudge.commands.shared import DONE, OURS, THEIRS, USAGE, say
+from segjudge.evaluation_script.errors import HostError, SubmissionError
+from segjudge.evaluation_script.sequence_truth import FULL, NotWritten
+from segjudge.evaluation_script.version import VERSION
+from segjudge.interrupts import STOPPED, end_by, interruptible, leave_at_once
+from segjudge.scoring import UsageError
+
+DESCRIPTION = "The toolkit of hosts and participants: score, pack, build, check and run a challenge."
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    if arguments is None:
+        leave_at_once()
+    parser = _parser()
+    try:
+        args = parser.parse_args(arguments)
+        with interruptible() if arguments is None else nullcontext():
+            code: int = args.command(args)
+            sys.stdout.flush()  # what cannot be written is found here, not while Python ends
+    except SubmissionError as error:
+        return _fail(str(error), THEIRS)
+    except UsageError as error:
+        return _fail(f"{parser.prog}: {error}", USAGE)
+    except HostError as error:
+        return _fail(str(error), OURS)
+    except KeyboardInterrupt as error:
+        say(STOPPED)
+        return end_by(getattr(error, "number", signal.SIGINT))
+    except OSError as error:
+        return _of_system(parser.prog, error)
+    except Exception:  # noqa: BLE001 - a defect of ours, said so
+        return _defect()
+    return code
+
+
+def _of_system(program: str, error: OSError) -> int:
+    """What the machine refused: a reader of our output that went away, or a disk that is full."""
+    if isinstance(error, BrokenPipeError) and _nobody_reads():
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return DONE
+    if isinstance(error, NotWritten) or error.errno in FULL:
+        if error.filename is None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would try once more while it ends
+        return _fail(f"{program}: {error.filename or 'the output'}: cannot be written ({error.strerror})", OURS)
+    return _defect()
+
+
+def _nobody_reads() -> bool:
+    """Whether stdout is a pipe whose other end is closed."""
+    look = select.poll()
+    look.register(1, 0)
+    return any(event & select.POLLERR for _, event in look.poll(0))
+
+
+def _defect() -> int:
+    traceback.print_exc()
+    return _fail("segjudge: this is a defect of segjudge, not of your files", OURS)
+
+
+def _fail(text: str, code: int) -> int:
+    say(text)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    from segjudge.datasets.packing import ALIASES
+    from segjudge.evaluation_script.dataset_reader import LAYOUTS
+
+    parser = argparse.ArgumentParser(prog="segjudge", description=DESCRIPTION)
+    parser.add_argument("--version", action="version", version=f"segjudge {VERSION}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(function: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
+        text = function.__doc__ or ""
+        sub = commands.add_parser(function.__name__, help=text, description=text)
+        sub.set_defaults(command=function)
+        return sub
+
+    layouts = sorted({*LAYOUTS, *ALIASES})
+    sub = command(bundle.run)
+    sub.add_argument(
+        "--python", help="the interpreter that plays EvalAI's worker (default: .venv-worker, else this one)"
+    )
+    score.score_options(command(score.score), layouts)
+    data.pack_options(command(data.pack), layouts)
+    data.show_options(command(data.show))
+    data.convert_options(command(data.convert))
+    data.demo_options(command(data.demo))
+    bundle.build_options(command(bundle.build))
+    bundle.check_options(command(bundle.check))
+    push.push_options(command(push.push))
+    rehearse.rehearse_options(command(rehearse.rehearse))
+    interactive.interactive_options(command(interactive.interactive))
+    arena.arena_options(command(arena.arena))
+    sub = command(bundle.schema)
+    sub.add_argument("--out", help="the file to write (default: docs/challenge_config.schema.json)")
+    return parser

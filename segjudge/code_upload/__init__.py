@@ -1,0 +1,1 @@
+"""Code upload: agents that play environments, on a laptop or on EvalAI."""

@@ -1,0 +1,268 @@
+"""Code upload without containers: both sides as processes of their own, with the entry points of the images.
+
+It limits accidents, not attackers: whoever must be kept out belongs in a container, or behind `bwrap`, which is used
+where it is there (no network but one socket, the truth not mounted).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from segjudge import sandbox
+from segjudge.evaluation_script.errors import HostError
+from segjudge.processes import Child, Streams, Tail
+from segjudge.sandbox import ProcessLimits
+from segjudge.static import DATASET, FOLDER, NAMES, TAKEN
+
+from .messages import ADDRESS, LOCAL
+
+ENVIRONMENT = "segjudge.code_upload_challenge_evaluation.environment"
+#: Seconds: an environment has started by then, and an agent has ended so long after it.
+START, FAREWELL = 120.0, 5.0
+#: Seconds in which an environment may see by itself that the agent has ended.
+GONE = 1.0
+#: Bytes of a static submission.
+FILE_BYTES = 1 << 30
+#: Bytes of a log that are kept, half of them of its beginning: as many as the platform keeps of its end.
+LOG = 10_000
+#: What runs, so that it can be ended with us.
+_running: set[Child] = set()
+
+
+class SubmissionFileError(Exception):
+    """What a static submission wrote is nothing that can be taken."""
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A participant's command, and the folder that it runs in."""
+
+    command: list[str]
+    folder: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What came of it."""
+
+    #: What the environment saved; None where it reported elsewhere.
+    told: dict[str, Any] | None
+    code: int
+    log: str
+    sandboxed: bool
+
+
+def agent_of(words: list[str]) -> Agent:
+    """A file of Python or a command, run where it is."""
+    words = with_python(words)
+    first = words[0]
+    if first.endswith(".py"):
+        if not os.path.exists(first):
+            raise HostError(f"{first}: this agent is not there")
+        folder = os.path.dirname(os.path.abspath(first))
+        return Agent([sys.executable, os.path.abspath(first), *words[1:]], folder)
+    if shutil.which(first) is None:
+        raise HostError(f"{first}: is neither a file of Python nor a command")
+    return Agent(words, os.getcwd())
+
+
+def with_python(words: list[str]) -> list[str]:
+    """A command whose `python` is the one that runs us, which has what agents need."""
+    return [sys.executable, *words[1:]] if words[0] in ("python", "python3") else words
+
+
+def duel(
+    agent: Agent,
+    words: list[str],
+    limits: ProcessLimits,
+    variables: Mapping[str, str] | None = None,
+    hidden: Sequence[str] = (),
+) -> Ended:
+    """An environment with these words and an agent; what the environment said at the end.
+
+    With `variables` (AUTH_TOKEN, BODY…) it reports to a server, else it saves its result.  What is hidden is not there
+    for an agent in a sandbox, wherever it lies.
+    """
+    box = sandbox.found(limits)
+    secret = [*hidden, *_truths(words)]
+    with tempfile.TemporaryDirectory(prefix="segjudge-arena-") as folder, contextlib.ExitStack() as ends:
+        result = os.path.join(folder, "result.json")
+        place = os.path.join(folder, "socket")
+        own = {LOCAL: "1"} if variables is None else dict(variables)
+        if box is not None:
+            own["SEGJUDGE_BIND"] = f"unix:{place}"
+        command = [sys.executable, "-m", ENVIRONMENT, *words, "--port", "0", "--result", result]
+        environment = _started(
+            command, {**_plain(), **own, "SUBMISSION_TIME_LIMIT": f"{limits.seconds:.0f}"}, None, None
+        )
+        ends.callback(_end, environment)
+        address = _address(environment)
+        mine = {**_plain(), **agent.variables, ADDRESS: address if box is None else f"unix:{place}"}
+        player = _played(agent, box, [(place, True)], secret, limits, mine)
+        ends.callback(_end, player)
+        log = Tail(player.output, LOG // 2, beginning=True)
+        code = _both(environment, player, limits.seconds + START)
+        player.wait(FAREWELL if code == 0 else FAREWELL / 10)
+        player.end()
+        told = None
+        if os.path.exists(result):
+            with open(result, encoding="utf-8") as file_of_result:
+                told = json.load(file_of_result)
+        return Ended(told, code, log.text(), box is not None)
+
+
+def _truths(words: Sequence[str]) -> list[str]:
+    """What the environment is told and the agent must not see."""
+    pairs = (one.partition("=") for one in words if "=" in one)
+    return [value.strip('"') for name, _, value in pairs if name in ("truth", "frames")]
+
+
+def static(
+    agent: Agent,
+    data: str,
+    limits: ProcessLimits,
+    look_every: float,
+    taken: Callable[[str], None],
+    hidden: Sequence[str] = (),
+) -> Ended:
+    """Play the platform's side for a command that writes a submission; `taken` gets the file.
+
+    Looks at once and then every so often, as the sidecar does; a file is taken as it is at that moment.
+    """
+    box = sandbox.found(limits)
+    with tempfile.TemporaryDirectory(prefix="segjudge-static-") as folder, contextlib.ExitStack() as ends:
+        shared = os.path.join(folder, "submission")
+        os.mkdir(shared)
+        variables = {**_plain(), **agent.variables, FOLDER: shared, DATASET: os.path.abspath(data)}
+        mounts = [(shared, True), (os.path.abspath(data), False)]
+        player = _played(agent, box, mounts, hidden, limits, variables)
+        ends.callback(_end, player)
+        log = Tail(player.output, LOG // 2, beginning=True)
+        until = time.monotonic() + limits.seconds
+        found, look = None, 0.0
+        while found is None and time.monotonic() < until:
+            over = player.poll() is not None
+            if time.monotonic() >= look or over:
+                found = next((one for one in NAMES if os.path.lexists(os.path.join(shared, one))), None)
+                look = time.monotonic() + look_every
+            if over:
+                break
+            time.sleep(0.1)
+        early = player.poll() is not None
+        if found is not None:
+            copy = os.path.join(folder, found)
+            _copy(os.path.join(shared, found), copy)
+            taken(copy)
+            with contextlib.suppress(OSError):  # whatever an agent has put there
+                os.close(os.open(os.path.join(shared, TAKEN), os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW))
+            player.wait(FAREWELL)
+        code = player.poll() or 0
+        player.end()
+        return Ended({"taken": found, "early": early}, code, log.text(), box is not None)
+
+
+def _copy(source: str, target: str) -> None:
+    """A plain file of the agent's, as it is now; links, pipes and devices would be read with our rights."""
+    try:
+        opened = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        raise SubmissionFileError(f"{os.path.basename(source)} is not a plain file ({error.strerror})") from None
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise SubmissionFileError(f"{os.path.basename(source)} is not a plain file")
+    with os.fdopen(opened, "rb") as file, open(target, "wb") as copy:
+        while part := file.read(1 << 20):
+            copy.write(part)
+            if copy.tell() > FILE_BYTES:
+                raise SubmissionFileError(f"{os.path.basename(source)} has more than {FILE_BYTES >> 20} MB")
+
+
+def _played(
+    agent: Agent,
+    box: str | None,
+    mounts: Sequence[tuple[str, bool]],
+    hidden: Sequence[str],
+    limits: ProcessLimits,
+    variables: Mapping[str, str],
+) -> Child:
+    words = sandbox.command(box, agent.command, agent.folder, mounts, hidden, limits)
+    return _started(words, variables, agent.folder, subprocess.STDOUT)
+
+
+def _plain() -> dict[str, str]:
+    """Nothing of ours that an agent could use: no tokens, no other settings."""
+    kept = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "LD_LIBRARY_PATH")
+    found = {name: os.environ[name] for name in kept if name in os.environ}
+    found["PYTHONPATH"] = os.pathsep.join([sandbox.HOME, *filter(None, [found.get("PYTHONPATH")])])
+    return {**found, "PYTHONUNBUFFERED": "1"}
+
+
+def _started(command: list[str], variables: Mapping[str, str], folder: str | None, errors: int | None) -> Child:
+    streams = Streams(output=subprocess.PIPE, errors=errors)
+    started = Child(command, streams, environment=variables, folder=folder)
+    _running.add(started)
+    return started
+
+
+def end_all() -> None:
+    """End every process of every duel."""
+    for process in list(_running):
+        process.end()
+
+
+def _address(environment: Child) -> str:
+    """Where it listens, which is its first line; the rest is thrown away, or it would block."""
+    first: queue.Queue[str] = queue.Queue()
+
+    def drain() -> None:
+        with contextlib.suppress(ValueError, OSError):
+            first.put(environment.output.readline(LOG).decode("utf-8", "replace").strip())
+            while environment.output.read(1 << 16):
+                pass
+        first.put("")
+
+    threading.Thread(target=drain, daemon=True).start()
+    try:
+        line = first.get(timeout=START)
+    except queue.Empty:
+        line = ""
+    if not line:
+        raise HostError("the environment did not start; what it said is above")
+    return line if line.startswith("unix:") else f"127.0.0.1:{line}"
+
+
+def _both(environment: Child, player: Child, seconds: float) -> int:
+    """Wait for the environment; it is told when the agent has ended before it."""
+    until, gone = time.monotonic() + seconds, 0.0
+    while time.monotonic() < until:
+        code = environment.wait(0.05)
+        if code is not None:
+            return code
+        if player.poll() is not None:
+            gone = gone or time.monotonic() + GONE
+            if time.monotonic() > gone:
+                environment.signal(signal.SIGUSR1)
+                gone = time.monotonic() + FAREWELL
+    return -1
+
+
+def _end(process: Child) -> None:
+    """It and whatever it started."""
+    process.end()
+    process.close_streams()
+    _running.discard(process)

@@ -1,0 +1,252 @@
+"""The interactive session as an environment: scribbles and frames come, masks of all frames go."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from segjudge.interactive.dataset import Davis, Sequences
+from segjudge.interactive.other_datasets import DrawnScribbles, MaskDataset
+from segjudge.interactive.session import DavisInteractiveSession
+from segjudge.interactive.utils.scribbles import scribbles2mask
+
+from .tasks import ActionError, Observation, Picture, Result
+from .video import SPLIT, decoded_picture
+
+#: What an interactive leaderboard shows.
+AREA, AT = "AUC", "J&F@60s"
+
+
+class _Session(DavisInteractiveSession):
+    """Whoever holds the task may call, in any thread."""
+
+    def _own_thread(self) -> None:
+        return
+
+
+class _Part:
+    """One sequence of a dataset."""
+
+    def __init__(self, dataset: Sequences, sequence: str) -> None:
+        self._dataset, self._sequence = dataset, sequence
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._dataset, name)
+
+    def sequences(self, subset: str) -> list[str]:
+        """That one alone."""
+        if self._sequence not in self._dataset.sequences(subset):
+            raise ValueError(f"there is no sequence {self._sequence!r} in {subset}")
+        return [self._sequence]
+
+
+def dataset_of(truth: str, frames: str | None, sequence: str | None, layout: str | None, draw: int) -> Sequences:
+    """A DAVIS root with scribbles, or anything else, for which the robot draws the first ones."""
+    found: Any = MaskDataset(truth, layout or "generic", frames) if layout or frames else Davis.existing(truth)
+    if draw:
+        found = DrawnScribbles(found, draw)
+    one: Sequences = _Part(found, sequence) if sequence else found
+    return one
+
+
+class InteractiveTask:
+    """All samples of a subset; the clock runs from the scribbles to the masks."""
+
+    def __init__(
+        self, dataset: Sequences, subset: str = "val", interactions: int = 5, clock: Callable[[], float] | None = None
+    ) -> None:
+        self._dataset, self._subset, self._interactions, self._clock = dataset, subset, interactions, clock
+        self._session: _Session | None = None
+        self._emptied: weakref.finalize[..., Any] | None = None
+
+    def space(self) -> dict[str, Any]:
+        """Masks of all frames, and where the robot may draw next."""
+        return {
+            "type": "mapping",
+            "values": {"masks": {"type": "list", "of": "labels"}, "candidates": {"type": "list", "of": "integer"}},
+        }
+
+    def begin(self) -> Observation:
+        """The first scribbles."""
+        self.close()
+        folder = tempfile.mkdtemp(prefix="segjudge-")
+        # Notebooks seldom close an environment.
+        self._emptied = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._session = _Session(
+            subset=self._subset, max_nb_interactions=self._interactions, report_save_dir=folder,
+            dataset=self._dataset, clock=self._clock,
+        )  # fmt: skip
+        self._session.__enter__()
+        return self._next()
+
+    def act(self, action: Any) -> Observation:
+        """The next scribbles, for masks: `{"masks": [Labels…] or an array, "candidates": [frames…]}`."""
+        session = self._session
+        if session is None or not session.running:
+            raise ActionError("the episode is over; reset begins another")
+        if not isinstance(action, dict) or "masks" not in action:
+            raise ActionError('the action is not a mapping with "masks"')
+        masks = action["masks"]
+        if isinstance(masks, list):
+            from segjudge.evaluation_script.errors import Flaw
+            from segjudge.masks.run_lengths import decoded
+
+            try:
+                masks = np.stack([decoded(one.objects.items(), one.size) for one in masks])
+            except Flaw as flaw:
+                raise ActionError(f"a mask {flaw.found}. {flaw.remedy}") from None
+            except (ValueError, AttributeError, TypeError):
+                raise ActionError("masks is not a list of masks of one size") from None
+        candidates = action.get("candidates")
+        try:
+            session.submit_masks(masks, list(candidates) if candidates is not None and len(candidates) else None)
+        except (ValueError, TypeError) as error:
+            raise ActionError(str(error)) from None
+        return self._next()
+
+    def _next(self) -> Observation:
+        session = self._session
+        assert session is not None  # noqa: S101 - begun
+        if not session.next():
+            return Observation({}, done=True)
+        sequence, scribbles, new = session.get_scribbles()
+        record = self._dataset.dataset[sequence]
+        width, height = record["image_size"]
+        frames = []
+        for path in self._dataset.image_paths(sequence) if new else ():  # later they are known
+            with open(path, "rb") as file:
+                frames.append(Picture(file.read()))
+        drawn = [
+            {"object_id": line["object_id"], "frame": frame, "path": np.asarray(line["path"], np.float32)}
+            for frame, lines in enumerate(scribbles["scribbles"])
+            for line in lines
+        ]
+        values = {
+            "sequence": sequence,
+            "frames": frames,
+            "size": [record["num_frames"], height, width],
+            "scribbles": drawn,
+            "new_sequence": int(new),
+        }
+        where = f"{sequence}, interaction {(session.interaction_nb or 0) + 1}"
+        return Observation(values, where=where, sizes=[(height, width)] * record["num_frames"])
+
+    def result(self) -> Result:
+        """The area under the curve, and its value after a minute."""
+        session = self._session
+        assert session is not None  # noqa: S101 - begun
+        found = session.get_global_summary()
+        return [{SPLIT: {AREA: found["auc"], AT: found["metric_at_threshold"]["J_AND_F"]}}]
+
+    def last_score(self) -> float:
+        """The mean J&F of the masks that were submitted last."""
+        session = self._session
+        assert session is not None  # noqa: S101 - begun
+        report = session.get_report()
+        return float(report["j_and_f"][report["interaction"] == report["interaction"].iloc[-1]].mean())
+
+    def close(self) -> None:
+        if self._emptied is not None:
+            self._emptied()
+
+
+class InteractiveSegmentation(gymnasium.Env[dict[str, Any], dict[str, Any]]):
+    """Padded frames of a sequence, the scribbles so far as ids in them (-1 elsewhere), and whether the sample is new.
+
+    An action holds the masks of all frames, and in which frames the robot may draw next (none: in any).  The reward is
+    0 until the episode ends, and then the area under the curve; with `reward=True` each step is worth the mean J&F.
+    """
+
+    metadata = {"render_modes": []}  # noqa: RUF012 - as Gymnasium has it
+
+    def __init__(  # noqa: PLR0913 - options by name
+        self,
+        truth: str,
+        frames: str | None = None,
+        sequence: str | None = None,
+        *,
+        subset: str = "val",
+        layout: str | None = None,
+        draw: int = 0,
+        interactions: int = 5,
+        reward: bool = False,
+        clock: Callable[[], float] | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        del render_mode
+        dataset = dataset_of(truth, frames, sequence, layout, draw)
+        self.task = InteractiveTask(dataset, subset, interactions, clock)
+        self._reward = reward
+        records = [dataset.dataset[name] for name in dataset.sequences(subset)]
+        sizes = [(one["num_frames"], *one["image_size"][::-1]) for one in records]
+        count, height, width = self._padded = tuple(int(side) for side in np.max(sizes, axis=0))
+        self.observation_space = spaces.Dict(
+            {
+                "frames": spaces.Box(0, 255, (count, height, width, 3), np.uint8),
+                "size": spaces.Box(np.ones(3, np.int64), np.array(self._padded), dtype=np.int64),
+                "scribbles": spaces.Box(-1, 255, (count, height, width), np.int16),
+                "new_sequence": spaces.Discrete(2),
+            }
+        )
+        self.action_space = spaces.Dict(
+            {
+                "masks": spaces.Box(0, 255, (count, height, width), np.uint8),
+                "candidates": spaces.MultiBinary(count),
+            }
+        )
+        self._frames = np.zeros((count, height, width, 3), np.uint8)
+        self._now: Observation | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        super().reset(seed=seed, options=options)
+        return self._observation(self.task.begin()), {}
+
+    def step(self, action: dict[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        if self._now is None:
+            raise ActionError("the episode is over; reset begins another")
+        count, height, width = self._now.values["size"]
+        candidates = np.flatnonzero(action["candidates"][:count])
+        masks = np.asarray(action["masks"])[:count, :height, :width]
+        shown = self.task.act({"masks": masks, "candidates": candidates})
+        reward = self.task.last_score() if self._reward else 0.0
+        if not shown.done:
+            return self._observation(shown), reward, False, False, {}
+        result = self.task.result()
+        self._now = None
+        return self._padding(), reward if self._reward else result[0][SPLIT][AREA], True, False, {"result": result}
+
+    def _observation(self, shown: Observation) -> dict[str, Any]:
+        self._now = shown
+        found, (count, height, width) = self._padding(), shown.values["size"]
+        if shown.values["new_sequence"]:
+            self._frames[:] = 0
+            for place, picture in enumerate(shown.values["frames"]):
+                self._frames[place, :height, :width] = decoded_picture(picture)
+        lines: list[list[Any]] = [[] for _ in range(count)]
+        for line in shown.values["scribbles"]:
+            lines[line["frame"]].append(line)
+        found["frames"] = self._frames.copy()
+        found["scribbles"][:count, :height, :width] = scribbles2mask({"scribbles": lines}, (height, width))
+        found["size"][:] = (count, height, width)
+        found["new_sequence"] = np.int64(shown.values["new_sequence"])
+        return found
+
+    def _padding(self) -> dict[str, Any]:
+        return {
+            "frames": np.zeros((*self._padded, 3), np.uint8),
+            "size": np.ones(3, np.int64),
+            "scribbles": np.full(self._padded, -1, np.int16),
+            "new_sequence": np.int64(0),
+        }
+
+    def close(self) -> None:
+        self.task.close()

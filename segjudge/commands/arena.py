@@ -1,0 +1,146 @@
+"""`segjudge arena`: code upload on a laptop, without docker."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import signal
+import tempfile
+from typing import Any
+
+from segjudge.evaluation_script.errors import HostError, Problem, SubmissionError
+from segjudge.files import written
+from segjudge.scoring import UsageError
+
+from .shared import DONE, bundle_root, say, seconds, whole_number
+
+
+def arena(args: argparse.Namespace) -> int:
+    """Run an agent against an environment, or with --static a command that writes a submission, without containers."""
+    from segjudge.sandbox import ProcessLimits
+
+    limits = ProcessLimits(args.seconds, args.memory << 20, args.require_sandbox)
+    for number in (signal.SIGTERM, signal.SIGHUP):  # both sides end with us
+        signal.signal(number, _interrupted)
+    return _static(args, limits) if args.static else _duel(args, limits)
+
+
+def _interrupted(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _duel(args: argparse.Namespace, limits: Any) -> int:
+    from segjudge.code_upload.arena import agent_of, duel
+
+    if not args.agent:
+        raise UsageError("name the agent: a file of Python, or a command after --")
+    words = ["--env", args.env]
+    options = {"truth": args.truth, "frames": args.frames, "sequence": args.sequence, "phase": args.phase}
+    for name, value in options.items():
+        if value is not None:
+            path = os.path.abspath(value) if name in ("truth", "frames") else value
+            words += ["--option", f"{name}={json.dumps(path)}"]
+    for pair in args.option:
+        words += ["--option", pair]
+    words += ["--episodes", str(args.episodes), "--seed", str(args.seed)]
+    hidden = [one for one in (args.truth, args.frames) if one and os.path.exists(one)]
+    ended = duel(agent_of(args.agent), words, limits, hidden=hidden)
+    _say_sandbox(sandboxed=ended.sandboxed)
+    if ended.told is None:
+        raise HostError(f"the environment ended with code {ended.code} and no result; what it said is above")
+    if args.result:
+        with written(args.result) as file:
+            json.dump(ended.told, file, indent=2)
+    if ended.told["result"] is None:
+        _show_log(ended.log)
+        raise SubmissionError.of(Problem(" ".join(args.agent), ended.told["message"].rstrip("."), "Fix the agent"))
+    _tell(ended.told["result"])
+    facts = ended.told["metadata"]
+    spent = facts["seconds_per_step"]
+    print(f"{facts['steps']} steps, {spent['median']:.3f} s for a step (median), {spent['most']:.3f} s at most")
+    return DONE
+
+
+def _static(args: argparse.Namespace, limits: Any) -> int:
+    from segjudge.code_upload.arena import SubmissionFileError, agent_of, static
+    from segjudge.evaluation_script import evaluate
+    from segjudge.evaluation_script.main import phase_named
+
+    if not args.agent or not args.data or not args.phase:
+        raise UsageError("--static needs --data FOLDER, --phase CODENAME and a command after --")
+    annotations = args.truth or os.path.join(bundle_root(), phase_named(args.phase).annotations)
+    found: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+
+        def taken(path: str) -> None:
+            """Out of a folder that ends with the command."""
+            found.append(shutil.copy(path, folder))
+
+        try:
+            ended = static(agent_of(args.agent), args.data, limits, args.look_every, taken, [annotations])
+        except SubmissionFileError as error:
+            raise SubmissionError.of(Problem(shlex.join(args.agent), str(error), "Write a plain file")) from None
+        _say_sandbox(sandboxed=ended.sandboxed)
+        if not found:
+            _show_log(ended.log)
+            words = f"ended with code {ended.code} and wrote no submission.csv or submission.json"
+            if not (ended.told or {})["early"]:
+                words = f"wrote no submission.csv or submission.json within {limits.seconds:.0f} seconds"
+            raise SubmissionError.of(Problem(shlex.join(args.agent), words, "Write it into the folder SUBMISSION_PATH"))
+        if (ended.told or {})["early"]:
+            say("The command ended before the platform looked, which may fail it there: wait for completed.txt.")
+        answer = evaluate(annotations, found[0], args.phase)
+    if args.result:
+        with written(args.result) as file:
+            json.dump(answer, file, indent=2)
+    _tell(answer["result"])
+    return DONE
+
+
+def _say_sandbox(*, sandboxed: bool) -> None:
+    if not sandboxed:
+        say("No sandbox: this limits accidents, not attackers (bwrap would be used where it works).")
+
+
+def _show_log(log: str) -> None:
+    if log.strip():
+        say(log.rstrip())
+
+
+def _tell(result: Any) -> None:
+    for entry in result:
+        for split, metrics in entry.items():
+            print(split)
+            for name, value in metrics.items():
+                print(f"  {name:<10} {value:.4f}")
+
+
+def arena_options(sub: argparse.ArgumentParser) -> None:
+    """What `arena` takes."""
+    from segjudge.sandbox import MEMORY, ProcessLimits
+
+    sub.add_argument(
+        "agent", nargs="*", metavar="AGENT", help="a file of Python or a command, with its words (after --)"
+    )
+    sub.add_argument("--env", default="segjudge/VideoObjectSegmentation-v0", help="a registered Gymnasium environment")
+    sub.add_argument("--truth", help="packed annotation file or dataset, for our environments")
+    sub.add_argument("--frames", help="where the pictures are (default: beside the masks)")
+    sub.add_argument("--sequence", help="one sequence alone")
+    sub.add_argument("--phase", help="scored as this phase of the challenge")
+    sub.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="of the environment")
+    sub.add_argument("--episodes", type=whole_number(1, 10_000), default=1, help="of an environment with rewards alone")
+    sub.add_argument("--seed", type=int, default=0, help="of the first episode")
+    sub.add_argument("--static", action="store_true", help="static code upload: the command writes submission.json")
+    sub.add_argument("--data", help="with --static: the folder that the platform mounts at /dataset")
+    sub.add_argument(
+        "--look-every", type=seconds, default=1.0, metavar="SECONDS", help="with --static (1; EvalAI: 300)"
+    )
+    sub.add_argument("--seconds", type=seconds, default=ProcessLimits.seconds, help="for everything (3600)")
+    sub.add_argument(
+        "--memory", type=whole_number(64, 1 << 20), default=MEMORY >> 20, metavar="MB", help="of the agent"
+    )
+    sub.add_argument("--require-sandbox", action="store_true", help="refuse to run where bwrap does not work")
+    sub.add_argument("--result", help="file for the result, as JSON")

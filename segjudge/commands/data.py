@@ -1,0 +1,162 @@
+"""`segjudge pack`, `convert`, `show` and `demo`: datasets into annotation files, and a look at them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+
+from segjudge.evaluation_script.errors import verb
+from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
+from segjudge.scoring import UsageError
+
+from .shared import DONE, Bar, bundle_root, say
+
+
+def pack(args: argparse.Namespace) -> int:
+    """Make an annotation file from a dataset in its published layout."""
+    from segjudge.datasets.packing import PLACES, pack_places
+    from segjudge.datasets.packing import pack as pack_dataset
+
+    if args.layout == PLACES:
+        if not args.categories:
+            raise UsageError("--layout places2017 needs --categories FILE")
+        with Bar("image") as bar:
+            told, odd = pack_places(args.root, args.out, args.categories, bar, split=args.split)
+        _warn(odd)
+        print(f"{args.out}: split {args.split or 'val'}, {told}, {os.path.getsize(args.out) / 1e6:.1f} MB")
+        return DONE
+    with Bar() as bar:
+        read = pack_dataset(
+            args.root, args.out, args.layout, bar, subset=args.subset, split=args.split, unseen=args.unseen
+        )
+    _warn(read.notes)
+    for name, split in read.splits.items():
+        frames = sum(len(sequence.frames) for sequence in split.sequences)
+        size = os.path.getsize(args.out)
+        print(f"{args.out}: split {name}, {len(split.sequences)} sequences, {frames} frames, {size / 1e6:.1f} MB")
+    return DONE
+
+
+def convert(args: argparse.Namespace) -> int:
+    """Convert Places-style PNGs to COCO's JSON, as the official converter does."""
+    from segjudge.datasets.places import convert as convert_places
+
+    paths = [_given(args, *names) for names in (("png_dir", "ann_dir"), ("out", "output_json"))]
+    categories = _given(args, "categories", "imgCatIdsFile")
+    out = paths[1]
+    if os.path.isdir(out) or not os.path.isdir(os.path.dirname(out) or "."):
+        raise UsageError(f"{out}: cannot be written; name a file in a folder that is there")
+    with Bar("image") as bar:
+        document, odd = convert_places(paths[0], categories, bar)
+    with open(out, "w", encoding="utf-8") as file:
+        json.dump(document, file)
+    _warn(odd)
+    print(f"{out}: {len(document['images']):,} images, {len(document['annotations']):,} instances")
+    return DONE
+
+
+def _given(args: argparse.Namespace, ours: str, theirs: str) -> str:
+    """What is named by our option or by the official tool's."""
+    found = {getattr(args, name) for name in (ours, theirs)} - {None}
+    if len(found) != 1:
+        name = f"--{ours}" if ours == "categories" else ours.upper()
+        raise UsageError(f"convert needs {name} or --{theirs}" + ", and only one of them" * bool(found))
+    return str(found.pop())
+
+
+def _warn(lines: list[str]) -> None:
+    for line in lines:
+        say(f"warning: {line}")
+
+
+def show(args: argparse.Namespace) -> int:
+    """Draw truth, and detections beside it, over images: PNGs and one page."""
+    from segjudge.evaluation_script.instance_records import read_records
+    from segjudge.report.drawing import View
+    from segjudge.report.drawing import show as draw
+    from segjudge.scoring import LOCAL_LIMITS, open_instances
+
+    if not 0 < args.iou <= 1:
+        raise UsageError(f"--iou is a fraction above 0, not {args.iou:g}")
+    if args.images and not os.path.isdir(args.images):
+        raise UsageError(f"--images {args.images}: there is no such folder")
+    with Bar("image") as bar:
+        splits, odd = open_instances(args.truth, args.categories, "val", bar)
+    _warn(odd)
+    name = args.split or next(iter(splits))
+    if name not in splits:
+        raise UsageError(f"{args.truth} has no split {name!r}, only {', '.join(splits)}")
+    truth, records = splits[name], None
+    if args.results:
+        records = read_records(args.results, truth.images, INSTANCE_PROTOCOLS["coco"], LOCAL_LIMITS)
+    try:
+        with Bar("image") as bar:
+            drawn = draw(truth, records, args.out, View(args.images or "", args.iou, args.score), bar)
+    except OSError as error:
+        raise UsageError(f"{error.filename}: cannot be written ({error.strerror})") from None
+    print(f"{os.path.join(args.out, 'index.html')}: {len(drawn)} {verb(len(drawn), 'image', 'images')}")
+    return DONE
+
+
+def demo(args: argparse.Namespace) -> int:
+    """Make the synthetic annotation files and sample submissions."""
+    from segjudge.demo.make import frames, make
+
+    if args.frames:
+        frames(args.frames, args.seed)
+        print(f"{args.frames}: the pictures of the sequences")
+        return DONE
+    for path in make(args.out or bundle_root(), args.seed):
+        print(f"{os.path.relpath(path)} ({os.path.getsize(path) / 1e3:,.0f} kB)")
+    return DONE
+
+
+# ── what they take ──────────────────────────────────────────────────────────
+
+
+def pack_options(sub: argparse.ArgumentParser, layouts: list[str]) -> None:
+    """What `pack` takes."""
+    from segjudge.datasets.packing import PLACES
+
+    packable = [*layouts, PLACES]
+    sub.add_argument("--layout", required=True, choices=packable, metavar="LAYOUT", help=", ".join(packable))
+    sub.add_argument("--categories", help="places2017: JSON with categories, and images where there is a list")
+    sub.add_argument("--root", required=True, help="the dataset's folder or zip")
+    sub.add_argument("--subset", default="", help="the list of sequences, e.g. val")
+    sub.add_argument("--out", required=True, help="the annotation file to write")
+    sub.add_argument("--split", default="", help="add the dataset to OUT under this name")
+    sub.add_argument("--unseen", default="", help="file with the names of unseen sequences or categories")
+
+
+def show_options(sub: argparse.ArgumentParser) -> None:
+    """What `show` takes."""
+    sub.add_argument("results", nargs="?", help="the detections; without them the truth is drawn alone")
+    sub.add_argument("--truth", required=True, help="COCO's JSON, a packed file of instances, or Places-style PNGs")
+    sub.add_argument("--categories", metavar="FILE", help="with PNGs as truth: JSON with their categories")
+    sub.add_argument("--split", help="which split of a packed file (default: the first)")
+    sub.add_argument("--images", help="folder of the images; without it masks are drawn on a plain ground")
+    sub.add_argument("--iou", type=float, default=0.5, help="from which overlap a detection is right (0.5)")
+    sub.add_argument("--score", type=float, default=0.0, help="leave out detections with a lower score")
+    sub.add_argument("--out", required=True, help="folder for index.html and the pictures")
+
+
+def convert_options(sub: argparse.ArgumentParser) -> None:
+    """What `convert` takes."""
+    sub.add_argument("kind", nargs="?", default="places", choices=["places"], help="what is converted (places)")
+    sub.add_argument("png_dir", nargs="?", help="folder of PNGs: red holds the category, green the instance")
+    sub.add_argument("out", nargs="?", help="the JSON to write")
+    sub.add_argument("--categories", metavar="FILE", help="JSON with categories, and images where there is a list")
+    official = sub.add_argument_group("as the official converter calls them")
+    official.add_argument("--ann_dir", metavar="DIR", help="PNG_DIR")
+    official.add_argument("--imgCatIdsFile", metavar="FILE", help="as --categories")
+    official.add_argument("--output_json", metavar="FILE", help="OUT")
+
+
+def demo_options(sub: argparse.ArgumentParser) -> None:
+    """What `demo` takes."""
+    from segjudge.demo.make import SEED
+
+    sub.add_argument("--out", help="another folder than the bundle")
+    sub.add_argument("--frames", metavar="DIR", help="write the pictures of its sequences instead, for agents")
+    sub.add_argument("--seed", type=int, default=SEED)

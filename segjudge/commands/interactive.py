@@ -1,0 +1,276 @@
+"""`segjudge interactive`: serve sessions, run a method through one, look at what came of it."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from segjudge.evaluation_script.errors import HostError, Problem, SubmissionError
+from segjudge.scoring import UsageError
+
+from .shared import DONE, Bar, listening, program, say, seconds, whole_number
+
+LOOPBACK, PORT = "127.0.0.1", 8897
+USER_KEY = "SEGJUDGE_USER_KEY"
+
+
+def interactive(args: argparse.Namespace) -> int:
+    """Segment interactively: serve sessions, run a method, plot its curve."""
+    try:
+        code: int = args.deed(args)
+    except (OSError, ValueError, LookupError, NameError) as error:
+        if isinstance(error, (KeyError, IndexError)):  # no words of ours
+            raise
+        raise HostError(str(error)) from None
+    except ModuleNotFoundError as error:
+        if ".[interactive]" not in str(error):
+            raise
+        raise UsageError(str(error)) from None
+    return code
+
+
+def _dataset(args: argparse.Namespace) -> Any:
+    """The reader that the options name."""
+    from segjudge.interactive.dataset import Davis
+    from segjudge.interactive.other_datasets import DrawnScribbles, MaskDataset
+
+    reader: Any = MaskDataset(args.root, args.layout, args.images) if args.layout else Davis.existing(args.root)
+    return DrawnScribbles(reader, args.draw) if args.draw else reader
+
+
+def _check_limits(args: argparse.Namespace) -> None:
+    if not args.max_time and not args.max_nb_interactions:
+        raise UsageError("a session without limits would never end: give --max-time or --max-nb-interactions")
+
+
+def _serve(args: argparse.Namespace) -> int:
+    """Hold sessions for users elsewhere."""
+    import uvicorn
+
+    from segjudge.files import locked
+    from segjudge.interactive.hosted import SessionTerms
+    from segjudge.interactive.hosting import Host, SessionLimits, users_of
+    from segjudge.interactive.server import app
+    from segjudge.interactive.uptime import Uptime
+
+    logging.basicConfig(format="%(asctime)s %(name)s %(message)s")
+    _check_limits(args)
+    users = users_of(args.users)
+    port = listening(args.bind, args.port)
+    terms = SessionTerms(
+        _dataset(args), args.subset, args.shuffle, args.max_time, args.max_nb_interactions, args.metric
+    )
+    limits = SessionLimits(
+        args.max_body << 20, args.max_runs << 20, args.max_pixels << 20, args.sessions, args.idle,
+        args.sessions_per_sequence,
+    )  # fmt: skip
+    folder = Path(args.data)
+    os.umask(0o077)  # sessions, and what they were told, are the server's alone
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = locked(str(folder), "server of sessions")
+    clock = Uptime(folder)
+    try:
+        host = Host(folder, terms, users, limits, clock)
+        samples = len(terms.dataset.sequences(args.subset))
+        say(f"{samples} sequences for {len(users)} users; {folder} keeps the sessions.")
+        if args.bind not in (LOOPBACK, "::1", "localhost"):
+            say("Keys and masks cross the network as they are: put a proxy with TLS before it.")
+        print(f"Sessions are held at http://{args.bind}:{port.getsockname()[1]} until you press Ctrl-C.", flush=True)
+        config = uvicorn.Config(
+            app(host), log_level="warning", access_log=False, lifespan="off", server_header=False,
+            timeout_graceful_shutdown=3, timeout_keep_alive=30,
+        )  # fmt: skip
+        clock.begin()  # reading the masks counted for nobody
+        uvicorn.Server(config).run(sockets=[port])
+    finally:
+        clock.stop()
+        lock.close()
+    return DONE
+
+
+def _run(args: argparse.Namespace) -> int:
+    """Run a method through a whole session: MODULE:FUNCTION answers scribbles with masks."""
+    from segjudge.interactive.method_run import ModelError, run
+
+    model = _model(args.model)
+    session, pictures = _session(args)
+    with Bar("interaction") as bar:
+        try:
+            summary = run(session, model, pictures, bar, steps=args.steps)
+        except ModelError as error:
+            traceback.print_exception(error.__cause__)
+            told = f"failed at {error.where} ({type(error.__cause__).__name__}: {error.__cause__})"
+            remedy = "Mend it, and run it again" if error.first else "Mend it, and go on from here with --resume"
+            raise SubmissionError.of(Problem(args.model, told, remedy)) from None
+    _tell(session, summary)
+    return DONE
+
+
+def _session(args: argparse.Namespace) -> tuple[Any, Any]:
+    """The session that the options name, and where a sequence's pictures are."""
+    from segjudge.interactive import DavisInteractiveSession
+    from segjudge.interactive.dataset import files
+
+    def named(sequence: str) -> list[str]:
+        return files(os.path.join(args.images, sequence), ".jpg") if args.images else []
+
+    if args.host:
+        key = args.user_key or os.environ.get(USER_KEY)
+        if not key:
+            raise UsageError(f"--host needs --user-key, or the variable {USER_KEY}")
+        return DavisInteractiveSession(args.host, key, report_save_dir=args.out, resume=args.resume), named
+    if not args.root:
+        raise UsageError("give --root, or --host for a session over the wire")
+    _check_limits(args)
+    dataset = _dataset(args)
+    session = DavisInteractiveSession(
+        subset=args.subset, max_time=args.max_time, max_nb_interactions=args.max_nb_interactions,
+        metric_to_optimize=args.metric, report_save_dir=args.out, resume=args.resume, dataset=dataset,
+    )  # fmt: skip
+    return session, named if args.images and not args.layout else dataset.image_paths
+
+
+def _tell(session: Any, summary: dict[str, Any]) -> None:
+    from segjudge.interactive.plots import NAMES
+
+    (metric,) = summary["curve"].keys() - {"time"}
+    print(f"interaction  seconds  {NAMES[metric]}")
+    rows = list(zip(summary["curve"]["time"], summary["curve"][metric], strict=True))[1:-1]
+    for number, (spent, value) in enumerate(rows, 1):
+        print(f"{number:<11}  {spent:7.1f}  {value:.4f}")
+    at = summary["metric_at_threshold"]
+    print(f"AUC {summary['auc']:.4f}, {NAMES[metric]} at {at['threshold']:g} s {at[metric]:.4f}")
+    report = os.path.relpath(session.report_save_dir / f"{session.report_name}.csv")
+    print(f"Report: {report}\nLook at it: {program()} interactive plot {report} --out page")
+
+
+def _model(told: str) -> Any:
+    """What MODULE:FUNCTION names; a class is made an object of."""
+    import importlib
+
+    module, _, name = told.partition(":")
+    sys.path.insert(0, os.getcwd())
+    try:
+        found = getattr(importlib.import_module(module), name)
+        return found() if isinstance(found, type) else found
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
+        raise UsageError(f"{told}: is no MODULE:FUNCTION that can be imported here ({error})") from None
+    except Exception as error:  # noqa: BLE001 - a participant's own code
+        traceback.print_exc()
+        raise SubmissionError.of(
+            Problem(told, f"cannot be made ({type(error).__name__}: {error})", "Mend it")
+        ) from None
+
+
+def _plot(args: argparse.Namespace) -> int:
+    """Draw the curves of runs, and a page in which each interaction can be stepped through."""
+    from segjudge.interactive.plots import opened, plot
+
+    samples = _samples(args) if args.root else None
+    runs = [opened(told, samples) for told in args.reports]
+    for run in runs:
+        if not run.complete:
+            say(f"{run.name}: no summary is beside this report, so samples without masks in time are left out; "
+                "name the dataset with --root, and they count as 0.")  # fmt: skip
+    out = Path(args.out)
+    with Bar("interaction") as bar:
+        plot(runs, out, bar)
+    for run in runs:
+        print(f"{run.name}  AUC {run.summary['auc']:.4f}")
+    ends = [run.summary["curve"]["time"][-1] for run in runs]
+    if max(ends) > 1.01 * min(ends):
+        say("Each area is over its run's own time; only runs with the same --max-time compare by it.")
+    print(f"Wrote {out / 'curves.png'}, {out / 'curves.svg'} and {out / 'index.html'}")
+    return DONE
+
+
+def _samples(args: argparse.Namespace) -> dict[tuple[str, int], int]:
+    """The objects of each sample of a session."""
+    dataset = _dataset(args)
+    return {
+        (name, number): dataset.dataset[name]["num_objects"]
+        for name in dataset.sequences(args.subset)
+        for number in range(1, dataset.num_scribbles(name) + 1)
+    }
+
+
+def _demo(args: argparse.Namespace) -> int:
+    """Write a small synthetic dataset with pictures and scribbles, to try a method on."""
+    from segjudge.demo.davis_root import scenes, write
+
+    write(Path(args.out), scenes(args.seed))
+    print(
+        f"Wrote {args.out}; try: {program()} interactive run segjudge.interactive.baseline:Baseline --root {args.out}"
+    )
+    return DONE
+
+
+def interactive_options(sub: argparse.ArgumentParser) -> None:
+    """What `interactive` takes."""
+    from segjudge.demo.make import SEED
+
+    deeds = sub.add_subparsers(required=True, metavar="ACTION")
+
+    def deed(name: str, function: Any) -> argparse.ArgumentParser:
+        parser = deeds.add_parser(name, help=function.__doc__, description=function.__doc__)
+        parser.set_defaults(deed=function)
+        return parser
+
+    _serve_options(deed("serve", _serve))
+    sub = deed("run", _run)
+    sub.add_argument("model", metavar="MODULE:FUNCTION", help="called with sequence, scribbles, new_sequence, images")
+    _sequences_options(sub, required=False)
+    sub.add_argument("--host", help="address of a server; subset, order and limits are then its own")
+    sub.add_argument("--user-key", help=f"for --host (default: the variable {USER_KEY})")
+    sub.add_argument("--out", default=".", help="where the report goes (here)")
+    sub.add_argument("--resume", action="store_true", help="go on with the newest unfinished report there")
+    sub.add_argument("--steps", action="store_true", help="keep scribbles and masks of each interaction for `plot`")
+    sub = deed("demo", _demo)
+    sub.add_argument("--out", required=True, help="the folder to write")
+    sub.add_argument("--seed", type=int, default=SEED, help="another seed makes other videos")
+    sub = deed("plot", _plot)
+    sub.add_argument("reports", nargs="+", metavar="[NAME=]REPORT", help="CSV files of sessions")
+    sub.add_argument("--out", required=True, help="folder for curves.png, curves.svg and index.html")
+    _dataset_options(sub, required=False)
+
+
+def _sequences_options(sub: argparse.ArgumentParser, *, required: bool) -> None:
+    _dataset_options(sub, required=required)
+    sub.add_argument("--max-time", type=seconds, help="seconds for each object of a sample")
+    sub.add_argument("--max-nb-interactions", type=whole_number(0, 16), default=5, help="with each sample (5)")
+    sub.add_argument("--metric", default="J_AND_F", choices=["J", "F", "J_AND_F"], help="what is summed up (J_AND_F)")
+
+
+def _dataset_options(sub: argparse.ArgumentParser, *, required: bool) -> None:
+    from segjudge.evaluation_script.dataset_reader import LAYOUTS
+
+    sub.add_argument("--root", required=required, help="DAVIS' root; with --layout any dataset or packed file")
+    sub.add_argument("--layout", choices=sorted(LAYOUTS), metavar="LAYOUT", help=", ".join(sorted(LAYOUTS)))
+    sub.add_argument("--images", help="where the pictures are, with --layout (default: beside the masks)")
+    sub.add_argument("--subset", default="val", help="list or split of sequences (val)")
+    sub.add_argument("--draw", type=whole_number(0, 100), default=0, metavar="SETS",
+                     help="let the robot draw so many sets of first scribbles for each sequence")  # fmt: skip
+
+
+def _serve_options(sub: argparse.ArgumentParser) -> None:
+    _sequences_options(sub, required=True)
+    sub.add_argument("--users", required=True, help="file with a line `name key` for each user")
+    sub.add_argument("--data", default=os.path.join(".segjudge", "interactive"), help="where sessions are kept")
+    sub.add_argument("--bind", default=LOOPBACK, help=f"the address to listen at ({LOOPBACK})")
+    sub.add_argument("--port", type=whole_number(0, 65535), default=PORT, help=f"default {PORT}; 0 takes any")
+    sub.add_argument("--shuffle", action="store_true", help="another order of samples for each session")
+    sub.add_argument("--max-body", type=whole_number(1, 4096), default=64, metavar="MB", help="of a submission (64)")
+    sub.add_argument("--max-runs", type=whole_number(1, 4096), default=32, metavar="MB",
+                     help="of run lengths in a submission (32)")  # fmt: skip
+    sub.add_argument("--max-pixels", type=whole_number(1, 1 << 20), default=1024, metavar="M",
+                     help="millions of frames × height × width of a sequence (1024)")  # fmt: skip
+    sub.add_argument("--sessions", type=whole_number(1, 1000), default=4, help="unfinished ones of a user (4)")
+    sub.add_argument("--sessions-per-sequence", type=whole_number(1, 10**6), default=5, metavar="N",
+                     help="in which a user may have masks of one sequence measured, ever (5)")  # fmt: skip
+    sub.add_argument("--idle", type=seconds, default=24 * 3600.0, metavar="SECONDS",
+                     help="after which a session is closed (a day)")  # fmt: skip

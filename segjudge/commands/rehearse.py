@@ -1,0 +1,214 @@
+"""`segjudge rehearse`: EvalAI on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+from segjudge.bundle.script_rules import PYTHON
+from segjudge.scoring import UsageError
+
+from .shared import DONE, bundle_root, listening, say, seconds, whole_number
+
+PORT = 8899
+
+
+def rehearse(args: argparse.Namespace) -> int:
+    """Play EvalAI: its API, its worker and a web page, with this bundle in it."""
+    from segjudge.rehearsal import first_run
+    from segjudge.rehearsal.code_uploads import read_table
+    from segjudge.rehearsal.server import LOOPBACK
+    from segjudge.rehearsal.services import Services
+    from segjudge.rehearsal.workers import Workers
+
+    _on_signals(_leave)
+    faults = _faults(args.faults)
+    root = bundle_root()
+    scorer = _scorer(args, root)
+    table = read_table(args.agents, sandbox=args.require_sandbox) if args.agents else None
+    folder = os.path.abspath(args.data or os.path.join(root, ".segjudge", "rehearsal"))
+    port = listening(LOOPBACK, args.port)
+    # What is kept here is nobody else's: tokens, truths, submissions.
+    os.umask(0o077)
+    if args.reset:
+        first_run.reset(folder)
+    lock = first_run.taken(folder)
+    hosts = {first_run.HOST_NAME, *(name for one in args.hosts for name in one.split(",") if name)}
+    services = Services(folder, args.visibility, faults.strikes if faults else lambda: False, hosts)
+    _introduce(first_run.people(services, hosts))
+    with tempfile.TemporaryDirectory() as made:
+        challenge, new = first_run.take(services, args.bundle or _built(root, made), made)
+    workers = Workers(services, scorer, args.workers)
+    sent = first_run.seed(services, challenge, root) if args.seed_demo else 0
+    address = f"http://{LOOPBACK}:{port.getsockname()[1]}"
+    _tell(services, address, challenge, new=new)
+    print(_worker_told(scorer, workers, args.workers) + (f"Sent {sent} sample submissions.\n" if sent else ""))
+    print(f"The rehearsal runs at {address} until you press Ctrl-C; {os.path.relpath(folder)} keeps it.", flush=True)
+    agents = _agents(services, table, address)
+    try:
+        _serve(
+            services, (args.requests_per_minute, faults), port, [one for one in (workers, agents) if one is not None]
+        )
+    finally:
+        lock.close()
+    return DONE
+
+
+def _serve(services: Any, manner: tuple[int, Any], port: Any, at_work: list[Any]) -> None:
+    """Until a signal ends it: then nothing more is begun, and what is in hand is given back to its queue."""
+    import uvicorn
+
+    from segjudge.rehearsal.request_bodies import PromptProtocol
+    from segjudge.rehearsal.server import ServerOptions, app
+
+    def give_up() -> None:
+        for one in at_work:
+            one.give_up()
+
+    class Server(uvicorn.Server):
+        def handle_exit(self, sig: int, frame: Any) -> None:
+            # First: what workers and agents meet from now on is the stop's fault.
+            give_up()
+            super().handle_exit(sig, frame)
+
+    config = uvicorn.Config(
+        app(services, ServerOptions(*manner, lambda: server.should_exit)),
+        http=PromptProtocol,
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=3,
+    )
+    server = Server(config)
+
+    def end(_number: int, _frame: object) -> None:
+        give_up()
+        server.should_exit = True
+
+    # Before and after uvicorn's own, and for what it does not know: a second Ctrl-C interrupts no giving back.
+    _on_signals(end)
+    for one in at_work:
+        one.start()
+    try:
+        server.run(sockets=[port])
+    finally:
+        for one in reversed(at_work):
+            one.stop()
+
+
+def _leave(_number: int, _frame: object) -> None:
+    """Before anything is at work."""
+    raise SystemExit(DONE)
+
+
+def _on_signals(end: Callable[[int, object], None]) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup wants it
+            signal.signal(number, end)
+
+
+def _faults(told: str | None) -> Any:
+    """The faults that calls meet; nothing where none were asked for."""
+    from segjudge.rehearsal.faults import Faults
+
+    try:
+        return Faults.told(told) if told else None
+    except ValueError as error:
+        raise UsageError(f"--faults {told}: {error}. Write SEED:RATE, for instance 7:0.05") from None
+
+
+def _scorer(args: argparse.Namespace, root: str) -> Any:
+    """What plays the worker, tried before anything is begun."""
+    from segjudge.hosted_worker.interpreter import for_worker
+    from segjudge.hosted_worker.process import walls
+    from segjudge.rehearsal.workers import Scorer
+
+    python = for_worker(args.python, root)
+    return Scorer(python, args.seconds, walls(python, required=args.require_sandbox))
+
+
+def _built(root: str, folder: str) -> str:
+    from segjudge.bundle.build import build
+
+    return build(root, os.path.join(folder, "challenge_config.zip"), lenient=True).path
+
+
+def _introduce(persons: list[Any]) -> None:
+    """At once: nothing that fails later may swallow what is told only now."""
+    if persons:
+        print("Who can log in; this is shown once:")
+        for one in persons:
+            print(f"  {one.username:<9} password {one.password}  team {one.team} ({one.team_id})  token {one.token}")
+        print(flush=True)
+
+
+def _tell(services: Any, address: str, challenge: int, *, new: bool) -> None:
+    row = services.challenges.row(challenge)
+    shown = services.challenges.shown(row, address)
+    print(f"{'New challenge' if new else 'Challenge'} {challenge}: {shown['title']} (queue {row['queue']})")
+    for phase in services.challenges.phase_rows(challenge, services.accounts.named("host")):
+        print(f"  phase {phase['id']}  {phase['codename']}")
+    print()
+
+
+def _agents(services: Any, table: Any, address: str) -> Any:
+    """What runs code uploads, where the host has a table of agents."""
+    from segjudge.rehearsal.code_uploads import CodeUploads
+    from segjudge.rehearsal.first_run import HOST_NAME
+
+    if table is None:
+        return None
+    print(f"Code uploads are run here: {', '.join(sorted(table.images)) or 'no image'}.", flush=True)
+    if not any(services.challenges.shown(row, address)["is_docker_based"] for row in services.challenges.all()):
+        print("No challenge here takes code yet: build one with --variant code-upload, and name the zip.", flush=True)
+    return CodeUploads(services, table, address, services.accounts.named(HOST_NAME))
+
+
+def _worker_told(scorer: Any, workers: Any, number: int) -> str:
+    """How like EvalAI's worker ours is."""
+    if not number:
+        return "No worker runs here.\n"
+    wanted = ".".join(map(str, PYTHON))
+    told = f"{number} worker{'s' if number > 1 else ''} on Python {scorer.python.version}, 1 GiB each.\n"
+    if scorer.python.version != wanted:
+        told += f"EvalAI has Python {wanted}, which was not found here.\n"
+    if not workers.sandboxed:
+        say("No sandbox: a scoring script can read whatever you can. Install bubblewrap (bwrap) to keep it apart.")
+    return told if workers.limited else told + "CPU is not limited here; EvalAI has half a core.\n"
+
+
+def rehearse_options(sub: argparse.ArgumentParser) -> None:
+    """What `rehearse` takes."""
+    sub.add_argument("bundle", nargs="?", help="a built zip (default: build one)")
+    sub.add_argument("--port", type=whole_number(0, 65535), default=PORT, help=f"default {PORT}; 0 takes any")
+    sub.add_argument("--data", help="where it is kept (default: .segjudge/rehearsal)")
+    sub.add_argument(
+        "--workers", type=whole_number(0, 64), default=1, help="how many score at once (EvalAI has 1; 0: none)"
+    )
+    sub.add_argument(
+        "--requests-per-minute", type=whole_number(1, 10**9), default=60, help="of one user, as on EvalAI (60)"
+    )
+    sub.add_argument("--visibility", type=seconds, default=30.0, help="seconds until a message comes back (30)")
+    sub.add_argument("--faults", metavar="SEED:RATE", help="let calls of the API fail, for testing workers")
+    sub.add_argument("--seed-demo", action="store_true", help="send the samples of examples/ at the start")
+    sub.add_argument(
+        "--agents", metavar="TABLE", help="agents.toml: what images of code uploads are; they are run here"
+    )
+    sub.add_argument(
+        "--hosts", metavar="NAME[,NAME]", action="append", default=[],
+        help="who may push challenges beside `host`; new names get a login",
+    )  # fmt: skip
+    sub.add_argument(
+        "--require-sandbox",
+        action="store_true",
+        help="refuse to start where scoring scripts and agents have no sandbox",
+    )
+    sub.add_argument("--reset", action="store_true", help="forget what was")
+    sub.add_argument("--python", help="the interpreter that plays EvalAI's worker")
+    sub.add_argument("--seconds", type=seconds, default=900.0, help="after which a submission is ended (900)")

@@ -1,0 +1,5 @@
+"""The service that knows the truth."""
+
+from segjudge.interactive.evaluation import ROBOT_DEFAULT_PARAMETERS, EvaluationService
+
+__all__ = ["ROBOT_DEFAULT_PARAMETERS", "EvaluationService"]

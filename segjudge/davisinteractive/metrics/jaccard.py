@@ -1,0 +1,5 @@
+"""J and F."""
+
+from segjudge.interactive.metrics import batched_f_measure, batched_jaccard, f_measure
+
+__all__ = ["batched_f_measure", "batched_jaccard", "f_measure"]

@@ -1,0 +1,5 @@
+"""The session."""
+
+from segjudge.interactive.session import DavisInteractiveSession
+
+__all__ = ["DavisInteractiveSession"]

@@ -1,0 +1,5 @@
+"""Masks of several objects."""
+
+from segjudge.interactive.utils.mask import combine_masks
+
+__all__ = ["combine_masks"]

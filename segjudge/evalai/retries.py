@@ -1,0 +1,32 @@
+"""Try again what may well succeed later: longer each time, never all at once, and not for ever."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from .client import ApiError
+
+Result = TypeVar("Result")
+FIRST, LONGEST = 0.5, 30.0
+
+
+def waits(tries: int, first: float = FIRST) -> Iterator[float]:
+    """Seconds to wait after each try but the last, with jitter, so that many do not come back together."""
+    for number in range(tries - 1):
+        yield min(LONGEST, first * 2**number) * random.uniform(0.5, 1.5)
+
+
+def with_retries(call: Callable[[], Result], sleep: Callable[[float], object], tries: int = 5) -> Result:
+    """What a call answers; its last error once it has been tried so often, or one that will not change.
+
+    A sleep that returns True was interrupted by the end of the process: nothing is tried after it.
+    """
+    for wait in waits(tries):
+        try:
+            return call()
+        except ApiError as error:
+            if not error.transient or sleep(max(wait, error.wait or 0.0)) is True:
+                raise
+    return call()

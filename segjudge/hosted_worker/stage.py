@@ -1,0 +1,125 @@
+"""Play EvalAI's worker with a built bundle: extract it as the server does, and have it score."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import sys
+import zipfile
+from dataclasses import dataclass, field
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+import yaml
+
+from segjudge.evaluation_script.errors import HostError
+
+from .compute import Compute
+from .interpreter import Interpreter, interpreter
+from .process import DiedError, WorkerProcess, WorkerTerms, walls
+
+CHALLENGE_PK = 1
+
+
+@dataclass(frozen=True)
+class SubmissionOutcome:
+    """What became of one submission."""
+
+    status: str
+    stdout: str
+    stderr: str
+    #: Split → label → value, when it finished.
+    result: dict[str, dict[str, float]] = field(default_factory=dict)
+    error: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+class HostedWorker:
+    """A worker process with the bundle loaded; use it as a context manager."""
+
+    def __init__(self, bundle: str, python: str | Interpreter = sys.executable) -> None:
+        self._bundle = bundle
+        self._python = python if isinstance(python, Interpreter) else interpreter(python)
+        self._compute = Compute()
+        self._worker: WorkerProcess | None = None
+        self.config: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        try:
+            self._extract()
+            self._worker = WorkerProcess(
+                self._python, self._compute, CHALLENGE_PK, WorkerTerms(box=walls(self._python))
+            )
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._worker is not None:
+            self._worker.close()
+        self._compute.remove()
+
+    def _extract(self) -> None:
+        """The folders of EvalAI's worker, filled from the config zip."""
+        with zipfile.ZipFile(self._bundle) as bundle:
+            self.config = yaml.safe_load(bundle.read("challenge_config.yaml"))
+            with zipfile.ZipFile(io.BytesIO(bundle.read(self.config["evaluation_script"]))) as script:
+                self._compute.script(CHALLENGE_PK, script)
+            for phase in self.config["challenge_phases"]:
+                name = phase["test_annotation_file"]
+                write = partial(_written, bundle.read(name))
+                phase["annotation"] = self._compute.annotation(
+                    CHALLENGE_PK, phase["id"], os.path.splitext(name)[1], write
+                )
+
+    def splits(self, phase: dict[str, Any]) -> list[str]:
+        """Codenames of the splits that a phase shows."""
+        names = {split["id"]: split["codename"] for split in self.config["dataset_splits"]}
+        return [
+            names[row["dataset_split_id"]]
+            for row in self.config["challenge_phase_splits"]
+            if row["challenge_phase_id"] == phase["id"]
+        ]
+
+    def evaluate(self, phase: dict[str, Any], submission: str, number: int) -> SubmissionOutcome:
+        """Submit a file to a phase."""
+        ending = os.path.splitext(submission)[1]
+        path = self._compute.bring(number, ending, partial(shutil.copyfile, submission))
+        request = {
+            "annotation": phase["annotation"],
+            "submission": path,
+            "phase": phase["codename"],
+            "splits": self.splits(phase),
+            "metadata": {"id": number, "status": "running", "participant_team_name": "Host_demo_Team"},
+        }
+        answer = self._ask(request)
+        self._compute.take_away(number)
+        return SubmissionOutcome(
+            answer["status"],
+            answer["stdout"],
+            answer["stderr"],
+            {split: values for entry in answer["result"] or [] for split, values in entry.items()},
+            {split: values for entry in answer.get("error") or [] for split, values in entry.items()},
+        )
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        if self._worker is None:
+            raise HostError("the rehearsal's worker is not running")
+        try:
+            return self._worker.ask(request)
+        except DiedError as death:
+            told = f"on EvalAI every submission would stay `running`, since {death}. Its log:"
+            raise HostError(f"{told}\n{self.log()}") from None
+
+    def log(self) -> str:
+        """What the worker wrote to its own streams."""
+        return self._worker.log() if self._worker else ""
+
+
+def _written(data: bytes, path: str) -> None:
+    with open(path, "wb") as file:
+        file.write(data)

@@ -1,0 +1,1 @@
+"""Masks in memory, for the parts of the toolkit that hold them: run lengths and comparison."""

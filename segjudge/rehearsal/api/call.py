@@ -1,0 +1,205 @@
+"""A call of the API: who it is, what was sent, how often, and the answer as the server words it."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+
+from segjudge.rehearsal.accounts import User
+from segjudge.rehearsal.request_bodies import plain, told_length, too_much, within
+from segjudge.rehearsal.services import Services
+from segjudge.rehearsal.submissions import Refusal
+
+_WINDOW = 60.0
+_ANONYMOUS = 100
+_NOT_VALID = {
+    "detail": "Given token not valid for any token type",
+    "code": "token_not_valid",
+    "messages": [
+        {"token_class": "RefreshToken", "token_type": "refresh", "message": "Token is invalid or expired"},
+    ],
+}
+
+
+@dataclass
+class Call:
+    """One request, read; `user` is None where nobody logged in."""
+
+    services: Services
+    base: str
+    user: User | None
+    path: dict[str, Any]
+    query: dict[str, str]
+    data: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, UploadFile] = field(default_factory=dict)
+
+    def known(self) -> User:
+        """The user; refuses where there is none."""
+        if self.user is None:
+            raise Refusal(401, {"detail": "Authentication credentials were not provided."})
+        return self.user
+
+
+Handler = Callable[[Call], Any]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a call takes: asked before its body is read."""
+
+    #: Of the whole body, and of a text in a form.
+    bytes: int = 1 << 20
+    text: int = 256 << 10
+    files: int = 0
+    #: Refuses who may not send it, by the token and the path alone.
+    first: Callable[[Call], object] = Call.known
+
+
+_TAKEN: dict[Handler, Taken] = {}
+
+
+def takes(**terms: Any) -> Callable[[Handler], Handler]:
+    """Say what a handler takes; others take a small form or some JSON of somebody with a token."""
+
+    def noted(handler: Handler) -> Handler:
+        _TAKEN[handler] = Taken(**terms)
+        return handler
+
+    return noted
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer that is not a plain 200."""
+
+    status: int
+    body: Any
+
+
+class Throttle:
+    """So many requests in a minute for each user, over all paths."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._lock = limit, threading.Lock()
+        self._seen: dict[str, deque[float]] = {}
+
+    def wait(self, who: str, *, anonymous: bool) -> float:
+        """Seconds to wait; 0 lets the request pass."""
+        now, limit = time.monotonic(), max(self._limit, _ANONYMOUS) if anonymous else self._limit
+        with self._lock:
+            seen = self._seen.setdefault(who, deque())
+            while seen and seen[0] <= now - _WINDOW:
+                seen.popleft()
+            if len(seen) >= limit:
+                return _WINDOW - (now - seen[0])
+            seen.append(now)
+            return 0.0
+
+
+def endpoint(
+    services: Services, throttle: Throttle, handlers: dict[str, Handler]
+) -> Callable[[Request], Awaitable[Response]]:
+    """Reads the request, lets the handler for its method answer in a thread of its own."""
+
+    async def served(request: Request) -> Response:
+        try:
+            user = await run_in_threadpool(_user, services, request.headers.get("authorization", ""))
+            address = request.client.host if request.client else ""
+            wait = throttle.wait(f"user {user.id}" if user else f"at {address}", anonymous=user is None)
+            if wait:
+                return _throttled(wait)
+            call = Call(
+                services, str(request.base_url).rstrip("/"), user, request.path_params, dict(request.query_params)
+            )
+            plain([call.path, call.query])
+            handler = handlers["GET" if request.method == "HEAD" else request.method]
+            if request.method not in ("GET", "HEAD"):
+                taken = _TAKEN.get(handler, Taken())
+                await run_in_threadpool(taken.first, call)
+                await _read(request, call, taken)
+            return await run_in_threadpool(_answered, handler, call)
+        except Refusal as refusal:
+            return _refused(refusal)
+
+    return served
+
+
+def _answered(handler: Handler, call: Call) -> Response:
+    """The answer, in JSON; what cannot be computed with or shown is the caller's fault."""
+    try:
+        body = handler(call)
+        return JSONResponse(body.body, body.status) if isinstance(body, Answer) else JSONResponse(body)
+    except (OverflowError, RecursionError, UnicodeError) as error:
+        words = f"The request holds a value that nothing can be done with ({error})"
+        raise Refusal(400, words.encode("ascii", "backslashreplace").decode()[:300]) from None
+
+
+def _refused(refusal: Refusal) -> Response:
+    try:
+        return JSONResponse(refusal.body, refusal.status)
+    except (ValueError, RecursionError):
+        # Half a character, or no number, in what is repeated.
+        return JSONResponse({"error": repr(refusal.body).encode("ascii", "backslashreplace").decode()}, refusal.status)
+
+
+def _throttled(wait: float) -> Response:
+    whole = math.ceil(wait)
+    words = f"Request was throttled. Expected available in {whole} second{'s' if whole != 1 else ''}."
+    return JSONResponse({"detail": words}, 429, {"Retry-After": str(whole)})
+
+
+def _user(services: Services, header: str) -> User | None:
+    """Whose token the header has; refuses in the words of each kind of token."""
+    kind, _, token = header.partition(" ")
+    if not header:
+        return None
+    user = services.accounts.of_token(token.strip())
+    if user is None:
+        raise Refusal(401, {"detail": "Invalid token"} if kind.lower() == "token" else dict(_NOT_VALID))
+    return user
+
+
+async def _read(request: Request, call: Call, taken: Taken) -> None:
+    kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
+    if told_length(request.scope) > taken.bytes:
+        raise too_much(taken.bytes)
+    bounded = Request(request.scope, within(request.receive, taken.bytes))
+    try:
+        if kind in ("multipart/form-data", "application/x-www-form-urlencoded"):
+            form = await bounded.form(max_files=taken.files, max_fields=30, max_part_size=taken.text)
+            for key, value in form.multi_items():
+                if isinstance(value, UploadFile):
+                    call.files[key] = value
+                else:
+                    call.data[key] = value
+        elif kind == "application/json":
+            call.data = _json(await bounded.body())
+    except (HTTPException, MultiPartException, LookupError, UnicodeError) as error:
+        words = getattr(error, "detail", str(error))
+        raise Refusal(getattr(error, "status_code", 400), {"detail": f"Multipart form parse error - {words}"}) from None
+    except ClientDisconnect:
+        raise Refusal(400, {"detail": "The upload broke off."}) from None
+    plain(call.data)
+
+
+def _json(body: bytes) -> dict[str, Any]:
+    try:
+        data = json.loads(body) if body.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise Refusal(400, {"detail": f"JSON parse error - {error}"}) from None
+    if not isinstance(data, dict):
+        raise Refusal(400, {"detail": "JSON parse error - an object is expected"})
+    return data

@@ -1,0 +1,78 @@
+"""The rehearsal's web server: API, files and pages, on this machine alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp
+
+from segjudge.rehearsal.api.call import Throttle
+
+from . import api, file_routes, pages
+from .faults import Faults, FaultyApp
+from .request_bodies import BoundedApp
+from .services import Services
+
+LOOPBACK = "127.0.0.1"
+#: EvalAI's limit for each user.
+REQUESTS_PER_MINUTE = 60
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """How strict the rehearsal is."""
+
+    requests_per_minute: int = REQUESTS_PER_MINUTE
+    faults: Faults | None = None
+    #: Whether the server is about to end.
+    stopping: Callable[[], bool] = lambda: False
+
+
+class _Number(Convertor[int]):
+    """A number that SQLite can hold."""
+
+    regex = "[0-9]{1,18}"
+
+    def convert(self, value: str) -> int:
+        return int(value)
+
+    def to_string(self, value: int) -> str:
+        return str(value)
+
+
+register_url_convertor("int", _Number())
+
+
+def app(services: Services, manner: ServerOptions) -> ASGIApp:
+    """Everything behind one port."""
+    throttle = Throttle(manner.requests_per_minute)
+    # A page of another site could otherwise reach us under a name of its own that points here.
+    middleware = [
+        Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", "[::1]"], www_redirect=False),
+        Middleware(BoundedApp, stopping=manner.stopping),
+    ]
+    routes = [*api.routes(services, throttle), *file_routes.routes(services), *pages.routes(services)]
+    handlers = {404: _missing, 405: _missing, 500: _broken}
+    made = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
+    return FaultyApp(made, manner.faults) if manner.faults else made
+
+
+async def _missing(request: Request, error: Exception) -> Response:
+    status = getattr(error, "status_code", 404)
+    if request.url.path.startswith("/api/"):
+        words = "Not found." if status == 404 else f'Method "{request.method}" not allowed.'
+        return JSONResponse({"detail": words}, status)
+    return pages.nothing_here(request)
+
+
+async def _broken(request: Request, _error: Exception) -> Response:
+    if request.url.path.startswith("/api/"):
+        return JSONResponse({"error": "This is a defect of the rehearsal; its terminal tells more."}, 500)
+    return pages.broken(request)

@@ -1,0 +1,80 @@
+"""Tables for a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from segjudge.evaluation_script.answer import Report
+from segjudge.evaluation_script.sequence_protocols import BESIDE
+
+PUBLISHED = os.path.join(os.path.dirname(__file__), "published.json")
+
+#: Longer lists of sequences are shown by their lowest rows.
+ROWS = 40
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as they must be: names to the left, numbers to the right."""
+    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
+
+    def line(cells: Sequence[str]) -> str:
+        rest = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
+        return "  ".join([cells[0].ljust(widths[0]), *rest]).rstrip()
+
+    return "\n".join(line(row) for row in [header, *rows])
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A number, or a dash where there is nothing to average."""
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def of_report(report: Report, *, compare: bool) -> str:
+    """A split's sequences and means; `compare` sets the field's published numbers below."""
+    kind, rows = next(iter(report.rows().items()))
+    named = {"sequences": "sequence", "categories": "name"}[kind]
+    metrics = [name for name in rows[0] if name not in (*BESIDE, "split", "id", named)] if rows else []
+    note = ""
+    if len(rows) > ROWS:
+        note = f"(the {ROWS} lowest of {len(rows)} {kind}; --json holds all)\n"
+        rows = sorted(rows, key=lambda row: row[metrics[0]] if row[metrics[0]] is not None else 2.0)[:ROWS]
+    body = [[row[named], *(number(row[metric]) for metric in metrics)] for row in rows]
+    head = table([report.split, *metrics], body)
+    return f"{head}\n{note}\n{means(report, compare=compare)}"
+
+
+def means(report: Report, *, compare: bool) -> str:
+    """The protocol's metrics, what others reached, and the statistics beside the protocol."""
+    names = list(report.protocol.metrics)
+    rows = [["this submission", *(number(report.values[name]) for name in names)]]
+    others = published(report.protocol.name, report.split) if compare else []
+    for entry in others:
+        values = entry["values"]
+        label = f"{entry['method']}, {entry['dataset']}"
+        rows.append([label, *(number(values[name]) if name in values else "" for name in names)])
+    lines = [table([f"{report.split}, all", *names], rows)]
+    if others:
+        lines.append("(published numbers, on the data named beside them; sources in segjudge/report/published.json)")
+    beside = ", ".join(f"{name} {number(report.values[name])}" for name in BESIDE if name in report.values)
+    return "\n".join([*lines, f"\nBeside the protocol: {beside}"] if beside else lines)
+
+
+def published(protocol: str, split: str) -> list[dict[str, Any]]:
+    """The field's numbers for a protocol: those for this subset, else all."""
+    with open(PUBLISHED, encoding="utf-8") as file:
+        entries = [entry for entry in json.load(file) if entry["protocol"] == protocol]
+    return [entry for entry in entries if entry["dataset"].endswith(f" {split}")] or entries
+
+
+def leaderboard(title: str, rows: Mapping[str, Mapping[str, float]], order: str, digits: int = 4) -> str:
+    """Submissions by their value of one label, best first."""
+    ranked = sorted(rows.items(), key=lambda row: -row[1][order])
+    labels = list(ranked[0][1])
+    body = [
+        [f"{place}. {name}", *(f"{values[label]:.{digits}f}" for label in labels)]
+        for place, (name, values) in enumerate(ranked, 1)
+    ]
+    return table([title, *labels], body)
