@@ -2,7 +2,7 @@
 # The door: sets up what is needed, then runs the challenge, the tests, or any `segjudge` command.
 #
 #   ./run.sh            build the bundle, check it, score the sample submissions, show the leaderboards
-#   ./run.sh test       run every check and test
+#   ./run.sh test       run the checks and tests; with --all, those that take long too
 #   ./run.sh worker     the remote worker; its settings are in docs/operators.md
 #   ./run.sh COMMAND …  pass on to the command line, e.g. ./run.sh score --help
 #

@@ -1,6 +1,8 @@
 """Every check and test: the linters, then the tests in parts that run at once, and one count of them all.
 
-usage: python -m tests.everything [pytest's arguments, for a part of the tests]   (./run.sh test calls it)
+usage: python -m tests.everything [--all] [pytest's arguments, for a part of the tests]   (./run.sh test calls it)
+
+What is marked `long` runs with --all, or when a part is asked for.
 """
 
 from __future__ import annotations
@@ -60,21 +62,24 @@ class Part:
 
 def parts_of(arguments: list[str], folder: Path) -> list[Part]:
     """The parts: two halves on this Python, since most tests wait for others most of the time, and the worker's."""
-    here = [sys.executable, "-m", "pytest"]
-    names = sorted(path.name for path in (ROOT / "tests").glob("test_*.py"))
-    first = [f"tests/{name}" for name in names if name[5] <= "h"]
-    second = [f"tests/{name}" for name in names if name[5] > "h"]
-    if arguments:
-        parts = [Part("What was asked for", [*here, *arguments], folder / "asked")]
-    else:
+    here, there = [sys.executable, "-m", "pytest"], [WORKER, "-m", "pytest", "-p", "no:cacheprovider"]
+    if arguments == ["--all"] or not arguments:
+        quick = [] if arguments else ["-m", "not long"]
+        names = sorted(path.name for path in (ROOT / "tests").glob("test_*.py"))
+        first = [f"tests/{name}" for name in names if name[5] <= "h"]
+        second = [f"tests/{name}" for name in names if name[5] > "h"]
         parts = [
-            Part("First half", [*here, "tests/journeys", *first], folder / "first"),
-            Part("Second half", [*here, "-p", "no:cacheprovider", *second], folder / "second"),
+            Part("First half", [*here, *quick, "tests/journeys", *first], folder / "first"),
+            Part("Second half", [*here, *quick, "-p", "no:cacheprovider", *second], folder / "second"),
         ]
-    its = [one for one in arguments if not needs_toolkit(ROOT / one.partition("::")[0])]
-    if WORKER and (len(its) == len(arguments) or any((ROOT / one.partition("::")[0]).exists() for one in its)):
-        command = [WORKER, "-m", "pytest", "-p", "no:cacheprovider", *its]
-        parts.append(Part("On the interpreter and pins of EvalAI's worker", command, folder / "worker"))
+        its: list[str] | None = quick
+    else:
+        parts = [Part("What was asked for", [*here, *arguments], folder / "asked")]
+        its = [one for one in arguments if not needs_toolkit(ROOT / one.partition("::")[0])]
+        if len(its) < len(arguments) and not any((ROOT / one.partition("::")[0]).exists() for one in its):
+            its = None  # all files that were asked for are the toolkit's
+    if WORKER and its is not None:
+        parts.append(Part("On the interpreter and pins of EvalAI's worker", [*there, *its], folder / "worker"))
     return parts
 
 

@@ -103,6 +103,7 @@ def installed(name: str, folder: Path) -> Path:
     return python
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="THE LOCKS ARE FOR PYTHON 3.11")
 def test_the_images_install_and_run(tmp_path: Path) -> None:
     """The environment's lock and entry against the agent's, each in a fresh environment of its own."""

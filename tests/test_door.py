@@ -70,6 +70,7 @@ def test_a_second_run_scores_after_two_seconds_of_work(copy: Path) -> None:
         process.stdout.read()
 
 
+@pytest.mark.long
 def test_a_half_installed_environment_is_made_again(copy: Path) -> None:
     (copy / ".venv/stamp").unlink()
     shutil.rmtree(next((copy / ".venv/lib").glob("python3*/site-packages/yaml")))
@@ -77,6 +78,7 @@ def test_a_half_installed_environment_is_made_again(copy: Path) -> None:
     assert "Setting up" not in run(copy, "--version")
 
 
+@pytest.mark.long
 def test_a_moved_checkout_repairs_itself(copy: Path) -> None:
     moved = copy.parent / "moved here"
     copy.rename(moved)

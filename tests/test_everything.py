@@ -29,10 +29,24 @@ def parts(folder: Path, *texts: str) -> list[Part]:
     ("texts", "last", "code"),
     [
         pytest.param([GOOD, GOOD], "2 passed, 0 failed, 2 skipped", 0, id="good"),
-        pytest.param([GOOD, BAD], "1 passed, 2 failed, 1 skipped", 1, id="failure and error"),
-        pytest.param([GOOD, GONE], "1 passed, 1 failed, 1 skipped", 1, id="a process that goes with exit code 0"),
-        pytest.param([GOOD, "import nothing_like_it\n"], "1 passed, 1 failed, 1 skipped", 1, id="not importable"),
-        pytest.param([GOOD, ""], "1 passed, 0 failed, 1 skipped", 0, id="nothing for this interpreter"),
+        pytest.param([GOOD, BAD], "1 passed, 2 failed, 1 skipped", 1, id="failure and error", marks=pytest.mark.long),
+        pytest.param(
+            [GOOD, GONE],
+            "1 passed, 1 failed, 1 skipped",
+            1,
+            id="a process that goes with exit code 0",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            [GOOD, "import nothing_like_it\n"],
+            "1 passed, 1 failed, 1 skipped",
+            1,
+            id="not importable",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            [GOOD, ""], "1 passed, 0 failed, 1 skipped", 0, id="nothing for this interpreter", marks=pytest.mark.long
+        ),
     ],
 )
 def test_the_last_line_counts_all_parts(texts: list[str], last: str, code: int, tmp_path: Path, capfd: object) -> None:

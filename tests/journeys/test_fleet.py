@@ -10,6 +10,8 @@ from tests.rehearsals import Rehearsal
 
 from .fleet import QUICK, Fleet, bad_day, remote_bundle
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize(
     "machines", [pytest.param({"one": 3}, id="one-machine"), pytest.param({"one": 2, "two": 1}, id="two-machines")]

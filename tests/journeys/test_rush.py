@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.builders import ROOT
 from tests.rehearsals import Rehearsal
 
 from .rush import rush
+
+pytestmark = pytest.mark.long
 
 
 def test_nothing_is_lost_in_a_rush_while_processes_die(tmp_path: Path) -> None:
