@@ -165,7 +165,7 @@ def test_a_failure_is_reported_too(tmp_path: Path) -> None:
         running = served(tmp_path, server, "--begin-seconds", "0.5")
         started = time.monotonic()
         assert ended(running) == 1
-        assert time.monotonic() - started < 20
+        assert time.monotonic() - started < 60
     assert "did not call reset within" in diary.told[-1]["stderr"]
 
 
