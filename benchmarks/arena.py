@@ -33,7 +33,7 @@ ONE_PROCESS = """
 import json, sys
 from code_upload_challenge_evaluation.agent.optical_flow import OpticalFlow
 from segjudge.code_upload.environments.gym import task_of
-from segjudge.code_upload.environments.video import decoded_picture
+from segjudge.code_upload.environments.footage import decoded_picture
 from segjudge.masks.run_lengths import decoded
 
 task = task_of(sys.argv[1], {"truth": sys.argv[2], "frames": sys.argv[3]})

@@ -41,15 +41,15 @@ _AGAIN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED)
 
 
 class ActionRefusedError(Exception):
-    """The environment refused a call; nothing has changed there."""
+    """Raised when the environment refuses a call; nothing has changed there."""
 
 
 class _UnfitError(ActionRefusedError):
-    """An action that cannot be sent, of which the environment knows nothing."""
+    """Raised when an action cannot be sent; the environment does not know of it."""
 
 
 class Environment:
-    """A session with an environment: `reset` once, `act` until `done`."""
+    """A client of one environment: call `reset` once, then `act` until `done`."""
 
     def __init__(self, address: str | None = None, *, patience: float = PATIENCE, quiet: bool = False) -> None:
         self._address = address or os.environ.get(ADDRESS) or _usual()
@@ -58,10 +58,10 @@ class Environment:
         self._channel = grpc.insecure_channel(self._address, options=size)
         self._session, self._step = "", 0
         self._space: dict[str, Any] = {}
-        #: No observation is left.
+        #: Whether the episode is over.
         self.done = False
         self.reward = 0.0
-        #: What the environment says at the end.
+        #: The environment's closing sentence.
         self.message = ""
 
     def __enter__(self) -> Self:
@@ -71,14 +71,14 @@ class Environment:
         self._channel.close()
 
     def reset(self) -> Any:
-        """The first observation; waits while the environment starts."""
+        """Start a session and return the first observation; waits while the environment starts."""
         self._space = json.loads(self._call("get_action_space", b"").space)
         reply = self._call("reset", packed(Action(session_id=secrets.token_hex(16))))
         self._session, self._step, self.done = reply.session_id, reply.step, reply.done
         return _seen(reply.value)
 
     def act(self, action: Any) -> Any:
-        """The next observation; after the last one it returns when the result is safe, however long that takes."""
+        """Send an action and return the next observation; the last call returns when the result has been reported."""
         if self.done:
             raise ActionRefusedError("there is nothing left to act on")
         try:
@@ -91,25 +91,25 @@ class Environment:
 
     @property
     def action_space(self) -> dict[str, Any]:
-        """What an action is, once `reset` was called."""
+        """The description of an action; empty before `reset` was called."""
         return self._space
 
     def _package(self, action: Any) -> bytes:
-        """An action as it is sent."""
+        """Return the bytes of an action; raises _UnfitError where it cannot be sent."""
         try:
             return packed(Action(self._session, self._step, _sent(action, self._space)))
         except (TypeError, ValueError, KeyError, OverflowError, RecursionError) as error:
             raise _UnfitError(f"the action cannot be sent ({error})") from None
 
     def _refuse(self, words: str) -> NoReturn:
-        """The environment is told why nothing came: the submission's log will hold it, should this end the agent."""
+        """Report to the environment why no action came, for the submission's log, and raise ActionRefusedError."""
         words = words.encode("utf-8", "replace").decode()
         with contextlib.suppress(ConnectionError):
             self._call("act_on_environment", packed(Action(self._session, self._step, problem=words)))
         raise ActionRefusedError(words)
 
     def _call(self, name: str, package: bytes) -> Reply:
-        """A reply; a call that did not come through is made again, which the environment knows for a repeat."""
+        """Return the reply of a call; a call that fails on the way is repeated, which the environment recognises."""
         call: Any = self._channel.unary_unary(f"/{SERVICE}/{name}")
         until = time.monotonic() + self._patience
         wait = 0.1
@@ -134,7 +134,7 @@ def _usual() -> str:
 
 
 def _seen(value: Any) -> Any:
-    """An observation with pictures and masks as arrays."""
+    """Return an observation with its pictures and masks as arrays."""
     if isinstance(value, Picture):
         with Image.open(io.BytesIO(value.data)) as picture:
             return np.asarray(picture.convert("RGB"))
@@ -148,7 +148,7 @@ def _seen(value: Any) -> Any:
 
 
 def _sent(action: Any, space: dict[str, Any]) -> Any:
-    """An action as the space wants it: masks as run lengths, everything else as it is."""
+    """Return an action in the form of its space: masks as run lengths, other values unchanged."""
     kind = space.get("type")
     if kind == "labels":
         mask = np.asarray(action)
@@ -165,7 +165,7 @@ def _sent(action: Any, space: dict[str, Any]) -> Any:
 
 
 class _Progress:
-    """One line that changes where there is a terminal, a line now and then elsewhere."""
+    """Prints progress: one changing line on a terminal, a line every 30 seconds elsewhere."""
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()

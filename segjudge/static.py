@@ -1,4 +1,4 @@
-"""For static code upload: put the submission in place in one step, and stay until the platform has taken it.
+"""Static code upload, for participants: write the submission in one step and wait until the platform has taken it.
 
 The platform looks every few minutes, takes a half-written file for a whole one, and may call a container failed that
 ended before it looked.
@@ -10,40 +10,54 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
 
 from segjudge.masks.run_lengths import encoded
 
-#: Where the platform looks, and what it writes when it has looked.
+#: The folder that the platform watches, the files that it takes, and the file that it writes then.
 FOLDER, DEFAULT_FOLDER = "SUBMISSION_PATH", "/submission"
 NAMES = ("submission.csv", "submission.json")
 TAKEN = "completed.txt"
-#: Where the pictures are: mounted there by the platform, elsewhere in an arena.
+#: The folder of the frames: mounted by the platform; in an arena the variable names it.
 DATASET, DEFAULT_DATASET = "SEGJUDGE_DATASET", "/dataset"
 #: The platform looks every 300 seconds and may be late; then it ends the pod anyhow.
 PATIENCE = 660.0
 
 
+class ObjectMask(TypedDict):
+    """A mask as COCO's tools write it."""
+
+    size: list[int]
+    counts: str
+
+
+#: Object → its mask in each frame, None where it is not visible.
+SequenceRuns = dict[str, list[ObjectMask | None]]
+
+
 def dataset() -> str:
-    """The folder of the data."""
+    """Return the folder of the data."""
     return os.environ.get(DATASET) or DEFAULT_DATASET
 
 
-def sequence_of(masks: Iterable[Any]) -> dict[str, list[Any]]:
-    """The form that a submission has for one sequence: object → run lengths of each frame, from label images."""
-    found: dict[str, list[Any]] = {}
+def sequence_of(masks: Iterable[NDArray[np.uint8]]) -> SequenceRuns:
+    """Return one sequence of a submission, object → run lengths of each frame, from label images."""
+    found: SequenceRuns = {}
     count = 0
     for mask in masks:
-        for one, counts in encoded(mask).items():
-            runs = found.setdefault(str(one), [])
+        for label, counts in encoded(mask).items():
+            runs = found.setdefault(str(label), [])
             runs += [None] * (count - len(runs))
             runs.append({"size": list(mask.shape), "counts": counts})
         count += 1
-    return {one: runs + [None] * (count - len(runs)) for one, runs in found.items()} or {"1": [None] * count}
+    return {label: runs + [None] * (count - len(runs)) for label, runs in found.items()} or {"1": [None] * count}
 
 
-def write_submission(document: Mapping[str, Any] | list[Any], patience: float = PATIENCE) -> bool:
-    """Put `submission.json` in place and wait for the platform; whether it came."""
+def write_submission(document: Mapping[str, object] | list[object], patience: float = PATIENCE) -> bool:
+    """Write `submission.json`, wait for the platform, and return whether it took the file."""
     folder = os.environ.get(FOLDER) or DEFAULT_FOLDER
     whole = os.path.join(folder, NAMES[1])
     partial = f"{whole}.partial"

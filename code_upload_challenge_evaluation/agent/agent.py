@@ -3,32 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from segjudge.agent import Environment
 
+#: Pixels of a frame, (height, width, 3), or ids of a mask, (height, width).
+Image = NDArray[np.uint8]
+
+
+class Segmenter(Protocol):
+    """What `run` asks of a method."""
+
+    def segment(self, frame: Image, new_objects: Image) -> Image:
+        """Return the mask of a frame."""
+
 
 class Method:
-    """Answers each frame with a mask of its size: 0 is ground, 1 and up are the objects."""
+    """A method that returns a mask for each frame: 0 is the background, 1 and up are the objects."""
 
-    def __init__(self, frame: Any, mask: Any) -> None:
+    def __init__(self, frame: Image, mask: Image) -> None:
         self.frame, self.mask = frame, mask
 
-    def segment(self, frame: Any, new_objects: Any) -> Any:
-        """The mask of a frame (height, width, 3); objects that appear in it are given, elsewhere is 0."""
+    def segment(self, frame: Image, new_objects: Image) -> Image:
+        """Return the mask of a frame (height, width, 3); `new_objects` has the masks of those that appear in it."""
         self.frame = frame
         self.mask[new_objects > 0] = new_objects[new_objects > 0]
         return self.mask
 
 
-def run(method: Callable[..., Any]) -> None:
-    """From the first frame of the first sequence to the last of the last."""
+def run(method: Callable[[Image, Image], Segmenter]) -> None:
+    """Play an episode: every frame of every sequence."""
     with Environment() as environment:
-        seen = environment.reset()
+        observation = environment.reset()
         while not environment.done:
-            if seen["new_sequence"]:
-                current = method(seen["frame"], seen["first_mask"])
-            seen = environment.act(current.segment(seen["frame"], seen["first_mask"]))
+            if observation["new_sequence"]:
+                current = method(observation["frame"], observation["first_mask"])
+            observation = environment.act(current.segment(observation["frame"], observation["first_mask"]))
 
 
 if __name__ == "__main__":

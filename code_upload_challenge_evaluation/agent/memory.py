@@ -10,13 +10,12 @@ import argparse
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import cv2
 import numpy as np
 
-from segjudge.code_upload_challenge_evaluation.agent.agent import run
-from segjudge.code_upload_challenge_evaluation.agent.optical_flow import WIDTH, OpticalFlow
+from segjudge.code_upload_challenge_evaluation.agent.agent import Image, run
+from segjudge.code_upload_challenge_evaluation.agent.optical_flow import WIDTH, Layer, OpticalFlow
 
 #: Pixels of a cell's side, at the width at which flow is found.
 CELL = 8
@@ -33,53 +32,54 @@ BANK = 0.5
 
 
 @dataclass
-class _Kept:
-    """One frame of the bank."""
+class _BankFrame:
+    """A frame of the bank."""
 
-    keys: Any
-    values: Any
+    keys: Layer
+    values: dict[int, Layer]
     #: The share of all answers that came from it, summed, and how often it was asked.
     use: float = 0.0
     asked: int = 0
 
     def worth(self, now: int) -> float:
-        """How much it was of use, and a bound that is wider the fewer times it was asked."""
+        """Return its mean use plus a bound that is wider the fewer times it was asked."""
         return self.use / max(self.asked, 1) + FRESH * math.sqrt(math.log(now + 1) / max(self.asked, 1))
 
 
 class Memory:
-    """Optical flow for the rim, a bank of frames for what flow loses."""
+    """Optical flow for contours, a bank of frames for what flow loses."""
 
-    def __init__(self, frame: Any, mask: Any, frames: int = FRAMES) -> None:
+    def __init__(self, frame: Image, mask: Image, frames: int = FRAMES) -> None:
         self._flow = OpticalFlow(frame, mask)
         self._frames = frames
-        self._bank: list[_Kept] = []
+        self._bank: list[_BankFrame] = []
         self._now = 0
 
-    def segment(self, frame: Any, new_objects: Any) -> Any:
-        """Travelled masks, corrected by what the bank says, with what is given on top."""
+    def segment(self, frame: Image, new_objects: Image) -> Image:
+        """Return the masks moved by flow and corrected by the bank, with the given masks on top."""
         keys, grid = _features(frame)
-        layers = self._flow.travelled(frame)
+        layers = self._flow.moved(frame)
         if self._bank and layers:
             answers = self._answers(keys, [*layers])
-            for place, one in enumerate(layers):
-                size = layers[one].shape[::-1]
-                told = cv2.resize(answers[:, place].reshape(grid), size, interpolation=cv2.INTER_LINEAR)
-                layers[one] = (1 - BANK) * layers[one] + BANK * told
-        for one in np.unique(new_objects[new_objects > 0]).tolist():
-            layers[one] = self._flow.layer(new_objects == one)
+            for place, label in enumerate(layers):
+                size = layers[label].shape[::-1]
+                belief = cv2.resize(answers[:, place].reshape(grid), size, interpolation=cv2.INTER_LINEAR)
+                layers[label] = (1 - BANK) * layers[label] + BANK * belief
+        for label in np.unique(new_objects[new_objects > 0]).tolist():
+            layers[label] = self._flow.layer(new_objects == label)
         self._flow.layers = layers
         self._keep(
-            keys, {one: cv2.resize(layer, grid[::-1], interpolation=cv2.INTER_AREA) for one, layer in layers.items()}
+            keys,
+            {label: cv2.resize(layer, grid[::-1], interpolation=cv2.INTER_AREA) for label, layer in layers.items()},
         )
         return self._flow.mask()
 
-    def _answers(self, keys: Any, objects: list[int]) -> Any:
-        """For each cell how much of each object the cells most like it have."""
+    def _answers(self, keys: Layer, objects: list[int]) -> Layer:
+        """Return for each cell the share of each object in the cells most like it."""
         bank = np.concatenate([kept.keys for kept in self._bank])
         nothing = np.zeros(len(keys), np.float32)
         values = np.concatenate(
-            [np.stack([kept.values.get(one, nothing) for one in objects], axis=1) for kept in self._bank]
+            [np.stack([kept.values.get(label, nothing) for label in objects], axis=1) for kept in self._bank]
         )
         far = (keys**2).sum(1)[:, None] + (bank**2).sum(1)[None] - 2 * keys @ bank.T
         asked = min(ASKED, far.shape[1])
@@ -90,18 +90,19 @@ class Memory:
         shares = np.bincount(frame_of.ravel(), weights=weights.ravel(), minlength=len(self._bank)) / len(keys)
         for kept, share in zip(self._bank, shares.tolist(), strict=True):
             kept.use, kept.asked = kept.use + share, kept.asked + 1
-        return (weights[:, :, None] * values[near]).sum(axis=1).astype(np.float32)
+        answers: Layer = (weights[:, :, None] * values[near]).sum(axis=1).astype(np.float32)
+        return answers
 
-    def _keep(self, keys: Any, values: dict[int, Any]) -> None:
-        """The newest goes in; of those between the first and the latest the one of least worth goes out."""
-        self._bank.append(_Kept(keys, {one: layer.ravel() for one, layer in values.items()}))
+    def _keep(self, keys: Layer, values: dict[int, Layer]) -> None:
+        """Add the newest frame, and remove the least worthy between the first and the latest."""
+        self._bank.append(_BankFrame(keys, {label: layer.ravel() for label, layer in values.items()}))
         self._now += 1
         if self._frames and len(self._bank) > self._frames:
             self._bank.remove(min(self._bank[1:-1], key=lambda kept: kept.worth(self._now)))
 
 
-def _features(frame: Any) -> tuple[Any, tuple[int, int]]:
-    """A row for each cell: colour, colour around it, texture and a little of its place; and the grid's size."""
+def _features(frame: Image) -> tuple[Layer, tuple[int, int]]:
+    """Return a row of features for each cell, colour, colour around it, texture and position, and the grid's size."""
     height = max(CELL, round(frame.shape[0] * WIDTH / frame.shape[1]))
     grid = (max(1, height // CELL), WIDTH // CELL)
     lab = cv2.cvtColor(cv2.resize(frame, (WIDTH, height), interpolation=cv2.INTER_AREA), cv2.COLOR_RGB2LAB)

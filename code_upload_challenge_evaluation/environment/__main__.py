@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from concurrent import futures
 from typing import Any
 
@@ -31,14 +32,14 @@ THREADS, WAITING = 4, 4
 LOOK, LAST_WORDS, FAREWELL = 0.25, 0.5, 5.0
 
 
-def main(words: list[str]) -> int:
-    """0: a result was reported; 1: a failure was; 3: it cannot be served."""
+def main(arguments: list[str]) -> int:
+    """Return 0 when a result was reported, 1 for a failure, 3 when the environment cannot be served."""
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
     try:
-        told = settings(words, os.environ)
-        task = task_of(told.environment, told.options, told.episodes, told.seed)
-        service = Service(task, told.limits)
-        server, port = _serving(service, told)
+        configured = settings(arguments, os.environ)
+        task = task_of(configured.environment, configured.options, configured.episodes, configured.seed)
+        service = Service(task, configured.limits)
+        server, port = start_server(service, configured)
     except Exception as error:  # noqa: BLE001 - whatever it is, the submission must not stay `running`
         known = isinstance(error, (HostError, SubmissionError, ValueError, OSError))
         log.error("%s", error) if known else log.exception("the environment cannot be made")  # noqa: TRY400
@@ -46,18 +47,18 @@ def main(words: list[str]) -> int:
         return 3
     signal.signal(signal.SIGTERM, lambda *_: service.fail("The environment was stopped before the agent was done."))
     signal.signal(signal.SIGUSR1, lambda *_: service.agent_ended())
-    where = told.bind if told.bind.startswith("unix:") else f"{told.bind}:{port}"
-    log.info("serves %s at %s", told.environment, where)
-    if told.port == 0:
-        sys.stdout.write(f"{told.bind if where == told.bind else port}\n")
+    where = configured.bind if configured.bind.startswith("unix:") else f"{configured.bind}:{port}"
+    log.info("serves %s at %s", configured.environment, where)
+    if configured.port == 0:
+        sys.stdout.write(f"{configured.bind if where == configured.bind else port}\n")
         sys.stdout.flush()
     while not service.ended.wait(LOOK):
         # A socket in a folder is the arena's, which sees by itself when the agent has ended.
-        service.watch(None if where == told.bind else established(port))
+        service.watch(None if where == configured.bind else established(port))
     if service.outcome.result is None:
         # A moment for what is being answered; then whatever an agent holds of ours is let go.
         server.stop(LAST_WORDS).wait(FAREWELL)
-    outcome = _report(service, told)
+    outcome = _report(service, configured)
     service.settle(outcome)
     server.stop(FAREWELL).wait(FAREWELL)
     task.close()
@@ -65,18 +66,18 @@ def main(words: list[str]) -> int:
     return 0 if outcome.result is not None else 1
 
 
-def _report(service: Service, told: EnvironmentSettings) -> EvaluationOutcome:
-    """Until it is accepted; meanwhile the agent is watched, who must not end before."""
-    if told.target is None:
-        found = service.current()
-        sys.stdout.write(to_file(told.result, found) + "\n")
+def _report(service: Service, configured: EnvironmentSettings) -> EvaluationOutcome:
+    """Report the outcome until it is accepted; an agent that ends before loses its result."""
+    if configured.target is None:
+        outcome = service.current()
+        sys.stdout.write(to_file(configured.result, outcome) + "\n")
         sys.stdout.flush()
-        return found
-    return to_evalai(told.target, service.current, time.sleep)
+        return outcome
+    return to_evalai(configured.target, service.current, time.sleep)
 
 
-def _cannot_serve(environment: Any, reason: str) -> None:
-    """A failure is reported even then."""
+def _cannot_serve(environment: Mapping[str, str], reason: str) -> None:
+    """Report the failure of an environment that cannot start, where EvalAI's variables say whose it is."""
     try:
         target = target_of(environment)
     except HostError:
@@ -85,9 +86,10 @@ def _cannot_serve(environment: Any, reason: str) -> None:
     to_evalai(target, lambda: EvaluationOutcome(failure=failure), time.sleep)
 
 
-def _serving(service: Service, told: EnvironmentSettings) -> tuple[Any, int]:
+def start_server(service: Service, configured: EnvironmentSettings) -> tuple[grpc.Server, int]:
+    """Start to serve, and return the server with its port; raises HostError where the port is taken."""
     options = [
-        ("grpc.max_receive_message_length", told.message),
+        ("grpc.max_receive_message_length", configured.message),
         ("grpc.max_send_message_length", -1),
         ("grpc.max_concurrent_streams", 2),
         ("grpc.max_metadata_size", 16 << 10),
@@ -98,7 +100,7 @@ def _serving(service: Service, told: EnvironmentSettings) -> tuple[Any, int]:
     calls: dict[str, Any] = {
         name: grpc.unary_unary_rpc_method_handler(
             getattr(service, name),
-            # When the last byte is here: before a thread is free for it.
+            # The time of arrival is taken here, before a thread is free for the call.
             request_deserializer=lambda data: (time.monotonic(), data),
         )
         for name in ("get_action_space", "reset", "act_on_environment")
@@ -109,10 +111,10 @@ def _serving(service: Service, told: EnvironmentSettings) -> tuple[Any, int]:
         healthy.set(name, health_pb2.HealthCheckResponse.SERVING)
     health_pb2_grpc.add_HealthServicer_to_server(healthy, server)
     try:
-        place = told.bind if told.bind.startswith("unix:") else f"{told.bind}:{told.port}"
+        place = configured.bind if configured.bind.startswith("unix:") else f"{configured.bind}:{configured.port}"
         port = server.add_insecure_port(place)
     except RuntimeError:
-        raise HostError(f"port {told.port} of {told.bind} cannot be taken") from None
+        raise HostError(f"port {configured.port} of {configured.bind} cannot be taken") from None
     server.start()
     threading.current_thread().name = "environment"
     return server, port

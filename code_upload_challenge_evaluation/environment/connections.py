@@ -1,18 +1,18 @@
-"""How many connections an agent has with us, as the kernel tells: gRPC itself says nothing between two calls."""
+"""The number of open connections of a port, read from the kernel: gRPC does not report them between two calls."""
 
 from __future__ import annotations
 
 import errno
 
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
-#: Said where not even the table can be opened any more.
+#: Returned where no file descriptor is left to open the table.
 MANY = 1 << 20
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE)
 _ESTABLISHED = "01"
 
 
 def established(port: int) -> int | None:
-    """Connections of a local port; None on systems that do not tell."""
+    """Return the number of connections of a local port; None on systems without these tables."""
     count, known = 0, False
     for table in _TABLES:
         try:

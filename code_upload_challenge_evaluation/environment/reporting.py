@@ -1,4 +1,4 @@
-"""The way home: to EvalAI until it is accepted, or to the screen and a file."""
+"""Reports of an outcome: to EvalAI until it is accepted, or to a file."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ TRIES = 10
 def to_evalai(
     target: Target, outcome: Callable[[], EvaluationOutcome], sleep: Callable[[float], object]
 ) -> EvaluationOutcome:
-    """Report until the server has taken it; what was reported in the end.
+    """Report until the server has accepted it, and return the outcome that was reported.
 
-    The outcome is asked for before each try: an agent that ends meanwhile takes its result with it.
+    The outcome is asked for again before each try: an agent that ends meanwhile loses its result.
     """
     client = Client(target.server, target.token)
     jobs = Jobs(client, target.challenge, "", sleep)
@@ -57,7 +57,7 @@ def to_evalai(
 
 
 def _is_finished(client: Client, target: Target) -> bool:
-    """A look, without patience."""
+    """Return whether the server already has the result; asked once."""
     try:
         row = client.call("GET", routes.SUBMISSION, {"submission": target.submission})
     except ApiError:
@@ -66,19 +66,19 @@ def _is_finished(client: Client, target: Target) -> bool:
 
 
 def _put(jobs: Jobs, target: Target, outcome: EvaluationOutcome) -> None:
-    metadata = json.dumps(outcome.told())
+    metadata = json.dumps(outcome.metadata())
     if outcome.result is None:
         jobs.fail(target.submission, target.phase, stderr=outcome.failure, metadata=metadata)
         return
-    told = f"{outcome.steps} steps; seconds for each: {json.dumps(outcome.told()['seconds_per_step'])}\n"
+    stdout = f"{outcome.steps} steps; seconds for each: {json.dumps(outcome.metadata()['seconds_per_step'])}\n"
     accuracies = for_rest(outcome.result, outcome.hidden)
-    jobs.finish(target.submission, target.phase, accuracies, stdout=told, metadata=metadata)
+    jobs.finish(target.submission, target.phase, accuracies, stdout=stdout, metadata=metadata)
 
 
 def to_file(path: str, outcome: EvaluationOutcome) -> str:
-    """Save what came of it, in one step; the text that was saved."""
+    """Write the outcome to a file in one step, and return its text."""
     status = "finished" if outcome.result is not None else "failed"
-    told = {"status": status, "result": outcome.result, "message": outcome.failure, "metadata": outcome.told()}
-    text = json.dumps(told, indent=2)
+    document = {"status": status, "result": outcome.result, "message": outcome.failure, "metadata": outcome.metadata()}
+    text = json.dumps(document, indent=2)
     replace(Path(path), text + "\n")
     return text

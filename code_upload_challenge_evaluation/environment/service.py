@@ -1,7 +1,7 @@
-"""One session of one agent: what each call is answered, and how the session ends.
+"""One session of one agent: the answer to each call, and the end of the session.
 
-Nothing an agent does may end it without an outcome: a result, or a sentence about what went wrong.  Frames that were
-not answered in time, a connection that is gone and calls that never come are seen by `watch`, not by a call.
+Every session ends with an outcome: a result, or a sentence about what went wrong.  Actions that come too late, a
+lost connection and calls that never come are found by `watch`, not by a call.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from segjudge.code_upload.environments.tasks import ActionError, Observation, Re
 from segjudge.code_upload.evaluation_proto import MessageError
 from segjudge.code_upload.messages import Action, Reply, packed, read_action
 
-from .refusals import CallRefusedError, bounded, sentence
+from .refusals import CallRefusedError, check_sizes, sentence
 
 log = logging.getLogger("environment")
 
-#: More connections at once than this are no agent's: what is not read of replies to them lies in our memory.
+#: The most connections at once: replies that are not read stay in memory.
 CONNECTIONS = 32
-#: More refused calls than this end a session: it is a flood, not a mistake.
+#: The most refused calls of a session.
 MISTAKES = 1000
 
 
 @dataclass(frozen=True)
 class TimeLimits:
-    """How long an agent may take, in seconds."""
+    """The time limits of an agent, in seconds."""
 
     #: For everything together, from the start of the container.
     episode: float = 3600.0
@@ -43,70 +43,70 @@ class TimeLimits:
     step: float = 600.0
     #: Until the first reset.
     begin: float = 900.0
-    #: After so long without a call another reset takes the session over.
+    #: Without a call for this long, another reset takes the session over.
     idle: float = 60.0
-    #: A connection that is gone for so long is no accident.
+    #: Without a connection for this long, the agent counts as ended.
     gone: float = 5.0
 
 
 @dataclass
 class EvaluationOutcome:
-    """How a session ended."""
+    """The end of a session."""
 
     result: Result | None = None
     #: Splits of the result that participants are not shown.
     hidden: frozenset[str] = frozenset()
     failure: str = ""
-    #: Seconds from each observation's leaving to its action's last byte.
+    #: Seconds from the sending of each observation to the last byte of its action.
     timings: list[float] = field(default_factory=list)
     steps: int = 0
 
-    def told(self) -> dict[str, Any]:
-        """As metadata of a submission."""
+    def metadata(self) -> dict[str, Any]:
+        """Return the submission's metadata."""
         spent = self.timings
         facts = {"median": statistics.median(spent), "most": max(spent), "all": sum(spent)} if spent else {}
         return {"steps": self.steps, "seconds_per_step": {name: round(value, 4) for name, value in facts.items()}}
 
 
 class Service:
-    """Answers the calls; `task` is used by one call at a time."""
+    """The gRPC service; one call at a time uses `task`."""
 
     def __init__(self, task: Task, limits: TimeLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self._task, self._limits, self._clock = task, limits, clock
         self._started = clock()
         self._lock = threading.Lock()
-        self._session, self._asked = "", ""
+        self._session, self._asked_session = "", ""
         self._step = -1
-        #: Nothing was acted on in this session yet.
+        #: Whether no action was taken in this session yet.
         self._fresh = True
-        self._sight: Observation | None = None
-        #: The last reply, for whoever did not get it.
+        self._observation: Observation | None = None
+        #: The last reply, to be sent again when a call is repeated.
         self._reply = b""
-        #: When the observation left that is due; when the session's own agent last called.
+        #: When the pending observation was sent, and when the session's agent last called.
         self._due_since = self._called_at = self._started
         self._busy = False
-        #: Somebody waits for the end; or since when nobody does.
+        #: Whether a call waits for the end, and since when none does.
         self._held, self._left_at = False, self._started
         self._mistakes = 0
-        #: Why the last call was refused, until an action is taken.
+        #: The last refusal, until an action is taken.
         self._refused = ""
         self._lost: float | None = None
         self.outcome = EvaluationOutcome()
-        #: There is an outcome; it was reported, which may have turned it into a failure.
+        #: Set when there is an outcome, and when it was reported, which may have turned it into a failure.
         self.ended, self.reported = threading.Event(), threading.Event()
 
     # ── the calls ───────────────────────────────────────────────────────────
 
     def get_action_space(self, _request: tuple[float, bytes], _context: grpc.ServicerContext) -> bytes:
-        """What an action is."""
+        """Reply with the description of an action."""
         return packed(Reply(space=json.dumps(self._task.space())))
 
     def reset(self, request: tuple[float, bytes], context: grpc.ServicerContext) -> bytes:
-        """A session, if none lives."""
+        """Begin a session where none is active."""
         return self._answered(context, lambda: self._begin(self._read(request[1])))
 
     def act_on_environment(self, request: tuple[float, bytes], context: grpc.ServicerContext) -> bytes:
-        """What follows an action."""
+        """Take an action and reply with the next observation."""
         reply = self._answered(context, lambda: self._act(self._read(request[1]), request[0], context))
         if self.ended.is_set():
             self._hold(context)
@@ -115,7 +115,7 @@ class Service:
         return reply
 
     def _answered(self, context: grpc.ServicerContext, answer: Callable[[], bytes]) -> bytes:
-        """One call at a time; whatever goes wrong is said, and the service lives on."""
+        """Run one call at a time; every error becomes a refusal or the session's failure, and the service goes on."""
         try:
             with self._lock:
                 self._busy = True
@@ -152,20 +152,20 @@ class Service:
             raise CallRefusedError(grpc.StatusCode.FAILED_PRECONDITION, words)
         return action
 
-    def _begin(self, asked: Action) -> bytes:
+    def _begin(self, request_action: Action) -> bytes:
         now = self._clock()
-        if self._session and asked.session_id == self._asked and self._fresh:
+        if self._session and request_action.session_id == self._asked_session and self._fresh:
             return self._reply
         if self._session and now - max(self._called_at, self._due_since) < self._limits.idle:
             words = f"A session is running; it can be taken over after {self._limits.idle:.0f} seconds without a call."
             raise CallRefusedError(grpc.StatusCode.FAILED_PRECONDITION, words)
-        if self._sight is None:
-            self._sight, self._step = self._task.begin(), 0
-        # Whoever takes over goes on where it stood: what was seen cannot be answered anew.
-        values = self._sight.values
+        if self._observation is None:
+            self._observation, self._step = self._task.begin(), 0
+        # A session that is taken over goes on where it stood: frames that were seen cannot be segmented again.
+        values = self._observation.values
         if self._session and isinstance(values, dict) and "new_sequence" in values:
             values = {**values, "new_sequence": 1}
-        self._session, self._asked, self._fresh = secrets.token_hex(16), asked.session_id[:64], True
+        self._session, self._asked_session, self._fresh = secrets.token_hex(16), request_action.session_id[:64], True
         self._called_at = now
         self._reply = packed(Reply(self._session, self._step, values))
         return self._reply
@@ -182,22 +182,30 @@ class Service:
         if action.step != self._step:
             words = f"Step {action.step} is not due; {self._step} is."
             raise CallRefusedError(grpc.StatusCode.FAILED_PRECONDITION, words)
-        sight = self._sight
-        assert sight is not None  # noqa: S101 - a session has begun
+        observation = self._observation
+        assert observation is not None  # noqa: S101 - a session has begun
         taken = max(0.0, arrived - self._due_since)
         if action.problem:
-            raise CallRefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"{sight.where}: {sentence(action.problem)}")
+            raise CallRefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"{observation.where}: {sentence(action.problem)}")
+        check_sizes(action.value, observation)
         try:
-            following = self._task.act(bounded(action.value, sight))
+            following = self._task.act(action.value)
         except ActionError as error:
-            raise CallRefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"{sight.where}: {sentence(str(error))}") from None
+            raise CallRefusedError(
+                grpc.StatusCode.INVALID_ARGUMENT, f"{observation.where}: {sentence(str(error))}"
+            ) from None
         self._refused = ""
         self.outcome.timings.append(taken)
-        self._sight, self._step, self._fresh = following, self._step + 1, False
+        self._observation, self._step, self._fresh = following, self._step + 1, False
         self.outcome.steps = self._step
         if not following.done:
             self._reply = packed(Reply(self._session, self._step, following.values, following.reward))
             return self._reply
+        self._finish(following, context)
+        return self._reply
+
+    def _finish(self, following: Observation, context: grpc.ServicerContext) -> None:
+        """Score the episode and keep its last reply."""
         result = self._task.result()
         if self.ended.is_set():  # the time was over meanwhile
             raise CallRefusedError(grpc.StatusCode.FAILED_PRECONDITION, self.outcome.failure)
@@ -210,36 +218,35 @@ class Service:
         words = "The evaluation is complete."
         self._reply = packed(Reply(self._session, self._step, following.values, following.reward, True, True, words))  # noqa: FBT003 - done, all_complete
         self.ended.set()
-        return self._reply
 
     def _hold(self, context: grpc.ServicerContext) -> None:
-        """The agent's container must not exit before the result is safe, or the platform calls the run failed."""
+        """Hold the last call until the result is reported: the platform fails a run whose container exits before."""
         while not self.reported.wait(0.05):
             if not context.is_active():
                 self._held, self._left_at = False, self._clock()
                 return
 
-    # ── what no call tells ──────────────────────────────────────────────────
+    # ── what no call shows ──────────────────────────────────────────────────
 
     def fail(self, words: str) -> None:
-        """End without a result; the first end counts."""
+        """End the session without a result; the first end counts."""
         if not self.ended.is_set():
             self.outcome.failure = words
             self.ended.set()
 
     def _blame(self, words: str) -> None:
-        """End for what the agent did or left undone; it may be because of what it was refused."""
+        """End the session because of the agent, and name the last refusal, which may be the cause."""
         self.fail(words + (f" Its last call was refused: {self._refused}" if self._refused else ""))
 
     def agent_ended(self) -> None:
-        """Somebody saw it."""
+        """End the session of an agent whose process is known to have ended."""
         self._blame(self._gone)
 
     def current(self, sleep: Callable[[float], object] = time.sleep) -> EvaluationOutcome:
-        """The outcome as it stands, before it is reported.
+        """Return the outcome as it stands, before it is reported.
 
-        A result for which nobody waits is worth nothing: the platform has seen a container exit.  A call that broke
-        may be made again, so that is given a moment.
+        A result for which no call waits is lost: the platform has seen the container exit.  A call that broke may be
+        repeated, so it is given `TimeLimits.gone` seconds.
         """
         while self.outcome.result is not None and not self._held:
             if self._clock() - self._left_at > self._limits.gone:
@@ -250,20 +257,20 @@ class Service:
         return replace(self.outcome, timings=[*self.outcome.timings])
 
     def settle(self, reported: EvaluationOutcome) -> None:
-        """What was reported in the end is what whoever waits is told."""
+        """Answer the waiting call with the outcome that was reported."""
         self.outcome = reported
         self.reported.set()
 
     @property
     def _place(self) -> str:
-        return (self._sight.where or "the end") if self._sight else "its start, before it called reset"
+        return (self._observation.where or "the end") if self._observation else "its start, before it called reset"
 
     @property
     def _gone(self) -> str:
         return f"The agent ended before the evaluation did, at {self._place}."
 
     def watch(self, connections: int | None) -> None:
-        """Look at the clocks; `connections` is how many there are now, None where that is not known."""
+        """Check the time limits and the number of connections, None where that is not known."""
         now, limits = self._clock(), self._limits
         if self.ended.is_set():
             return

@@ -1,4 +1,4 @@
-"""What the platform tells the container by its environment, and what the image says on its command line."""
+"""The settings of an environment's container, from EvalAI's variables and the image's command line."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Target:
 
 @dataclass(frozen=True)
 class EnvironmentSettings:
-    """Everything that is set."""
+    """The settings of an environment's process."""
 
     environment: str
     options: dict[str, Any]
@@ -53,7 +53,7 @@ class EnvironmentSettings:
 
 
 def settings(words: list[str], environment: Mapping[str, str]) -> EnvironmentSettings:
-    """Read both; raises HostError with what is missing."""
+    """Return the settings of a command line and of EvalAI's variables; raises HostError with what is missing."""
     args = _parser().parse_args(words)
     local = bool(environment.get(LOCAL))
     limit = _seconds(environment)
@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _options(pairs: list[str]) -> dict[str, Any]:
-    """Values are JSON where they can be, else texts."""
+    """Return options, their values read as JSON where they are, otherwise as text."""
     found: dict[str, Any] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
@@ -108,18 +108,18 @@ def _options(pairs: list[str]) -> dict[str, Any]:
 
 
 def _seconds(environment: Mapping[str, str]) -> float:
-    told = environment.get(SECONDS) or str(DEFAULT_SECONDS)
+    text = environment.get(SECONDS) or str(DEFAULT_SECONDS)
     try:
-        seconds = float(told)
+        seconds = float(text)
     except ValueError:
-        raise HostError(f"{SECONDS} is {told!r}, which is not a number of seconds") from None
+        raise HostError(f"{SECONDS} is {text!r}, which is not a number of seconds") from None
     if not 0 < seconds < 1 << 31:
-        raise HostError(f"{SECONDS} is {told}, which is not a time")
+        raise HostError(f"{SECONDS} is {text}, which is not a time")
     return seconds
 
 
 def target_of(environment: Mapping[str, str]) -> Target:
-    """Whose submission it is, from what EvalAI sets; raises HostError."""
+    """Return the submission that EvalAI's variables name; raises HostError."""
     missing = [name for name in (TOKEN, BODY) if not environment.get(name)]
     if missing:
         raise HostError(f"{' and '.join(missing)} not set: EvalAI sets them; {LOCAL}=1 evaluates without it")

@@ -6,25 +6,25 @@ The data has a folder of pictures and a first mask for each sequence: `SEQUENCE/
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from segjudge.static import dataset, sequence_of, write_submission
 
 
-def segment(frame: Any, mask: Any) -> Any:
-    """The mask of a frame (height, width, 3), from the mask of the frame before."""
+def segment(frame: NDArray[np.uint8], mask: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return the mask of a frame (height, width, 3), given the mask of the frame before."""
     del frame
     return mask
 
 
-def masks_of(folder: str) -> list[Any]:
-    """The masks of all frames of a sequence."""
+def masks_of(folder: str) -> list[NDArray[np.uint8]]:
+    """Return the masks of all frames of a sequence."""
     mask = np.asarray(Image.open(os.path.join(folder, "first.png")))
     masks = []
-    for name in sorted(one for one in os.listdir(folder) if one.endswith(".jpg")):
+    for name in sorted(name for name in os.listdir(folder) if name.endswith(".jpg")):
         mask = segment(np.asarray(Image.open(os.path.join(folder, name)).convert("RGB")), mask)
         masks.append(mask)
     return masks

@@ -1,7 +1,7 @@
-"""Code upload without containers: both sides as processes of their own, with the entry points of the images.
+"""Run code-upload submissions without containers: agent and environment as two processes, started as the images do.
 
-It limits accidents, not attackers: whoever must be kept out belongs in a container, or behind `bwrap`, which is used
-where it is there (no network but one socket, the truth not mounted).
+The limits guard against accidents, not attackers. `bwrap`, used where it is installed, leaves the agent no network but
+one socket and does not mount the truth; untrusted agents otherwise belong in a container.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from segjudge.static import DATASET, FOLDER, NAMES, TAKEN
 from .messages import ADDRESS, LOCAL
 
 ENVIRONMENT = "segjudge.code_upload_challenge_evaluation.environment"
-#: Seconds: an environment has started by then, and an agent has ended so long after it.
+#: Seconds that an environment may take to start, and that an agent is given to end after it.
 START, FAREWELL = 120.0, 5.0
 #: Seconds in which an environment may see by itself that the agent has ended.
 GONE = 1.0
@@ -39,12 +39,12 @@ GONE = 1.0
 FILE_BYTES = 1 << 30
 #: Bytes of a log that are kept, half of them of its beginning: as many as the platform keeps of its end.
 LOG = 10_000
-#: What runs, so that it can be ended with us.
+#: The processes that run now, to be ended with this one.
 _running: set[Child] = set()
 
 
 class SubmissionFileError(Exception):
-    """What a static submission wrote is nothing that can be taken."""
+    """Raised when the file of a static submission cannot be taken."""
 
 
 @dataclass(frozen=True)
@@ -58,17 +58,17 @@ class Agent:
 
 @dataclass(frozen=True)
 class Ended:
-    """What came of it."""
+    """The end of a duel or of a static submission."""
 
-    #: What the environment saved; None where it reported elsewhere.
-    told: dict[str, Any] | None
+    #: The environment's result file, or the name of the static submission's; None where it reported to a server.
+    result: dict[str, Any] | None
     code: int
     log: str
     sandboxed: bool
 
 
 def agent_of(words: list[str]) -> Agent:
-    """A file of Python or a command, run where it is."""
+    """Return the agent of a command line: a Python file, run in its folder, or a command, run in this one."""
     words = with_python(words)
     first = words[0]
     if first.endswith(".py"):
@@ -82,7 +82,7 @@ def agent_of(words: list[str]) -> Agent:
 
 
 def with_python(words: list[str]) -> list[str]:
-    """A command whose `python` is the one that runs us, which has what agents need."""
+    """Return a command with `python` replaced by this interpreter, which has the packages that agents need."""
     return [sys.executable, *words[1:]] if words[0] in ("python", "python3") else words
 
 
@@ -93,10 +93,10 @@ def duel(
     variables: Mapping[str, str] | None = None,
     hidden: Sequence[str] = (),
 ) -> Ended:
-    """An environment with these words and an agent; what the environment said at the end.
+    """Run an environment with these arguments against an agent and return how it ended.
 
-    With `variables` (AUTH_TOKEN, BODY…) it reports to a server, else it saves its result.  What is hidden is not there
-    for an agent in a sandbox, wherever it lies.
+    With `variables` (AUTH_TOKEN, BODY…) the environment reports to a server, otherwise it saves its result.  Paths in
+    `hidden` do not exist for an agent in a sandbox.
     """
     box = sandbox.found(limits)
     secret = [*hidden, *_truths(words)]
@@ -119,15 +119,15 @@ def duel(
         code = _both(environment, player, limits.seconds + START)
         player.wait(FAREWELL if code == 0 else FAREWELL / 10)
         player.end()
-        told = None
+        saved = None
         if os.path.exists(result):
             with open(result, encoding="utf-8") as file_of_result:
-                told = json.load(file_of_result)
-        return Ended(told, code, log.text(), box is not None)
+                saved = json.load(file_of_result)
+        return Ended(saved, code, log.text(), box is not None)
 
 
 def _truths(words: Sequence[str]) -> list[str]:
-    """What the environment is told and the agent must not see."""
+    """Return the paths among the environment's options that the agent must not see."""
     pairs = (one.partition("=") for one in words if "=" in one)
     return [value.strip('"') for name, _, value in pairs if name in ("truth", "frames")]
 
@@ -140,9 +140,9 @@ def static(
     taken: Callable[[str], None],
     hidden: Sequence[str] = (),
 ) -> Ended:
-    """Play the platform's side for a command that writes a submission; `taken` gets the file.
+    """Run a command that writes a submission, and call `taken` with the file, as the platform's sidecar does.
 
-    Looks at once and then every so often, as the sidecar does; a file is taken as it is at that moment.
+    The folder is looked at once at the start and then every `look_every` seconds; a file is taken as it is then.
     """
     box = sandbox.found(limits)
     with tempfile.TemporaryDirectory(prefix="segjudge-static-") as folder, contextlib.ExitStack() as ends:
@@ -177,7 +177,7 @@ def static(
 
 
 def _copy(source: str, target: str) -> None:
-    """A plain file of the agent's, as it is now; links, pipes and devices would be read with our rights."""
+    """Copy a regular file of the agent's; links, pipes and devices are refused: they would be read with our rights."""
     try:
         opened = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
@@ -205,7 +205,7 @@ def _played(
 
 
 def _plain() -> dict[str, str]:
-    """Nothing of ours that an agent could use: no tokens, no other settings."""
+    """Return the environment variables that an agent may see: no tokens, no other settings."""
     kept = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "LD_LIBRARY_PATH")
     found = {name: os.environ[name] for name in kept if name in os.environ}
     found["PYTHONPATH"] = os.pathsep.join([sandbox.HOME, *filter(None, [found.get("PYTHONPATH")])])
@@ -226,7 +226,7 @@ def end_all() -> None:
 
 
 def _address(environment: Child) -> str:
-    """Where it listens, which is its first line; the rest is thrown away, or it would block."""
+    """Return the address, the environment's first line, and discard the rest, so that it never blocks."""
     first: queue.Queue[str] = queue.Queue()
 
     def drain() -> None:
@@ -247,7 +247,7 @@ def _address(environment: Child) -> str:
 
 
 def _both(environment: Child, player: Child, seconds: float) -> int:
-    """Wait for the environment; it is told when the agent has ended before it."""
+    """Wait for the environment and return its exit code; it is signalled when the agent ends first."""
     until, gone = time.monotonic() + seconds, 0.0
     while time.monotonic() < until:
         code = environment.wait(0.05)
@@ -262,7 +262,7 @@ def _both(environment: Child, player: Child, seconds: float) -> int:
 
 
 def _end(process: Child) -> None:
-    """It and whatever it started."""
+    """End a process with everything that it started."""
     process.end()
     process.close_streams()
     _running.discard(process)

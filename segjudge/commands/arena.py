@@ -49,16 +49,16 @@ def _duel(args: argparse.Namespace, limits: Any) -> int:
     hidden = [one for one in (args.truth, args.frames) if one and os.path.exists(one)]
     ended = duel(agent_of(args.agent), words, limits, hidden=hidden)
     _say_sandbox(sandboxed=ended.sandboxed)
-    if ended.told is None:
+    if ended.result is None:
         raise HostError(f"the environment ended with code {ended.code} and no result; what it said is above")
     if args.result:
         with written(args.result) as file:
-            json.dump(ended.told, file, indent=2)
-    if ended.told["result"] is None:
+            json.dump(ended.result, file, indent=2)
+    if ended.result["result"] is None:
         _show_log(ended.log)
-        raise SubmissionError.of(Problem(" ".join(args.agent), ended.told["message"].rstrip("."), "Fix the agent"))
-    _tell(ended.told["result"])
-    facts = ended.told["metadata"]
+        raise SubmissionError.of(Problem(" ".join(args.agent), ended.result["message"].rstrip("."), "Fix the agent"))
+    _tell(ended.result["result"])
+    facts = ended.result["metadata"]
     spent = facts["seconds_per_step"]
     print(f"{facts['steps']} steps, {spent['median']:.3f} s for a step (median), {spent['most']:.3f} s at most")
     return DONE
@@ -87,10 +87,10 @@ def _static(args: argparse.Namespace, limits: Any) -> int:
         if not found:
             _show_log(ended.log)
             words = f"ended with code {ended.code} and wrote no submission.csv or submission.json"
-            if not (ended.told or {})["early"]:
+            if not (ended.result or {})["early"]:
                 words = f"wrote no submission.csv or submission.json within {limits.seconds:.0f} seconds"
             raise SubmissionError.of(Problem(shlex.join(args.agent), words, "Write it into the folder SUBMISSION_PATH"))
-        if (ended.told or {})["early"]:
+        if (ended.result or {})["early"]:
             say("The command ended before the platform looked, which may fail it there: wait for completed.txt.")
         answer = evaluate(annotations, found[0], args.phase)
     if args.result:

@@ -220,8 +220,8 @@ class CodeUploads:
         ended = arena.static(
             agent_here, self._table.data, self._table.limits, self._table.look_every, taken, self._hidden
         )
-        if (ended.told or {})["taken"] is None:
-            early = (ended.told or {})["early"]
+        if (ended.result or {})["taken"] is None:
+            early = (ended.result or {})["early"]
             how = f"ended with code {ended.code}" if early else f"ran for {self._table.limits.seconds:.0f} seconds"
             return f"The command {how} and wrote no submission.csv or submission.json.\n{ended.log}"
         return ""

@@ -1,4 +1,4 @@
-"""Any registered Gymnasium environment as a task; ours are asked for the task that they hold."""
+"""Any registered Gymnasium environment as a task; the environments of this package hold theirs."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import segjudge.code_upload.environments  # noqa: F401 - registers ours
 from .tasks import ActionError, Observation, Result, Task
 from .video import SPLIT
 
-#: What a leaderboard shows of an environment that only knows rewards: the mean of the episodes' sums.
+#: The leaderboard's label for the mean of the episodes' summed rewards.
 SCORE = "score"
 
 
 def task_of(name: str, options: dict[str, Any], episodes: int = 1, seed: int = 0) -> Task:
-    """The task of an environment, by its registered name."""
-    made = gymnasium.make(name, **options)
-    held: Task | None = getattr(made.unwrapped, "task", None)
-    return GymTask(made, episodes, seed) if held is None else held
+    """Return the task of an environment, by its registered name."""
+    environment = gymnasium.make(name, **options)
+    task: Task | None = getattr(environment.unwrapped, "task", None)
+    return GymTask(environment, episodes, seed) if task is None else task
 
 
 class GymTask:
-    """So many episodes, each from a seed of its own."""
+    """A number of episodes of an environment, each with a seed of its own."""
 
     def __init__(self, environment: Any, episodes: int, seed: int) -> None:
         self._environment, self._episodes, self._seed = environment, episodes, seed
@@ -34,11 +34,11 @@ class GymTask:
         self._over = True
 
     def space(self) -> dict[str, Any]:
-        """The action space, as JSON."""
-        return told(self._environment.action_space)
+        """Return the action space as JSON."""
+        return described(self._environment.action_space)
 
     def begin(self) -> Observation:
-        """The first episode."""
+        """Begin the first episode."""
         self._sums = []
         return self._episode(0.0)
 
@@ -53,11 +53,11 @@ class GymTask:
         return f"episode {len(self._sums)}, step {self._steps}"
 
     def act(self, action: Any) -> Observation:
-        """One step; after the end of an episode the first sight of the next."""
+        """Take one step; after the last of an episode, return the first observation of the next."""
         if self._over:
             raise ActionError("the episode is over; reset begins another")
-        wanted = _of(self._environment.action_space, action)
-        observation, reward, ended, cut, _ = self._environment.step(wanted)
+        member = _member(self._environment.action_space, action)
+        observation, reward, ended, cut, _ = self._environment.step(member)
         self._sums[-1] += float(reward)
         self._steps += 1
         if not (ended or cut):
@@ -68,34 +68,34 @@ class GymTask:
         return Observation(_plain(observation), float(reward), done=True)
 
     def result(self) -> Result:
-        """The mean of the episodes' sums."""
+        """Return the mean of the episodes' summed rewards."""
         return [{SPLIT: {SCORE: float(np.mean(self._sums))}}]
 
     def close(self) -> None:
-        """End the environment."""
+        """Close the environment."""
         self._environment.close()
 
 
-def _of(space: Any, action: Any) -> Any:
-    """An action as the space has it; raises ActionError."""
+def _member(space: Any, action: Any) -> Any:
+    """Return an action as a member of its space; raises ActionError."""
     try:
         if isinstance(space, spaces.Discrete):
-            wanted: Any = np.int64(action)
+            member: Any = np.int64(action)
         elif isinstance(space, spaces.Dict):
-            wanted = {name: _of(one, action[name]) for name, one in space.items()}
+            member = {name: _member(one, action[name]) for name, one in space.items()}
         elif isinstance(space, spaces.Tuple):
-            wanted = tuple(_of(one, part) for one, part in zip(space, action, strict=True))
+            member = tuple(_member(one, part) for one, part in zip(space, action, strict=True))
         elif isinstance(space, spaces.Text):
-            wanted = str(action)
+            member = str(action)
         elif isinstance(action, (bool, int, float, np.ndarray)) or _numbers(action):
-            wanted = np.asarray(action, space.dtype)
+            member = np.asarray(action, space.dtype)
         else:
             raise TypeError(f"{type(action).__name__} instead of numbers")
     except (TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
         raise ActionError(f"the action does not suit {space} ({error})") from None
-    if not space.contains(wanted):
-        raise ActionError(f"the action {str(wanted)[:80]} is not in {space}")
-    return wanted
+    if not space.contains(member):
+        raise ActionError(f"the action {str(member)[:80]} is not in {space}")
+    return member
 
 
 def _numbers(action: Any) -> bool:
@@ -103,7 +103,7 @@ def _numbers(action: Any) -> bool:
 
 
 def _plain(observation: Any) -> Any:
-    """What can be sent."""
+    """Return an observation in lists and mappings, which can be sent."""
     if isinstance(observation, dict):
         return {name: _plain(one) for name, one in observation.items()}
     if isinstance(observation, (tuple, list)):
@@ -111,12 +111,12 @@ def _plain(observation: Any) -> Any:
     return observation
 
 
-def told(space: Any) -> dict[str, Any]:
-    """A space as JSON."""
+def described(space: Any) -> dict[str, Any]:
+    """Return a space as JSON."""
     if isinstance(space, spaces.Discrete):
         return {"type": "discrete", "n": int(space.n), "start": int(space.start)}
     if isinstance(space, spaces.Dict):
-        return {"type": "mapping", "values": {name: told(one) for name, one in space.items()}}
+        return {"type": "mapping", "values": {name: described(one) for name, one in space.items()}}
     if isinstance(space, spaces.Tuple):
-        return {"type": "tuple", "values": [told(one) for one in space]}
+        return {"type": "tuple", "values": [described(one) for one in space]}
     return {"type": type(space).__name__.lower(), "shape": list(space.shape or ()), "dtype": str(space.dtype)}

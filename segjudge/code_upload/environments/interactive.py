@@ -17,8 +17,9 @@ from segjudge.interactive.other_datasets import DrawnScribbles, MaskDataset
 from segjudge.interactive.session import DavisInteractiveSession
 from segjudge.interactive.utils.scribbles import scribbles2mask
 
+from .footage import decoded_picture
 from .tasks import ActionError, Observation, Picture, Result
-from .video import SPLIT, decoded_picture
+from .video import SPLIT
 
 #: What an interactive leaderboard shows.
 AREA, AT = "AUC", "J&F@60s"

@@ -1,6 +1,6 @@
-"""What an environment asks of an agent, without padding and without a network: one task for each kind.
+"""Tasks: what an environment asks of an agent, without padding and without a network.
 
-The Gymnasium environments pad what a task shows; the gRPC service sends it as it is.
+The Gymnasium environments pad the observations of a task; the gRPC service sends them unpadded.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ Result = list[dict[str, dict[str, float]]]
 
 
 class ActionError(ValueError):
-    """An action that cannot be one; nothing has changed, and the agent may act again."""
+    """Raised for an action that does not fit; nothing has changed, and the agent may act again."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What an agent is shown: a mapping of names to numbers, texts, arrays, pictures and masks."""
+    """An observation: a mapping of names to numbers, texts, arrays, pictures and masks."""
 
     values: Any
     reward: float = 0.0
     done: bool = False
-    #: What it is about, for messages: a sequence and a frame.
+    #: The sequence and the frame, for messages.
     where: str = ""
-    #: Sizes (height, width) of the masks that an action holds, in order; a decoder's bounds.
+    #: The sizes (height, width) that the masks of an action must have, in order.
     sizes: list[tuple[int, int]] = field(default_factory=list)
 
 
 class Task(Protocol):
-    """One episode after the other."""
+    """Episodes, one after the other."""
 
     def space(self) -> dict[str, Any]:
-        """What an action is, as JSON."""
+        """Return the description of an action as JSON."""
 
     def begin(self) -> Observation:
-        """A new episode's first sight."""
+        """Begin an episode and return its first observation."""
 
     def act(self, action: Any) -> Observation:
-        """What follows an action; raises ActionError for what is none."""
+        """Return the observation that follows an action; raises ActionError where it does not fit."""
 
     def result(self) -> Result:
-        """What the finished episode is worth."""
+        """Return the scores of the finished episode."""
 
     def close(self) -> None:
-        """Free what is held."""
+        """Release files and memory."""

@@ -1,4 +1,4 @@
-"""Video object segmentation online: a frame comes, a mask goes, and there is no way to see a later frame first."""
+"""Video object segmentation online: an agent sees a frame only after it has segmented the frames before."""
 
 from __future__ import annotations
 
@@ -6,108 +6,61 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from PIL import Image
 
-from segjudge.datasets.frame_images import frame_images_of
-from segjudge.evaluation_script import dataset_reader, main, sequence_truth
-from segjudge.evaluation_script.errors import Flaw, HostError
+from segjudge.evaluation_script import main, sequence_truth
+from segjudge.evaluation_script.errors import Flaw
 from segjudge.evaluation_script.phase import Phase
-from segjudge.evaluation_script.phase import PhaseSplit as ShownSplit
-from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.sequence_truth import Sequence
 from segjudge.masks.comparison import FrameComparison, ids_of, labels_of
 from segjudge.masks.run_lengths import decoded, encoded
+from segjudge.static import SequenceRuns
 
+from .footage import Footage, Image, decoded_picture, footage, phase_of
 from .tasks import ActionError, Labels, Observation, Picture, Result
 
-#: The split that a result is told for where no phase says which.
+#: The split of a result where no phase names one.
 SPLIT = "test"
 
 
-@dataclass(frozen=True)
-class Footage:
-    """The sequences of a truth with the pictures of their frames."""
-
-    sequences: list[Sequence]
-    pictures: Mapping[str, list[str]]
-    splits: dict[str, sequence_truth.Split]
-
-    @property
-    def largest(self) -> tuple[int, int]:
-        """Height and width that hold every frame."""
-        sizes = [block.size for one in self.sequences for block in one.blocks]
-        return max(size[0] for size in sizes), max(size[1] for size in sizes)
-
-
-def footage(path: str, frames: str | None = None, sequence: str | None = None, layout: str = "generic") -> Footage:
-    """Truth of a packed file or a dataset, and its pictures: from `frames`, or beside the masks."""
-    if not os.path.exists(path):
-        raise HostError(f"{path}: this truth is not there")
-    if os.path.isfile(path) and sequence_truth.is_packed(path):
-        splits = sequence_truth.read(path).splits
-    else:
-        splits = dataset_reader.read(path, dataset_reader.LAYOUTS[layout]).splits
-    found = [one for split in splits.values() for one in split.sequences if sequence in (None, one.name)]
-    if not found:
-        raise HostError(f"{path}: has no sequence" + (f" {sequence!r}" if sequence else ""))
-    pictures = {one.name: frame_images_of(frames or path, one) for one in found}
-    for one in found:
-        if not pictures[one.name]:
-            raise HostError(
-                f"{frames or path}: has no picture for every frame of {one.name} (e.g. {one.frames[0]}.jpg)"
-            )
-    return Footage(found, pictures, splits)
-
-
-def phase_of(footage: Footage, protocol: str, phase: str | None = None) -> Phase:
-    """By what a submission is scored: a phase of the challenge, or a protocol over everything there is."""
-    if phase is not None:
-        return main.phase_named(phase)
-    if protocol not in SEQUENCE_PROTOCOLS:
-        raise HostError(f"there is no protocol {protocol!r}, only {', '.join(SEQUENCE_PROTOCOLS)}")
-    metrics = SEQUENCE_PROTOCOLS[protocol].metrics
-    return Phase("environment", "", tuple(ShownSplit(name, protocol, metrics) for name in footage.splits))
-
-
 class VideoTask:
-    """Frame by frame through all sequences; what was answered is scored as a submission of the same masks."""
+    """All sequences, frame by frame; the answers are scored as a submission of the same masks."""
 
     def __init__(self, footage: Footage, phase: Phase) -> None:
         self._footage, self._phase = footage, phase
         #: Splits of the result that participants are not shown.
         self.hidden = phase.hidden
-        self._answers: dict[str, dict[str, list[Any]]] = {}
+        self._answers: dict[str, SequenceRuns] = {}
         self._views: Iterator[_View] = iter(())
         self._now: _View | None = None
 
     def space(self) -> dict[str, Any]:
-        """A mask of the frame's size."""
+        """Return the space of masks."""
         return {"type": "labels", "of": "the frame that was shown", "dtype": "uint8"}
 
     def begin(self) -> Observation:
-        """The first frame of the first sequence."""
+        """Return the first frame of the first sequence."""
         self._answers, self._views = {}, self._walk()
         self._now = next(self._views)
-        return self._now.shown()
+        return self._now.observation()
 
-    def act(self, action: Any) -> Observation:
-        """The next frame, for the mask of this one: `Labels`, or an array of ids."""
+    def act(self, action: object) -> Observation:
+        """Take the mask of this frame, `Labels` or an array of ids, and return the next frame."""
         view = self._now
         if view is None:
             raise ActionError("the episode is over; reset begins another")
         self._note(view, _mask_of(action, view.size))
         self._now = next(self._views, None)
-        return Observation({}, done=True) if self._now is None else self._now.shown()
+        return Observation({}, done=True) if self._now is None else self._now.observation()
 
     def result(self) -> Result:
-        """The score of all masks, by the very function that scores a submission."""
+        """Return the scores of all masks, by the function that scores a submission."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "submission.json")
             with open(path, "w", encoding="utf-8") as file:
@@ -117,14 +70,14 @@ class VideoTask:
         return result
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no file is held open."""
 
-    def labels(self) -> Any:
-        """The truth of this frame, for whoever may see it."""
-        return self._now.truth() if self._now is not None else None
+    def labels(self) -> Image | None:
+        """Return the truth of this frame, None after the last."""
+        return self._now.mask if self._now is not None else None
 
     def _scored(self) -> dict[str, sequence_truth.Split]:
-        """The splits, of the sequences that were shown alone."""
+        """Return the splits, reduced to the sequences that were shown."""
         shown = {one.name for one in self._footage.sequences}
         return {
             name: sequence_truth.Split(
@@ -136,15 +89,15 @@ class VideoTask:
             for name, split in self._footage.splits.items()
         }
 
-    def _note(self, view: _View, mask: Any) -> None:
-        """Keep the shortest way to write it, whatever way an agent took."""
+    def _note(self, view: _View, mask: Image) -> None:
+        """Keep a mask as canonical run lengths, however the agent wrote it."""
         kept = self._answers.setdefault(view.one.name, {})
         numbers = {number: label for label, number in ids_of(view.one).items()}
         for number, counts in encoded(mask).items():
             label = numbers.get(number, str(number))
             if label not in kept:
                 kept[label] = [None] * len(view.one.frames)
-            kept[label][view.place] = {"size": list(view.size), "counts": counts}
+            kept[label][view.index] = {"size": list(view.size), "counts": counts}
         if not kept:  # nothing was ever seen: the sequence is there all the same
             kept[next(iter(numbers.values()), "1")] = [None] * len(view.one.frames)
 
@@ -154,57 +107,55 @@ class VideoTask:
             ids = ids_of(one)
             for number, block in enumerate(one.blocks):
                 masks = labels_of(one.read_block(number), block, ids)
-                for place in range(block.start, block.stop):
-                    mask = masks[place - block.start]
+                for index in range(block.start, block.stop):
+                    mask = masks[index - block.start]
                     new = sorted({*np.unique(mask).tolist()} & {*ids.values()} - known)
                     known.update(new)
-                    yield _View(one, place, block.size, self._footage.pictures[one.name][place], mask, new)
+                    yield _View(one, index, block.size, self._footage.pictures[one.name][index], mask, new)
 
 
 @dataclass(frozen=True)
 class _View:
-    """A frame whose turn it is."""
+    """A frame of a sequence, with its truth."""
 
     one: Sequence
-    place: int
+    index: int
     size: tuple[int, int]
     picture: str
-    mask: Any = field(repr=False)
-    #: Objects that are seen for the first time; their masks are given.
+    mask: Image = field(repr=False)
+    #: The objects that appear here for the first time; their masks are given.
     new: list[int]
 
     @property
     def where(self) -> str:
-        return f"{self.one.name}/{self.one.frames[self.place]}"
+        return f"{self.one.name}/{self.one.frames[self.index]}"
 
-    def first(self) -> Any:
-        """The masks of objects that are new; elsewhere 0."""
+    def first(self) -> Image:
+        """Return the masks of the new objects; elsewhere 0."""
         return np.where(np.isin(self.mask, self.new), self.mask, 0).astype(np.uint8)
 
-    def truth(self) -> Any:
-        return self.mask
-
-    def shown(self) -> Observation:
+    def observation(self) -> Observation:
         with open(self.picture, "rb") as file:
             picture = Picture(file.read())
         values = {
             "frame": picture,
             "size": list(self.size),
             "first_mask": Labels(self.size, encoded(self.first())),
-            "new_sequence": int(self.place == 0),
+            "new_sequence": int(self.index == 0),
         }
         return Observation(values, where=self.where, sizes=[self.size])
 
 
-def _mask_of(action: Any, size: tuple[int, int]) -> Any:
-    """The ids of a frame: run lengths, or an array, alone or in the corner of a padded one."""
+def _mask_of(action: object, size: tuple[int, int]) -> Image:
+    """Return the ids of a frame from run lengths, or from an array, padded or not; raises ActionError."""
     if isinstance(action, Labels):
         if action.size != size:
             raise ActionError(f"the mask is {action.size}, and the frame {size} (height, width)")
         try:
-            return decoded(action.objects.items(), size)
+            labels: Image = decoded(action.objects.items(), size)
         except Flaw as flaw:
             raise ActionError(f"the mask {flaw.found}. {flaw.remedy}") from None
+        return labels
     # Arrays alone: of a list of texts NumPy makes a table as wide as the longest.
     if not isinstance(action, np.ndarray) or action.ndim != 2 or action.dtype.kind not in "iub":
         raise ActionError(f"the mask is not an array of whole numbers in two dimensions but {_kind(action)}")
@@ -216,15 +167,15 @@ def _mask_of(action: Any, size: tuple[int, int]) -> Any:
     return part.astype(np.uint8)
 
 
-def _kind(action: Any) -> str:
+def _kind(action: object) -> str:
     return f"{action.dtype} {action.shape}" if isinstance(action, np.ndarray) else type(action).__name__
 
 
-class VideoObjectSegmentation(gymnasium.Env[dict[str, Any], Any]):
-    """A padded frame, its size, the masks of objects that are new, and whether a sequence begins.
+class VideoObjectSegmentation(gymnasium.Env[dict[str, Any], Image]):
+    """An environment that shows a padded frame, its size, the masks of new objects, and whether a sequence begins.
 
-    The reward is 0 until the episode ends, and then the first number of the result: a score for each frame would tell
-    an agent the truth.  With `reward=True`, in a notebook, each step is worth its frame's J&F.
+    The reward is 0 until the episode ends and then the first number of the result, since a score for each frame would
+    give the truth away.  With `reward=True`, for notebooks, the reward of each step is its frame's J&F.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012 - as Gymnasium has it
@@ -263,10 +214,10 @@ class VideoObjectSegmentation(gymnasium.Env[dict[str, Any], Any]):
         shown = self.task.begin()
         return self._observation(shown), {"where": shown.where}
 
-    def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        told = self.task.labels() if self._reward else None
+    def step(self, action: Image) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        truth_labels = self.task.labels() if self._reward else None
         shown = self.task.act(action)
-        reward = likeness(told, np.asarray(action)) if told is not None else 0.0
+        reward = similarity(truth_labels, np.asarray(action)) if truth_labels is not None else 0.0
         if not shown.done:
             return self._observation(shown), reward, False, False, {"where": shown.where}
         result = self.task.result()
@@ -284,7 +235,7 @@ class VideoObjectSegmentation(gymnasium.Env[dict[str, Any], Any]):
         return found
 
     def _nothing(self) -> dict[str, Any]:
-        """What is left to see when all frames were shown."""
+        """Return an empty observation, for the end of the episode."""
         height, width = self._padded
         return {
             "frame": np.zeros((height, width, 3), np.uint8),
@@ -294,16 +245,8 @@ class VideoObjectSegmentation(gymnasium.Env[dict[str, Any], Any]):
         }
 
 
-def decoded_picture(picture: Picture) -> Any:
-    """Its pixels, (height, width, 3)."""
-    import io
-
-    with Image.open(io.BytesIO(picture.data)) as opened:
-        return np.asarray(opened.convert("RGB"))
-
-
-def likeness(mask: Any, action: Any) -> float:
-    """J&F of one frame, the mean over the objects that it shows; 1 where it shows none and none was seen."""
+def similarity(mask: Image, action: Image) -> float:
+    """Return J&F of one frame, the mean over its objects; 1 where neither mask has one."""
     ids = [int(one) for one in np.unique(mask) if 0 < one < 255]
     part = action[: mask.shape[0], : mask.shape[1]].astype(np.uint8)
     if not ids:

@@ -1,0 +1,75 @@
+"""Truth with the pictures of its frames, and the phase that scores an episode."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image as PillowImage
+
+from segjudge.datasets.frame_images import frame_images_of
+from segjudge.evaluation_script import dataset_reader, main, sequence_truth
+from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.phase import Phase, PhaseSplit
+from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
+from segjudge.evaluation_script.sequence_truth import Sequence
+
+from .tasks import Picture
+
+#: Pixels of a frame, (height, width, 3), or ids of a mask, (height, width).
+Image = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Footage:
+    """The sequences of a truth with the pictures of their frames."""
+
+    sequences: list[Sequence]
+    pictures: Mapping[str, list[str]]
+    splits: dict[str, sequence_truth.Split]
+
+    @property
+    def largest(self) -> tuple[int, int]:
+        """The height and width that hold every frame."""
+        sizes = [block.size for one in self.sequences for block in one.blocks]
+        return max(size[0] for size in sizes), max(size[1] for size in sizes)
+
+
+def footage(path: str, frames: str | None = None, sequence: str | None = None, layout: str = "generic") -> Footage:
+    """Return the truth of a packed file or a dataset with its pictures, from `frames` or beside the masks."""
+    if not os.path.exists(path):
+        raise HostError(f"{path}: this truth is not there")
+    if os.path.isfile(path) and sequence_truth.is_packed(path):
+        splits = sequence_truth.read(path).splits
+    else:
+        splits = dataset_reader.read(path, dataset_reader.LAYOUTS[layout]).splits
+    found = [one for split in splits.values() for one in split.sequences if sequence in (None, one.name)]
+    if not found:
+        raise HostError(f"{path}: has no sequence" + (f" {sequence!r}" if sequence else ""))
+    pictures = {one.name: frame_images_of(frames or path, one) for one in found}
+    for one in found:
+        if not pictures[one.name]:
+            raise HostError(
+                f"{frames or path}: has no picture for every frame of {one.name} (e.g. {one.frames[0]}.jpg)"
+            )
+    return Footage(found, pictures, splits)
+
+
+def phase_of(footage: Footage, protocol: str, phase: str | None = None) -> Phase:
+    """Return the phase that scores the masks: one of the challenge, or a protocol over all splits."""
+    if phase is not None:
+        return main.phase_named(phase)
+    if protocol not in SEQUENCE_PROTOCOLS:
+        raise HostError(f"there is no protocol {protocol!r}, only {', '.join(SEQUENCE_PROTOCOLS)}")
+    metrics = SEQUENCE_PROTOCOLS[protocol].metrics
+    return Phase("environment", "", tuple(PhaseSplit(name, protocol, metrics) for name in footage.splits))
+
+
+def decoded_picture(picture: Picture) -> Image:
+    """Return the pixels of a picture, (height, width, 3)."""
+    with PillowImage.open(io.BytesIO(picture.data)) as opened:
+        return np.asarray(opened.convert("RGB"))
