@@ -252,10 +252,10 @@ def test_how_it_died_is_said() -> None:
 def test_elsewhere_than_on_linux_the_group_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without /proc and prctl there is the process group."""
     program = tmp_path / "keeper.py"
-    text = Path(processes.KEEPER).read_text()
+    text = Path(processes.SUPERVISOR).read_text()
     text = text.replace('_HAS_PROC = os.path.exists("/proc/self/stat")', "_HAS_PROC = False")
     program.write_text(text.replace("ctypes.CDLL(None).prctl", "ctypes.nothing"))
-    monkeypatch.setattr(processes, "KEEPER", str(program))
+    monkeypatch.setattr(processes, "SUPERVISOR", str(program))
     for end in (Child.end, done):
         child = python(AWAY["a child"] + (SLEEP if end is Child.end else ""))
         left = int(child.output.readline())
