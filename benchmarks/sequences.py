@@ -40,9 +40,9 @@ OURS = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 from evaluation_script import main
-from evaluation_script.phase import Phase, Shown
+from evaluation_script.phase import Phase, PhaseSplit
 labels = ("J&F-Mean", "J-Mean", "F-Mean")
-main.PHASES = (Phase("bench", "", (Shown("val", sys.argv[4], labels),)),)
+main.PHASES = (Phase("bench", "", (PhaseSplit("val", sys.argv[4], labels),)),)
 print(json.dumps(main.evaluate(sys.argv[2], sys.argv[3], "bench")["result"]))
 """
 
