@@ -34,11 +34,11 @@ from .sequence_truth import (
     Sequence,
     Split,
     Truth,
-    block_bytes,
-    block_stacks,
     blocks_of,
     label_order,
+    pack_block,
     ranges_of,
+    unpack_block,
 )
 
 __all__ = ["GENERIC", "LAYOUTS", "read"]
@@ -120,10 +120,10 @@ class _Reader:
                 shown.setdefault(label, np.zeros(len(frames), bool))[block.start : block.stop] = area > 0
                 areas[label] = max(areas.get(label, 0), int(area.max()))
             labels += [label for label in stacks if label not in labels]
-            kept.append(zlib.compress(block_bytes(stacks, labels), 1))
+            kept.append(zlib.compress(pack_block(stacks, labels), 1))
 
         def read_block(index: int) -> Stacks:
-            return block_stacks(zlib.decompress(kept[index]), blocks[index], labels)
+            return unpack_block(zlib.decompress(kept[index]), blocks[index], labels)
 
         told = self._told(name, members)
         objects = self._objects(told, members, frames, shown)

@@ -11,11 +11,11 @@ from typing import Any, Dict, List
 import numpy as np
 
 from . import rle
+from .annotation_file import FORMAT, MANIFEST, add_member, replaced, splits_of, track_of
 from .errors import Flaw, HostError, counted, listed
 from .instance_records import KnownImages
 from .masks import Array
 from .polygons import polygon_mask
-from .sequence_truth import FORMAT, MANIFEST, add_member, replaced, splits_of, track_of
 
 TRACK = "instances"
 

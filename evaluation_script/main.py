@@ -11,7 +11,7 @@ import traceback
 import zipfile
 from typing import Any, Callable, Dict, Mapping, Tuple, Union
 
-from . import dataset_reader, instance_truth, instances, notify, sequence_truth, sequences
+from . import annotation_file, dataset_reader, instance_truth, instances, notify, sequence_truth, sequences
 from .answer import InstanceReport, Report, SequenceReport, build_answer
 from .archive_limits import ArchiveLimits
 from .errors import HostError, SubmissionError
@@ -89,7 +89,7 @@ def open_truth(path: str) -> Opened:
 
 @functools.lru_cache(maxsize=8)
 def _opened(path: str, *_facts: int) -> Opened:
-    track = sequence_truth.track_of(path)
+    track = annotation_file.track_of(path)
     if track == instance_truth.TRACK or (not track and not _holds_masks(path)):
         return instance_truth.read(path)
     if track:

@@ -54,8 +54,8 @@ def _objects(sequence: Sequence, protocol: SequenceProtocol) -> List[str]:
         return [str(number) for number in range(1, highest + 1)]
     if protocol.objects is ObjectRule.SEEN:
         return sorted(sequence.objects, key=label_order)
-    if sequence.told:
-        return [name for name, facts in sequence.objects.items() if facts.frames is not None]
+    if sequence.lists_objects:
+        return [name for name, facts in sequence.objects.items() if facts.lifespan is not None]
     if protocol.objects is ObjectRule.FIRST:
         return first
     return [name for name in numbered if _span(sequence, name, protocol).sum() >= SHORTEST_LIFESPAN]
@@ -69,8 +69,8 @@ def _visible(sequence: Sequence, name: str) -> Array:
 def _span(sequence: Sequence, name: str, protocol: SequenceProtocol) -> Array:
     count = len(sequence.frames)
     facts = sequence.objects.get(name)
-    if protocol.span is not LifespanRule.VIDEO and facts is not None and facts.frames is not None:
-        return flags_of(facts.frames, count)
+    if protocol.span is not LifespanRule.VIDEO and facts is not None and facts.lifespan is not None:
+        return flags_of(facts.lifespan, count)
     if protocol.span is LifespanRule.LIFE:
         return np.maximum.accumulate(_visible(sequence, name))
     return np.ones(count, bool)

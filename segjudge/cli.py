@@ -17,8 +17,8 @@ from contextlib import nullcontext, suppress
 
 from segjudge.commands import arena, bundle, data, interactive, push, rehearse, score
 from segjudge.commands.shared import DONE, OURS, THEIRS, USAGE, say
+from segjudge.evaluation_script.annotation_file import DISK_FULL, NotWritten
 from segjudge.evaluation_script.errors import HostError, SubmissionError
-from segjudge.evaluation_script.sequence_truth import FULL, NotWritten
 from segjudge.evaluation_script.version import VERSION
 from segjudge.interrupts import STOPPED, end_by, interruptible, leave_at_once
 from segjudge.scoring import UsageError
@@ -58,7 +58,7 @@ def _of_system(program: str, error: OSError) -> int:
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return DONE
-    if isinstance(error, NotWritten) or error.errno in FULL:
+    if isinstance(error, NotWritten) or error.errno in DISK_FULL:
         if error.filename is None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would try once more while it ends
         return _fail(f"{program}: {error.filename or 'the output'}: cannot be written ({error.strerror})", OURS)

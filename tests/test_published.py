@@ -178,12 +178,12 @@ def sequence(layout: str, tmp_path: Path, name: str) -> sequence_truth.Sequence:
 def test_lvos_objects_live_as_the_meta_file_says(tmp_path: Path) -> None:
     one = sequence("lvos", tmp_path, "ant")
     assert one.unseen
-    assert one.objects["2"].frames == []  # frames 11 to 25 in steps of five are not in these names
+    assert one.objects["2"].lifespan == []  # frames 11 to 25 in steps of five are not in these names
 
 
 def test_youtube_categories_tell_what_is_unseen(tmp_path: Path) -> None:
     split = dataset_reader.read(root_of("youtube-vos", tmp_path, "folder"), LAYOUTS["youtube-vos"]).splits["val"]
-    assert split.tells_unseen
+    assert split.unseen_known
     assert "ball" in split.unseen_categories
     assert split.sequences[0].objects["2"].category == "ball"
 
@@ -194,8 +194,8 @@ def test_unsupervised_truth_comes_from_its_own_folder(tmp_path: Path) -> None:
 
 def test_object_folders_know_their_own_frames(tmp_path: Path) -> None:
     one = sequence("sav", tmp_path, "v1")
-    assert one.objects["000"].frames == [(0, 5)]
-    assert one.objects["001"].frames == [(0, 3)]
+    assert one.objects["000"].lifespan == [(0, 5)]
+    assert one.objects["001"].lifespan == [(0, 3)]
 
 
 def notes(videos: dict[str, list[Any]], extra: dict[str, bytes] | None = None) -> list[str]:

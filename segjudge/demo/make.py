@@ -14,9 +14,9 @@ import numpy as np
 from PIL import Image
 
 from segjudge.datasets.packing import pack, pack_places
+from segjudge.evaluation_script.annotation_file import EPOCH, replaced
 from segjudge.evaluation_script.png import davis_palette
 from segjudge.evaluation_script.rle import compressed
-from segjudge.evaluation_script.sequence_truth import EPOCH, replaced
 from segjudge.files import written as whole
 
 from .instance_images import CATEGORIES, SIZE, Thing, instance_image, places_png

@@ -83,7 +83,7 @@ class VideoTask:
             name: sequence_truth.Split(
                 [one for one in split.sequences if one.name in shown],
                 split.layout,
-                split.tells_unseen,
+                split.unseen_known,
                 split.unseen_categories,
             )
             for name, split in self._footage.splits.items()
