@@ -11,10 +11,10 @@ from typing import Any, Dict, List
 import numpy as np
 
 from . import rle
-from .annotation_file import FORMAT, MANIFEST, add_member, replaced, splits_of, track_of
 from .errors import Flaw, HostError, counted, listed
 from .instance_records import KnownImages
 from .masks import Array
+from .packed_file import FORMAT, MANIFEST, add_member, replaced, splits_of, track_of
 from .polygons import polygon_mask
 
 TRACK = "instances"

@@ -9,9 +9,10 @@ import sys
 import time
 import traceback
 import zipfile
-from typing import Any, Callable, Dict, Mapping, Tuple, Union
+from dataclasses import replace
+from typing import Any, Dict, Mapping, Tuple, Union
 
-from . import annotation_file, dataset_reader, instance_truth, instances, notify, sequence_truth, sequences
+from . import dataset_reader, instance_truth, instances, notify, packed_file, sequence_truth, sequences
 from .answer import InstanceReport, Report, SequenceReport, build_answer
 from .archive_limits import ArchiveLimits
 from .errors import HostError, SubmissionError
@@ -19,12 +20,11 @@ from .guard import CrashError, Say, run_guarded
 from .instance_protocols import INSTANCE_PROTOCOLS
 from .phase import Phase, PhaseSplit
 from .phases import PHASES
+from .progress import Progress
 from .sequence_protocols import SEQUENCE_PROTOCOLS, SequenceProtocol
 
 #: Progress is told this often at the most.
 PROGRESS_LINES = 20
-
-Progress = Callable[[str, int, int], None]
 
 #: An annotation file: its splits, of one track.
 Opened = Mapping[str, Union[sequence_truth.Split, instance_truth.InstanceTruth]]
@@ -89,7 +89,7 @@ def open_truth(path: str) -> Opened:
 
 @functools.lru_cache(maxsize=8)
 def _opened(path: str, *_facts: int) -> Opened:
-    track = annotation_file.track_of(path)
+    track = packed_file.track_of(path)
     if track == instance_truth.TRACK or (not track and not _holds_masks(path)):
         return instance_truth.read(path)
     if track:
@@ -158,14 +158,13 @@ def score_sequences(  # noqa: PLR0913 - what a split's score depends on
 ) -> SequenceReport:
     """Score one split; sequences of the other splits may be in a submission too."""
     name, split = named
-    elsewhere = {one.name for other in splits.values() for one in other.sequences}
+    elsewhere = frozenset(one.name for other in splits.values() for one in other.sequences)
     scores, warnings = sequences.score(
         submission,
-        split,
+        replace(split, elsewhere=elsewhere - {one.name for one in split.sequences}),
         protocol,
         limits,
         strict=strict,
-        elsewhere=elsewhere - {one.name for one in split.sequences},
         progress=progress,
     )
     return SequenceReport(name, protocol, scores, warnings)

@@ -6,7 +6,7 @@ object folders (one PNG for each object and frame), or run lengths in JSON.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Set
+from typing import Dict, Iterable, List, Optional, Set
 
 import numpy as np
 
@@ -15,15 +15,18 @@ from .archive_limits import Files
 from .errors import Flaw, Problem, Problems, listed, printable
 from .masks import Array, Size, Stack, cropped, empty_labels, overlaps, pack, words_across
 
+#: Objects by their labels.
 Stacks = Dict[str, Stack]
 
-#: Which frames are wanted of which objects.
-Wanted = Dict[str, List[str]]
+#: The frames that are required of each object.
+RequiredFrames = Dict[str, List[str]]
 
 ADD_FRAMES = "Add a PNG for each frame, black where no object is visible"
 
 #: Label images with more labels than this are searched for those that occur.
-FEW = 24
+FEW_LABELS = 24
+#: Labels that 16 bits can hold.
+MOST_LABELS = 65_535
 
 
 class MaskFiles:
@@ -31,34 +34,34 @@ class MaskFiles:
 
     problems: Problems
 
-    def lacks(self, wanted: Wanted) -> List[Problem]:
-        """What is missing of the frames that are to be scored."""
-        raise NotImplementedError
+    def missing_frames(self, required: RequiredFrames) -> List[Problem]:
+        """Return a problem for each folder that lacks required frames."""
+        del required
+        return []
 
     def frames(self) -> Set[str]:
-        """The names of all frames that were sent."""
+        """Return the names of all frames that were sent."""
         raise NotImplementedError
 
     def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
-        """Every object that occurs in these frames; None when one of them cannot be read."""
+        """Return every object that occurs in these frames; None when one of them cannot be read."""
         raise NotImplementedError
 
 
 class LabelImages(MaskFiles):
     """`sequence/00000.png`: each pixel holds the number of its object."""
 
-    def __init__(self, files: Files, members: Dict[str, str], problems: Problems, most: int = 65_535) -> None:
+    def __init__(self, files: Files, members: Dict[str, str], problems: Problems, most: int = MOST_LABELS) -> None:
         self._files, self.members, self.problems, self._most = files, members, problems, most
 
-    def lacks(self, wanted: Wanted) -> List[Problem]:
-        frames = sorted({frame for frames in wanted.values() for frame in frames})
-        return _missing(self.members, frames)
+    def missing_frames(self, required: RequiredFrames) -> List[Problem]:
+        return _missing(self.members, sorted({frame for frames in required.values() for frame in frames}))
 
     def frames(self) -> Set[str]:
         return set(self.members)
 
-    def labels(self, frame: str, size: Size) -> Optional[Array]:
-        """The labels of one frame, or None when it cannot be read."""
+    def _read(self, frame: str, size: Size) -> Optional[Array]:
+        """Return the labels of one frame, or None when it cannot be read."""
         name = self.members[frame]
         try:
             return _labels(self._files, name, size)
@@ -67,37 +70,68 @@ class LabelImages(MaskFiles):
             return None
 
     def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
-        read = [self.labels(frame, size) for frame in frames]
-        if any(labels is None for labels in read):
-            return None
+        read = [self._read(frame, size) for frame in frames]
         images = [labels for labels in read if labels is not None]
+        if len(images) < len(read):
+            return None
         block = empty_labels(len(frames), size, np.result_type(*images))
-        for place, labels in enumerate(images):
-            block[place, :, : size[1]] = labels
+        for index, labels in enumerate(images):
+            block[index, :, : size[1]] = labels
         numbers = labels_in(block)
         if len(numbers) > self._most:
             self.problems.add(_too_many(self.members[frames[0]], len(numbers), self._most))
             return None
         stacks = {str(number): cropped(pack(block == number), size) for number in numbers}
-        return {name: stack for name, stack in stacks.items() if stack.words.size}
+        return {label: stack for label, stack in stacks.items() if stack.words.size}
 
 
-class ObjectFolders(MaskFiles):
+class ObjectMasks(MaskFiles):
+    """Masks that are sent object by object."""
+
+    #: The sequence, where each of its pixels may belong to one object alone; "" where objects may overlap.
+    _disjoint_in: str
+
+    def labels(self) -> Iterable[str]:
+        """Return the labels of all objects."""
+        raise NotImplementedError
+
+    def read(self, label: str, frame: str, flags: Array, size: Size) -> bool:
+        """Set an object's pixels in an empty frame; return False when its mask cannot be read."""
+        raise NotImplementedError
+
+    def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
+        stacks: Stacks = {}
+        complete = True
+        for label in self.labels():
+            block = empty_labels(len(frames), size, bool)
+            for flags, frame in zip(block, frames):
+                complete = self.read(label, frame, flags, size) and complete
+            if block.any():
+                stacks[label] = cropped(pack(block), size)
+        if complete and self._disjoint_in:
+            complete = _are_disjoint(stacks, self._disjoint_in, frames, size, self.problems)
+        return stacks if complete else None
+
+
+class ObjectFolders(ObjectMasks):
     """`sequence/object/00000.png`: each folder holds one object, and every pixel that is not 0 belongs to it."""
 
     def __init__(
-        self, files: Files, members: Dict[str, Dict[str, str]], problems: Problems, most: int = 65_535, owner: str = ""
+        self,
+        files: Files,
+        members: Dict[str, Dict[str, str]],
+        problems: Problems,
+        most: int = MOST_LABELS,
+        disjoint_in: str = "",
     ) -> None:
-        self._files, self.members, self.problems = files, members, problems
-        #: The sequence whose pixels belong to one object each; "" where objects may overlap.
-        self._owner = owner
+        self._files, self.members, self.problems, self._disjoint_in = files, members, problems, disjoint_in
         if len(members) > most:
             problems.add(_too_many(next(iter(next(iter(members.values())).values())), len(members), most))
 
-    def lacks(self, wanted: Wanted) -> List[Problem]:
+    def missing_frames(self, required: RequiredFrames) -> List[Problem]:
         return [
             problem
-            for label, frames in wanted.items()
+            for label, frames in required.items()
             if label in self.members
             for problem in _missing(self.members[label], frames)
         ]
@@ -105,21 +139,13 @@ class ObjectFolders(MaskFiles):
     def frames(self) -> Set[str]:
         return {frame for members in self.members.values() for frame in members}
 
-    def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
-        stacks: Stacks = {}
-        complete = True
-        for label, members in self.members.items():
-            block = empty_labels(len(frames), size, bool)
-            for place, frame in enumerate(frames):
-                if frame in members and not self._fill(block[place], members[frame], size):
-                    complete = False
-            if block.any():
-                stacks[label] = cropped(pack(block), size)
-        if complete and self._owner:
-            complete = _are_apart(stacks, self._owner, frames, size, self.problems)
-        return stacks if complete else None
+    def labels(self) -> Iterable[str]:
+        return self.members
 
-    def _fill(self, flags: Array, name: str, size: Size) -> bool:
+    def read(self, label: str, frame: str, flags: Array, size: Size) -> bool:
+        name = self.members[label].get(frame)
+        if name is None:
+            return True
         try:
             labels = _labels(self._files, name, size)
             if len(np.unique(labels)) > 2:
@@ -131,78 +157,66 @@ class ObjectFolders(MaskFiles):
         return True
 
 
-class RunLengths(MaskFiles):
+class RunLengths(ObjectMasks):
     """One sequence of a JSON submission: `{"object": [rle or null for each frame]}`."""
 
     def __init__(
-        self, sequence: str, objects: Any, frames: List[str], problems: Problems, *, overlapping: bool, most: int
+        self, sequence: str, objects: object, frames: List[str], problems: Problems, *, overlapping: bool, most: int
     ) -> None:
-        self._sequence, self.problems, self._overlapping = sequence, problems, overlapping
-        self._index = {frame: place for place, frame in enumerate(frames)}
-        self._objects: Dict[str, List[Any]] = {}
+        self._sequence, self.problems = sequence, problems
+        self._disjoint_in = "" if overlapping else sequence
+        self._index = {frame: index for index, frame in enumerate(frames)}
+        self._objects: Dict[str, List[object]] = {}
         if not isinstance(objects, dict):
             remedy = 'Write {"sequence": {"object": [rle or null, …]}}'
             problems.add(Problem(sequence, "is not an object of objects", remedy))
         elif len(objects) > most:
             problems.add(_too_many(sequence, len(objects), most))
         else:
-            for name, masks in objects.items():
-                self._take(name, masks)
+            for label, masks in objects.items():
+                self._add(label, masks)
 
-    def _take(self, name: str, masks: Any) -> None:
+    def _add(self, label: str, masks: object) -> None:
         count = len(self._index)
         if not isinstance(masks, list) or len(masks) != count:
             found = f"has {len(masks)} masks" if isinstance(masks, list) else "is not a list of masks"
             remedy = f"Give one mask or null for each of the {count} frames, the first and last included"
-            self.problems.add(Problem(f"{self._sequence}, object {name}", found, remedy))
-        elif name != "0":
-            self._objects[name] = masks
-
-    def lacks(self, wanted: Wanted) -> List[Problem]:
-        del wanted  # every list was as long as the truth
-        return []
+            self.problems.add(Problem(f"{self._sequence}, object {label}", found, remedy))
+        elif label != "0":
+            self._objects[label] = masks
 
     def frames(self) -> Set[str]:
         return set(self._index)
 
-    def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
-        stacks: Stacks = {}
-        complete = True
-        for name, masks in self._objects.items():
-            block = empty_labels(len(frames), size, bool)
-            for row, frame in enumerate(frames):
-                place = self._index[frame]
-                if masks[place] is not None and not self._fill(block[row], masks[place], size, name, place):
-                    complete = False
-            if block.any():
-                stacks[name] = cropped(pack(block), size)
-        if complete and not self._overlapping:
-            complete = _are_apart(stacks, self._sequence, frames, size, self.problems)
-        return stacks if complete else None
+    def labels(self) -> Iterable[str]:
+        return self._objects
 
-    def _fill(self, flags: Array, mask: Any, size: Size, name: str, place: int) -> bool:
+    def read(self, label: str, frame: str, flags: Array, size: Size) -> bool:
+        index = self._index[frame]
+        mask = self._objects[label][index]
         try:
-            flags[:] = rle.flags(mask, size)[0]
+            if mask is not None:
+                flags[:] = rle.flags(mask, size)[0]
         except Flaw as flaw:
-            self.problems.add(flaw.at(f"{self._sequence}, object {name}, mask {place}"))
+            self.problems.add(flaw.at(f"{self._sequence}, object {label}, mask {index}"))
             return False
         return True
 
 
-def _are_apart(stacks: Stacks, sequence: str, frames: List[str], size: Size, problems: Problems) -> bool:
-    """Does each pixel belong to one object?"""
+def _are_disjoint(stacks: Stacks, sequence: str, frames: List[str], size: Size, problems: Problems) -> bool:
+    """Return whether each pixel belongs to one object alone; report the first frame where one does not."""
     taken = np.zeros((len(frames), size[0], words_across(size[1])), np.uint64)
-    for name, stack in stacks.items():
+    for label, stack in stacks.items():
         _, rows, across = stack.words.shape
-        here = taken[:, stack.top : stack.top + rows, stack.left : stack.left + across]
-        shared = (here & stack.words).any(axis=(1, 2))
+        window = taken[:, stack.top : stack.top + rows, stack.left : stack.left + across]
+        shared = (window & stack.words).any(axis=(1, 2))
         if shared.any():
-            other = next(first for first in stacks if first != name and overlaps(stacks[first], stack))
-            found = f"objects {printable(other)} and {printable(name)} share pixels"
+            other = next(first for first in stacks if first != label and overlaps(stacks[first], stack))
+            found = f"objects {printable(other)} and {printable(label)} share pixels"
             where = f"{sequence}, frame {frames[int(shared.argmax())]}"
             problems.add(Problem(where, found, "Give each pixel to one object"))
             return False
-        here |= stack.words
+        window |= stack.words
     return True
 
 
@@ -216,13 +230,13 @@ class SalientImages(LabelImages):
     def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
         block = empty_labels(len(frames), size, bool)
         complete = True
-        for place, frame in enumerate(frames):
-            labels = self.labels(frame, size)
-            if labels is None or not self._fill(block[place, :, : size[1]], labels, self.members[frame]):
+        for flags, frame in zip(block, frames):
+            labels = self._read(frame, size)
+            if labels is None or not self._set_foreground(labels, self.members[frame], flags[:, : size[1]]):
                 complete = False
         return {self.NAME: cropped(pack(block), size)} if complete else None
 
-    def _fill(self, flags: Array, labels: Array, name: str) -> bool:
+    def _set_foreground(self, labels: Array, name: str, flags: Array) -> bool:
         present = {value for value in (0, *labels_in(labels)) if (labels == value).any()}
         if len(present) <= 2 and not present <= {0, 1} and not present <= {0, 255}:
             found = f"holds the values {sorted(present)}"
@@ -238,9 +252,9 @@ def _labels(files: Files, name: str, size: Size) -> Array:
 
 
 def labels_in(block: Array) -> List[int]:
-    """The labels that may occur in these images, without 0: few candidates, or exactly those that do."""
+    """Return the labels that may occur in these images, without 0: few candidates, or exactly those that do."""
     highest = int(block.max(initial=0))
-    if highest <= FEW:
+    if highest <= FEW_LABELS:
         return list(range(1, highest + 1))
     flat = block.reshape(-1)
     changes = flat[np.flatnonzero(flat[1:] != flat[:-1])]
@@ -248,7 +262,7 @@ def labels_in(block: Array) -> List[int]:
 
 
 def _missing(members: Dict[str, str], frames: List[str]) -> List[Problem]:
-    """One problem for one missing frame, one for many."""
+    """Return one problem for the frames that are missing, if any."""
     missing = [frame for frame in frames if frame not in members]
     folder = next(iter(members.values()), "").rpartition("/")[0]
     if not missing:

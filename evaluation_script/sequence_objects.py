@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import List
+from typing import Dict, List
 
 import numpy as np
 
@@ -24,41 +24,46 @@ class ScoredObject:
 
 
 def scored_objects(sequence: Sequence, protocol: SequenceProtocol) -> List[ScoredObject]:
-    """The objects that a protocol scores in a sequence, each with the frames that may count."""
-    found = []
-    for name in _objects(sequence, protocol):
-        counted = ends_cut(_span(sequence, name, protocol), protocol)
-        if protocol.objects is ObjectRule.SEEN and not (_visible(sequence, name) & counted).any():
-            continue
-        found.append(ScoredObject(name, counted))
-    return found
+    """Return the objects that a protocol scores in a sequence, each with the frames that may count."""
+    objects = []
+    for name in _names(sequence, protocol):
+        counted = _without_ends(_lifespan(sequence, name, protocol), protocol)
+        if protocol.objects is not ObjectRule.SEEN or (_visible(sequence, name) & counted).any():
+            objects.append(ScoredObject(name, counted))
+    return objects
 
 
-def ends_cut(counted: Array, protocol: SequenceProtocol) -> Array:
-    """These frames without the first and last of them, where the protocol skips those."""
-    places = np.flatnonzero(counted)
+def frames_to_read(sequence: Sequence, protocol: SequenceProtocol) -> Dict[str, Array]:
+    """Return which frames are read for each object; without objects for "", so that the masks are checked anyway."""
+    frames = {scored.name: scored.counted for scored in scored_objects(sequence, protocol)}
+    return frames or {"": _without_ends(np.ones(len(sequence.frames), bool), protocol)}
+
+
+def _without_ends(frames: Array, protocol: SequenceProtocol) -> Array:
+    """Return these frames without the first and last of them, where the protocol skips those."""
+    indices = np.flatnonzero(frames)
     if protocol.skip_first:
-        counted[places[:1]] = False
+        frames[indices[:1]] = False
     if protocol.skip_last:
-        counted[places[-1:]] = False
-    return counted
+        frames[indices[-1:]] = False
+    return frames
 
 
-def _objects(sequence: Sequence, protocol: SequenceProtocol) -> List[str]:
-    numbered = sorted((name for name in sequence.objects if name != VOID), key=label_order)
-    first = [name for name in numbered if _visible(sequence, name)[:1].any()]
+def _names(sequence: Sequence, protocol: SequenceProtocol) -> List[str]:
+    labels = sorted((label for label in sequence.objects if label != VOID), key=label_order)
+    first = [label for label in labels if _visible(sequence, label)[:1].any()]
     if protocol.objects is ObjectRule.FOREGROUND:
         return ["1"]
     if protocol.objects is ObjectRule.NUMBERED:
-        highest = max((int(name) for name in first if is_number(name)), default=0)
+        highest = max((int(label) for label in first if is_number(label)), default=0)
         return [str(number) for number in range(1, highest + 1)]
     if protocol.objects is ObjectRule.SEEN:
         return sorted(sequence.objects, key=label_order)
     if sequence.lists_objects:
-        return [name for name, facts in sequence.objects.items() if facts.lifespan is not None]
+        return [label for label, facts in sequence.objects.items() if facts.lifespan is not None]
     if protocol.objects is ObjectRule.FIRST:
         return first
-    return [name for name in numbered if _span(sequence, name, protocol).sum() >= SHORTEST_LIFESPAN]
+    return [label for label in labels if _lifespan(sequence, label, protocol).sum() >= SHORTEST_LIFESPAN]
 
 
 def _visible(sequence: Sequence, name: str) -> Array:
@@ -66,11 +71,10 @@ def _visible(sequence: Sequence, name: str) -> Array:
     return flags_of(facts.visible if facts else [], len(sequence.frames))
 
 
-def _span(sequence: Sequence, name: str, protocol: SequenceProtocol) -> Array:
-    count = len(sequence.frames)
+def _lifespan(sequence: Sequence, name: str, protocol: SequenceProtocol) -> Array:
     facts = sequence.objects.get(name)
-    if protocol.span is not LifespanRule.VIDEO and facts is not None and facts.lifespan is not None:
-        return flags_of(facts.lifespan, count)
-    if protocol.span is LifespanRule.LIFE:
+    if protocol.lifespan is not LifespanRule.VIDEO and facts is not None and facts.lifespan is not None:
+        return flags_of(facts.lifespan, len(sequence.frames))
+    if protocol.lifespan is LifespanRule.OWN:
         return np.maximum.accumulate(_visible(sequence, name))
-    return np.ones(count, bool)
+    return np.ones(len(sequence.frames), bool)

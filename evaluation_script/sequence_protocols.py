@@ -1,6 +1,6 @@
-"""The benchmarks of video masks, one row each: what separates DAVIS from LVOS from VOST.
+"""The rules of the benchmarks of video masks, one row each.
 
-`../docs/decisions.md` tells where each rule comes from; a golden test holds each row.
+`../docs/decisions.md` says where each rule comes from; a golden test covers each row.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class ObjectRule(Enum):
     FOREGROUND = "everything that is not 0, as one object"
     NUMBERED = "1 to the largest number in the first frame"
     SEEN = "every number in the scored frames, 255 included"
-    LIVING = "every object with a life: from the meta file, else from its first frame, at least 4 frames"
+    LASTING = "every object with a lifespan: from the meta file, else from its first frame, at least 4 frames"
     FIRST = "those of the meta file, else the numbers in the first frame"
 
 
@@ -24,8 +24,8 @@ class LifespanRule(Enum):
     """Which frames count for an object."""
 
     VIDEO = "all frames"
-    SIGHT = "from the first frame in which truth or prediction shows it"
-    LIFE = "its own life"
+    FIRST_SEEN = "from the first frame in which truth or prediction shows it"
+    OWN = "its own lifespan"
 
 
 class MissingRule(Enum):
@@ -46,10 +46,10 @@ class SequenceProtocol:
     #: Names of the benchmark's own metrics, in its order.
     metrics: Tuple[str, ...]
     objects: ObjectRule
-    span: LifespanRule = LifespanRule.VIDEO
+    lifespan: LifespanRule = LifespanRule.VIDEO
     skip_first: bool = True
     skip_last: bool = True
-    #: Pixels with 255 in the truth are judged by nobody (else they are background).
+    #: Pixels with 255 in the truth are left out of the comparison (otherwise they are background).
     void: bool = False
     #: Proposals are matched to objects; 0: prediction and truth share their numbers.
     proposals: int = 0
@@ -76,7 +76,7 @@ MOSEV2 = (
     *("reappear_J&F_new-Mean", "reappear_J-Mean", "reappear_F_new-Mean"),
 )
 
-#: Our own statistics, reported beside every protocol: absence cannot flatter them.
+#: Our own statistics, reported beside those of every protocol: an absent object does not raise them.
 BESIDE = ("J-Volume", "F-Volume", "J-Visible", "F-Visible", "False-Alarm")
 
 #: Metrics that are averages of others.
@@ -101,15 +101,15 @@ _vosb = SequenceProtocol(
     f"{_INNER}; an object counts from the frame in which truth or prediction first shows it; 255 is an object.",
     PLAIN,
     ObjectRule.SEEN,
-    LifespanRule.SIGHT,
+    LifespanRule.FIRST_SEEN,
     missing=MissingRule.LEFT_OUT,
 )
 _lvos = SequenceProtocol(
     "lvos",
-    "Each object is scored over its own life, without its first and last frame; 255 is background.",
+    "Each object is scored over its own lifespan, without its first and last frame; 255 is background.",
     LVOS,
-    ObjectRule.LIVING,
-    LifespanRule.LIFE,
+    ObjectRule.LASTING,
+    LifespanRule.OWN,
     by_class=True,
 )
 
@@ -133,7 +133,8 @@ _ROWS = (
     replace(
         _lvos,
         name="lvos-unsupervised",
-        about="Each object is scored over its own life; 20 proposals are matched to the objects; 255 is background.",
+        about="Each object is scored over its own lifespan; 20 proposals are matched to the objects; "
+        "255 is background.",
         skip_first=False,
         skip_last=False,
         proposals=20,
@@ -141,7 +142,8 @@ _ROWS = (
     replace(
         _lvos,
         name="lvos-unsupervised-single",
-        about="Each object is compared with one salient mask over its own life, in the sequences listed for this task.",
+        about="Each object is compared with one salient mask over its own lifespan, "
+        "in the sequences listed for this task.",
         skip_first=False,
         skip_last=False,
         salient=True,
@@ -175,7 +177,7 @@ _ROWS = (
         about=f"{_INNER}; objects of the first frame, in all frames. "
         "No evaluator of MOSE is public: this is an assumption.",
         objects=ObjectRule.FIRST,
-        span=LifespanRule.VIDEO,
+        lifespan=LifespanRule.VIDEO,
         missing=MissingRule.ERROR,
     ),
     SequenceProtocol(
@@ -183,8 +185,8 @@ _ROWS = (
         "Each object is scored from the frame after its first to the end, in the frames that the truth has. "
         "No evaluator of YouTube-VOS is public: this is an assumption.",
         YOUTUBE,
-        ObjectRule.LIVING,
-        LifespanRule.LIFE,
+        ObjectRule.LASTING,
+        LifespanRule.OWN,
         skip_last=False,
         by_class=True,
     ),

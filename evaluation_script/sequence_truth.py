@@ -12,14 +12,14 @@ import hashlib
 import json
 import zipfile
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple
 
 import numpy as np
 
-from .annotation_file import FORMAT, MANIFEST, Source, add_member, replaced, track_of, unreadable
 from .errors import HostError
 from .mask_files import Stacks
 from .masks import Array, Size, Stack
+from .packed_file import FORMAT, MANIFEST, Source, add_member, replaced, track_of, unreadable
 
 TRACK = "sequences"
 
@@ -79,6 +79,8 @@ class Split:
     #: The dataset says which sequences or categories are unseen.
     unseen_known: bool = False
     unseen_categories: List[str] = field(default_factory=list)
+    #: Sequences of other splits, which a submission may hold too.
+    elsewhere: FrozenSet[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,20 @@ memory is a few frames whatever their length.
 
 from __future__ import annotations
 
-from typing import AbstractSet, Callable, Dict, List, Optional
+from typing import Dict, List, Optional, Tuple
 
 import numpy as np
 
 from . import sequence_metrics
+from .archive import UPLOAD
 from .archive_limits import ArchiveLimits
 from .errors import Problem, Problems, SubmissionError, counted, listed, printable, verb
 from .mask_files import MaskFiles, SalientImages, Stacks
 from .masks import Array, Stack, joined, nothing
 from .matching import best_proposals
+from .progress import Progress, ignore_progress
 from .sequence_metrics import ObjectScore, Values
-from .sequence_objects import ScoredObject, ends_cut, scored_objects
+from .sequence_objects import ScoredObject, frames_to_read, scored_objects
 from .sequence_protocols import LifespanRule, MissingRule, ObjectRule, SequenceProtocol
 from .sequence_submission import SequenceSubmission
 from .sequence_truth import VOID, Sequence, Split, is_number, label_order
@@ -25,61 +27,50 @@ from .similarity import Counts, Region, boundary_similarity, disk, reach, region
 from .similarity import joined as joined_counts
 
 #: Warnings of one kind that are shown.
-ALIKE = 4
-
-#: Told before each sequence: its name, how many are done, how many there are.
-Progress = Callable[[str, int, int], None]
+WARNINGS_SHOWN = 4
+SEND_FOLDERS = "Send a folder of masks for each sequence"
 
 
 class Warnings:
-    """Things a participant should know though the submission is scored; errors when strict."""
+    """What a participant should know although the submission is scored; problems when strict."""
 
     def __init__(self, *, strict: bool, problems: Problems) -> None:
-        self._found: Dict[str, List[str]] = {}
+        self._by_kind: Dict[str, List[str]] = {}
         self._strict, self._problems = strict, problems
 
-    def add(self, kind: str, where: str, found: str, remedy: str) -> None:
-        """Note it, or refuse it."""
+    def add(self, kind: str, problem: Problem) -> None:
+        """Add a warning, or a problem when strict."""
         if self._strict:
-            self._problems.add(Problem(where, found, remedy))
+            self._problems.add(problem)
         else:
-            self._found.setdefault(kind, []).append(f"{printable(where)}: {found}")
+            self._by_kind.setdefault(kind, []).append(f"{printable(problem.where)}: {problem.found}")
 
     @property
     def lines(self) -> List[str]:
-        """Kind by kind, the first few of each."""
+        """The first warnings of each kind."""
         lines = []
-        for found in self._found.values():
-            lines += found[:ALIKE]
-            if len(found) > ALIKE:
-                lines.append(f"… and {len(found) - ALIKE} more like this")
+        for warnings in self._by_kind.values():
+            lines += warnings[:WARNINGS_SHOWN]
+            if len(warnings) > WARNINGS_SHOWN:
+                lines.append(f"… and {len(warnings) - WARNINGS_SHOWN} more like this")
         return lines
 
 
-def _unheard(name: str, done: int, total: int) -> None:
-    """Progress that nobody asked for."""
-    del name, done, total
-
-
-def score(  # noqa: PLR0913 - the one place where everything meets
+def score(
     path: str,
     split: Split,
     protocol: SequenceProtocol,
     limits: ArchiveLimits,
     *,
     strict: bool = False,
-    elsewhere: AbstractSet[str] = frozenset(),
-    progress: Progress = _unheard,
-) -> tuple[List[ObjectScore], List[str]]:
-    """Score a submission against one split: every object, and warnings.
-
-    `elsewhere` names the sequences of other splits, which a submission may hold too.
-    """
+    progress: Progress = ignore_progress,
+) -> Tuple[List[ObjectScore], List[str]]:
+    """Score a submission against one split; return the score of every object, and warnings."""
     truth = [sequence for sequence in split.sequences if not protocol.salient or sequence.salient]
-    submission = SequenceSubmission(path, truth, protocol, limits, elsewhere)
+    submission = SequenceSubmission(path, truth, protocol, limits, split.elsewhere)
     warnings = Warnings(strict=strict, problems=submission.problems)
     for line in submission.warnings:
-        warnings.add("extra", "extra files", line, "Leave them out")
+        warnings.add("extra", Problem("extra files", line, "Leave them out"))
     try:
         pairs = _paired(truth, submission, protocol, warnings)
         scores: List[ObjectScore] = []
@@ -95,194 +86,196 @@ def score(  # noqa: PLR0913 - the one place where everything meets
 
 def _paired(
     truth: List[Sequence], submission: SequenceSubmission, protocol: SequenceProtocol, warnings: Warnings
-) -> List[tuple[Sequence, Optional[MaskFiles]]]:
-    """Every sequence with its masks; what is missing is found before anything is decoded."""
-    pairs: List[tuple[Sequence, Optional[MaskFiles]]] = []
-    sent = submission.names()
-    missing = [sequence.name for sequence in truth if sequence.name not in sent]
-    absent = f"{counted(len(missing), 'sequence', len(truth))} {verb(len(missing), 'is', 'are')} missing"
-    found = f"{absent}: {listed(missing, 5)}"
-    if missing and protocol.missing is MissingRule.ERROR:
-        submission.problems.add(Problem("your file", found, "Send a folder of masks for each sequence of the phase"))
-    elif missing:
-        meaning = "scored as 0" if protocol.missing is MissingRule.ZEROS else "left out of the means"
-        warnings.add("missing", "your file", f"{found} ({meaning})", "Send all sequences")
+) -> List[Tuple[Sequence, Optional[MaskFiles]]]:
+    """Return every sequence with its masks; what is missing is found before anything is decoded."""
+    _check_sequences(truth, submission, protocol, warnings)
+    pairs: List[Tuple[Sequence, Optional[MaskFiles]]] = []
     for sequence in truth:
         masks = submission.sequence(sequence.name)
         if masks is not None:
-            living = scored_objects(sequence, protocol) or [
-                ScoredObject("", ends_cut(np.ones(len(sequence.frames), bool), protocol))
-            ]
-            wanted = {life.name: [sequence.frames[frame] for frame in np.flatnonzero(life.counted)] for life in living}
-            for problem in masks.lacks(wanted):
-                submission.problems.add(problem)
-            surplus = sorted(masks.frames() - set(sequence.frames))
-            if surplus:
-                were = verb(len(surplus), "is not in the truth and was", "are not in the truth and were")
-                found = f"{counted(len(surplus), 'frame')} {were} ignored: {listed(surplus)}"
-                warnings.add("frames", sequence.name, found, "Name the frames as the truth does")
+            _check_frames(sequence, masks, protocol, warnings)
         if masks is not None or protocol.missing is MissingRule.ZEROS:
             pairs.append((sequence, masks))
     submission.problems.raise_if_any()
     if not pairs:
-        found = "holds none of the sequences of this phase"
-        raise SubmissionError.of(Problem("your file", found, "Send a folder of masks for each sequence"))
+        raise SubmissionError.of(Problem(UPLOAD, "holds none of the sequences of this phase", SEND_FOLDERS))
     return pairs
 
 
+def _check_sequences(
+    truth: List[Sequence], submission: SequenceSubmission, protocol: SequenceProtocol, warnings: Warnings
+) -> None:
+    """Report the sequences that were not sent."""
+    sent = submission.names()
+    missing = [sequence.name for sequence in truth if sequence.name not in sent]
+    if not missing:
+        return
+    are = verb(len(missing), "is", "are")
+    found = f"{counted(len(missing), 'sequence', len(truth))} {are} missing: {listed(missing, 5)}"
+    if protocol.missing is MissingRule.ERROR:
+        submission.problems.add(Problem(UPLOAD, found, f"{SEND_FOLDERS} of the phase"))
+    else:
+        meaning = "scored as 0" if protocol.missing is MissingRule.ZEROS else "left out of the means"
+        warnings.add("missing", Problem(UPLOAD, f"{found} ({meaning})", "Send all sequences"))
+
+
+def _check_frames(sequence: Sequence, masks: MaskFiles, protocol: SequenceProtocol, warnings: Warnings) -> None:
+    """Report the frames of a sequence that were not sent, and those that the truth does not have."""
+    required = {
+        label: [sequence.frames[frame] for frame in np.flatnonzero(counted_frames)]
+        for label, counted_frames in frames_to_read(sequence, protocol).items()
+    }
+    for problem in masks.missing_frames(required):
+        masks.problems.add(problem)
+    surplus = sorted(masks.frames() - set(sequence.frames))
+    if surplus:
+        were = verb(len(surplus), "is not in the truth and was", "are not in the truth and were")
+        found = f"{counted(len(surplus), 'frame')} {were} ignored: {listed(surplus)}"
+        warnings.add("frames", Problem(sequence.name, found, "Name the frames as the truth does"))
+
+
 class SequenceScorer:
-    """Scores one sequence: reads block by block, counts, then sums up."""
+    """Scores one sequence: counts pixels block by block, then summarizes them object by object."""
 
     def __init__(
         self, truth: Sequence, masks: Optional[MaskFiles], protocol: SequenceProtocol, split: Split, warnings: Warnings
     ) -> None:
         self._truth, self._masks, self._protocol, self._split = truth, masks, protocol, split
         self._warnings = warnings
-        self._lives = scored_objects(truth, protocol)
-        # Without objects the masks are read all the same: what is wrong with them is said.
-        wanted = [life.counted for life in self._lives] or [ends_cut(np.ones(len(truth.frames), bool), protocol)]
-        self._read = np.flatnonzero(np.any(wanted, axis=0))
-        self._counts: Dict[tuple[str, str], List[Counts]] = {}
-        self._strict: Dict[str, List[Array]] = {life.name: [] for life in self._lives}
-        self._strays: Dict[str, str] = {}
+        self._objects = scored_objects(truth, protocol)
+        self._frames = np.flatnonzero(np.any(list(frames_to_read(truth, protocol).values()), axis=0))
+        #: Of each object and each prediction that it is compared with, block by block.
+        self._counts: Dict[Tuple[str, str], List[Counts]] = {}
+        self._strict_boundaries: Dict[str, List[Array]] = {scored.name: [] for scored in self._objects}
+        #: Predicted objects that the truth does not have, and the first frame of each.
+        self._unknown: Dict[str, str] = {}
         self._proposals: List[str] = []
 
     def scores(self) -> List[ObjectScore]:
-        """Every object's score; nothing when a mask could not be read."""
+        """Return every object's score; nothing when a mask could not be read."""
         complete = True
         for index, block in enumerate(self._truth.blocks):
-            frames = self._read[(self._read >= block.start) & (self._read < block.stop)]
-            if len(frames):
-                names = [self._truth.frames[frame] for frame in frames]
-                predicted: Optional[Stacks] = {}
-                if self._masks is not None:
-                    predicted = self._masks.stacks(names, block.size)
-                if predicted is None:
-                    complete = False
-                elif complete:
-                    truth = self._truth.read_block(index)
-                    places = frames - block.start
-                    here = {name: stack.frames(places) for name, stack in truth.items()}
-                    self._block(here, predicted, names, nothing(len(frames), block.size))
+            frames = self._frames[(self._frames >= block.start) & (self._frames < block.stop)]
+            if not len(frames):
+                continue
+            names = [self._truth.frames[frame] for frame in frames]
+            predicted = {} if self._masks is None else self._masks.stacks(names, block.size)
+            if predicted is None:
+                complete = False
+            elif complete:
+                truth = self._truth.read_block(index)
+                truth = {label: stack.frames(frames - block.start) for label, stack in truth.items()}
+                self._count(truth, predicted, names, nothing(len(frames), block.size))
         self._warn()
         if not complete or (self._masks is not None and self._masks.problems):
             return []
-        return self._summed()
+        proposals = self._matched_proposals()
+        return [self._score(scored, proposals.get(scored.name, 0)) for scored in self._objects]
 
-    def _block(self, truth: Stacks, predicted: Stacks, names: List[str], empty: Stack) -> None:
-        """Count one block, object by object."""
+    def _count(self, truth: Stacks, predicted: Stacks, names: List[str], empty: Stack) -> None:
+        """Count the pixels of one block, object by object."""
         protocol, frames, size = self._protocol, len(names), empty.size
         if protocol.void and VOID in truth:
-            predicted = {name: stack.without(truth[VOID]) for name, stack in predicted.items()}
+            predicted = {label: stack.without(truth[VOID]) for label, stack in predicted.items()}
         if protocol.objects is ObjectRule.FOREGROUND:
             truth = {"1": joined(list(truth.values()), frames, size)}
         if protocol.salient or protocol.objects is ObjectRule.FOREGROUND:
             predicted = {SalientImages.NAME: joined(list(predicted.values()), frames, size)}
         elif protocol.proposals:
-            self._note_proposals(predicted)
+            self._proposals += [label for label in predicted if label not in self._proposals]
         else:
-            self._note_strays(predicted, names)
-        regions = {name: Region(stack) for name, stack in predicted.items()}
-        none, match = Region(empty), disk(reach(size))
-        for life in self._lives:
-            region = Region(truth[life.name]) if life.name in truth else none
-            for partner in self._partners(life.name):
-                other = regions.get(partner, none)
-                counts = region.compared(other, match)
-                self._counts.setdefault((life.name, partner), []).append(counts)
+            self._note_unknown(predicted, names)
+        regions = {label: Region(stack) for label, stack in predicted.items()}
+        no_region, match = Region(empty), disk(reach(size))
+        for scored in self._objects:
+            region = Region(truth[scored.name]) if scored.name in truth else no_region
+            for label in self._compared_labels(scored.name):
+                prediction = regions.get(label, no_region)
+                self._counts.setdefault((scored.name, label), []).append(region.compared(prediction, match))
                 if protocol.reappearance:
-                    self._strict[life.name].append(np.array(sequence_metrics.strict_boundary(region, other)))
+                    boundaries = np.array(sequence_metrics.strict_boundary(region, prediction))
+                    self._strict_boundaries[scored.name].append(boundaries)
 
-    def _partners(self, name: str) -> List[str]:
-        """Which predictions an object is compared with."""
+    def _compared_labels(self, name: str) -> List[str]:
+        """Return the labels of the predictions that an object is compared with."""
         if self._protocol.proposals:
-            most = max(self._protocol.proposals, len(self._lives))
+            most = max(self._protocol.proposals, len(self._objects))
             return [str(number) for number in range(1, most + 1)]
         if self._protocol.salient or self._protocol.objects is ObjectRule.FOREGROUND:
             return [SalientImages.NAME]
         return [name]
 
-    def _note_proposals(self, predicted: Stacks) -> None:
-        self._proposals += [name for name in predicted if name not in self._proposals]
-
-    def _note_strays(self, predicted: Stacks, names: List[str]) -> None:
-        known = self._truth.objects.keys() | {life.name for life in self._lives}
-        for name, stack in predicted.items():
-            if name not in known and name not in self._strays:
-                first = int(np.argmax(stack.area > 0))
-                self._strays[name] = names[first]
+    def _note_unknown(self, predicted: Stacks, names: List[str]) -> None:
+        known = self._truth.objects.keys() | {scored.name for scored in self._objects}
+        for label, stack in predicted.items():
+            if label not in known and label not in self._unknown:
+                self._unknown[label] = names[int(np.argmax(stack.area > 0))]
 
     def _warn(self) -> None:
         protocol, where = self._protocol, self._truth.name
-        for name, frame in self._strays.items():
-            found = f"object {printable(name)} (first in frame {frame}) is not in the truth and was ignored"
-            self._warnings.add("stray", where, found, "Use the object numbers of the first frame")
-        surplus = [name for name in self._proposals if not (is_number(name) and int(name) <= protocol.proposals)]
+        for label, frame in self._unknown.items():
+            found = f"object {printable(label)} (first in frame {frame}) is not in the truth and was ignored"
+            self._warnings.add("unknown", Problem(where, found, "Use the object numbers of the first frame"))
+        surplus = [label for label in self._proposals if not (is_number(label) and int(label) <= protocol.proposals)]
         if surplus:
             found = f"has proposals beyond {protocol.proposals}: {listed(sorted(surplus, key=label_order))}"
             remedy = f"Number the proposals from 1 to {protocol.proposals}"
             if protocol.surplus_is_error and self._masks is not None:
                 self._masks.problems.add(Problem(where, found, remedy))
             else:
-                self._warnings.add("surplus", where, found + ", which were ignored", remedy)
+                self._warnings.add("surplus", Problem(where, f"{found}, which were ignored", remedy))
 
-    def _summed(self) -> List[ObjectScore]:
-        chosen = self._matched()
-        return [self._object(life, chosen.get(life.name, 0)) for life in self._lives]
-
-    def _matched(self) -> Dict[str, int]:
-        """The proposal of each object; nothing in protocols that do not match."""
-        if not self._protocol.proposals or not self._lives or not len(self._read):
+    def _matched_proposals(self) -> Dict[str, int]:
+        """Return the proposal of each object; nothing in protocols that do not match."""
+        if not self._protocol.proposals or not self._objects or not len(self._frames):
             return {}
         rows = self._protocol.proposals
         if self._protocol.surplus_is_error:  # as many as were sent, and as there are objects at least
-            rows = max([len(self._lives), *(int(name) for name in self._proposals if is_number(name))])
-        quality = np.zeros((rows, len(self._lives)))
-        for column, life in enumerate(self._lives):
+            rows = max([len(self._objects), *(int(label) for label in self._proposals if is_number(label))])
+        quality = np.zeros((rows, len(self._objects)))
+        for column, scored in enumerate(self._objects):
             for row in range(rows):
-                _, counts = self._counted(life, str(row + 1))
-                both = (region_similarity(counts), boundary_similarity(counts))
-                quality[row, column] = sum(sequence_metrics.mean(values) or 0.0 for values in both) / 2
-        return {life.name: row + 1 for life, row in zip(self._lives, best_proposals(quality))}
+                _, counts = self._counted(scored, str(row + 1))
+                similarities = (region_similarity(counts), boundary_similarity(counts))
+                quality[row, column] = sum(sequence_metrics.mean(values) or 0.0 for values in similarities) / 2
+        return {scored.name: row + 1 for scored, row in zip(self._objects, best_proposals(quality))}
 
-    def _counted(self, life: ScoredObject, partner: str) -> tuple[Array, Counts]:
-        """The frames that count for an object, and their counts."""
-        counts = joined_counts(self._counts[life.name, partner])
-        counted = life.counted[self._read]
-        if self._protocol.span is LifespanRule.SIGHT:
-            counted &= np.maximum.accumulate(counted & ((counts.truth > 0) | (counts.prediction > 0)))
-        return counted, counts.at(counted)
+    def _counted(self, scored: ScoredObject, label: str) -> Tuple[Array, Counts]:
+        """Return which of the frames that were read count for an object, and their counts."""
+        if not len(self._frames):
+            return np.array([], bool), Counts(*[np.array([], np.int64)] * 7)
+        counts = joined_counts(self._counts[scored.name, label])
+        counted_frames = scored.counted[self._frames]
+        if self._protocol.lifespan is LifespanRule.FIRST_SEEN:
+            counted_frames &= np.maximum.accumulate(counted_frames & ((counts.truth > 0) | (counts.prediction > 0)))
+        return counted_frames, counts.at(counted_frames)
 
-    def _object(self, life: ScoredObject, proposal: int) -> ObjectScore:
-        protocol = self._protocol
-        partner = str(proposal) if proposal else self._partners(life.name)[0]
-        if len(self._read):
-            counted, counts = self._counted(life, partner)
+    def _score(self, scored: ScoredObject, proposal: int) -> ObjectScore:
+        label = str(proposal) if proposal else self._compared_labels(scored.name)[0]
+        counted_frames, counts = self._counted(scored, label)
+        if self._protocol.reappearance:
+            values = self._reappearance(scored, counted_frames, counts)
         else:
-            counted, counts = np.array([], bool), Counts(*[np.array([], np.int64)] * 7)
-        if protocol.reappearance:
-            values = self._reappearance(life, counted, counts)
-        else:
-            values = sequence_metrics.summary(counts, protocol)
+            values = sequence_metrics.summary(counts, self._protocol)
         return ObjectScore(
             self._truth.name,
-            life.name,
+            scored.name,
             {**values, **sequence_metrics.beside(counts)},
-            [self._truth.frames[frame] for frame in self._read[counted]],
+            [self._truth.frames[frame] for frame in self._frames[counted_frames]],
             region_similarity(counts),
             boundary_similarity(counts),
-            self._unseen(life.name),
+            self._unseen(scored.name),
             proposal,
         )
 
-    def _reappearance(self, life: ScoredObject, counted: Array, counts: Counts) -> Values:
-        """MOSEv2's values; a sequence that was not sent, or has no frame to score, has zeros and no absences."""
-        both = np.concatenate(self._strict[life.name], axis=1) if self._strict[life.name] else np.zeros((2, 0))
-        f_new, f = both[:, counted] if len(counted) else both
+    def _reappearance(self, scored: ScoredObject, counted_frames: Array, counts: Counts) -> Values:
+        """Return MOSEv2's values; a sequence that was not sent, or has no frame to score, has zeros and no absences."""
+        blocks = self._strict_boundaries[scored.name]
+        f_new, f = np.concatenate(blocks, axis=1)[:, counted_frames] if blocks else np.zeros((2, 0))
         visible = counts.truth > 0
         values = sequence_metrics.reappearance(sequence_metrics.rewarded_similarity(counts), f_new, f, visible)
-        if self._masks is None or not len(self._read):
-            values = {name: None if "appear_" in name else 0.0 for name in values}
+        if self._masks is None or not len(self._frames):
+            values = {metric: None if "appear_" in metric else 0.0 for metric in values}
         return sequence_metrics.only_named(values, self._protocol)
 
     def _unseen(self, name: str) -> bool:

@@ -17,8 +17,8 @@ from contextlib import nullcontext, suppress
 
 from segjudge.commands import arena, bundle, data, interactive, push, rehearse, score
 from segjudge.commands.shared import DONE, OURS, THEIRS, USAGE, say
-from segjudge.evaluation_script.annotation_file import DISK_FULL, NotWritten
 from segjudge.evaluation_script.errors import HostError, SubmissionError
+from segjudge.evaluation_script.packed_file import DISK_FULL, NotWritten
 from segjudge.evaluation_script.version import VERSION
 from segjudge.interrupts import STOPPED, end_by, interruptible, leave_at_once
 from segjudge.scoring import UsageError

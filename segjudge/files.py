@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from segjudge.evaluation_script.annotation_file import replaced
 from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.packed_file import replaced
 
 
 def locked(folder: str, who: str) -> Any:

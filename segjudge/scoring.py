@@ -11,7 +11,7 @@ from typing import Any
 
 from segjudge.datasets import places
 from segjudge.datasets.packing import ALIASES
-from segjudge.evaluation_script import annotation_file, dataset_reader, instance_truth, instances, sequence_truth
+from segjudge.evaluation_script import dataset_reader, instance_truth, instances, packed_file, sequence_truth
 from segjudge.evaluation_script.answer import InstanceReport, Report
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.evaluation_script.errors import Problem, SubmissionError
@@ -52,7 +52,7 @@ def reports_of_phase(root: str, args: argparse.Namespace, progress: Progress) ->
 
 def reports_of_truth(args: argparse.Namespace, progress: Progress) -> tuple[list[Report], list[str]]:
     """Score against a packed file or a dataset; and what is odd about the truth."""
-    if os.path.isfile(args.results) and annotation_file.track_of(args.results):
+    if os.path.isfile(args.results) and packed_file.track_of(args.results):
         found = "is an annotation file that `pack` made, not results"
         raise SubmissionError.of(Problem(args.results, found, "Name the results first, and this file with --truth"))
     if args.protocol in INSTANCE_PROTOCOLS:
@@ -126,7 +126,7 @@ def _wanted(args: argparse.Namespace, splits: list[str]) -> list[str]:
 
 
 def _opened(args: argparse.Namespace) -> sequence_truth.Truth:
-    if os.path.isfile(args.truth) and annotation_file.track_of(args.truth):
+    if os.path.isfile(args.truth) and packed_file.track_of(args.truth):
         for name in ("layout", "unseen"):
             if getattr(args, name):
                 raise UsageError(f"--{name} has no meaning for {args.truth}, which is a packed file")

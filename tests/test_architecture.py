@@ -29,8 +29,8 @@ LAYERS = {
 
 #: Rooms of the uploaded folder, from the ground up; a room imports from those before it.
 ROOMS = (
-    "errors version supervisor guard_messages",
-    "masks archive_tar archive_limits parallel",
+    "errors version supervisor guard_messages progress",
+    "masks archive_tar archive_limits packed_file parallel",
     "png rle polygons matching similarity archive_zip archive_folder sequence_protocols instance_protocols",
     "archive mask_files sequence_metrics phase instance_precision",
     "sequence_truth phases dataset_layouts",

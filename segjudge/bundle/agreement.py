@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from segjudge.evaluation_script import annotation_file, instance_truth
+from segjudge.evaluation_script import instance_truth, packed_file
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.phase import Phase
@@ -82,7 +82,7 @@ class Agreement:
     def _truth_agreement(self, where: str, scored: Phase) -> BundleProblems:
         data = io.BytesIO(self._bundle.read(scored.annotations))
         try:
-            splits, track = annotation_file.splits_of(data), annotation_file.track_of(data)
+            splits, track = packed_file.splits_of(data), packed_file.track_of(data)
         except HostError as error:
             yield later(scored.annotations, str(error), "Pack it anew")
             return

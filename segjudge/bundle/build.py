@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from segjudge.evaluation_script.annotation_file import add_member, replaced
 from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.packed_file import add_member, replaced
 
 from .fields import CHALLENGE, CONFIG, FILES, PHASE, SCRIPT
 from .opened_bundle import escapes

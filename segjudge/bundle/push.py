@@ -14,8 +14,8 @@ import yaml
 from segjudge.evalai import routes
 from segjudge.evalai.client import ApiError, Client
 from segjudge.evalai.settings import TEAM, TOKEN, EvalAISettings
-from segjudge.evaluation_script.annotation_file import add_member
 from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.packed_file import add_member
 
 from .opened_bundle import Bundle
 from .server_sentences import RejectedError, sentences

@@ -12,9 +12,9 @@ import re
 import subprocess
 import zipfile
 
-from segjudge.evaluation_script import annotation_file
-from segjudge.evaluation_script.annotation_file import add_member
+from segjudge.evaluation_script import packed_file
 from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.packed_file import add_member
 
 from .build import SCRIPT_FOLDER, files_named
 from .fields import CONFIG
@@ -90,7 +90,7 @@ def _is_truth(bundle: Bundle, name: str) -> bool:
     return (
         name.endswith(".zip")
         and not name.startswith("examples/")
-        and bool(annotation_file.track_of(io.BytesIO(bundle.read(name))))
+        and bool(packed_file.track_of(io.BytesIO(bundle.read(name))))
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from segjudge.datasets.packing import pack, pack_places
-from segjudge.evaluation_script.annotation_file import EPOCH, replaced
+from segjudge.evaluation_script.packed_file import EPOCH, replaced
 from segjudge.evaluation_script.png import davis_palette
 from segjudge.evaluation_script.rle import compressed
 from segjudge.files import written as whole

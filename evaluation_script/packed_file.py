@@ -1,4 +1,4 @@
-"""What the annotation files of both tracks have in common: a zip with a manifest, written in one step."""
+"""Packed annotation files of both tracks: a zip with a manifest, written in one step."""
 
 from __future__ import annotations
 
