@@ -1,4 +1,4 @@
-"""What a submission may hold: limits, and names that can be trusted."""
+"""What the archive of a submission may hold: its limits, and checks of its members."""
 
 from __future__ import annotations
 
@@ -52,51 +52,49 @@ class ArchiveLimits:
     smaller: str = SEND_SMALLER
 
 
-#: A JSON file of instance masks is read piece by piece, so it may be larger than what fits into memory.
+#: A JSON file of instance masks is read in chunks, so it may be larger than what fits into memory.
 INSTANCE_LIMITS = ArchiveLimits(json_bytes=512 << 20)
 
 #: Bytes read at a time.
-PIECE = 1 << 20
+CHUNK_BYTES = 1 << 20
 
 
 class Files:
-    """Names and bytes; litter is left out, names are checked."""
+    """The files of a submission by name; litter is left out, names are checked."""
 
     def __init__(self) -> None:
         self.sizes: dict[str, int] = {}
 
     def read(self, name: str) -> bytes:
-        """The bytes of one file."""
-        raise NotImplementedError
+        """Return the bytes of one file."""
+        return b"".join(self.parts(name))
 
     def parts(self, name: str) -> Iterator[bytes]:
-        """The same bytes, some at a time."""
-        data = self.read(name)
-        for start in range(0, len(data), PIECE):
-            yield data[start : start + PIECE]
+        """Yield the same bytes, some at a time."""
+        raise NotImplementedError
 
     def close(self) -> None:
-        """Let go of the file below."""
+        """Close the archive."""
 
 
-class Names:
-    """Checks the names of an archive's members and adds up their sizes."""
+class MemberChecks:
+    """Checks the members of an archive one by one, and adds up their sizes."""
 
     def __init__(self, limits: ArchiveLimits) -> None:
         self.limits = limits
         self.problems = Problems()
         self._members = 0
         self._total = 0
-        self._taken: set[str] = set()
+        self._names: set[str] = set()
 
     def count(self) -> None:
-        """One more header was read."""
+        """Count one more header; a Flaw when there are too many."""
         self._members += 1
         if self._members > self.limits.members:
             raise Flaw(f"holds more than {self.limits.members:,} files", SEND_LESS)
 
-    def clean(self, raw: str, size: int, packed: int, *, folder: bool = False) -> str | None:
-        """The name to know this member by; None for folders, litter and what is refused."""
+    def clean_name(self, raw: str, size: int, packed: int, *, folder: bool = False) -> str | None:
+        """Return the name to read a member by; None for folders, litter and what is refused."""
         parts = [part for part in raw.split("/") if part not in ("", ".")]
         flaw = _name_flaw(raw, parts, self.limits.depth)
         if flaw is None and (folder or is_litter(parts)):
@@ -106,7 +104,7 @@ class Names:
         if flaw is not None:
             self.problems.add(flaw.at(raw or "a file"))
             return None
-        self._taken.add(name)
+        self._names.add(name)
         return name
 
     def _size_flaw(self, name: str, size: int, packed: int) -> Flaw | None:
@@ -115,13 +113,13 @@ class Names:
         most = limits.json_bytes if is_json else limits.member_bytes
         if size > most:
             remedy = limits.smaller if is_json else SEND_LESS
-            return Flaw(f"has {told(size)} unpacked; {told(most)} is the limit", remedy)
+            return Flaw(f"has {size_text(size)} unpacked; {size_text(most)} is the limit", remedy)
         self._total += size
         if self._total > limits.total_bytes:
-            raise Flaw(f"would unpack to more than {told(limits.total_bytes)}", SEND_LESS)
-        if size > limits.ratio_from and size > limits.ratio * max(packed, 1):
+            raise Flaw(f"would unpack to more than {size_text(limits.total_bytes)}", SEND_LESS)
+        if size > limits.ratio_from and size > limits.ratio * packed:
             return Flaw(f"unpacks to more than {limits.ratio} times its size, as a zip bomb does", PACK_AGAIN)
-        if name in self._taken:
+        if name in self._names:
             return Flaw("is in the archive twice", PACK_AGAIN)
         if name.lower().endswith(ARCHIVE_ENDINGS):
             return Flaw("is an archive among the files", "Unpack it, and send what it holds")
@@ -134,7 +132,7 @@ def _name_flaw(raw: str, parts: list[str], depth: int) -> Flaw | None:
     if _UNFIT.search(raw):
         return Flaw("has characters in its name that no file should have", "Rename it, in UTF-8")
     if not parts:
-        return Flaw("has no name", PACK_AGAIN) if not raw.strip("./") and raw not in (".", "./") else None
+        return None if raw in (".", "./") else Flaw("has no name", PACK_AGAIN)
     if raw.startswith("/") or re.match(r"[A-Za-z]:/", raw):
         return Flaw("is an absolute path", "Zip the folder from inside, so that names are relative")
     if ".." in parts:
@@ -145,12 +143,12 @@ def _name_flaw(raw: str, parts: list[str], depth: int) -> Flaw | None:
 
 
 def is_litter(parts: list[str]) -> bool:
-    """Does a path hold what operating systems and editors leave behind?"""
+    """Return whether a path holds what operating systems and editors leave behind."""
     return not parts or any(part in LITTER or part.startswith(".") for part in parts)
 
 
-def told(count: int) -> str:
-    """A number of bytes for people."""
+def size_text(count: int) -> str:
+    """Return a number of bytes for people."""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= size:
             return f"{count / size:,.0f} {unit}"

@@ -7,9 +7,9 @@ import stat
 import struct
 import zipfile
 import zlib
-from typing import IO, BinaryIO, Iterator
+from typing import BinaryIO, Iterator
 
-from .archive_limits import PACK_AGAIN, PIECE, SEND_LESS, ArchiveLimits, Files, Names
+from .archive_limits import CHUNK_BYTES, PACK_AGAIN, SEND_LESS, ArchiveLimits, Files, MemberChecks
 from .errors import Flaw, Problems
 
 END, END64, LOCATOR = b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07"
@@ -19,7 +19,7 @@ LONGEST_COMMENT = 1 << 16
 LONGEST_ENTRY = 400
 UTF_8 = 0x800
 ENCRYPTED = 0x1
-#: What reading a member raises when its header or its bytes are not what the table of contents says.
+#: Errors that reading a member raises when its header or its bytes differ from the table of contents.
 DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,
@@ -33,7 +33,7 @@ DAMAGED = (
 
 
 class ZipFiles(Files):
-    """Names and bytes of a zip."""
+    """The files of a zip."""
 
     def __init__(self, path: str, limits: ArchiveLimits) -> None:
         super().__init__()
@@ -46,66 +46,48 @@ class ZipFiles(Files):
             raise Flaw("is a zip with a file name that is not UTF-8", "Rename that file with plain letters") from None
         except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, OSError, ValueError, struct.error):
             raise Flaw("is a damaged zip: its table of contents cannot be read", PACK_AGAIN) from None
-        names = Names(limits)
+        checks = MemberChecks(limits)
         for info in self._zip.infolist():
-            names.count()
-            self._take(info, names, size)
-        _check_overlaps(list(self._infos.values()), names.problems)
-        names.problems.raise_if_any()
+            checks.count()
+            self._add(info, checks, size)
+        _check_overlaps(list(self._infos.values()), checks.problems)
+        checks.problems.raise_if_any()
 
-    def _take(self, info: zipfile.ZipInfo, names: Names, size: int) -> None:
+    def _add(self, info: zipfile.ZipInfo, checks: MemberChecks, size: int) -> None:
         flaw = _flaw(info, size)
         if flaw is not None:
-            names.problems.add(flaw.at(info.filename))
+            checks.problems.add(flaw.at(info.filename))
             return
         raw = info.filename.replace("\\", "/")
-        name = names.clean(raw, info.file_size, info.compress_size, folder=raw.endswith("/"))
+        name = checks.clean_name(raw, info.file_size, info.compress_size, folder=raw.endswith("/"))
         if name is not None:
             self._infos[name] = info
             self.sizes[name] = info.file_size
 
-    def read(self, name: str) -> bytes:
+    def parts(self, name: str) -> Iterator[bytes]:
         info = self._infos[name]
+        left = info.file_size
         try:
             with self._zip.open(info) as member:
-                data = member.read(info.file_size)  # without a number it would inflate what was never declared
-        except zipfile.BadZipFile as error:
-            what = "its checksum is wrong" if "CRC" in str(error) else "it cannot be unpacked"
+                while left > 0:  # not to the end: it would inflate what was never declared
+                    part = member.read(min(CHUNK_BYTES, left))
+                    if not part:
+                        break
+                    left -= len(part)
+                    yield part
+        except DAMAGED as error:
+            checksum = isinstance(error, zipfile.BadZipFile) and "CRC" in str(error)
+            what = "its checksum is wrong" if checksum else "it cannot be unpacked"
             raise Flaw(f"is damaged in the zip: {what}", PACK_AGAIN) from None
-        except DAMAGED:
-            raise Flaw("is damaged in the zip: it cannot be unpacked", PACK_AGAIN) from None
-        if len(data) != info.file_size:
+        if left > 0:
             raise Flaw("is damaged in the zip: it ends too early", PACK_AGAIN)
-        return data
-
-    def parts(self, name: str) -> Iterator[bytes]:
-        left = self._infos[name].file_size
-        try:
-            opened = self._zip.open(self._infos[name])
-        except DAMAGED:
-            raise Flaw("is damaged in the zip: it cannot be unpacked", PACK_AGAIN) from None
-        with opened as member:
-            while left > 0:
-                part = self._part(member, min(PIECE, left))
-                left -= len(part)
-                yield part
-
-    @staticmethod
-    def _part(member: IO[bytes], count: int) -> bytes:
-        try:
-            part = member.read(count)
-        except DAMAGED:
-            raise Flaw("is damaged in the zip: it cannot be unpacked", PACK_AGAIN) from None
-        if not part:
-            raise Flaw("is damaged in the zip: it ends too early", PACK_AGAIN)
-        return part
 
     def close(self) -> None:
         self._zip.close()
 
 
 def _check_table(file: BinaryIO, limits: ArchiveLimits) -> int:
-    """Refuse a huge table of contents before zipfile makes an object of every entry; the file's size."""
+    """Refuse a huge table of contents before zipfile makes an object of every entry; return the file's size."""
     length = file.seek(0, os.SEEK_END)
     start = max(0, length - LONGEST_COMMENT - END_SIZE - LOCATOR_SIZE - END64_SIZE)
     file.seek(start)
@@ -150,9 +132,9 @@ def _flaw(info: zipfile.ZipInfo, size: int) -> Flaw | None:
 
 
 def _check_overlaps(infos: list[zipfile.ZipInfo], problems: Problems) -> None:
-    """Members that share bytes unpack to far more than the zip's size."""
+    """Report members that share bytes: they unpack to far more than the zip's size."""
     infos.sort(key=lambda info: info.header_offset)
-    for one, following in zip(infos, infos[1:]):
-        if one.header_offset + LOCAL_SIZE + one.compress_size > following.header_offset:
+    for info, following in zip(infos, infos[1:]):
+        if info.header_offset + LOCAL_SIZE + info.compress_size > following.header_offset:
             flaw = Flaw("shares its bytes with another file of the zip, as a zip bomb does", PACK_AGAIN)
             problems.add(flaw.at(following.filename))

@@ -15,9 +15,9 @@ import re
 from dataclasses import dataclass
 from typing import Any, Iterator, List, NoReturn, Optional, Pattern, Tuple
 
-from .archive_limits import PIECE
+from .archive_limits import CHUNK_BYTES
 from .errors import Flaw, printable
-from .sequence_submission import check_price, unique
+from .json_limits import check_memory, unique_keys
 
 EXAMPLE = '[{"image_id": 1, "category_id": 1, "segmentation": {"size": [h, w], "counts": "…"}, "score": 0.9}, …]'
 
@@ -41,7 +41,7 @@ COSTLIEST_RECORD = 160 << 20
 #: An error so far from the end of what was read is one whatever follows.
 NEAR_THE_END = 64
 
-_DECODER = json.JSONDecoder(object_pairs_hook=unique)
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ def json_parts(parts: Iterator[bytes]) -> Iterator[JsonPart]:
     """The records of a JSON list, some at a time."""
     source = _Characters(parts)
     source.begin()
-    more, wanted = not source.at_end(), PIECE
+    more, wanted = not source.at_end(), CHUNK_BYTES
     while more:
         source.hold(wanted)
         text = source.text[:wanted]
-        if wanted > PIECE:
-            check_price(text, COSTLIEST_RECORD, SEND_FEWER)
+        if wanted > CHUNK_BYTES:
+            check_memory(text, COSTLIEST_RECORD, SEND_FEWER)
         records, position, more = _records(text, source)
         if more and not records:
             if wanted >= LONGEST_RECORD:
@@ -70,7 +70,7 @@ def json_parts(parts: Iterator[bytes]) -> Iterator[JsonPart]:
             continue
         yield JsonPart(records, position)
         source.drop(position)
-        wanted = PIECE
+        wanted = CHUNK_BYTES
     source.finish()
 
 
@@ -138,7 +138,7 @@ class _Characters:
 
 def _records(text: str, source: _Characters) -> Tuple[List[Any], int, bool]:
     """The complete records at the start of a text, where the next one begins, and whether the list goes on."""
-    if len(text) > PIECE:
+    if len(text) > CHUNK_BYTES:
         return _scanned(text, source, most=1)  # one long record: what follows it is read by pieces again
     stop, following = _last_border(text)
     if stop:
@@ -244,7 +244,7 @@ def raw_json_parts(parts: Iterator[bytes]) -> List[bytes]:
         if border:
             found.append(waiting[: end + 1])
             waiting = waiting[border.end() :]
-        elif len(waiting) > 2 * PIECE:
+        elif len(waiting) > 2 * CHUNK_BYTES:
             return []
     waiting = waiting.rstrip(PADDING.encode())
     return [*found, waiting[:-1]] if begun and waiting.endswith(b"]") else []

@@ -30,8 +30,9 @@ LAYERS = {
 #: Rooms of the uploaded folder, from the ground up; a room imports from those before it.
 ROOMS = (
     "errors version supervisor guard_messages progress",
-    "masks archive_tar archive_limits packed_file parallel",
-    "png rle polygons matching similarity archive_zip archive_folder sequence_protocols instance_protocols",
+    "masks archive_limits json_limits packed_file parallel",
+    "archive_gzip",
+    "png rle polygons matching similarity archive_tar archive_zip archive_folder sequence_protocols instance_protocols",
     "archive mask_files sequence_metrics phase instance_precision",
     "sequence_truth phases dataset_layouts",
     "dataset_reader sequence_submission sequence_objects sequence_averages",

@@ -226,7 +226,7 @@ def test_wherever_a_piece_ends_the_records_are_the_same(
     ]
     sent = [record(score=k / 100, note=note, x=[1.5, -2, {"y": None}]) for k, note in enumerate(notes * 3)]
     data = json.dumps(sent, ensure_ascii=False, indent=1 if size % 2 else None).encode()
-    monkeypatch.setattr(instance_json, "PIECE", size)
+    monkeypatch.setattr(instance_json, "CHUNK_BYTES", size)
     parts = (data[start : start + size] for start in range(0, len(data), size))
     if jobs == 1:
         assert [one for piece in instance_json.json_parts(parts) for one in piece.records] == sent
@@ -383,7 +383,7 @@ def test_polygons_are_measured_before_they_are_drawn(tmp_path: Path, monkeypatch
     data = repeated(record([zigzag(3)]), 3_000_000)
     assert "holds polygons whose outlines are" in outcome(data, tmp_path)
     assert sum(drawn) <= polygons.allowed(len(data)) + polygons.allowed(
-        instance_json.PIECE
+        instance_json.CHUNK_BYTES
     )  # the piece that was one too many
     drawn.clear()
     assert "outline is 799,969 pixels long; 250,000 is the limit" in outcome(
