@@ -21,6 +21,7 @@ from pathlib import Path
 from segjudge import sandbox
 from segjudge.code_upload import arena
 from segjudge.code_upload.environments import VIDEO
+from segjudge.datasets.opening import TruthSource
 from segjudge.datasets.packing import pack
 from segjudge.demo.davis_root import scenes, write
 from tests.builders import ROOT
@@ -66,7 +67,7 @@ def main(repeat: int) -> None:
             root = folder / "root"
             write(root, scenes(), sets=0)
         truth = str(folder / "truth.zip")
-        pack(str(root), truth, "davis2017", lambda *_: None, subset="val", split="test")
+        pack(TruthSource(str(root), "davis2017", "val"), truth, split="test")
         words = ["--env", VIDEO, "--option", f"truth={truth}", "--option", f"frames={root}"]
 
         def together() -> object:

@@ -30,10 +30,10 @@ OURS = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 from evaluation_script import main
-from evaluation_script.phase import Phase, Shown
+from evaluation_script.phase import Phase, PhaseSplit
 from evaluation_script.archive_limits import INSTANCE_LIMITS
 labels = ("AP", "AP50", "AP75")
-main.PHASES = (Phase("bench", "", (Shown("val", "places2017-official", labels),), track="instances", limits=INSTANCE_LIMITS),)
+main.PHASES = (Phase("bench", "", (PhaseSplit("val", "places2017-official", labels),), limits=INSTANCE_LIMITS),)
 print(json.dumps(main.evaluate(sys.argv[2], sys.argv[3], "bench")["result"]))
 """
 

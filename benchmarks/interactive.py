@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks import robot
+from segjudge.datasets.opening import TruthSource
 from segjudge.datasets.packing import pack
 from segjudge.demo.make import png_of
 from segjudge.demo.scenes import scene
-from segjudge.evaluation_script.main import score_sequences
+from segjudge.evaluation_script.main import score_split
 from segjudge.evaluation_script.masks import Array
+from segjudge.evaluation_script.phase import ScoringRules
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 from segjudge.interactive.evaluation import ROBOT_DEFAULT_PARAMETERS, EvaluationService
 from segjudge.interactive.robot import InteractiveScribblesRobot
@@ -100,28 +102,25 @@ def scoring(repeat: int) -> None:
         folder = Path(made)
         prediction = dataset(folder)
         packed = str(folder / "truth.zip")
-        pack(str(folder / "root"), packed, "davis2017", lambda *_: None, split="val")
+        pack(TruthSource(str(folder / "root"), "davis2017"), packed, split="val")
         from segjudge.evaluation_script import sequence_truth as truths
 
         splits = truths.read(packed).splits
         service = EvaluationService("val", davis_root=str(folder / "root"))
         number = iter(range(1, 10_000))
+        rules = ScoringRules(SEQUENCE_PROTOCOLS["davis2017"], LOCAL_LIMITS)
 
         def interactive() -> None:
             service.post_predicted_masks("video", 1, prediction, 1.0, next(number), "", "key")
 
         def predicted() -> None:
-            score_sequences(str(folder / "predictions"), ("val", splits["val"]), splits, SEQUENCE_PROTOCOLS["davis2017"],
-                            LOCAL_LIMITS, strict=False, progress=lambda *_: None)  # fmt: skip
+            score_split(str(folder / "predictions"), "val", splits["val"], rules)
 
         def from_pngs() -> None:
             from segjudge.evaluation_script import dataset_reader
 
             read = dataset_reader.read(str(folder / "root"), dataset_reader.LAYOUTS["davis2017"], "val").splits
-            score_sequences(
-                str(folder / "predictions"), ("val", read["val"]), read, SEQUENCE_PROTOCOLS["davis2017"], LOCAL_LIMITS,
-                strict=False, progress=lambda *_: None,
-            )  # fmt: skip
+            score_split(str(folder / "predictions"), "val", read["val"], rules)
 
         best = {"first": spent(interactive), "again": 9e9, "prediction": spent(predicted), "pngs": spent(from_pngs)}
         for _ in range(repeat):

@@ -8,26 +8,24 @@ import secrets
 import sys
 import time
 import traceback
-import zipfile
 from dataclasses import replace
-from typing import Any, Dict, Mapping, Tuple, Union
+from typing import AbstractSet, Any, Dict, FrozenSet, Mapping, Union
 
-from . import dataset_reader, instance_truth, instances, notify, packed_file, sequence_truth, sequences
+from . import annotation_file, instances, notify, sequences
+from .annotation_file import SplitTruth
 from .answer import InstanceReport, Report, SequenceReport, build_answer
-from .archive_limits import ArchiveLimits
 from .errors import HostError, SubmissionError
 from .guard import CrashError, Say, run_guarded
-from .instance_protocols import INSTANCE_PROTOCOLS
-from .phase import Phase, PhaseSplit
+from .instance_protocols import InstanceProtocol
+from .instance_truth import InstanceTruth
+from .phase import PROTOCOLS, Phase, PhaseSplit, ScoringRules
 from .phases import PHASES
-from .progress import Progress
-from .sequence_protocols import SEQUENCE_PROTOCOLS, SequenceProtocol
+from .progress import Progress, ignore_progress
+from .sequence_protocols import SequenceProtocol
+from .sequence_truth import Split
 
-#: Progress is told this often at the most.
+#: A split's progress is reported in this many lines at the most.
 PROGRESS_LINES = 20
-
-#: An annotation file: its splits, of one track.
-Opened = Mapping[str, Union[sequence_truth.Split, instance_truth.InstanceTruth]]
 
 
 def evaluate(
@@ -39,22 +37,22 @@ def evaluate(
     HostError with an incident number, and the worker's own log holds the rest:
     a traceback could show ground truth.
     """
-    answer = _answer(test_annotation_file, user_annotation_file, phase_codename, kwargs.get("submission_metadata"))
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
+    outcome = _outcome(test_annotation_file, user_annotation_file, phase_codename, kwargs.get("submission_metadata"))
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
 
 
-def _answer(
-    annotations: str, submission: str, codename: str, metadata: Any
+def _outcome(
+    annotations: str, submission: str, codename: str, metadata: object
 ) -> Union[Dict[str, Any], SubmissionError, HostError]:
-    """The answer, or what to raise: made here, so that it is raised without a cause."""
+    """Return the answer or what to raise: made here, so that it is raised without a cause."""
     try:
         phase = phase_named(codename)
         started = time.monotonic()
-        opened = open_truth(annotations)
+        splits = open_truth(annotations)
         answer: Dict[str, Any] = run_guarded(
-            lambda say: score_phase(phase, opened, submission, say, started),
+            lambda say: score_phase(phase, splits, submission, say, started),
             memory=phase.memory,
             seconds=phase.seconds,
             say=_say,
@@ -70,7 +68,7 @@ def _answer(
 
 
 def phase_named(codename: str) -> Phase:
-    """The phase with this codename."""
+    """Return the phase with this codename."""
     for phase in PHASES:
         if phase.codename == codename:
             return phase
@@ -78,122 +76,102 @@ def phase_named(codename: str) -> Phase:
     raise SubmissionError(f"There is no phase {codename!r} in this challenge; its phases are: {known}.")
 
 
-def open_truth(path: str) -> Opened:
-    """The annotation file, opened once for each path, size and time."""
+def open_truth(path: str) -> Mapping[str, SplitTruth]:
+    """Return the splits of an annotation file, opened once for each path, size and time."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError as error:
         raise HostError(f"{path}: cannot be opened ({error.strerror})") from None
-    return _opened(path, found.st_size, found.st_mtime_ns)
+    return _opened(path, status.st_size, status.st_mtime_ns)
 
 
 @functools.lru_cache(maxsize=8)
-def _opened(path: str, *_facts: int) -> Opened:
-    track = packed_file.track_of(path)
-    if track == instance_truth.TRACK or (not track and not _holds_masks(path)):
-        return instance_truth.read(path)
-    if track:
-        return sequence_truth.read(path).splits
-    opened = dataset_reader.read(path)
-    for note in (*opened.notes, "was not made by `segjudge pack`; a packed annotation file scores faster"):
+def _opened(path: str, *_version: int) -> Mapping[str, SplitTruth]:
+    opened = annotation_file.read(path)
+    for note in opened.notes:
         _log(f"{path}: {note}")
     return opened.splits
 
 
-def _holds_masks(path: str) -> bool:
-    """Is a plain annotation file a dataset of PNGs, and not a document of instances?"""
-    if os.path.isdir(path):
-        return True
-    with open(path, "rb") as file:
-        start = file.read(1 << 16).lstrip()
-    if not start.startswith(b"PK"):
-        return False
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return any(name.lower().endswith(".png") for name in archive.namelist())
-    except zipfile.BadZipFile as error:
-        raise HostError(f"{path}: cannot be read ({error})") from None
-
-
-def score_phase(phase: Phase, opened: Opened, submission: str, say: Say, started: float) -> Dict[str, Any]:
-    """Score every split of a phase."""
+def score_phase(
+    phase: Phase, truths: Mapping[str, SplitTruth], submission: str, say: Say, started: float
+) -> Dict[str, Any]:
+    """Score every split of a phase; `started` is when the annotation file began to be opened."""
     timings = {"open": time.monotonic() - started}
-    reports = []
-    for shown in phase.splits:
+    known, reports = sequences_of(truths), []
+    for split in phase.splits:
         begun = time.monotonic()
-        reports.append(score_split(phase, opened, shown, submission, _progress(shown, say)))
-        timings[shown.codename] = time.monotonic() - begun
+        truth = truth_of(phase, truths, split.codename)
+        progress = _progress_lines(split, say)
+        reports.append(
+            score_split(submission, split.codename, truth, rules_of(phase, split), elsewhere=known, progress=progress)
+        )
+        timings[split.codename] = time.monotonic() - begun
     return build_answer(phase, reports, timings)
 
 
-def score_split(phase: Phase, opened: Opened, shown: PhaseSplit, submission: str, progress: Progress) -> Report:
-    """Score one split of a phase, by the rules of its track."""
-    split = _split(phase, opened, shown.codename)
-    if isinstance(split, instance_truth.InstanceTruth):
-        protocol = INSTANCE_PROTOCOLS[shown.protocol]
-        progress("detections", 0, 1)
-        score = instances.score(submission, split, protocol, phase.limits, strict=phase.strict)
-        progress("", 1, 1)
-        return InstanceReport(shown.codename, protocol, score)
-    return score_sequences(
-        submission,
-        (shown.codename, split),
-        {name: other for name, other in opened.items() if isinstance(other, sequence_truth.Split)},
-        SEQUENCE_PROTOCOLS[shown.protocol],
-        phase.limits,
-        strict=phase.strict,
-        progress=progress,
-    )
+def rules_of(phase: Phase, split: PhaseSplit) -> ScoringRules:
+    """Return how a phase scores one of its splits."""
+    return ScoringRules(PROTOCOLS[split.protocol], phase.limits, strict=phase.strict)
 
 
-def score_sequences(  # noqa: PLR0913 - what a split's score depends on
+def truth_of(phase: Phase, truths: Mapping[str, SplitTruth], codename: str) -> SplitTruth:
+    """Return the truth of a split; where phase and file have one split each, its name does not matter."""
+    if codename in truths:
+        return truths[codename]
+    if len(truths) == len(phase.splits) == 1:
+        return next(iter(truths.values()))
+    raise HostError(f"the annotation file of {phase.codename} has no split {codename!r}, only {list(truths)}")
+
+
+def score_split(
     submission: str,
-    named: Tuple[str, sequence_truth.Split],
-    splits: Dict[str, sequence_truth.Split],
-    protocol: SequenceProtocol,
-    limits: ArchiveLimits,
+    name: str,
+    truth: SplitTruth,
+    rules: ScoringRules,
     *,
-    strict: bool,
-    progress: Progress,
-) -> SequenceReport:
-    """Score one split; sequences of the other splits may be in a submission too."""
-    name, split = named
-    elsewhere = frozenset(one.name for other in splits.values() for one in other.sequences)
-    scores, warnings = sequences.score(
-        submission,
-        replace(split, elsewhere=elsewhere - {one.name for one in split.sequences}),
-        protocol,
-        limits,
-        strict=strict,
-        progress=progress,
-    )
-    return SequenceReport(name, protocol, scores, warnings)
+    elsewhere: AbstractSet[str] = frozenset(),
+    progress: Progress = ignore_progress,
+) -> Report:
+    """Score one split by the rules of its track; a submission may also hold the sequences named `elsewhere`."""
+    protocol = rules.protocol
+    if isinstance(truth, InstanceTruth) and isinstance(protocol, InstanceProtocol):
+        progress("detections", 0, 1)
+        score = instances.score(submission, truth, protocol, rules.limits, strict=rules.strict, jobs=rules.jobs)
+        progress("", 1, 1)
+        return InstanceReport(name, protocol, score)
+    if isinstance(truth, Split) and isinstance(protocol, SequenceProtocol):
+        others = frozenset(elsewhere - {sequence.name for sequence in truth.sequences})
+        truth = replace(truth, elsewhere=others)
+        scores, warnings = sequences.score(
+            submission, truth, protocol, rules.limits, strict=rules.strict, progress=progress
+        )
+        return SequenceReport(name, protocol, scores, warnings)
+    kind = "instance masks" if isinstance(truth, InstanceTruth) else "mask sequences"
+    raise HostError(f"the truth of {name} holds {kind}, which the protocol {protocol.name} does not score")
 
 
-def _split(phase: Phase, opened: Opened, codename: str) -> Union[sequence_truth.Split, instance_truth.InstanceTruth]:
-    if codename in opened:
-        return opened[codename]
-    if len(opened) == len(phase.splits) == 1:
-        return next(iter(opened.values()))
-    raise HostError(f"the annotation file of {phase.codename} has no split {codename!r}, only {list(opened)}")
+def sequences_of(truths: Mapping[str, SplitTruth]) -> FrozenSet[str]:
+    """Return the names of the sequences in all splits of an annotation file."""
+    splits = [truth for truth in truths.values() if isinstance(truth, Split)]
+    return frozenset(sequence.name for split in splits for sequence in split.sequences)
 
 
-def _progress(shown: PhaseSplit, say: Say) -> Progress:
-    def tell(name: str, done: int, total: int) -> None:
-        split = shown.codename
-        if shown.hidden:
+def _progress_lines(split: PhaseSplit, say: Say) -> Progress:
+    def report(name: str, done: int, total: int) -> None:
+        if split.hidden:
             if done == total:
-                say(f"{split}: scored")
+                say(f"{split.codename}: scored")
         elif done == total:
-            say(f"{split}: {total} of {total} scored")
+            say(f"{split.codename}: {total} of {total} scored")
         elif done * PROGRESS_LINES // total != (done - 1) * PROGRESS_LINES // total:
-            say(f"{split}: {name} ({done + 1} of {total})")
+            say(f"{split.codename}: {name} ({done + 1} of {total})")
 
-    return tell
+    return report
 
 
 def _say(text: str) -> None:
-    """To the participant's log: EvalAI's stream has `write` and `flush` and nothing else."""
+    """Print a line for the participant: EvalAI's stream has `write` and `flush` and nothing else."""
     try:
         print(text, flush=True)
     except UnicodeEncodeError:
@@ -203,12 +181,13 @@ def _say(text: str) -> None:
 
 
 def _log(text: str) -> None:
-    """To the worker's own log, which no participant sees."""
+    """Print a line for the worker's own log, which no participant sees."""
     if text and sys.__stderr__ is not None:
         print(text, file=sys.__stderr__, flush=True)
 
 
 def _incident(error: Exception) -> str:
+    """Log an error under a new number; return the sentence that gives the participant this number."""
     number = secrets.token_hex(4)
     if isinstance(error, (CrashError, HostError)):
         details = str(error)

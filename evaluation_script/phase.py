@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import FrozenSet, Optional, Tuple
+from typing import Dict, FrozenSet, Optional, Tuple, Union
 
 from .archive_limits import ArchiveLimits
+from .instance_protocols import INSTANCE_PROTOCOLS, InstanceProtocol
+from .sequence_protocols import SEQUENCE_PROTOCOLS, SequenceProtocol
+
+#: The rules of one benchmark, of either track.
+TrackProtocol = Union[SequenceProtocol, InstanceProtocol]
+
+PROTOCOLS: Dict[str, TrackProtocol] = {**SEQUENCE_PROTOCOLS, **INSTANCE_PROTOCOLS}
 
 
 @dataclass(frozen=True)
@@ -14,7 +21,7 @@ class PhaseSplit:
 
     #: The dataset split's codename, here and in the annotation file.
     codename: str
-    #: A row of `sequence_protocols.py` or `instance_protocols.py`.
+    #: A row of `sequence_protocols.py` or `instance_protocols.py`; it decides the track too.
     protocol: str
     #: The leaderboard's labels, in its order.
     metrics: Tuple[str, ...]
@@ -24,7 +31,7 @@ class PhaseSplit:
 
 @dataclass(frozen=True)
 class Notify:
-    """When to tell the host's webhook: always, or when a metric reaches a value."""
+    """When to notify the host's webhook: always, or when a metric reaches a value."""
 
     split: str = ""
     metric: str = ""
@@ -39,7 +46,6 @@ class Phase:
     #: The annotation file, as `challenge_config.yaml` names it.
     annotations: str
     splits: Tuple[PhaseSplit, ...]
-    track: str = "sequences"
     #: Leaderboards show percent instead of fractions.
     percent: bool = False
     #: Warnings refuse a submission.
@@ -54,4 +60,16 @@ class Phase:
     @property
     def hidden(self) -> FrozenSet[str]:
         """The codenames of the splits whose scores participants are not shown."""
-        return frozenset(shown.codename for shown in self.splits if shown.hidden)
+        return frozenset(split.codename for split in self.splits if split.hidden)
+
+
+@dataclass(frozen=True)
+class ScoringRules:
+    """How one split is scored: a protocol, and what a submission may be."""
+
+    protocol: TrackProtocol
+    limits: ArchiveLimits
+    #: Warnings refuse a submission.
+    strict: bool = False
+    #: So many processes share the scoring of instance masks.
+    jobs: int = 1

@@ -1,7 +1,7 @@
 """The challenge as one table.  A host edits this file and `challenge_config.yaml`, and no other.
 
-Codenames, splits and labels must agree with `challenge_config.yaml`; `./run.sh check` tells.
-Everything a phase may say is explained in `phase.py`, the protocols in `sequence_protocols.py`.
+Codenames, splits and labels must agree with `challenge_config.yaml`; `./run.sh check` compares them.
+The fields of a phase are explained in `phase.py`, the protocols in `sequence_protocols.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ PHASES = (
     ),
     Phase(
         codename="instances-dev",
-        track="instances",
         annotations="annotations/instances-dev.zip",
         splits=(PhaseSplit("dev", "places2017", INSTANCE_LABELS),),
         limits=INSTANCE_LIMITS,

@@ -1,1 +1,32 @@
 """The toolkit of hosts and participants: score, pack, build, check and run a challenge."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .errors import UsageError
+    from .evaluation_script.errors import HostError, SubmissionError
+    from .scoring import Scores, score
+
+__all__ = ["HostError", "Scores", "SubmissionError", "UsageError", "score"]
+
+#: Where each public name is defined; imported on first use, since EvalAI's worker has an older Python.
+_HOMES = {
+    "HostError": "segjudge.evaluation_script.errors",
+    "Scores": "segjudge.scoring",
+    "SubmissionError": "segjudge.evaluation_script.errors",
+    "UsageError": "segjudge.errors",
+    "score": "segjudge.scoring",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -17,11 +17,11 @@ from contextlib import nullcontext, suppress
 
 from segjudge.commands import arena, bundle, data, interactive, push, rehearse, score
 from segjudge.commands.shared import DONE, OURS, THEIRS, USAGE, say
+from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import HostError, SubmissionError
 from segjudge.evaluation_script.packed_file import DISK_FULL, NotWritten
 from segjudge.evaluation_script.version import VERSION
 from segjudge.interrupts import STOPPED, end_by, interruptible, leave_at_once
-from segjudge.scoring import UsageError
 
 DESCRIPTION = "The toolkit of hosts and participants: score, pack, build, check and run a challenge."
 
@@ -83,8 +83,7 @@ def _fail(text: str, code: int) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from segjudge.datasets.packing import ALIASES
-    from segjudge.evaluation_script.dataset_reader import LAYOUTS
+    from segjudge.datasets.opening import LAYOUTS
 
     parser = argparse.ArgumentParser(prog="segjudge", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"segjudge {VERSION}")
@@ -96,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
         sub.set_defaults(command=function)
         return sub
 
-    layouts = sorted({*LAYOUTS, *ALIASES})
+    layouts = list(LAYOUTS)
     sub = command(bundle.run)
     sub.add_argument(
         "--python", help="the interpreter that plays EvalAI's worker (default: .venv-worker, else this one)"

@@ -1,27 +1,23 @@
-"""Score on this machine: the scorers of `evaluation_script`, on any truth."""
+"""Score on this machine without a command line: on any truth, or by a phase of a bundle."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
-from segjudge.datasets import places
-from segjudge.datasets.packing import ALIASES
-from segjudge.evaluation_script import dataset_reader, instance_truth, instances, packed_file, sequence_truth
-from segjudge.evaluation_script.answer import InstanceReport, Report
+from segjudge.datasets.opening import LAYOUTS, TruthSource, is_packed, open_instances, open_sequences
+from segjudge.errors import OptionError, UsageError
+from segjudge.evaluation_script.annotation_file import SplitTruth
+from segjudge.evaluation_script.answer import Report, Row, joined_rows
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.evaluation_script.errors import Problem, SubmissionError
-from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE, InstanceProtocol
-from segjudge.evaluation_script.main import open_truth, phase_named, score_sequences, score_split
-from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
-
-_COUNTED = {PER_IMAGE: "image", PER_CATEGORY: "image and category"}
-
-Progress = Callable[[str, int, int], None]
+from segjudge.evaluation_script.instance_protocols import InstanceProtocol
+from segjudge.evaluation_script.main import open_truth, rules_of, score_split, sequences_of, truth_of
+from segjudge.evaluation_script.phase import PROTOCOLS, Phase, ScoringRules, TrackProtocol
+from segjudge.evaluation_script.progress import Progress, ignore_progress
+from segjudge.evaluation_script.sequence_metrics import Values
+from segjudge.evaluation_script.sequence_truth import Split
 
 #: A participant's own machine has more room than EvalAI's worker, and links in a folder are the participant's own.
 LOCAL_LIMITS = ArchiveLimits(
@@ -29,124 +25,164 @@ LOCAL_LIMITS = ArchiveLimits(
 )
 
 
-class UsageError(Exception):
-    """The command was called in a way that makes no sense."""
+@dataclass(frozen=True)
+class Scores:
+    """What results scored, split by split; None stands where there is nothing to average."""
+
+    reports: list[Report]
+    #: What is odd about the truth.
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def metrics(self) -> dict[str, Values]:
+        """The overall metrics of each split, those of the protocol and those beside it."""
+        return {report.split: report.values for report in self.reports}
+
+    @property
+    def standard_errors(self) -> dict[str, Values]:
+        """The standard errors of each split's metrics, where there are any."""
+        return {report.split: report.errors() for report in self.reports}
+
+    @property
+    def tables(self) -> dict[str, list[Row]]:
+        """Rows by table: `sequences` and `objects`, or `categories`."""
+        return joined_rows(self.reports)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a participant should know though the results were scored."""
+        return [line for report in self.reports for line in report.warnings]
 
 
-def reports_of_phase(root: str, args: argparse.Namespace, progress: Progress) -> list[Report]:
-    """Score as a phase of this bundle does, limits included."""
-    try:
-        phase = phase_named(args.phase)
-    except SubmissionError as error:
-        raise UsageError(str(error)) from None
-    phase = replace(phase, strict=args.strict or phase.strict, limits=replace(phase.limits, links=True))
-    opened = open_truth(args.annotations or os.path.join(root, phase.annotations))
-    parts = {name: _part(split, args.sequences) for name, split in opened.items()}
-    wanted = [shown for shown in phase.splits if args.split in (None, shown.codename)]
-    if not wanted:
-        raise UsageError(
-            f"{args.phase} has no split {args.split!r}, only {', '.join(one.codename for one in phase.splits)}"
-        )
-    return [score_split(phase, parts, shown, args.results, progress) for shown in wanted]
+def score(  # noqa: PLR0913 - published: what a user may say of results and truth
+    results: str | os.PathLike[str],
+    truth: str | os.PathLike[str],
+    protocol: str | TrackProtocol = "davis2017",
+    *,
+    subset: str = "",
+    split: str = "",
+    sequences: Iterable[str] | None = None,
+    layout: str = "",
+    unseen: str = "",
+    categories: str = "",
+    strict: bool = False,
+    jobs: int | None = None,
+    progress: Progress = ignore_progress,
+) -> Scores:
+    """Score results on a truth, exactly as a challenge with this protocol would.
 
+    Args:
+        results: a folder, zip, tar(.gz) or JSON with the predicted masks.
+        truth: a packed annotation file, or a dataset's folder or zip as it was published; of instances COCO's JSON
+            or a folder of Places-style PNGs.
+        protocol: the name of a protocol, or one of its rows with changes.
+        subset: the list of sequences to score, e.g. val; in a packed file a split.
+        split: the split to score (default: all).
+        sequences: the sequences to score (default: all).
+        layout: how a published dataset is laid out (default: as the protocol's dataset).
+        unseen: a file with the names of unseen sequences or categories.
+        categories: the file with the categories of Places-style PNGs.
+        strict: whether warnings refuse the results.
+        jobs: so many processes share the scoring of instance masks.
+        progress: called with a name, how many are done, and how many there are.
 
-def reports_of_truth(args: argparse.Namespace, progress: Progress) -> tuple[list[Report], list[str]]:
-    """Score against a packed file or a dataset; and what is odd about the truth."""
-    if os.path.isfile(args.results) and packed_file.track_of(args.results):
+    Raises:
+        SubmissionError: the results cannot be scored.
+        HostError: the truth cannot be read.
+        UsageError: the arguments do not go together.
+
+    """
+    source = TruthSource(os.fspath(truth), layout, subset, unseen, categories)
+    rules = ScoringRules(_protocol(protocol), LOCAL_LIMITS, strict=strict, jobs=jobs or 1)
+    if isinstance(rules.protocol, InstanceProtocol):
+        _refuse("instances", sequences=sequences, layout=layout, unseen=unseen)
+    else:
+        _refuse("sequences", categories=categories, jobs=jobs)
+    path = os.fspath(results)
+    if is_packed(path):
         found = "is an annotation file that `pack` made, not results"
-        raise SubmissionError.of(Problem(args.results, found, "Name the results first, and this file with --truth"))
-    if args.protocol in INSTANCE_PROTOCOLS:
-        return _instance_reports(args, progress)
-    opened = _opened(args)
-    wanted = _wanted(args, list(opened.splits))
-    protocol = SEQUENCE_PROTOCOLS[args.protocol]
-    notes = list(opened.notes)
-    reports: list[Report] = []
-    for name in wanted:
-        whole = opened.splits[name]
-        if protocol.by_class and not whole.unseen_known:
-            notes.append(f"{name}: nothing says which classes are unseen (--unseen FILE); all count as seen")
-        named = (name, _sequences_part(whole, args.sequences))
-        reports.append(
-            score_sequences(
-                args.results, named, opened.splits, protocol, LOCAL_LIMITS, strict=args.strict, progress=progress
-            )
-        )
-    return reports, notes
+        raise SubmissionError.of(Problem(path, found, "Name the results first, and this file as the truth"))
+    truths, notes = _opened(source, rules.protocol, progress)
+    chosen = split or subset
+    if chosen and chosen not in truths:
+        raise UsageError(f"{source.path} has no split {chosen!r}, only {', '.join(truths)}")
+    known, reports = sequences_of(truths), []
+    for name in [chosen] if chosen else truths:
+        notes += _notes(name, truths[name], rules.protocol)
+        part = _part(truths[name], sequences)
+        reports.append(score_split(path, name, part, rules, elsewhere=known, progress=progress))
+    return Scores(reports, notes)
 
 
-def _changed(protocol: InstanceProtocol, args: argparse.Namespace) -> InstanceProtocol:
-    """The protocol with the rules that were asked for, which its line then tells."""
-    cap = args.cap or protocol.cap
-    quirk = protocol.id_zero_quirk if args.id_zero_quirk is None else args.id_zero_quirk == "on"
-    if (cap, quirk) == (protocol.cap, protocol.id_zero_quirk):
+def score_by_phase(
+    results: str,
+    phase: Phase,
+    annotations: str,
+    *,
+    split: str = "",
+    sequences: Iterable[str] | None = None,
+    progress: Progress = ignore_progress,
+) -> Scores:
+    """Score as a phase of a bundle does, limits included; links in a folder are followed, since they are one's own."""
+    phase = replace(phase, limits=replace(phase.limits, links=True))
+    chosen = [phase_split for phase_split in phase.splits if split in ("", phase_split.codename)]
+    if not chosen:
+        known = ", ".join(phase_split.codename for phase_split in phase.splits)
+        raise UsageError(f"{phase.codename} has no split {split!r}, only {known}")
+    truths = open_truth(annotations)
+    reports = []
+    for phase_split in chosen:
+        name = phase_split.codename
+        part, rules = _part(truth_of(phase, truths, name), sequences), rules_of(phase, phase_split)
+        reports.append(score_split(results, name, part, rules, elsewhere=sequences_of(truths), progress=progress))
+    return Scores(reports)
+
+
+def _protocol(protocol: str | TrackProtocol) -> TrackProtocol:
+    if not isinstance(protocol, str):
         return protocol
-    lost = "cannot be matched" if quirk else "is as any other"
-    about = f"changed: up to {protocol.detections[-1]} for each {_COUNTED[cap]}; the annotation with id 0 {lost}."
-    return replace(protocol, cap=cap, id_zero_quirk=quirk, about=about)
+    if protocol not in PROTOCOLS:
+        raise UsageError(f"there is no protocol {protocol!r}, only {', '.join(PROTOCOLS)}")
+    return PROTOCOLS[protocol]
 
 
-def _instance_reports(args: argparse.Namespace, progress: Progress) -> tuple[list[Report], list[str]]:
-    protocol = _changed(INSTANCE_PROTOCOLS[args.protocol], args)
-    opened, notes = open_instances(args.truth, args.categories, args.subset or "val", progress)
-    reports: list[Report] = []
-    for name in _wanted(args, list(opened)):
-        notes += [f"{name}: {note}" for note in opened[name].notes]
-        progress(name, 0, 1)
-        score = instances.score(
-            args.results, opened[name], protocol, LOCAL_LIMITS, strict=args.strict, jobs=args.jobs or 1
-        )
-        progress(name, 1, 1)
-        reports.append(InstanceReport(name, protocol, score))
-    return reports, notes
+def _opened(
+    source: TruthSource, protocol: TrackProtocol, progress: Progress
+) -> tuple[Mapping[str, SplitTruth], list[str]]:
+    """Return the splits of a truth for a protocol, and what is odd about it."""
+    if isinstance(protocol, InstanceProtocol):
+        instances = open_instances(source, progress)
+        return instances.splits, instances.notes
+    if is_packed(source.path):
+        _refuse(f"{source.path}, which is a packed file", layout=source.layout, unseen=source.unseen)
+    default = protocol.name if protocol.name in LAYOUTS else ""
+    opened = open_sequences(replace(source, layout=source.layout or default))
+    return opened.splits, list(opened.notes)
 
 
-def open_instances(
-    path: str, categories: str | None, split: str, progress: Progress
-) -> tuple[dict[str, instance_truth.InstanceTruth], list[str]]:
-    """The truth of instances by split: a document, a packed file, or Places-style PNGs; and what is odd about it."""
-    if not os.path.isdir(path):
-        if categories:
-            raise UsageError(f"--categories has no meaning for {path}, which is not a folder of PNGs")
-        return instance_truth.read(path, split), []
-    if not categories:
-        raise UsageError(
-            f"{path}: is a folder. The truth of instances is COCO's JSON, a packed file, or with --categories FILE a "
-            "folder of Places-style PNGs"
-        )
-    document, odd = places.convert(path, categories, progress)
-    return {split: instance_truth.read_document(json.dumps(document).encode(), path)}, odd
+def _refuse(subject: str, **options: object) -> None:
+    """Raise OptionError for an option that would be ignored."""
+    for name, value in options.items():
+        if value:
+            raise OptionError(f"{name} has no meaning for {subject}")
 
 
-def _wanted(args: argparse.Namespace, splits: list[str]) -> list[str]:
-    wanted = args.split or args.subset  # in a packed file a subset is a split
-    if wanted and wanted not in splits:
-        raise UsageError(f"{args.truth} has no split {wanted!r}, only {', '.join(splits)}")
-    return [wanted] if wanted else splits
+def _notes(name: str, truth: SplitTruth, protocol: TrackProtocol) -> list[str]:
+    """Return what is odd about the truth of a split, for this protocol."""
+    if not isinstance(truth, Split):
+        return [f"{name}: {note}" for note in truth.notes]
+    if not isinstance(protocol, InstanceProtocol) and protocol.by_class and not truth.unseen_known:
+        return [f"{name}: nothing says which classes are unseen (--unseen FILE); all count as seen"]
+    return []
 
 
-def _opened(args: argparse.Namespace) -> sequence_truth.Truth:
-    if os.path.isfile(args.truth) and packed_file.track_of(args.truth):
-        for name in ("layout", "unseen"):
-            if getattr(args, name):
-                raise UsageError(f"--{name} has no meaning for {args.truth}, which is a packed file")
-        return sequence_truth.read(args.truth)
-    name = ALIASES.get(args.layout or args.protocol, args.layout or args.protocol)
-    layout = dataset_reader.LAYOUTS.get(name, dataset_reader.GENERIC)
-    return dataset_reader.read(args.truth, layout, args.subset, unseen=args.unseen or "")
-
-
-def _part(split: sequence_truth.Split | instance_truth.InstanceTruth, names: str | None) -> Any:
-    return split if isinstance(split, instance_truth.InstanceTruth) else _sequences_part(split, names)
-
-
-def _sequences_part(split: sequence_truth.Split, names: str | None) -> sequence_truth.Split:
-    """Some of a split's sequences."""
-    if not names:
-        return split
-    wanted = [name.strip() for name in names.split(",") if name.strip()]
-    held = {one.name: one for one in split.sequences}
-    unknown = [name for name in wanted if name not in held]
+def _part(truth: SplitTruth, names: Iterable[str] | None) -> SplitTruth:
+    """Return the truth of some sequences; instance masks have none and stay whole."""
+    if names is None or not isinstance(truth, Split):
+        return truth
+    wanted = list(names)
+    known = {sequence.name: sequence for sequence in truth.sequences}
+    unknown = [name for name in wanted if name not in known]
     if unknown:
         raise UsageError(f"the truth has no sequence {', '.join(unknown)}")
-    return replace(split, sequences=[held[name] for name in wanted])
+    return replace(truth, sequences=[known[name] for name in wanted])

@@ -15,6 +15,7 @@ import grpc
 from segjudge.code_upload.environments import VIDEO
 from segjudge.code_upload.evaluation_proto import SERVICE
 from segjudge.code_upload.messages import Action, Reply, packed, read_reply
+from segjudge.datasets.opening import TruthSource
 from segjudge.datasets.packing import pack
 from segjudge.demo.davis_root import write
 from segjudge.demo.scenes import scene
@@ -29,7 +30,7 @@ def dataset(folder: Path) -> list[str]:
     """The options of a small video environment."""
     if not (folder / "truth.zip").exists():
         write(folder / "root", VIDEOS, sets=0)
-        pack(str(folder / "root"), str(folder / "truth.zip"), "davis2017", lambda *_: None, subset="val", split="test")
+        pack(TruthSource(str(folder / "root"), "davis2017", "val"), str(folder / "truth.zip"), split="test")
     return ["--env", VIDEO, "--option", f"truth={folder / 'truth.zip'}", "--option", f"frames={folder / 'root'}"]
 
 

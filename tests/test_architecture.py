@@ -41,7 +41,7 @@ ROOMS = (
     "instance_records",
     "instance_truth",
     "instances",
-    "answer guard",
+    "annotation_file answer guard",
     "main",
     "__init__",
 )

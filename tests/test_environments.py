@@ -17,6 +17,7 @@ from segjudge.code_upload.environments import INTERACTIVE, VIDEO
 from segjudge.code_upload.environments.interactive import AREA
 from segjudge.code_upload.environments.tasks import ActionError
 from segjudge.code_upload.environments.video import SPLIT
+from segjudge.datasets.opening import TruthSource
 from segjudge.datasets.packing import pack
 from segjudge.demo.davis_root import scenes, write
 from segjudge.evaluation_script import main
@@ -41,7 +42,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def packed(root: Path) -> str:
     path = str(root.parent / "truth.zip")
-    pack(str(root), path, "davis2017", lambda *_: None, subset="val", split=SPLIT)
+    pack(TruthSource(str(root), "davis2017", "val"), path, split=SPLIT)
     return path
 
 

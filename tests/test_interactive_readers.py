@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from segjudge.datasets.opening import TruthSource
 from segjudge.datasets.packing import pack
 from segjudge.demo.make import png_of
 from segjudge.demo.scenes import Scene, scene
@@ -62,7 +63,7 @@ def test_a_session_over_lvos_and_vost(tmp_path: Path, layout: str) -> None:
 
 def test_a_packed_file_is_a_dataset(tmp_path: Path) -> None:
     source, packed = written(tmp_path / "set", ONE), str(tmp_path / "truth.zip")
-    pack(str(source), packed, "davis2017", lambda *_: None, split="dev")
+    pack(TruthSource(str(source), "davis2017"), packed, split="dev")
     reader = MaskDataset(packed)
     assert reader.sequences("dev") == ["pair"]
     assert reader.dataset["pair"]["num_objects"] == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from segjudge.evaluation_script import instance_truth, packed_file
+from segjudge.evaluation_script import instance_truth, packed_file, sequence_truth
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.phase import Phase
@@ -67,9 +67,9 @@ class Agreement:
                 yield later(
                     where, f"the metrics of {shown.codename} are not the labels of its leaderboard", "Copy them"
                 )
-            known = _metrics_of(scored.track, shown.protocol)
+            known = _metrics_of(shown.protocol)
             if not known:
-                yield later(where, f"{shown.protocol} is not a protocol of {scored.track}", "See docs/hosts.md")
+                yield later(where, f"{shown.protocol} is not a protocol", "See docs/hosts.md")
                 continue
             unknown = [metric for metric in shown.metrics if metric not in known]
             if unknown:
@@ -86,8 +86,10 @@ class Agreement:
         except HostError as error:
             yield later(scored.annotations, str(error), "Pack it anew")
             return
-        if splits and track != scored.track:
-            yield later(where, f"{scored.annotations} holds {track}, not {scored.track}", "Name another file or track")
+        scored_track = _track_of(scored)
+        if splits and track != scored_track:
+            found = f"{scored.annotations} holds {track}, not {scored_track}"
+            yield later(where, found, "Name another file or protocol")
         elif splits and not {shown.codename for shown in scored.splits} <= set(splits):
             yield later(where, f"{scored.annotations} has the splits {', '.join(splits)} only", "Pack what is missing")
 
@@ -104,8 +106,14 @@ def _notify_agreement(where: str, scored: Phase) -> BundleProblems:
         yield later(where, found, "Name one of the phase's splits and metrics")
 
 
-def _metrics_of(track: str, protocol: str) -> tuple[str, ...]:
-    """What a protocol can show; nothing when the track has no such protocol."""
-    if track == instance_truth.TRACK:
-        return INSTANCE_PROTOCOLS[protocol].metrics if protocol in INSTANCE_PROTOCOLS else ()
+def _track_of(phase: Phase) -> str:
+    """Return the track of a phase's protocols."""
+    of_instances = any(split.protocol in INSTANCE_PROTOCOLS for split in phase.splits)
+    return instance_truth.TRACK if of_instances else sequence_truth.TRACK
+
+
+def _metrics_of(protocol: str) -> tuple[str, ...]:
+    """Return what a protocol can show; nothing when there is no such protocol."""
+    if protocol in INSTANCE_PROTOCOLS:
+        return INSTANCE_PROTOCOLS[protocol].metrics
     return (*SEQUENCE_PROTOCOLS[protocol].metrics, *BESIDE) if protocol in SEQUENCE_PROTOCOLS else ()

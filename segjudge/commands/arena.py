@@ -11,9 +11,9 @@ import signal
 import tempfile
 from typing import Any
 
+from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import HostError, Problem, SubmissionError
 from segjudge.files import written
-from segjudge.scoring import UsageError
 
 from .shared import DONE, bundle_root, say, seconds, whole_number
 

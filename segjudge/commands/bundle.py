@@ -14,9 +14,9 @@ from typing import Any
 from segjudge.bundle.problems import ERROR, WARNING, BundleProblem
 from segjudge.bundle.server_state import State
 from segjudge.bundle.variants import VARIANTS, WITH_IMAGE
+from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import HostError
 from segjudge.files import written
-from segjudge.scoring import UsageError
 
 from .shared import DONE, OURS, THEIRS, bundle_root, say
 

@@ -6,32 +6,32 @@ import argparse
 import json
 import os
 
+from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import verb
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
-from segjudge.scoring import UsageError
+from segjudge.files import written
 
 from .shared import DONE, Bar, bundle_root, say
 
 
 def pack(args: argparse.Namespace) -> int:
     """Make an annotation file from a dataset in its published layout."""
-    from segjudge.datasets.packing import PLACES, pack_places
-    from segjudge.datasets.packing import pack as pack_dataset
+    from segjudge.datasets import packing
+    from segjudge.datasets.opening import TruthSource
 
-    if args.layout == PLACES:
+    source = TruthSource(args.root, args.layout, args.subset, args.unseen, args.categories or "")
+    if args.layout == packing.PLACES:
         if not args.categories:
             raise UsageError("--layout places2017 needs --categories FILE")
         with Bar("image") as bar:
-            told, odd = pack_places(args.root, args.out, args.categories, bar, split=args.split)
-        _warn(odd)
-        print(f"{args.out}: split {args.split or 'val'}, {told}, {os.path.getsize(args.out) / 1e6:.1f} MB")
+            summary, oddities = packing.pack_places(source, args.out, split=args.split, progress=bar)
+        _warn(oddities)
+        print(f"{args.out}: split {args.split or 'val'}, {summary}, {os.path.getsize(args.out) / 1e6:.1f} MB")
         return DONE
     with Bar() as bar:
-        read = pack_dataset(
-            args.root, args.out, args.layout, bar, subset=args.subset, split=args.split, unseen=args.unseen
-        )
-    _warn(read.notes)
-    for name, split in read.splits.items():
+        dataset = packing.pack(source, args.out, split=args.split, progress=bar)
+    _warn(dataset.notes)
+    for name, split in dataset.splits.items():
         frames = sum(len(sequence.frames) for sequence in split.sequences)
         size = os.path.getsize(args.out)
         print(f"{args.out}: split {name}, {len(split.sequences)} sequences, {frames} frames, {size / 1e6:.1f} MB")
@@ -42,27 +42,26 @@ def convert(args: argparse.Namespace) -> int:
     """Convert Places-style PNGs to COCO's JSON, as the official converter does."""
     from segjudge.datasets.places import convert as convert_places
 
-    paths = [_given(args, *names) for names in (("png_dir", "ann_dir"), ("out", "output_json"))]
+    root, out = (_given(args, *names) for names in (("png_dir", "ann_dir"), ("out", "output_json")))
     categories = _given(args, "categories", "imgCatIdsFile")
-    out = paths[1]
     if os.path.isdir(out) or not os.path.isdir(os.path.dirname(out) or "."):
         raise UsageError(f"{out}: cannot be written; name a file in a folder that is there")
     with Bar("image") as bar:
-        document, odd = convert_places(paths[0], categories, bar)
-    with open(out, "w", encoding="utf-8") as file:
+        document, oddities = convert_places(root, categories, bar)
+    with written(out) as file:
         json.dump(document, file)
-    _warn(odd)
+    _warn(oddities)
     print(f"{out}: {len(document['images']):,} images, {len(document['annotations']):,} instances")
     return DONE
 
 
 def _given(args: argparse.Namespace, ours: str, theirs: str) -> str:
-    """What is named by our option or by the official tool's."""
-    found = {getattr(args, name) for name in (ours, theirs)} - {None}
-    if len(found) != 1:
+    """Return the value of our option or of the official tool's."""
+    values = {getattr(args, name) for name in (ours, theirs)} - {None}
+    if len(values) != 1:
         name = f"--{ours}" if ours == "categories" else ours.upper()
-        raise UsageError(f"convert needs {name} or --{theirs}" + ", and only one of them" * bool(found))
-    return str(found.pop())
+        raise UsageError(f"convert needs {name} or --{theirs}" + ", and only one of them" * bool(values))
+    return str(values.pop())
 
 
 def _warn(lines: list[str]) -> None:
@@ -72,27 +71,27 @@ def _warn(lines: list[str]) -> None:
 
 def show(args: argparse.Namespace) -> int:
     """Draw truth, and detections beside it, over images: PNGs and one page."""
+    from segjudge.datasets.opening import TruthSource, open_instances
     from segjudge.evaluation_script.instance_records import read_records
-    from segjudge.report.drawing import View
-    from segjudge.report.drawing import show as draw
-    from segjudge.scoring import LOCAL_LIMITS, open_instances
+    from segjudge.report.drawing import View, draw_all
+    from segjudge.scoring import LOCAL_LIMITS
 
     if not 0 < args.iou <= 1:
         raise UsageError(f"--iou is a fraction above 0, not {args.iou:g}")
     if args.images and not os.path.isdir(args.images):
         raise UsageError(f"--images {args.images}: there is no such folder")
     with Bar("image") as bar:
-        splits, odd = open_instances(args.truth, args.categories, "val", bar)
-    _warn(odd)
-    name = args.split or next(iter(splits))
-    if name not in splits:
-        raise UsageError(f"{args.truth} has no split {name!r}, only {', '.join(splits)}")
-    truth, records = splits[name], None
+        opened = open_instances(TruthSource(args.truth, categories=args.categories or ""), bar)
+    _warn(opened.notes)
+    name = args.split or next(iter(opened.splits))
+    if name not in opened.splits:
+        raise UsageError(f"{args.truth} has no split {name!r}, only {', '.join(opened.splits)}")
+    truth, records = opened.splits[name], None
     if args.results:
         records = read_records(args.results, truth.images, INSTANCE_PROTOCOLS["coco"], LOCAL_LIMITS)
     try:
         with Bar("image") as bar:
-            drawn = draw(truth, records, args.out, View(args.images or "", args.iou, args.score), bar)
+            drawn = draw_all(truth, records, args.out, View(args.images or "", args.iou, args.score), bar)
     except OSError as error:
         raise UsageError(f"{error.filename}: cannot be written ({error.strerror})") from None
     print(f"{os.path.join(args.out, 'index.html')}: {len(drawn)} {verb(len(drawn), 'image', 'images')}")
@@ -112,11 +111,11 @@ def demo(args: argparse.Namespace) -> int:
     return DONE
 
 
-# ── what they take ──────────────────────────────────────────────────────────
+# ── options ─────────────────────────────────────────────────────────────────
 
 
 def pack_options(sub: argparse.ArgumentParser, layouts: list[str]) -> None:
-    """What `pack` takes."""
+    """Add the options of `pack`."""
     from segjudge.datasets.packing import PLACES
 
     packable = [*layouts, PLACES]
@@ -130,7 +129,7 @@ def pack_options(sub: argparse.ArgumentParser, layouts: list[str]) -> None:
 
 
 def show_options(sub: argparse.ArgumentParser) -> None:
-    """What `show` takes."""
+    """Add the options of `show`."""
     sub.add_argument("results", nargs="?", help="the detections; without them the truth is drawn alone")
     sub.add_argument("--truth", required=True, help="COCO's JSON, a packed file of instances, or Places-style PNGs")
     sub.add_argument("--categories", metavar="FILE", help="with PNGs as truth: JSON with their categories")
@@ -142,7 +141,7 @@ def show_options(sub: argparse.ArgumentParser) -> None:
 
 
 def convert_options(sub: argparse.ArgumentParser) -> None:
-    """What `convert` takes."""
+    """Add the options of `convert`."""
     sub.add_argument("kind", nargs="?", default="places", choices=["places"], help="what is converted (places)")
     sub.add_argument("png_dir", nargs="?", help="folder of PNGs: red holds the category, green the instance")
     sub.add_argument("out", nargs="?", help="the JSON to write")
@@ -154,7 +153,7 @@ def convert_options(sub: argparse.ArgumentParser) -> None:
 
 
 def demo_options(sub: argparse.ArgumentParser) -> None:
-    """What `demo` takes."""
+    """Add the options of `demo`."""
     from segjudge.demo.make import SEED
 
     sub.add_argument("--out", help="another folder than the bundle")

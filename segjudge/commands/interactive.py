@@ -10,8 +10,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import HostError, Problem, SubmissionError
-from segjudge.scoring import UsageError
 
 from .shared import DONE, Bar, listening, program, say, seconds, whole_number
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from segjudge.bundle.script_rules import PYTHON
-from segjudge.scoring import UsageError
+from segjudge.errors import UsageError
 
 from .shared import DONE, bundle_root, listening, say, seconds, whole_number
 

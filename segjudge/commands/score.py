@@ -7,19 +7,24 @@ import errno
 import json
 import os
 import sys
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
+from segjudge.errors import OptionError, UsageError
+from segjudge.evaluation_script.errors import SubmissionError
+from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE
+from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
-from segjudge.files import written as whole
-from segjudge.scoring import UsageError
+from segjudge.files import written
 
 from .shared import DONE, Bar, bundle_root, say, whole_number
 
-ALL_PROTOCOLS = [*SEQUENCE_PROTOCOLS, *INSTANCE_PROTOCOLS]
+if TYPE_CHECKING:
+    from segjudge.evaluation_script.answer import Report
+    from segjudge.evaluation_script.phase import TrackProtocol
+    from segjudge.scoring import Scores
 
-
-#: Our names of what is asked for, and the official tools' names: Places 2017's script, then DAVIS's.
+#: Our names of options, and the official tools' names: Places 2017's script, then DAVIS's.
 NAMES = {
     "results": ("preds_json", "results_path"),
     "truth": ("dataset_json", "davis_path"),
@@ -33,7 +38,6 @@ TASKS = {"semi-supervised": "davis2017", "unsupervised": "davis2017-unsupervised
 def score(args: argparse.Namespace) -> int:
     """Score a results folder, zip or JSON, exactly as the server would."""
     from segjudge.evaluation_script.answer import public_warnings
-    from segjudge.scoring import reports_of_phase, reports_of_truth
 
     _take_official_names(args)
     if not args.results:
@@ -42,29 +46,86 @@ def score(args: argparse.Namespace) -> int:
         raise UsageError("score needs either --phase, or --truth with --protocol")
     _check_options(args)
     if args.truth and not args.protocol:
-        raise UsageError(f"--truth needs --protocol, one of: {', '.join(ALL_PROTOCOLS)}")
+        raise UsageError(f"--truth needs --protocol, one of: {', '.join(PROTOCOLS)}")
     _check_outputs(args)
-    notes: list[str] = []
     with Bar() as bar:
-        if args.phase:
-            reports = reports_of_phase(bundle_root(), args, bar)
-        else:
-            reports, notes = reports_of_truth(args, bar)
-    for note in public_warnings(notes):
+        scores = _scored_by_phase(args, bar) if args.phase else _scored_on_truth(args, bar)
+    for note in public_warnings(scores.notes):
         say(f"truth: {note}")
-    _show(reports, args)
-    for line in public_warnings([line for report in reports for line in report.warnings]):
+    _show(scores.reports, args)
+    for line in public_warnings(scores.warnings):
         say(f"warning: {line}")
     return DONE
 
 
+def _scored_by_phase(args: argparse.Namespace, bar: Bar) -> Scores:
+    from segjudge.evaluation_script.main import phase_named
+    from segjudge.scoring import score_by_phase
+
+    try:
+        phase = phase_named(args.phase)
+    except SubmissionError as error:
+        raise UsageError(str(error)) from None
+    return score_by_phase(
+        args.results,
+        replace(phase, strict=args.strict or phase.strict),
+        args.annotations or os.path.join(bundle_root(), phase.annotations),
+        split=args.split or "",
+        sequences=_sequences(args),
+        progress=bar,
+    )
+
+
+def _scored_on_truth(args: argparse.Namespace, bar: Bar) -> Scores:
+    from segjudge import score as score_results
+
+    try:
+        return score_results(
+            args.results,
+            args.truth,
+            _protocol(args),
+            subset=args.subset or "",
+            split=args.split or "",
+            sequences=_sequences(args),
+            layout=args.layout or "",
+            unseen=args.unseen or "",
+            categories=args.categories or "",
+            strict=args.strict,
+            jobs=args.jobs,
+            progress=bar,
+        )
+    except OptionError as error:
+        raise UsageError(f"--{error}") from None
+
+
+def _sequences(args: argparse.Namespace) -> list[str] | None:
+    return [name.strip() for name in args.sequences.split(",") if name.strip()] if args.sequences else None
+
+
+def _protocol(args: argparse.Namespace) -> TrackProtocol:
+    """Return the protocol with the rules that were asked for, which its description then names."""
+    if args.protocol in SEQUENCE_PROTOCOLS:
+        return SEQUENCE_PROTOCOLS[args.protocol]
+    protocol = INSTANCE_PROTOCOLS[args.protocol]
+    cap = args.cap or protocol.cap
+    quirk = protocol.id_zero_quirk if args.id_zero_quirk is None else args.id_zero_quirk == "on"
+    if (cap, quirk) == (protocol.cap, protocol.id_zero_quirk):
+        return protocol
+    counted = {PER_IMAGE: "image", PER_CATEGORY: "image and category"}[cap]
+    lost = "cannot be matched" if quirk else "is as any other"
+    about = f"changed: up to {protocol.detections[-1]} for each {counted}; the annotation with id 0 {lost}."
+    return replace(protocol, cap=cap, id_zero_quirk=quirk, about=about)
+
+
 def _take_official_names(args: argparse.Namespace) -> None:
-    """Options of the official tools as ours, with the defaults of those tools."""
+    """Turn options of the official tools into ours, with the defaults of those tools."""
     if args.task:
-        wanted = TASKS[args.task]
-        if args.protocol not in (None, wanted):
-            raise UsageError(f"--task {args.task} means --protocol {wanted}, not {args.protocol}; give one of the two")
-        args.protocol = wanted
+        protocol = TASKS[args.task]
+        if args.protocol not in (None, protocol):
+            raise UsageError(
+                f"--task {args.task} means --protocol {protocol}, not {args.protocol}; give one of the two"
+            )
+        args.protocol = protocol
     if args.dataset_json and not args.protocol:
         args.protocol = "places2017-official"  # what the script with these options computes
     if args.davis_path:
@@ -79,19 +140,17 @@ def _take_official_names(args: argparse.Namespace) -> None:
 
 
 def _check_options(args: argparse.Namespace) -> None:
-    """Refuse options that would be ignored."""
-    of_instances = args.protocol in INSTANCE_PROTOCOLS
+    """Refuse options of this command that would be ignored; `segjudge.score` refuses the others."""
     truth_alone = ("protocol", "subset", "layout", "unseen", "cap", "id_zero_quirk", "categories", "jobs")
-    pointless = {
+    ignored = {
         "--phase": truth_alone if args.phase else (),
         "--truth": ("annotations",) if args.truth else (),
-        "instances": ("sequences", "layout", "unseen") if of_instances else (),
-        "sequences": ("cap", "id_zero_quirk", "style", "categories", "jobs") if args.truth and not of_instances else (),
+        "sequences": ("cap", "id_zero_quirk", "style") if args.protocol in SEQUENCE_PROTOCOLS else (),
     }
-    for what, names in pointless.items():
+    for subject, names in ignored.items():
         for name in names:
             if getattr(args, name):
-                raise UsageError(f"--{name.replace('_', '-')} has no meaning for {what}")
+                raise UsageError(f"--{name.replace('_', '-')} has no meaning for {subject}")
 
 
 def _check_outputs(args: argparse.Namespace) -> None:
@@ -123,41 +182,41 @@ def _check_writable(folder: str) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
 
 
-def _show(reports: list[Any], args: argparse.Namespace) -> None:
+def _show(reports: list[Report], args: argparse.Namespace) -> None:
     """Write the files that were asked for, and print what was scored."""
     from segjudge.evaluation_script.answer import InstanceReport, tables
     from segjudge.report import official_csv
     from segjudge.report.tables import of_report
 
-    text = json.dumps(tables(reports), indent=1, allow_nan=False) if args.json else ""
+    document = json.dumps(tables(reports), indent=1, allow_nan=False) if args.json else ""
     try:
-        written = official_csv.write_all(reports, args.csv) if args.csv else []
+        paths = official_csv.write_all(reports, args.csv) if args.csv else []
         if args.json and args.json != "-":
-            with whole(args.json) as file:
-                file.write(text + "\n")
+            with written(args.json) as file:
+                file.write(document + "\n")
     except OSError as error:
         raise UsageError(f"{error.filename}: cannot be written ({error.strerror})") from None
-    for path in written:
+    for path in paths:
         say(f"wrote {path}")
     for report in reports:
         say(f"Protocol {report.protocol.name}: {report.protocol.about}")
         if args.style == "official" and isinstance(report, InstanceReport):
-            shown = official_csv.places(report)
+            text = official_csv.places(report)
         else:
-            shown = of_report(report, compare=bool(args.truth)) + "\n"
-        print(shown, file=sys.stderr if args.json == "-" else sys.stdout)
+            text = of_report(report, compare=bool(args.truth)) + "\n"
+        print(text, file=sys.stderr if args.json == "-" else sys.stdout)
     if args.json == "-":
-        print(text)  # alone: a program reads it
+        print(document)  # alone: a program reads it
 
 
 def score_options(sub: argparse.ArgumentParser, layouts: list[str]) -> None:
-    """What `score` takes."""
+    """Add the options of `score`."""
     sub.add_argument("results", nargs="?", help="folder, zip, tar(.gz) or JSON with the predicted masks")
     sub.add_argument("--phase", help="score as this phase of the bundle")
     sub.add_argument("--annotations", help="with --phase: another annotation file")
     sub.add_argument("--truth", help="a packed annotation file, or a dataset root or zip in its published layout")
     sub.add_argument("--categories", metavar="FILE", help="places2017 with a folder of PNGs as TRUTH: their categories")
-    sub.add_argument("--protocol", choices=ALL_PROTOCOLS, metavar="PROTOCOL", help=", ".join(ALL_PROTOCOLS))
+    sub.add_argument("--protocol", choices=PROTOCOLS, metavar="PROTOCOL", help=", ".join(PROTOCOLS))
     sub.add_argument("--subset", default="", help="the list of sequences to score, e.g. val")
     sub.add_argument("--layout", choices=layouts, metavar="LAYOUT", help="how TRUTH is laid out (default: recognised)")
     sub.add_argument("--split", help="score this split alone")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from segjudge.bundle.fields import CONFIG
-from segjudge.scoring import UsageError
+from segjudge.errors import UsageError
 
 #: 0 done, 1 something in the participant's files, 2 usage, 3 a broken truth or bundle, or a fault of ours.
 DONE, THEIRS, USAGE, OURS = 0, 1, 2, 3

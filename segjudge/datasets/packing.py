@@ -6,45 +6,44 @@ import json
 import os
 from dataclasses import replace
 
-from segjudge.datasets.places import Progress, convert
-from segjudge.evaluation_script import dataset_reader, instance_truth, sequence_truth
+from segjudge.evaluation_script import instance_truth, sequence_truth
 from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.progress import Progress, ignore_progress
 
-#: Tasks of LVOS read the same files.
-ALIASES = {"lvos-unsupervised": "lvos", "lvos-unsupervised-single": "lvos"}
+from .opening import DEFAULT_SPLIT, TruthSource, read_published
+from .places import convert
 
-
+#: The layout of Places-style PNGs, beside those of mask sequences.
 PLACES = "places2017"
 
 
-def pack_places(root: str, out: str, categories: str, progress: Progress, *, split: str = "") -> tuple[str, list[str]]:
-    """Convert Places-style PNGs and write (or extend) an annotation file; what it holds, and what was odd."""
-    document, odd = convert(root, categories, progress)
-    data = json.dumps(document, separators=(",", ":")).encode()
-    splits = {split or "val": data}
+def pack_places(
+    source: TruthSource, out: str, *, split: str = "", progress: Progress = ignore_progress
+) -> tuple[str, list[str]]:
+    """Write Places-style PNGs as an annotation file, or add them to one; return what they hold, and what is odd."""
+    document, oddities = convert(source.path, source.categories, progress)
+    splits = {split or DEFAULT_SPLIT: json.dumps(document, separators=(",", ":")).encode()}
     if split and os.path.exists(out):
         splits = {**instance_truth.documents(out), **splits}
     os.makedirs(os.path.dirname(out) or ".", exist_ok=True)
     instance_truth.write(out, splits)
-    return f"{len(document['images']):,} images, {len(document['annotations']):,} instances", odd
+    return f"{len(document['images']):,} images, {len(document['annotations']):,} instances", oddities
 
 
-def pack(  # noqa: PLR0913 - a dataset leaves several choices
-    root: str, out: str, layout: str, progress: Progress, *, subset: str = "", split: str = "", unseen: str = ""
+def pack(
+    source: TruthSource, out: str, *, split: str = "", progress: Progress = ignore_progress
 ) -> sequence_truth.Truth:
-    """Read a dataset and write (or extend) an annotation file; returns what was read.
+    """Write a published dataset as an annotation file; return what was read.
 
     With `split` the dataset is added to those that the file holds already.
     """
-    row = dataset_reader.LAYOUTS[ALIASES.get(layout, layout)]
-    read = dataset_reader.read(root, row, subset, unseen=unseen, split=split, progress=progress)
-    ((name, added),) = read.splits.items()
-    splits = {name: replace(added, layout=layout)}
+    dataset = read_published(source, split=split, progress=progress)
+    ((name, added),) = dataset.splits.items()
+    splits = {name: replace(added, layout=source.layout)}
     if split and os.path.exists(out):
-        held = sequence_truth.read(out).splits
-        splits = {**held, **splits}
+        splits = {**sequence_truth.read(out).splits, **splits}
     if not added.sequences:
-        raise HostError(f"{root}: holds no sequences to pack")
+        raise HostError(f"{source.path}: holds no sequences to pack")
     os.makedirs(os.path.dirname(out) or ".", exist_ok=True)
     sequence_truth.write(out, splits)
-    return read
+    return dataset

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from segjudge.datasets.opening import TruthSource
 from segjudge.datasets.packing import pack, pack_places
 from segjudge.evaluation_script.packed_file import EPOCH, replaced
 from segjudge.evaluation_script.png import davis_palette
@@ -105,7 +106,7 @@ def _instances(root: str, seed: int) -> list[str]:
             Image.fromarray(places_png(things)).save(os.path.join(masks, f"image_{number:03d}.png"))
         with open(listing, "w", encoding="utf-8") as file:
             json.dump(_listing(), file)
-        pack_places(masks, annotations, listing, _unheard, split="dev")
+        pack_places(TruthSource(masks, categories=listing), annotations, split="dev")
     written = [annotations]
     folder = os.path.join(root, "examples", INSTANCE_PHASE)
     os.makedirs(folder, exist_ok=True)
@@ -126,10 +127,6 @@ def _listing() -> dict[str, Any]:
         ],
         "categories": [{"id": place, "name": name} for place, name in enumerate(CATEGORIES, 1)],
     }
-
-
-def _unheard(name: str, done: int, total: int) -> None:
-    del name, done, total
 
 
 def _detections(pictures: list[list[Thing]], quality: float, lot: np.random.Generator) -> list[dict[str, Any]]:
@@ -175,7 +172,7 @@ def _annotations(root: str, phase: str, scenes: dict[str, list[Scene]]) -> str:
             source = os.path.join(folder, "dataset.zip")
             images = _images(members, Scene.truth)
             _write_zip(source, ((f"Annotations/480p/{name}", data) for name, data in images))
-            pack(source, out, "davis2017", _unheard, split=split)
+            pack(TruthSource(source, "davis2017"), out, split=split)
     return out
 
 

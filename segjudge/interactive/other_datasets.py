@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from segjudge.datasets.frame_images import frame_images_of
-from segjudge.evaluation_script import dataset_reader, sequence_truth
+from segjudge.datasets.opening import LAYOUTS, TruthSource, is_packed, open_sequences
 from segjudge.evaluation_script.sequence_truth import Sequence
 from segjudge.interactive.utils.scribbles import Scribbles
 from segjudge.masks.comparison import VOID, ids_of, labels_of
@@ -31,11 +31,11 @@ class MaskDataset:
     """
 
     def __init__(self, path: str, layout: str = "generic", images: str | None = None) -> None:
-        if layout not in dataset_reader.LAYOUTS:
-            raise ValueError(f"There is no layout {layout!r}, only {sorted(dataset_reader.LAYOUTS)}")
-        self._path, self._layout = os.path.abspath(os.path.expanduser(path)), dataset_reader.LAYOUTS[layout]
+        if layout not in LAYOUTS:
+            raise ValueError(f"There is no layout {layout!r}, only {list(LAYOUTS)}")
+        self._path, self._layout = os.path.abspath(os.path.expanduser(path)), layout
         self._images = images or self._path
-        self._packed = sequence_truth.read(self._path).splits if sequence_truth.is_packed(self._path) else None
+        self._packed = open_sequences(TruthSource(self._path)).splits if is_packed(self._path) else None
         self._known: dict[str, Sequence] = {}
         self._subsets: dict[str, list[str]] = {}
         self.dataset: Mapping[str, dict[str, Any]] = SequenceRecords(lambda: self._known, lru_cache(None)(self._record))
@@ -46,7 +46,8 @@ class MaskDataset:
         if self._packed is not None and subset not in self._packed:
             raise ValueError(f"{self._path}: has no split {subset!r}, only {sorted(self._packed)}")
         if subset not in self._subsets:  # every session asks, and a published layout is read whole
-            splits = self._packed or dataset_reader.read(self._path, self._layout, subset, split=subset).splits
+            source = TruthSource(self._path, self._layout, subset)
+            splits = self._packed or open_sequences(source).splits
             found = {one.name: one for one in splits[subset].sequences}
             self._known.update(found)
             self._subsets[subset] = list(found)

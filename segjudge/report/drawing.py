@@ -61,7 +61,7 @@ class View:
     score: float = 0.0
 
 
-def show(
+def draw_all(
     truth: InstanceTruth,
     records: InstanceRecords | None,
     out: str,

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from PIL import Image as PillowImage
 
 from segjudge.datasets.frame_images import frame_images_of
-from segjudge.evaluation_script import dataset_reader, main, sequence_truth
+from segjudge.datasets.opening import TruthSource, open_sequences
+from segjudge.evaluation_script import main, sequence_truth
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.phase import Phase, PhaseSplit
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
@@ -43,10 +44,7 @@ def footage(path: str, frames: str | None = None, sequence: str | None = None, l
     """Return the truth of a packed file or a dataset with its pictures, from `frames` or beside the masks."""
     if not os.path.exists(path):
         raise HostError(f"{path}: this truth is not there")
-    if os.path.isfile(path) and sequence_truth.is_packed(path):
-        splits = sequence_truth.read(path).splits
-    else:
-        splits = dataset_reader.read(path, dataset_reader.LAYOUTS[layout]).splits
+    splits = open_sequences(TruthSource(path, layout)).splits
     found = [one for split in splits.values() for one in split.sequences if sequence in (None, one.name)]
     if not found:
         raise HostError(f"{path}: has no sequence" + (f" {sequence!r}" if sequence else ""))
