@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Tuple
+from typing import Any, Optional, Tuple
 
 import numpy as np
 
@@ -18,12 +18,12 @@ LARGEST_ID = (1 << 63) - 1
 LARGEST_SIDE = 1 << 24
 
 
-def check_record(record: Any, size: Any, *, boxes: bool) -> None:
-    """Raise a Flaw for the first thing that is wrong with a record, whose image has this (height, width) or None."""
+def check_record(record: Any, size: Optional[Tuple[int, int]], *, boxes: bool) -> None:
+    """Raise a Flaw for the first thing that is wrong with a record; an image that is not known has no size."""
     if not isinstance(record, dict):
         raise Flaw("is not an object", f"Write {EXAMPLE}")
-    wanted = ("image_id", "category_id", "bbox" if boxes else "segmentation", "score")
-    missing = [key for key in wanted if key not in record]
+    keys = ("image_id", "category_id", "bbox" if boxes else "segmentation", "score")
+    missing = [key for key in keys if key not in record]
     if missing:
         raise Flaw(f"lacks {' and '.join(missing)}", f"Write {EXAMPLE}")
     for key in ("image_id", "category_id"):
@@ -38,23 +38,23 @@ def check_record(record: Any, size: Any, *, boxes: bool) -> None:
         _check_mask(record["segmentation"], size)
 
 
-def is_finite(value: Any) -> bool:
-    """Is it a number, and within those that a float can be?"""
+def is_finite(value: object) -> bool:
+    """Return whether a value is a number that a finite float can hold."""
     try:
-        return type(value) in (int, float) and math.isfinite(value)
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     except OverflowError:
         return False
 
 
-def _check_id(key: str, value: Any) -> None:
-    if type(value) is not int:
+def _check_id(key: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
         found = f"has the {key} {printable(repr(value))}, which is not a whole number"
         raise Flaw(found, "Write the id as a number")
     if not -LARGEST_ID - 1 <= value <= LARGEST_ID:
         raise Flaw(f"has the {key} {printable(value)}, which is larger than an id can be", "Use the ids of the truth")
 
 
-def _check_box(box: Any) -> None:
+def _check_box(box: object) -> None:
     if not isinstance(box, list) or len(box) != 4 or any(type(side) not in (int, float) for side in box):
         raise Flaw("has a bbox that is not [x, y, width, height]", "Write four numbers")
     if not all(map(is_finite, box)) or box[2] < 0 or box[3] < 0:
@@ -63,7 +63,7 @@ def _check_box(box: Any) -> None:
         raise Flaw("has a bbox far outside of its image", "Write [x, y, width, height] in pixels")
 
 
-def _check_mask(segmentation: Any, image: Tuple[int, int]) -> None:
+def _check_mask(segmentation: object, image: Tuple[int, int]) -> None:
     height, width = image
     if isinstance(segmentation, list):
         outlines([segmentation], np.array([max(image)]))

@@ -7,7 +7,7 @@ from typing import Dict, Tuple
 
 import numpy as np
 
-#: Intersection over union from which a detection counts as right: .50, .55, … .95.
+#: A detection matches from this intersection over union on: .50, .55, … .95.
 THRESHOLDS = tuple(np.linspace(0.5, 0.95, 10).tolist())
 
 #: Areas in pixels, both ends included: an instance of 1,024 pixels is small and medium.
@@ -34,13 +34,10 @@ class InstanceProtocol:
 
     @property
     def metrics(self) -> Tuple[str, ...]:
-        """Names in the benchmark's order."""
-        averages = ("AP", "AP50", "AP75", "APs", "APm", "APl")
-        return (*averages, *(f"AR@{count}" for count in self.detections), "ARs", "ARm", "ARl")
+        """The names of its metrics, in the benchmark's order."""
+        recalls = (f"AR@{count}" for count in self.detections)
+        return ("AP", "AP50", "AP75", "APs", "APm", "APl", *recalls, "ARs", "ARm", "ARl")
 
-
-#: What each category is given; null where the truth has none of it.
-PER_CATEGORY_METRICS = ("AP", "AP50", "AP75", "AR")
 
 _places = InstanceProtocol(
     "places2017",

@@ -12,7 +12,7 @@ import numpy as np
 
 from . import rle
 from .errors import Flaw, HostError, counted, listed
-from .instance_records import KnownImages
+from .instance_columns import KnownImages
 from .masks import Array
 from .packed_file import FORMAT, MANIFEST, add_member, replaced, splits_of, track_of
 from .polygons import polygon_mask
@@ -44,7 +44,7 @@ class InstanceTruth:
     crowd: Array
     masks: List[str]
     boxes: Array
-    #: File names of images, where they are told.
+    #: File names of images by id, where the document has them.
     names: Dict[int, str] = field(default_factory=dict)
     notes: List[str] = field(default_factory=list)
 
@@ -58,8 +58,8 @@ def read(path: str, split: str = "val") -> Dict[str, InstanceTruth]:
                     return _packed(file, path)
                 names = [name for name in file.namelist() if name.endswith(".json")]
                 if len(names) != 1:
-                    held = f"{len(names)} JSON files" if names else "no JSON file"
-                    raise HostError(f"{path}: holds {held}; an annotation file has one")
+                    content = f"{len(names)} JSON files" if names else "no JSON file"
+                    raise HostError(f"{path}: holds {content}; an annotation file has one")
                 return {split: read_document(file.read(names[0]), path)}
         with open(path, "rb") as plain:
             data = plain.read()
@@ -80,7 +80,7 @@ def _packed(file: zipfile.ZipFile, path: str) -> Dict[str, InstanceTruth]:
 
 
 def documents(path: str) -> Dict[str, bytes]:
-    """The documents of a packed file, by split."""
+    """Return the documents of a packed file, by split."""
     if track_of(path) != TRACK:
         raise HostError(f"{path}: holds no packed instance masks, so no split can be added")
     with zipfile.ZipFile(path) as file:
@@ -89,14 +89,14 @@ def documents(path: str) -> Dict[str, bytes]:
 
 def write(path: str, splits: Dict[str, bytes]) -> None:
     """Pack COCO-format documents as splits; the same documents give the same bytes."""
-    manifest = {"format": FORMAT, "track": TRACK, "splits": {name: _facts(data) for name, data in splits.items()}}
+    manifest = {"format": FORMAT, "track": TRACK, "splits": {name: _counts(data) for name, data in splits.items()}}
     with replaced(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as out:
         for name, data in splits.items():
             add_member(out, _member(name), data)
         add_member(out, MANIFEST, json.dumps(manifest, indent=1).encode())
 
 
-def _facts(data: bytes) -> Dict[str, int]:
+def _counts(data: bytes) -> Dict[str, int]:
     document = json.loads(data)
     return {key: len(document[key]) for key in ("images", "categories", "annotations")}
 
@@ -106,7 +106,7 @@ def _member(split: str) -> str:
 
 
 def read_document(data: bytes, where: str) -> InstanceTruth:
-    """The truth of a COCO-format document."""
+    """Return the truth of a COCO-format document."""
     try:
         document = json.loads(data)
         if not isinstance(document, dict):
@@ -117,11 +117,11 @@ def read_document(data: bytes, where: str) -> InstanceTruth:
     except Flaw as flaw:
         raise HostError(f"{where}: {flaw.found}") from None
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise HostError(f"{where}: is not an annotation file in COCO's format ({_why(error)})") from None
+        raise HostError(f"{where}: is not an annotation file in COCO's format ({_reason(error)})") from None
 
 
-def _why(error: Exception) -> str:
-    """What kept a document from being read."""
+def _reason(error: Exception) -> str:
+    """Return what kept a document from being read."""
     if isinstance(error, json.JSONDecodeError):
         return f"not JSON: {error}"
     if isinstance(error, KeyError):
@@ -140,28 +140,30 @@ class _Document:
         self._notes: List[str] = []
 
     def truth(self) -> InstanceTruth:
-        """Arrays of everything."""
+        """Return everything as arrays; raises HostError, or what a malformed document leads to."""
         ids = np.array([image["id"] for image in self._images], np.int64)
         sizes = self._sizes()
         categories = np.array([category["id"] for category in self._categories], np.int64)
-        self._once(ids.tolist(), "images")
-        self._once(categories.tolist(), "categories")
-        own = [annotation["id"] for annotation in self._annotations]
-        self._once(own, "annotations")
-        image = _places(ids, [annotation["image_id"] for annotation in self._annotations])
-        strangers = [own[place] for place in np.flatnonzero(image < 0)]
-        if strangers:
-            raise HostError(f"{self._where}: annotations of images that are not listed: {listed(strangers)}")
-        category = _places(categories, [annotation["category_id"] for annotation in self._annotations])
-        masks = [self._mask(annotation, sizes[place]) for annotation, place in zip(self._annotations, image)]
+        known = KnownImages(ids, sizes, categories)
+        annotation_ids = [annotation["id"] for annotation in self._annotations]
+        self._check_unique(ids.tolist(), "images")
+        self._check_unique(categories.tolist(), "categories")
+        self._check_unique(annotation_ids, "annotations")
+        image = known.image_indices([annotation["image_id"] for annotation in self._annotations])
+        unlisted = [annotation_ids[index] for index in np.flatnonzero(image < 0)]
+        if unlisted:
+            raise HostError(f"{self._where}: annotations of images that are not listed: {listed(unlisted)}")
+        category = known.category_indices([annotation["category_id"] for annotation in self._annotations])
+        masks = [self._mask(annotation, sizes[index]) for annotation, index in zip(self._annotations, image)]
         checked = rle.check_many(masks, sizes[image, 0] * sizes[image, 1])
-        bad = np.flatnonzero(checked.fault)
-        if len(bad):
-            raise HostError(f"{self._where}: annotation {own[bad[0]]} {rle.FAULTS[int(checked.fault[bad[0]])]}")
+        faulty = np.flatnonzero(checked.fault)
+        if len(faulty):
+            fault = rle.FAULTS[int(checked.fault[faulty[0]])]
+            raise HostError(f"{self._where}: annotation {annotation_ids[faulty[0]]} {fault}")
         return InstanceTruth(
-            KnownImages(ids, sizes, categories),
-            [Category(int(one["id"]), str(one["name"])) for one in self._categories],
-            np.array(own, np.int64),
+            known,
+            [Category(int(category["id"]), str(category["name"])) for category in self._categories],
+            np.array(annotation_ids, np.int64),
             image,
             category,
             self._areas(checked.area),
@@ -179,10 +181,11 @@ class _Document:
             raise HostError(f"{self._where}: images without height and width: {listed(lacking)}")
         return np.array([(image["height"], image["width"]) for image in self._images], np.int64).reshape(-1, 2)
 
-    def _once(self, ids: List[Any], what: str) -> None:
+    def _check_unique(self, ids: List[Any], kind: str) -> None:
         if len(set(ids)) < len(ids):
-            twice = [one for place, one in enumerate(sorted(ids)) if place and one == sorted(ids)[place - 1]]
-            raise HostError(f"{self._where}: {what} with the same id: {listed(twice)}")
+            ordered = sorted(ids)
+            repeated = [following for own, following in zip(ordered, ordered[1:]) if own == following]
+            raise HostError(f"{self._where}: {kind} with the same id: {listed(repeated)}")
 
     def _mask(self, annotation: Dict[str, Any], size: Array) -> str:
         segmentation = annotation["segmentation"]
@@ -211,8 +214,3 @@ class _Document:
     def _boxes(self) -> Array:
         boxes = [annotation.get("bbox", (0, 0, 0, 0)) for annotation in self._annotations]
         return np.array(boxes, float).reshape(-1, 4)
-
-
-def _places(known: Array, ids: List[Any]) -> Array:
-    index = {one: place for place, one in enumerate(known.tolist())}
-    return np.array([index.get(one, -1) for one in ids], np.int64)

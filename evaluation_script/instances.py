@@ -1,21 +1,21 @@
-"""A phase of instance masks: pair detections with the truth, within the cap, and sum up."""
+"""A phase of instance masks: match detections with the truth, within the cap, and sum up."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 
 from .archive_limits import ArchiveLimits
 from .errors import SubmissionError, counted, verb
+from .instance_matching import Detections, Instances, rank_in_group
 from .instance_precision import (
-    Curver,
+    Averages,
     Curves,
-    Detections,
-    Instances,
+    MatchedDetections,
     averages,
-    by_category,
+    category_averages,
     joined_curves,
     reported_pairs,
 )
@@ -24,9 +24,6 @@ from .instance_records import InstanceRecords, read_records
 from .instance_truth import InstanceTruth
 from .masks import Array
 from .parallel import map_in_processes
-
-Values = Dict[str, Optional[float]]
-
 
 #: Standard errors redraw the images so often, and only where that costs little: this many curves in all.
 RESAMPLES = 40
@@ -37,11 +34,11 @@ MOST_CURVES = 8_000
 class InstanceScore:
     """What a submission scored on one dataset."""
 
-    values: Values
+    values: Averages
     #: A row for each category of the truth.
-    categories: List[Dict[str, Any]]
+    categories: List[Dict[str, Union[str, float, None]]]
     #: A standard error for each value, or nothing.
-    errors: Values
+    errors: Averages
     warnings: List[str]
 
 
@@ -56,50 +53,58 @@ def score(
 ) -> InstanceScore:
     """Score a submission, by several processes if there are cores to spare; when strict a warning refuses it."""
     records = read_records(path, truth.images, protocol, limits, jobs=jobs)
-    caps = protocol.detections
-    wanted = reported_pairs(caps)
-    shares = _shares(records.category, len(truth.categories), jobs)
-
-    def drawn(number: int) -> Tuple[Curves, List[str]]:
-        curver, warnings = matched(records, truth, protocol, shares[number])
-        return curver.curves(wanted), warnings
-
-    parts = map_in_processes(drawn, len(shares), jobs)
-    warnings = parts[0][1]
+    caps, images = protocol.detections, len(truth.images.ids)
+    pairs = reported_pairs(caps)
+    matching = None
+    if images > 1 and len(truth.categories) * len(pairs) * RESAMPLES <= MOST_CURVES:
+        matching, warnings = matched(records, truth, protocol)
+        curves = matching.curves(pairs)
+    else:
+        curves, warnings = _curves_of_shares(records, truth, protocol, jobs)
     if strict and warnings:
         raise SubmissionError(f"your file: {'; '.join(warnings)}. This is scored strictly. Send only what is scored.")
-    result = joined_curves([curves for curves, _ in parts])
     rows = [
-        {"id": one.id, "name": one.name, **by_category(result, caps, place)}
-        for place, one in enumerate(truth.categories)
+        {"id": category.id, "name": category.name, **category_averages(curves, index)}
+        for index, category in enumerate(truth.categories)
     ]
-    errors: Values = {}
-    if len(truth.categories) * len(wanted) * RESAMPLES <= MOST_CURVES and len(truth.images.ids) > 1:
-        errors = _standard_errors(matched(records, truth, protocol)[0], caps, len(truth.images.ids))
-    return InstanceScore(averages(result, caps), rows, errors, warnings)
+    errors = _standard_errors(matching, caps, images) if matching else {}
+    return InstanceScore(averages(curves, caps), rows, errors, warnings)
+
+
+def _curves_of_shares(
+    records: InstanceRecords, truth: InstanceTruth, protocol: InstanceProtocol, jobs: int
+) -> Tuple[Curves, List[str]]:
+    """Match and draw the curves by several processes, each for its share of the categories."""
+    shares = _shares(records.category, len(truth.categories), jobs)
+
+    def curves_of(number: int) -> Tuple[Curves, List[str]]:
+        matching, warnings = matched(records, truth, protocol, shares[number])
+        return matching.curves(reported_pairs(protocol.detections)), warnings
+
+    parts = map_in_processes(curves_of, len(shares), jobs)
+    return joined_curves([curves for curves, _ in parts]), parts[0][1]
 
 
 def _shares(category: Array, categories: int, jobs: int) -> List[Array]:
-    """The categories dealt out to processes, the most frequent ones first, so that each has as much to do."""
+    """Deal the categories out to processes, the most frequent ones first, so that each has as much to do."""
     frequent = np.argsort(-np.bincount(category[category >= 0], minlength=categories), kind="stable")
     shares = np.zeros((max(jobs, 1), categories), bool)
-    for place, one in enumerate(frequent.tolist()):
-        turn, place_in_turn = divmod(place, len(shares))
-        shares[place_in_turn if turn % 2 == 0 else len(shares) - 1 - place_in_turn, one] = True
+    for index, number in enumerate(frequent.tolist()):
+        turn, seat = divmod(index, len(shares))
+        shares[seat if turn % 2 == 0 else len(shares) - 1 - seat, number] = True
     return list(shares)
 
 
 def matched(
     records: InstanceRecords, truth: InstanceTruth, protocol: InstanceProtocol, share: Optional[Array] = None
-) -> Tuple[Curver, List[str]]:
-    """Detections within the cap, matched with the truth, of some categories or of all; and what was left out."""
-    kept, dropped = _kept(records, protocol)
-    if share is not None:
-        kept = kept[share[records.category[kept]]]
-    found = Detections(records.image[kept], records.category[kept], records.area[kept], records.score[kept])
+) -> Tuple[MatchedDetections, List[str]]:
+    """Match the records within the cap with the truth, of a share of the categories or of all; return warnings too."""
+    kept, dropped = _within_cap(records, protocol)
     known = np.flatnonzero(truth.category >= 0)
     if share is not None:
+        kept = kept[share[records.category[kept]]]
         known = known[share[truth.category[known]]]
+    detections = Detections(records.image[kept], records.category[kept], records.area[kept], records.score[kept])
     extent = truth.boxes[:, 2] * truth.boxes[:, 3] if protocol.boxes else truth.pixels
     instances = Instances(
         truth.image[known],
@@ -110,46 +115,36 @@ def matched(
         (truth.ids[known] == 0) & protocol.id_zero_quirk,
     )
     overlap = _Overlap(records, kept, truth, known, protocol)
-    curver = Curver(instances, found, len(truth.categories), protocol.detections, overlap)
+    matching = MatchedDetections(instances, detections, len(truth.categories), protocol.detections, overlap)
     warnings = list(records.warnings)
-    if dropped:
-        count, images = dropped
-        warnings.append(_beyond(count, protocol.detections[-1], images))
-    return curver, warnings
+    if len(dropped):
+        where = counted(len(np.unique(records.image[dropped])), "image")
+        were = verb(len(dropped), "was", "were")
+        warnings.append(f"{counted(len(dropped), 'record')} beyond {protocol.detections[-1]} in {where} {were} dropped")
+    return matching, warnings
 
 
-def _beyond(count: int, cap: int, images: int) -> str:
-    where = counted(images, "image")
-    return f"{counted(count, 'record')} beyond {cap} in {where} {verb(count, 'was', 'were')} dropped"
-
-
-def _standard_errors(curver: Curver, caps: Tuple[int, int, int], images: int) -> Values:
-    """The spread of each value when images are drawn anew, always by the same lot."""
-    lot = np.random.default_rng(0)
+def _standard_errors(matching: MatchedDetections, caps: Tuple[int, int, int], images: int) -> Averages:
+    """Return the spread of each value when images are drawn anew, always from the same seed."""
+    generator = np.random.default_rng(0)
     draws = []
     for _ in range(RESAMPLES):
-        weight = np.bincount(lot.integers(0, images, images), minlength=images).astype(float)
-        draws.append(averages(curver.curves(reported_pairs(caps), weight), caps))
+        weight = np.bincount(generator.integers(0, images, images), minlength=images).astype(float)
+        draws.append(averages(matching.curves(reported_pairs(caps), weight), caps))
     table = {name: np.array([draw[name] for draw in draws], float) for name in draws[0]}
     return {name: float(column.std(ddof=1)) for name, column in table.items() if not np.isnan(column).any()}
 
 
-def _kept(records: InstanceRecords, protocol: InstanceProtocol) -> Tuple[Array, Optional[Tuple[int, int]]]:
-    """Records that count: within the cap, of a category that the truth has; and what the cap dropped."""
-    cap = protocol.detections[-1]
-    first = records.image if protocol.cap == PER_IMAGE else records.category
-    order = np.lexsort((-records.score, records.image, first))
-    groups = np.stack([records.image[order], first[order]])
-    new = np.concatenate(([True], (groups[:, 1:] != groups[:, :-1]).any(axis=0)))[: len(order)]
-    starts = np.flatnonzero(new)
-    rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
-    beyond = order[rank >= cap]
-    counted = beyond[records.category[beyond] >= 0] if protocol.cap != PER_IMAGE else beyond
-    keep = np.ones(len(order), bool)
+def _within_cap(records: InstanceRecords, protocol: InstanceProtocol) -> Tuple[Array, Array]:
+    """Return the indices of the records that count, and of those that the cap drops."""
+    of_image = protocol.cap == PER_IMAGE
+    group = records.image if of_image else records.category
+    order = np.lexsort((-records.score, records.image, group))
+    beyond = order[rank_in_group(records.image[order], group[order]) >= protocol.detections[-1]]
+    known = records.category >= 0
+    keep = known.copy()
     keep[beyond] = False
-    keep &= records.category >= 0
-    dropped = (len(counted), len(np.unique(records.image[counted]))) if len(counted) else None
-    return np.flatnonzero(keep), dropped
+    return np.flatnonzero(keep), beyond if of_image else beyond[known[beyond]]
 
 
 class _Overlap:
@@ -167,16 +162,16 @@ class _Overlap:
         self._image, self._crowd = truth.image.tolist(), truth.crowd.astype(np.uint8).tolist()
 
     def __call__(self, detections: Array, instances: Array) -> Array:
-        mine = self._kept[detections].tolist()
+        ours = self._kept[detections].tolist()
         theirs = self._known[instances].tolist()
-        crowd = [self._crowd[place] for place in theirs]
+        crowd = [self._crowd[index] for index in theirs]
         if self._boxes:
-            pair: Tuple[Any, Any] = (self._records.boxes[mine], self._truth.boxes[theirs])
+            pair: Tuple[Any, Any] = (self._records.boxes[ours], self._truth.boxes[theirs])
         else:
             size = self._sizes[self._image[theirs[0]]]
             pair = (
-                [{"size": size, "counts": self._records.masks[place]} for place in mine],
-                [{"size": size, "counts": self._truth.masks[place]} for place in theirs],
+                [{"size": size, "counts": self._records.masks[index]} for index in ours],
+                [{"size": size, "counts": self._truth.masks[index]} for index in theirs],
             )
         ious: Array = np.asarray(self._iou(*pair, crowd))
         return ious

@@ -29,19 +29,15 @@ LAYERS = {
 
 #: Rooms of the uploaded folder, from the ground up; a room imports from those before it.
 ROOMS = (
-    "errors version supervisor guard_messages progress",
-    "masks archive_limits json_limits packed_file parallel",
-    "archive_gzip",
-    "png rle polygons matching similarity archive_tar archive_zip archive_folder sequence_protocols instance_protocols",
-    "archive mask_files sequence_metrics phase instance_precision",
-    "sequence_truth phases dataset_layouts",
-    "dataset_reader sequence_submission sequence_objects sequence_averages",
-    "sequences instance_json notify",
-    "instance_flaws",
-    "instance_records",
-    "instance_truth",
-    "instances",
-    "annotation_file answer guard",
+    "errors guard_messages instance_protocols masks progress sequence_protocols supervisor version",
+    "archive_limits guard instance_matching json_limits matching packed_file parallel png polygons rle similarity",
+    "archive_folder archive_gzip archive_zip dataset_layouts "
+    "instance_json instance_precision mask_files phase sequence_metrics",
+    "archive_tar instance_flaws notify phases sequence_averages sequence_truth",
+    "archive instance_columns sequence_objects",
+    "dataset_reader instance_records instance_truth sequence_submission",
+    "annotation_file instances sequences",
+    "answer",
     "main",
     "__init__",
 )

@@ -397,8 +397,16 @@ def test_runs_are_compressed_as_pycocotools_does(runs: list[int]) -> None:
     assert checked.area[0] == sum(runs[1::2])
 
 
+MATCHED = instances.matched
+
+
+@pytest.mark.parametrize("most_curves", [0, instances.MOST_CURVES])
 @pytest.mark.parametrize("jobs", [2, 3])
-def test_several_processes_score_the_same(jobs: int, tmp_path: Path) -> None:
+def test_several_processes_score_the_same(
+    jobs: int, most_curves: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With and without standard errors, which are drawn by one process from one matching."""
+    monkeypatch.setattr(instances, "MOST_CURVES", most_curves)
     truth, found = document(3, images=40, categories=7)
     path = tmp_path / "found.json"
     padded = [{**record, "note": "x" * 30_000} for record in found]
@@ -410,6 +418,23 @@ def test_several_processes_score_the_same(jobs: int, tmp_path: Path) -> None:
             for count in (1, jobs)
         )
         assert alone == together
+        assert bool(alone.errors) == (most_curves > 0)
+
+
+def test_detections_are_matched_once_for_values_and_standard_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    truth, found = document(3, images=4, categories=2)
+    path = tmp_path / "found.json"
+    path.write_text(json.dumps(found))
+    read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
+    calls: list[int] = []
+    monkeypatch.setattr(instances, "matched", lambda *given: calls.append(1) or MATCHED(*given))
+
+    score = instances.score(str(path), read, INSTANCE_PROTOCOLS["coco"], INSTANCE_LIMITS)
+
+    assert score.errors
+    assert calls == [1]
 
 
 def test_several_processes_refuse_in_the_same_words(tmp_path: Path) -> None:

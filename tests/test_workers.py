@@ -30,7 +30,7 @@ if sys.argv[2] == "sends":  # the parent is busy meanwhile, and takes nothing
     ours = os.getpid()
     shared = work
     work = lambda number: shared(number) if os.getpid() != ours else (shared(number), time.sleep(1000))
-mapped(work, 3, 3)
+map_in_processes(work, 3, 3)
 """
 
 

@@ -9,55 +9,51 @@ from collections.abc import Sequence
 import numpy as np
 
 from segjudge.evaluation_script.answer import InstanceReport, Report, SequenceReport
-from segjudge.evaluation_script.instance_protocols import PER_CATEGORY_METRICS
 from segjudge.evaluation_script.sequence_metrics import ObjectScore
 from segjudge.evaluation_script.sequence_truth import is_number
+from segjudge.files import written
 
 #: Columns of the per-sequence file, among the protocol's metrics.
 PER_OBJECT = ("J-Mean", "F-Mean", "V-Mean", "J_last-Mean")
+
+#: Columns of the per-category file.
+PER_CATEGORY = ("AP", "AP50", "AP75", "AR")
 
 #: Tools that write `results.csv`, in percent.
 VOS_BENCHMARK = ("vos-benchmark", "vos-benchmark-all-frames", "sav")
 
 
 def write_all(reports: Sequence[Report], folder: str) -> list[str]:
-    """Write the files of every split; returns their paths."""
+    """Write the files of every split; return their paths."""
+    os.makedirs(folder, exist_ok=True)
     alone = len(reports) == 1
     return [path for report in reports for path in _write(report, folder, "" if alone else f"-{report.split}")]
 
 
-def _write(report: Report, folder: str, tail: str) -> list[str]:
-    os.makedirs(folder, exist_ok=True)
+def _write(report: Report, folder: str, suffix: str) -> list[str]:
     part = "per-category" if isinstance(report, InstanceReport) else "per-sequence"
     paths = [os.path.join(folder, f"{kind}_results-{report.split}.csv") for kind in ("global", part)]
     metrics = report.protocol.metrics
     _write_csv(paths[0], list(metrics), [[_cell(report.values[metric]) for metric in metrics]])
     if isinstance(report, InstanceReport):
         rows = [
-            [row["name"], str(row["id"]), *(_cell(row[metric]) for metric in PER_CATEGORY_METRICS)]
+            [row["name"], str(row["id"]), *(_cell(row[metric]) for metric in PER_CATEGORY)]
             for row in report.rows()["categories"]
         ]
-        _write_csv(paths[1], ["Category", "Id", *PER_CATEGORY_METRICS], rows)
+        _write_csv(paths[1], ["Category", "Id", *PER_CATEGORY], rows)
     elif isinstance(report, SequenceReport):
-        paths += _write_objects(report, paths[1], os.path.join(folder, f"results{tail}.csv"))
+        columns = [metric for metric in PER_OBJECT if metric in metrics]
+        rows = [[name, *(_cell(score.values[metric]) for metric in columns)] for name, score in _named(report.scores)]
+        _write_csv(paths[1], ["Sequence", *columns], rows)
+        if report.protocol.name in VOS_BENCHMARK:
+            paths.append(os.path.join(folder, f"results{suffix}.csv"))
+            with written(paths[-1]) as file:
+                file.write(_vos_benchmark(report))
     return paths
 
 
-def _write_objects(report: SequenceReport, path: str, padded: str) -> list[str]:
-    """The file with a row for each object, and where a tool writes it the padded one; the path of that."""
-    metrics = report.protocol.metrics
-    columns = [metric for metric in PER_OBJECT if metric in metrics]
-    rows = [[name, *(_cell(one.values[metric]) for metric in columns)] for name, one in _named(report.scores)]
-    _write_csv(path, ["Sequence", *columns], rows)
-    if report.protocol.name not in VOS_BENCHMARK:
-        return []
-    with open(padded, "w", encoding="utf-8") as file:
-        file.write(_vos_benchmark(report))
-    return [padded]
-
-
 def places(report: InstanceReport) -> str:
-    """What the script of the Places Challenge 2017 prints."""
+    """Return what the script of the Places Challenge 2017 prints."""
     values = report.values
     lines = [f"* MeanAP: {_or_nan(values['AP'])}", "* Performance by class:"]
     lines += [f"{row['name']}, AP: {_or_nan(row['AP'])}" for row in report.rows()["categories"]]
@@ -80,19 +76,23 @@ def _or_nan(value: float | None) -> float:
 
 
 def _named(scores: list[ObjectScore]) -> list[tuple[str, ObjectScore]]:
-    """Objects as `sequence_k`, counted within each sequence, in the order of matched proposals."""
-    ordered: dict[str, list[ObjectScore]] = {}
-    for one in scores:
-        ordered.setdefault(one.sequence, []).append(one)
+    """Name objects `sequence_k`, counted within each sequence, in the order of matched proposals."""
     return [
-        (f"{name}_{place}", one)
-        for name, objects in ordered.items()
-        for place, one in enumerate(sorted(objects, key=lambda one: one.proposal), 1)
+        (f"{name}_{number}", score)
+        for name, objects in _by_sequence(scores).items()
+        for number, score in enumerate(sorted(objects, key=lambda score: score.proposal), 1)
     ]
 
 
+def _by_sequence(scores: list[ObjectScore]) -> dict[str, list[ObjectScore]]:
+    grouped: dict[str, list[ObjectScore]] = {}
+    for score in scores:
+        grouped.setdefault(score.sequence, []).append(score)
+    return grouped
+
+
 def _write_csv(path: str, header: list[str], rows: list[list[str]]) -> None:
-    with open(path, "w", encoding="utf-8", newline="") as file:
+    with written(path) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(rows)
@@ -103,30 +103,24 @@ def _cell(value: float | None) -> str:
 
 
 def _vos_benchmark(report: SequenceReport) -> str:
-    """Padded columns, one decimal, percent; averaged in percent too, as that tool does."""
-    wide = max([len("Global score"), *(len(one.sequence) for one in report.scores)])
-    scores = _in_set_order(report.scores)
-    j, f = (np.array([100 * (one.values[name] or 0.0) for one in scores]) for name in ("J-Mean", "F-Mean"))
+    """Return that tool's table: padded columns, one decimal, percent; averaged in percent too, as it does."""
+    width = max([len("Global score"), *(len(score.sequence) for score in report.scores)])
+    scores = [score for objects in _by_sequence(report.scores).values() for score in _in_set_order(objects)]
+    j, f = (np.array([100 * (score.values[name] or 0.0) for score in scores]) for name in ("J-Mean", "F-Mean"))
     total = (float("nan"),) * 3 if not scores else ((j.mean() + f.mean()) / 2, j.mean(), f.mean())
     lines = [
-        f"{'sequence':<{wide}},{'obj':>3}, {'J&F':>4}, {'J':>4}, {'F':>4}",
-        f"{'Global score':<{wide}},   , {', '.join(f'{number:.1f}' for number in total)}",
+        f"{'sequence':<{width}},{'obj':>3}, {'J&F':>4}, {'J':>4}, {'F':>4}",
+        f"{'Global score':<{width}},   , {', '.join(f'{number:.1f}' for number in total)}",
     ]
-    for one, mine, theirs in zip(scores, j, f, strict=True):
-        numbers = ", ".join(f"{number:>4.1f}" for number in ((mine + theirs) / 2, mine, theirs))
-        lines.append(f"{one.sequence:<{wide}},{one.name:0>3}, {numbers}")
+    for score, region, boundary in zip(scores, j, f, strict=True):
+        numbers = ", ".join(f"{number:>4.1f}" for number in ((region + boundary) / 2, region, boundary))
+        lines.append(f"{score.sequence:<{width}},{score.name:0>3}, {numbers}")
     return "\n".join(lines) + "\n"
 
 
-def _in_set_order(scores: list[ObjectScore]) -> list[ObjectScore]:
-    """Objects of a sequence in the order in which Python walks a set of their numbers, as in that tool."""
-    by_sequence: dict[str, dict[str, ObjectScore]] = {}
-    for one in scores:
-        by_sequence.setdefault(one.sequence, {})[one.name] = one
-    ordered = []
-    for objects in by_sequence.values():
-        names: list[str] = list(objects)
-        if all(is_number(name) for name in names):
-            names = [str(number) for number in {int(name) for name in names}]
-        ordered += [objects[name] for name in names]
-    return ordered
+def _in_set_order(objects: list[ObjectScore]) -> list[ObjectScore]:
+    """Return a sequence's objects in the order in which Python walks a set of their numbers, as in that tool."""
+    by_name = {score.name: score for score in objects}
+    if not all(is_number(name) for name in by_name):
+        return objects
+    return [by_name[str(number)] for number in {int(name) for name in by_name}]

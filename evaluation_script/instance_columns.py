@@ -1,0 +1,130 @@
+"""Records of instance masks as columns: the fast way, which raises something for any record that is unusual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Dict, List, Tuple
+
+import numpy as np
+
+from . import polygons, rle
+from .errors import Flaw
+from .instance_flaws import LARGEST_ID, LARGEST_SIDE
+from .masks import Array
+
+#: What is raised for records of which one at least is unusual; `instance_flaws` says what is wrong with it.
+UNUSUAL = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, Flaw)
+
+
+@dataclass(frozen=True)
+class KnownImages:
+    """What the truth knows of its images and categories, sorted by id."""
+
+    ids: Array
+    sizes: Array
+    categories: Array
+
+    def pixels(self, image: Array) -> Array:
+        """Return how many pixels these images have."""
+        pixels: Array = self.sizes[image, 0] * self.sizes[image, 1]
+        return pixels
+
+    def image_indices(self, ids: List[Any]) -> Array:
+        """Return the index of each image, -1 for one that is not known."""
+        return np.array([self._image_index.get(number, -1) for number in ids], np.int64)
+
+    def category_indices(self, ids: List[Any]) -> Array:
+        """Return the index of each category, -1 for one that is not known."""
+        return np.array([self._category_index.get(number, -1) for number in ids], np.int64)
+
+    @cached_property
+    def _image_index(self) -> Dict[int, int]:
+        return {number: index for index, number in enumerate(self.ids.tolist())}
+
+    @cached_property
+    def _category_index(self) -> Dict[int, int]:
+        return {number: index for index, number in enumerate(self.categories.tolist())}
+
+
+@dataclass(frozen=True)
+class RecordColumns:
+    """Some records as columns, each of the right type."""
+
+    #: Index of the image.
+    image: Array
+    #: Index of the category, -1 for one that the truth does not have.
+    category: Array
+    score: Array
+    #: Text of run lengths; "" where there are polygons.
+    masks: List[str]
+    boxes: Array
+    #: Index of a record → its polygons.
+    polygons: Dict[int, List[Any]]
+
+
+def columns_of(records: List[Any], images: KnownImages, *, boxes: bool) -> RecordColumns:
+    """Return the records as columns, unchecked in the masks' own runs alone; raises one of `UNUSUAL`."""
+    image = images.image_indices(_checked_ids([record["image_id"] for record in records]))
+    category = images.category_indices(_checked_ids([record["category_id"] for record in records]))
+    scores = [record["score"] for record in records]
+    _check_types(scores, float, int)
+    score = np.array(scores, float)
+    if (image < 0).any() or not np.isfinite(score).all():
+        raise ValueError
+    if boxes:
+        table = _boxes([record["bbox"] for record in records])
+        return RecordColumns(image, category, score, [""] * len(records), table, {})
+    masks, outlines = _masks([record["segmentation"] for record in records], images.sizes[image])
+    return RecordColumns(image, category, score, masks, np.zeros((len(masks), 4)), outlines)
+
+
+def _masks(segmentations: List[Any], sizes: Array) -> Tuple[List[str], Dict[int, List[Any]]]:
+    """Return run lengths as text, and polygons."""
+    outlines: Dict[int, List[Any]] = {}
+    encoded = list(segmentations)
+    if list in set(map(type, segmentations)):
+        outlines = {index: mask for index, mask in enumerate(segmentations) if type(mask) is list}
+        polygons.outlines(list(outlines.values()), sizes[list(outlines)].max(axis=1))
+        for index in outlines:
+            encoded[index] = {"size": sizes[index].tolist(), "counts": ""}
+    if not np.array_equal(_integer_table([mask["size"] for mask in encoded]), sizes):
+        raise ValueError
+    texts = [mask["counts"] for mask in encoded]
+    if list in set(map(type, texts)):
+        lists = [index for index, counts in enumerate(texts) if type(counts) is list]
+        pixels = sizes[lists].prod(axis=1)
+        for index, text in zip(lists, rle.compressed_lists([texts[index] for index in lists], pixels)):
+            texts[index] = text
+    _check_types(texts, str)
+    return texts, outlines
+
+
+def _boxes(boxes: List[Any]) -> Array:
+    _check_types(boxes, list)
+    _check_types([side for box in boxes for side in box], float, int)
+    table = np.array(boxes, float)
+    if table.shape != (len(boxes), 4) or not (np.abs(table) <= LARGEST_SIDE).all() or (table[:, 2:] < 0).any():
+        raise ValueError
+    return table
+
+
+def _checked_ids(ids: List[Any]) -> List[int]:
+    _check_types(ids, int)
+    if min(ids) < -LARGEST_ID - 1 or max(ids) > LARGEST_ID:
+        raise OverflowError
+    return ids
+
+
+def _integer_table(sizes: List[Any]) -> Array:
+    _check_types(sizes, list)
+    _check_types([side for size in sizes for side in size], int)
+    table = np.array(sizes, np.int64)
+    if table.shape != (len(sizes), 2):
+        raise ValueError
+    return table
+
+
+def _check_types(values: List[Any], *types: type) -> None:
+    if not set(map(type, values)) <= set(types):
+        raise TypeError
