@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypedDict
 
 from segjudge.evaluation_script.answer import Report
 from segjudge.evaluation_script.sequence_protocols import BESIDE
@@ -16,8 +16,17 @@ PUBLISHED = os.path.join(os.path.dirname(__file__), "published.json")
 ROWS = 40
 
 
+class PublishedNumbers(TypedDict):
+    """What a method reached, as its authors published it."""
+
+    protocol: str
+    dataset: str
+    method: str
+    values: dict[str, float]
+
+
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as they must be: names to the left, numbers to the right."""
+    """Return columns as wide as they must be: names to the left, numbers to the right."""
     widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
 
     def line(cells: Sequence[str]) -> str:
@@ -28,26 +37,26 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A number, or a dash where there is nothing to average."""
+    """Return a number as text, or a dash where there is nothing to average."""
     return "–" if value is None else f"{value:.{digits}f}"
 
 
 def of_report(report: Report, *, compare: bool) -> str:
-    """A split's sequences and means; `compare` sets the field's published numbers below."""
+    """Return a split's sequences and means; `compare` sets the field's published numbers below."""
     kind, rows = next(iter(report.rows().items()))
-    named = {"sequences": "sequence", "categories": "name"}[kind]
-    metrics = [name for name in rows[0] if name not in (*BESIDE, "split", "id", named)] if rows else []
+    key = {"sequences": "sequence", "categories": "name"}[kind]
+    metrics = [name for name in rows[0] if name not in (*BESIDE, "split", "id", key)] if rows else []
     note = ""
     if len(rows) > ROWS:
         note = f"(the {ROWS} lowest of {len(rows)} {kind}; --json holds all)\n"
         rows = sorted(rows, key=lambda row: row[metrics[0]] if row[metrics[0]] is not None else 2.0)[:ROWS]
-    body = [[row[named], *(number(row[metric]) for metric in metrics)] for row in rows]
+    body = [[row[key], *(number(row[metric]) for metric in metrics)] for row in rows]
     head = table([report.split, *metrics], body)
     return f"{head}\n{note}\n{means(report, compare=compare)}"
 
 
 def means(report: Report, *, compare: bool) -> str:
-    """The protocol's metrics, what others reached, and the statistics beside the protocol."""
+    """Return the protocol's metrics, what others reached, and the statistics beside the protocol."""
     names = list(report.protocol.metrics)
     rows = [["this submission", *(number(report.values[name]) for name in names)]]
     others = published(report.protocol.name, report.split) if compare else []
@@ -62,19 +71,20 @@ def means(report: Report, *, compare: bool) -> str:
     return "\n".join([*lines, f"\nBeside the protocol: {beside}"] if beside else lines)
 
 
-def published(protocol: str, split: str) -> list[dict[str, Any]]:
-    """The field's numbers for a protocol: those for this subset, else all."""
+def published(protocol: str, split: str) -> list[PublishedNumbers]:
+    """Return the field's numbers for a protocol: those for this subset, else all."""
     with open(PUBLISHED, encoding="utf-8") as file:
-        entries = [entry for entry in json.load(file) if entry["protocol"] == protocol]
+        everything: list[PublishedNumbers] = json.load(file)
+    entries = [entry for entry in everything if entry["protocol"] == protocol]
     return [entry for entry in entries if entry["dataset"].endswith(f" {split}")] or entries
 
 
 def leaderboard(title: str, rows: Mapping[str, Mapping[str, float]], order: str, digits: int = 4) -> str:
-    """Submissions by their value of one label, best first."""
+    """Return submissions by their value of one label, best first."""
     ranked = sorted(rows.items(), key=lambda row: -row[1][order])
     labels = list(ranked[0][1])
     body = [
-        [f"{place}. {name}", *(f"{values[label]:.{digits}f}" for label in labels)]
-        for place, (name, values) in enumerate(ranked, 1)
+        [f"{rank}. {name}", *(f"{values[label]:.{digits}f}" for label in labels)]
+        for rank, (name, values) in enumerate(ranked, 1)
     ]
     return table([title, *labels], body)
