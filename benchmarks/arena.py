@@ -58,7 +58,7 @@ def spent(call: Callable[[], object]) -> tuple[float, float, object]:
 
 
 def main(repeat: int) -> None:
-    sandbox.bwrap = lambda: None  # whose children's CPU is not told to us
+    sandbox.find_sandbox = lambda **_: None  # whose children's CPU is not told to us
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         if SEQUENCES.is_dir():

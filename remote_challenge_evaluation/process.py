@@ -17,12 +17,13 @@ from segjudge.evalai.http_exchange import StoppedError, WireError, exchange, wit
 from segjudge.evalai.jobs import Jobs
 
 from . import health
-from .evaluation import described, harden, limited, opened_annotations
+from .evaluation import forbid_inspection, has_process_limit, read_annotations, read_phases
 from .journal import Journal
 from .journal_file import DamagedError, JournalError, UnusableError, examined
 from .operator_log import Log
 from .queues import ApiQueue, OwnQueue, WorkQueue, annotations_from
 from .reporting import RightsError, Tools, is_refusal
+from .scoring_messages import ScoredPhase
 from .settings import SettingsError, WorkerSettings
 from .startup_check import StartError, checked, checked_annotations
 from .stopping import Stop
@@ -49,7 +50,7 @@ class WorkerLoop:
     _journal: Journal
 
     def __init__(self, told: WorkerSettings, *, once: bool = False) -> None:
-        harden()
+        forbid_inspection()
         os.umask(0o077)
         self._told, self._once = replace(told, save_dir=os.path.abspath(told.save_dir)), once
         self._stop = Stop(told.grace_seconds)
@@ -72,12 +73,12 @@ class WorkerLoop:
             try:
                 phases, told = self._local(folder)
                 lines = checked(self._jobs, told, phases)
-                found = opened_annotations(folder, told.annotations, self._stop.check)
+                found = read_annotations(folder, told.annotations, self._stop.check)
                 return lines + checked_annotations(found, phases)
             except RuntimeError as error:
                 raise StartError(str(error)) from None
             except ApiError as error:
-                if error.rights:
+                if error.denied:
                     raise RightsError(str(error)) from None
                 raise StartError(f"{told.api_server}: {error}") from None
             finally:
@@ -95,7 +96,7 @@ class WorkerLoop:
                 self._journal.close()
         self._log("stopped")
 
-    def _live(self, phases: dict[str, Any], told: WorkerSettings) -> None:
+    def _live(self, phases: dict[str, ScoredPhase], told: WorkerSettings) -> None:
         tools = self._tools(told)
         worker = Worker(tools, phases)
         if told.health_port:
@@ -123,15 +124,15 @@ class WorkerLoop:
             self._stop.check()
         self._log = Log(self._told.log_format, worker=self._journal.worker)
 
-    def _local(self, folder: str) -> tuple[dict[str, Any], WorkerSettings]:
+    def _local(self, folder: str) -> tuple[dict[str, ScoredPhase], WorkerSettings]:
         """What this machine can score, and with which annotations; RuntimeError where it cannot be found out."""
-        phases = described(folder, self._stop.check)
+        phases = read_phases(folder, self._stop.check)
         names = [phase["annotation"] for phase in phases.values()]
         owner = self._journal.worker
         annotations = annotations_from(self._told.annotations, folder, names, owner, self._stop.check)
         return phases, replace(self._told, annotations=annotations)
 
-    def _started(self) -> tuple[dict[str, Any], WorkerSettings]:
+    def _started(self) -> tuple[dict[str, ScoredPhase], WorkerSettings]:
         """Everything in place; a server that does not answer is waited for."""
         removed = self._journal.owners.clean()
         if removed:
@@ -149,7 +150,7 @@ class WorkerLoop:
                     self._log("start", checked=line)
                 return phases, told
             except (StartError, ApiError) as error:
-                final = isinstance(error, StartError) or is_refusal(error) or not (error.rights or error.transient)
+                final = isinstance(error, StartError) or is_refusal(error) or not (error.denied or error.transient)
                 refusals = refusals + 1 if final else 0
                 if refusals >= _REFUSALS:
                     raise _finally(error, told.api_server) from None
@@ -172,7 +173,7 @@ class WorkerLoop:
 
     def _loop(self, worker: Worker, sweep: Sweep) -> None:
         trouble = _growing()
-        if not limited():
+        if not has_process_limit():
             self._log("not limited", what="processes and CPU of scorers: let the unit or the container do it")
         look = self._once
         while not self._stop.is_set():
@@ -318,7 +319,7 @@ def _finally(error: StartError | ApiError, server: str) -> Exception:
     """What ends a start that was refused often enough."""
     if isinstance(error, StartError):
         return error
-    return RightsError(str(error)) if error.rights else StartError(f"{server}: {error}")
+    return RightsError(str(error)) if error.denied else StartError(f"{server}: {error}")
 
 
 def _growing() -> Iterator[float]:

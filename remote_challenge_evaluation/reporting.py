@@ -11,6 +11,7 @@ from typing import Any
 
 from segjudge.evalai.client import ApiError
 from segjudge.evalai.jobs import CANCELLED, SETTLED, Jobs
+from segjudge.evalai.result_shapes import SubmissionRow
 from segjudge.evalai.retries import with_retries
 
 from .journal import BEGUN, SCORED, Job, Journal
@@ -79,7 +80,7 @@ class SubmissionReporting:
             return not is_refusal(error)
         return True
 
-    def over(self, job: Job, row: dict[str, Any]) -> bool:
+    def over(self, job: Job, row: SubmissionRow) -> bool:
         """Whether the server wants nothing of it any more: settled, cancelled, or resumed since as new work."""
         status = row["status"]
         if status not in SETTLED and (row.get("rerun_resumed_at", job.resumed) or "") == job.resumed:
@@ -167,7 +168,7 @@ class SubmissionReporting:
 
 def is_refusal(error: ApiError) -> bool:
     """Whether EvalAI itself refuses the token: a page of somebody between us and it is not its word."""
-    return error.rights and isinstance(error.body, dict) and bool(error.body.keys() & {"detail", "error"})
+    return error.denied and isinstance(error.body, dict) and bool(error.body.keys() & {"detail", "error"})
 
 
 def _metadata(told: Any) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from segjudge.evalai.client import is_safe
+from segjudge.evalai.client import is_plain_token, is_safe_for_token
 
 from .journal_file import NAME, open_jobs_in
 
@@ -108,7 +108,7 @@ def _odd(values: dict[str, Any]) -> list[str]:
     """Values that cannot be meant."""
     found = []
     server = values.get("api_server", "https://eval.ai")
-    if not is_safe(server):
+    if not is_safe_for_token(server):
         found.append(f"API_SERVER is {server}: a token goes over https only, or to this machine")
     if any("<" in str(values.get(key, "")) for key in _REQUIRED):
         found.append("a setting is still a placeholder in angle brackets")
@@ -116,8 +116,7 @@ def _odd(values: dict[str, Any]) -> list[str]:
     found += [f"{key.upper()} cannot be below 0" for key in ("grace_seconds", "health_port") if values.get(key, 0) < 0]
     if values.get("health_port", 0) > 65535:
         found.append("HEALTH_PORT is a port, up to 65535")
-    token = values.get("auth_token", "")
-    if not token.isascii() or not token.isprintable() or " " in token:
+    if not is_plain_token(values.get("auth_token", "")):
         found.append("AUTH_TOKEN is not a token: it holds spaces or other characters; copy it again")
     if values.get("log_format", "pretty") not in ("pretty", "json"):
         found.append("LOG_FORMAT is pretty or json")

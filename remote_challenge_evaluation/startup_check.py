@@ -7,8 +7,9 @@ from typing import Any
 
 from segjudge.evalai.client import ApiError
 from segjudge.evalai.jobs import Jobs
-from segjudge.evalai.result_shapes import labels_of, number_of
+from segjudge.evalai.result_shapes import ChallengeRow, labels_of, number_of
 
+from .scoring_messages import AnnotationReport, ScoredPhase
 from .settings import WorkerSettings
 
 
@@ -16,7 +17,7 @@ class StartError(Exception):
     """The challenge cannot be scored here; the text says what to fix."""
 
 
-def checked(jobs: Jobs, told: WorkerSettings, phases: dict[str, Any]) -> list[str]:
+def checked(jobs: Jobs, told: WorkerSettings, phases: dict[str, ScoredPhase]) -> list[str]:
     """Lines about what is in place; raises `StartError` where something is not, and `ApiError` where nobody answers."""
     challenge = _challenge(jobs, told)
     lines = [f"token: accepted by {told.api_server}", f"queue: {told.queue_name} is of challenge {told.challenge_pk}"]
@@ -37,9 +38,9 @@ def checked(jobs: Jobs, told: WorkerSettings, phases: dict[str, Any]) -> list[st
     return lines
 
 
-def checked_annotations(found: dict[str, Any], phases: dict[str, Any]) -> list[str]:
+def checked_annotations(found: dict[str, AnnotationReport], phases: dict[str, ScoredPhase]) -> list[str]:
     """A line for each annotation file that was read; raises `StartError` where one cannot be scored with."""
-    wrong = [str(entry["wrong"]) for name, entry in found.items() if name in phases and "wrong" in entry]
+    wrong = [report["problem"] for name, report in found.items() if name in phases and "problem" in report]
     if wrong:
         raise StartError("\n".join(wrong))
     return [f"annotations of {name}: {entry['facts']}" for name, entry in sorted(found.items()) if name in phases]
@@ -66,7 +67,7 @@ def _compared(name: str, shown: list[dict[str, Any]], scored: dict[str, list[str
     return wrong
 
 
-def _challenge(jobs: Jobs, told: WorkerSettings) -> dict[str, Any]:
+def _challenge(jobs: Jobs, told: WorkerSettings) -> ChallengeRow:
     try:
         challenge = jobs.challenge()
     except ApiError as error:

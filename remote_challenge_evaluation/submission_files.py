@@ -5,10 +5,10 @@ from __future__ import annotations
 import filecmp
 import os
 from collections.abc import Callable
-from typing import Any
 
 from segjudge.evalai.http_exchange import WireError
 from segjudge.evalai.jobs import PLACEHOLDER
+from segjudge.evalai.result_shapes import SubmissionRow
 
 from .download import GoneError, TooLargeError, download, head
 from .reporting import DelayError, Tools
@@ -23,12 +23,12 @@ class SubmissionFiles:
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
 
-    def fetch(self, row: dict[str, Any], path: str) -> None:
+    def fetch(self, row: SubmissionRow, path: str) -> None:
         """Write the file; raises what `download` raises."""
         most = self._tools.settings.max_submission_bytes
         download(self._addresses(row), path, most, self._tools.stop.wait, self._watch)
 
-    def confirm(self, row: dict[str, Any], path: str) -> None:
+    def confirm(self, row: SubmissionRow, path: str) -> None:
         """Before a team hears of a mistake: fetch the whole file again; DelayError where it comes otherwise."""
         again, fresh = f"{path}-again", self._tools.jobs.submission(row["id"])
         for _ in range(_AGAIN):
@@ -42,7 +42,7 @@ class SubmissionFiles:
             if not same:
                 raise DelayError("the file that was scored came otherwise a second time")
 
-    def is_awaited(self, row: dict[str, Any]) -> bool:
+    def is_awaited(self, row: SubmissionRow) -> bool:
         """Whether the file of a large upload is not there yet."""
         if row.get("submission_input_file"):
             return False
@@ -55,7 +55,7 @@ class SubmissionFiles:
         self._tools.beat()
         self._tools.stop.check()
 
-    def _addresses(self, row: dict[str, Any]) -> Callable[[], str]:
+    def _addresses(self, row: SubmissionRow) -> Callable[[], str]:
         """The one that we know, then a fresh one for each try: links expire."""
         known = [row]
 
@@ -64,7 +64,7 @@ class SubmissionFiles:
 
         return address
 
-    def _address_of(self, row: dict[str, Any]) -> str:
+    def _address_of(self, row: SubmissionRow) -> str:
         told = row.get("submission_input_file") or row.get("input_file")
         if not isinstance(told, str):
             return ""

@@ -6,6 +6,7 @@ import datetime
 from typing import Any
 
 from segjudge.evalai.jobs import RUNNING, WAITING
+from segjudge.evalai.result_shapes import SubmissionRow
 
 from .journal import DONE
 from .reporting import Tools
@@ -46,7 +47,7 @@ class Sweep:
             self._worker.take(row)
         return len(lost)
 
-    def _is_lost(self, row: dict[str, Any]) -> bool:
+    def _is_lost(self, row: SubmissionRow) -> bool:
         known = self._tools.journal.known(row["id"], row.get("rerun_resumed_at") or "")
         if known and known != DONE:
             return False  # the journal brings it home
@@ -74,5 +75,5 @@ class Sweep:
             return 0.0
 
 
-def _since(row: dict[str, Any]) -> Any:
+def _since(row: SubmissionRow) -> Any:
     return row.get("rerun_resumed_at") or row.get("submitted_at")

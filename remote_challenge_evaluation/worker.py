@@ -14,19 +14,19 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from segjudge.evalai.client import ApiError
 from segjudge.evalai.http_exchange import StoppedError, WireError
 from segjudge.evalai.jobs import RUNNING, STATUSES, WAITING, QueueMessage
-from segjudge.evalai.result_shapes import ShapeError, judged
+from segjudge.evalai.result_shapes import PhaseRow, ShapeError, SubmissionRow, accepted_accuracies
 
 from .download import DiskError, GoneError, TooLargeError
-from .evaluation import ScoringOutcome, evaluated
+from .evaluation import ScoringOutcome, run_scorer
 from .journal import BEGUN, CLAIMED, SCORED, Job, JobGoneError
 from .journal_file import JournalError
 from .owners import DOWNLOADS
 from .reporting import FAILURES, PAUSE, DelayError, RightsError, SubmissionReporting, Tools
+from .scoring_messages import ScoredPhase, ScoringRequest
 from .submission_files import SubmissionFiles, is_placeholder
 
 #: Deaths of workers under one submission after which it is thought to cause them.
@@ -47,11 +47,11 @@ TOO_LARGE = "Your file is larger than the {:,} bytes that this challenge takes. 
 class Worker:
     """Answers one thing at a time."""
 
-    def __init__(self, tools: Tools, phases: dict[str, Any]) -> None:
+    def __init__(self, tools: Tools, phases: dict[str, ScoredPhase]) -> None:
         self._tools, self._local = tools, phases
         self._journal, self._jobs, self._log = tools.journal, tools.jobs, tools.log
         #: The server's phases by number; `phase_pk` is not the codename that scorers know.
-        self._phases: dict[int, dict[str, Any]] = {}
+        self._phases: dict[int, PhaseRow] = {}
         self._reporting = SubmissionReporting(tools)
         self._nonsense: deque[str] = deque(maxlen=100)
         self.files = SubmissionFiles(tools)
@@ -75,10 +75,9 @@ class Worker:
     def seconds_of(self, phase: int) -> float:
         """How long a submission to a phase may take."""
         try:
-            local = self._local.get(self._phase(phase)["codename"], {})
-        except (ApiError, DelayError):
-            local = {}
-        return float(local.get("seconds", _LONGEST))
+            return self._local[self._phase(phase)["codename"]]["seconds"]
+        except (ApiError, DelayError, KeyError):
+            return _LONGEST
 
     # ── a message ───────────────────────────────────────────────────────────
 
@@ -112,13 +111,13 @@ class Worker:
             self._guarded(job, lambda: self._begin(job, row, message))
         self._tools.queue.delete_last(message)
 
-    def _looked_up(self, message: QueueMessage) -> dict[str, Any] | None:
+    def _looked_up(self, message: QueueMessage) -> SubmissionRow | None:
         """The submission of a message; None where the server says again and again that it is none of ours."""
         for left in reversed(range(_LOOKS)):
             try:
                 return self._jobs.submission(message.submission)
             except ApiError as error:
-                ours = error.status != 404 and not (error.rights and self._reporting.may_work())
+                ours = error.status != 404 and not (error.denied and self._reporting.may_work())
                 if ours:
                     raise
                 why = str(error)
@@ -131,11 +130,11 @@ class Worker:
         self._tools.queue.delete(message)
         self._tools.queue.delete_last(message)
 
-    def claimed(self, row: dict[str, Any], *, again: bool = False) -> Job | None:
+    def claimed(self, row: SubmissionRow, *, again: bool = False) -> Job | None:
         """A submission made ours by the journal; again where its report was not carried out."""
         return self._journal.claim(row["id"], row.get("rerun_resumed_at") or "", row["challenge_phase"], again=again)
 
-    def take(self, row: dict[str, Any]) -> None:
+    def take(self, row: SubmissionRow) -> None:
         """One that the sweep found; a list may be old, so the server is asked once more."""
         row = self._jobs.submission(row["id"])
         job = self.claimed(row, again=True) if row["status"] in (RUNNING, *WAITING) else None
@@ -188,7 +187,7 @@ class Worker:
 
     def _refused(self, job: Job, error: ApiError) -> None:
         """The server did not do what a job needed."""
-        if error.rights and not self._reporting.may_work():
+        if error.denied and not self._reporting.may_work():
             self._journal.release(job, PAUSE)
             raise RightsError(str(error)) from None
         if error.transient:
@@ -214,7 +213,7 @@ class Worker:
 
     # ── from the claim to the result ────────────────────────────────────────
 
-    def _begin(self, job: Job, row: dict[str, Any], message: QueueMessage | None) -> None:
+    def _begin(self, job: Job, row: SubmissionRow, message: QueueMessage | None) -> None:
         if self._reporting.over(job, row):
             if message:
                 self._tools.queue.delete(message)
@@ -228,7 +227,7 @@ class Worker:
             job = self._journal.change(job, phase=row["challenge_phase"])
         self._score(job, row)
 
-    def _score(self, job: Job, row: dict[str, Any]) -> None:
+    def _score(self, job: Job, row: SubmissionRow) -> None:
         folder = os.path.join(self._tools.settings.save_dir, DOWNLOADS, f"{job.submission}-{self._journal.worker}")
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder, mode=0o700)
@@ -237,7 +236,7 @@ class Worker:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _scored_in(self, folder: str, job: Job, row: dict[str, Any]) -> None:
+    def _scored_in(self, folder: str, job: Job, row: SubmissionRow) -> None:
         phase = self._phase(job.phase)
         local = self._local.get(phase["codename"])
         if local is None:
@@ -247,7 +246,7 @@ class Worker:
             return
         self._tools.stop.check()  # asked to stop before anything is scored
         job = self._journal.change(job, evaluations_more=1)
-        request = {
+        request: ScoringRequest = {
             "submission": path,
             "codename": phase["codename"],
             "annotation": os.path.join(self._tools.settings.annotations, local["annotation"]),
@@ -256,16 +255,16 @@ class Worker:
         }
         with self._timed("scoring"):
             limit = local["seconds"] + _MARGIN
-            outcome = evaluated(request, folder, limit, self._journal.lock, self._is_over)
+            outcome = run_scorer(request, folder, limit, self._journal.lock, self._watch)
         if outcome.refused:
             self.files.confirm(row, path)
         self._judge(job, outcome, local, silent=bool(phase.get("disable_logs")))
 
-    def _is_over(self) -> bool:
+    def _watch(self) -> None:
         self._tools.beat()
-        return self._tools.stop.is_over()
+        self._tools.stop.check_over()
 
-    def _fetched(self, job: Job, row: dict[str, Any], path: str) -> bool:
+    def _fetched(self, job: Job, row: SubmissionRow, path: str) -> bool:
         """Whether there is a file to score; where there is none, the job has been brought to an end."""
         try:
             with self._timed("download"):
@@ -293,7 +292,7 @@ class Worker:
         finally:
             self._journal.add(f"seconds_{stage}", time.monotonic() - started)
 
-    def _judge(self, job: Job, outcome: ScoringOutcome, local: dict[str, Any], *, silent: bool) -> None:
+    def _judge(self, job: Job, outcome: ScoringOutcome, local: ScoredPhase, *, silent: bool) -> None:
         """From what the scorer said to what is reported; noted before it is sent."""
         for line in outcome.log.strip().splitlines():
             self._log("scorer says", submission=job.submission, line=line)
@@ -308,13 +307,13 @@ class Worker:
         try:
             if outcome.incident:
                 raise ShapeError(outcome.incident)
-            accuracies = judged(outcome.accuracies, local["labels"])
+            accuracies = accepted_accuracies(outcome.accuracies, local["labels"])
         except ShapeError as error:
             self._reporting.fault(job, str(error))
             return
         self._reporting.settle(job, {"accuracies": accuracies, "submission_result": outcome.submission_result, **texts})
 
-    def _phase(self, number: int) -> dict[str, Any]:
+    def _phase(self, number: int) -> PhaseRow:
         if number not in self._phases:
             self._phases = {row["id"]: row for row in self._jobs.phases()}
         if number not in self._phases:

@@ -1,4 +1,4 @@
-"""Start a child process, and end it with everything that it started.
+"""Run child processes: in a clean environment, watched, their output bounded, and ended with all that they started.
 
 Between us and each command stands a small process (`evaluation_script/supervisor.py`,
 run as a program) that adopts what the command leaves behind: double forks,
@@ -15,27 +15,60 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, TypeAlias
 
+#: The folder that our package is imported from.
+IMPORT_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 #: Not imported: the remote worker is slim, and the package of the scorers is not.
 SUPERVISOR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "evaluation_script", "supervisor.py")
-#: Seconds beyond which a keeper that was told to end is killed itself; it gives up after 60.
-_PATIENCE = 65.0
-#: Seconds within which a keeper says that the command was started, on any machine.
-_START = 60.0
+#: Variables that every program needs; none of them holds a token, an address or a folder of ours.
+_COMMON_VARIABLES = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH")
+#: Seconds after which a supervisor that was asked to end is killed; it gives up by itself after 60.
+_END_SECONDS = 65.0
+#: Seconds within which a supervisor reports the command's start, on any machine.
+_START_SECONDS = 60.0
+#: Seconds between two calls of a watch.
+_WATCH_PAUSE = 0.05
+
+#: A descriptor, a file, `subprocess.PIPE`, or None for our own stream.
+Stream: TypeAlias = int | IO[bytes] | None
+
+
+def clean_environment(*names: str, **values: str) -> dict[str, str]:
+    """Return an environment built from nothing: common variables and the named ones of ours, then the given values."""
+    passed = {name: os.environ[name] for name in (*_COMMON_VARIABLES, *names) if name in os.environ}
+    return {**passed, **values}
+
+
+class ExitCode(int):
+    """How a process ended: its exit code, or below 0 the number of the signal that killed it."""
+
+    @property
+    def is_signal(self) -> bool:
+        """Whether a signal killed the process."""
+        return self < 0
+
+    @property
+    def sentence(self) -> str:
+        """The same for people, without a subject."""
+        if not self.is_signal:
+            return f"ended with exit code {int(self)}"
+        names = {number.value: number.name for number in signal.Signals}
+        return f"was killed by {names.get(-self, f'signal {-self}')}"
 
 
 @dataclass(frozen=True)
 class Streams:
-    """What a child reads and writes: descriptors, files, `subprocess.PIPE` or None for ours."""
+    """The streams of a child."""
 
-    input: Any = subprocess.DEVNULL
-    output: Any = None
-    errors: Any = None
-    #: Further descriptors that it inherits under their own numbers.
+    input: Stream = subprocess.DEVNULL
+    output: Stream = None
+    errors: Stream = None
+    #: Further descriptors that the child inherits under their own numbers.
     passed: tuple[int, ...] = ()
 
 
@@ -66,125 +99,129 @@ class Child:
                 pass_fds=(*streams.passed, theirs.fileno()),
                 start_new_session=True,
             )
-        told = self._first_words()
+        report = self._start_report()
         #: The command's process number.
-        self.pid = int(told[0]) if told else self._process.pid
-        error = int(told[1]) if told else 0
-        if error or not told:
+        self.pid = report[0] if report else self._process.pid
+        error = report[1] if report else 0
+        if error or not report:
             self.end()
             self.close_streams()
-            words = os.strerror(error) if error else "its keeper ended"
-            raise OSError(error, words, command[0])
+            reason = os.strerror(error) if error else "its supervisor ended"
+            raise OSError(error, reason, command[0])
 
-    def _first_words(self) -> list[bytes]:
-        """Return the command's number and the error of its start; nothing where the keeper does not say them."""
-        self._leash.settimeout(_START)
+    def _start_report(self) -> list[int]:
+        """Return the command's process number and the error number of its start; nothing if there is no report."""
+        self._leash.settimeout(_START_SECONDS)
         try:
             with self._leash.makefile("rb") as file:
-                return file.readline().split()
-        except TimeoutError:  # a command may stop its keeper
+                return [int(number) for number in file.readline().split()]
+        except TimeoutError:  # a command may stop its supervisor
             return []
         finally:
             self._leash.settimeout(None)
 
     @property
     def input(self) -> IO[bytes]:
-        """Its standard input, which was opened as a pipe."""
-        return self._opened(self._process.stdin)
+        """The command's standard input, if it is a pipe."""
+        return self._pipe(self._process.stdin)
 
     @property
     def output(self) -> IO[bytes]:
-        """Its standard output, likewise."""
-        return self._opened(self._process.stdout)
+        """The command's standard output, if it is a pipe."""
+        return self._pipe(self._process.stdout)
 
     @property
     def errors(self) -> IO[bytes]:
-        """Its standard error, likewise."""
-        return self._opened(self._process.stderr)
+        """The command's standard error, if it is a pipe."""
+        return self._pipe(self._process.stderr)
 
     @staticmethod
-    def _opened(stream: IO[bytes] | None) -> IO[bytes]:
+    def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
         if stream is None:
             raise ValueError("the stream was not opened as a pipe")
         return stream
 
-    def poll(self) -> int | None:
-        """Return its exit code (the signal's number below 0), or None while it runs."""
-        return self._process.poll()
+    def poll(self) -> ExitCode | None:
+        """Return how the command ended, or None while it runs."""
+        return self.wait(0)
 
-    def wait(self, seconds: float | None = None) -> int | None:
-        """Wait so long for its end; return its exit code, or None when it still runs."""
+    def wait(self, seconds: float | None = None) -> ExitCode | None:
+        """Wait for the command's end, at most so many seconds; return how it ended, or None if it still runs."""
         try:
-            return self._process.wait(seconds)
+            return ExitCode(self._process.wait(seconds))
         except subprocess.TimeoutExpired:
             return None
 
+    def watch(self, check: Callable[[], object], seconds: float | None = None) -> ExitCode:
+        """Wait for the command's end and call `check` meanwhile, which raises to end the wait.
+
+        Raises TimeoutError after so many seconds.
+        """
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while (code := self.wait(_WATCH_PAUSE)) is None:
+            check()
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimeoutError
+        return code
+
     def signal(self, number: int) -> None:
-        """Send a signal to the command itself; nothing happens when it has ended."""
+        """Send a signal to the command alone; nothing happens if it has ended."""
         with suppress(OSError):
             self._leash.send(bytes([number]))
 
-    def end(self) -> int:
-        """Kill it and all of its descendants, and return its exit code; once more does no harm."""
+    def end(self) -> ExitCode:
+        """Kill the command and all of its descendants, and return how it ended; may be called again."""
         with suppress(OSError):
             self._leash.shutdown(socket.SHUT_RDWR)
-        code = self.wait(_PATIENCE)
+        code = self.wait(_END_SECONDS)
         if code is None:  # stopped or stuck; the command ends with it, and its group here
             self._process.kill()
-            code = self._process.wait()
+            code = ExitCode(self._process.wait())
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
         self._leash.close()
         return code
 
     def close_streams(self) -> None:
-        """Close our ends of its pipes."""
+        """Close our ends of the command's pipes."""
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             if stream is not None:
-                with suppress(OSError):  # what was not read any more
+                with suppress(OSError):  # what was written is not read any more
                     stream.close()
 
 
 class Tail:
-    """Reads a stream to its end in a thread, and keeps so many bytes of its end, and as many of its beginning if asked.
+    """The last bytes of a stream, and as many of its first ones on request, read in a thread until the stream ends.
 
-    Whoever writes is never held up, and neither our memory nor a disk is filled.
+    Its writer is never held up, and neither our memory nor a disk is filled.
     """
 
     def __init__(self, stream: IO[bytes], kept: int, *, beginning: bool = False) -> None:
-        self._stream, self._kept, self._room = stream, kept, kept if beginning else 0
-        self._head, self._tail, self._lost = bytearray(), bytearray(), 0
+        self._stream, self._kept, self._kept_first = stream, kept, kept if beginning else 0
+        self._first, self._last, self._omitted = bytearray(), bytearray(), 0
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
     def _read(self) -> None:
-        with suppress(OSError, ValueError):  # it was closed meanwhile
-            while piece := os.read(self._stream.fileno(), 1 << 16):
+        with suppress(OSError, ValueError), self._stream:  # it may be closed meanwhile
+            while block := os.read(self._stream.fileno(), 1 << 16):
                 with self._lock:
-                    self._take(piece)
+                    self._keep(block)
 
-    def _take(self, piece: bytes) -> None:
-        room = self._room - len(self._head)
-        self._head += piece[:room]
-        self._tail += piece[room:]
-        surplus = len(self._tail) - self._kept
+    def _keep(self, block: bytes) -> None:
+        room = self._kept_first - len(self._first)
+        self._first += block[:room]
+        self._last += block[room:]
+        surplus = len(self._last) - self._kept
         if surplus > 0:
-            self._lost += surplus
-            del self._tail[:surplus]
+            self._omitted += surplus
+            del self._last[:surplus]
 
     def text(self, seconds: float = 10.0) -> str:
-        """Return what was kept; its writers are to be gone by now, but it waits no longer than that for them."""
+        """Return what was kept, once the stream has ended; wait no longer than so many seconds for that."""
         self._thread.join(seconds)
         with self._lock:
-            cut = f"\n… {self._lost:,} bytes are left out here …\n" if self._lost and self._room else ""
-            text = bytes(self._head) + cut.encode() + bytes(self._tail)
+            gap = f"\n… {self._omitted:,} bytes are left out here …\n" if self._omitted and self._kept_first else ""
+            text = bytes(self._first) + gap.encode() + bytes(self._last)
         return text.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
-
-
-def death(code: int) -> str:
-    """Return how a process with this exit code ended, for people."""
-    if code >= 0:
-        return f"ended with exit code {code}"
-    known = {one.value: one.name for one in signal.Signals}
-    return f"was killed by {known.get(-code, f'signal {-code}')}"

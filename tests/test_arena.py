@@ -34,7 +34,7 @@ from .rehearsals import Rehearsal, waited
 
 AGENTS = ROOT / "code_upload_challenge_evaluation/agent"
 STATIC = ROOT / "code_upload_challenge_evaluation/static/main.py"
-needs_bwrap = pytest.mark.skipif(sandbox.bwrap() is None, reason="BWRAP DOES NOT WORK HERE: install bubblewrap")
+needs_bwrap = pytest.mark.skipif(sandbox.find_sandbox() is None, reason="BWRAP DOES NOT WORK HERE: install bubblewrap")
 
 
 @pytest.fixture(scope="module")

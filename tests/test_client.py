@@ -14,7 +14,7 @@ import pytest
 from segjudge.bundle.push import Push, RejectedError
 from segjudge.evalai import client as clients
 from segjudge.evalai import routes
-from segjudge.evalai.client import ApiError, Client, is_safe
+from segjudge.evalai.client import ApiError, Client, is_safe_for_token
 from segjudge.evalai.settings import EvalAISettings
 from segjudge.evaluation_script.errors import HostError
 
@@ -79,14 +79,14 @@ def odd() -> Iterator[Odd]:
     ],
 )
 def test_a_token_goes_nowhere_but_over_https_or_to_this_machine(host: str) -> None:
-    assert not is_safe(host)
+    assert not is_safe_for_token(host)
 
 
 @pytest.mark.parametrize(
     "host", ["https://eval.ai", "HTTPS://eval.ai", "http://127.0.0.1:8899", "http://localhost", "http://[::1]:8"]
 )
 def test_these_may_have_it(host: str) -> None:
-    assert is_safe(host)
+    assert is_safe_for_token(host)
 
 
 def test_a_netrc_does_not_take_the_tokens_place(odd: Odd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +132,7 @@ def test_what_is_no_answer_of_evalai_is_one_error(odd: Odd, body: bytes) -> None
 @pytest.mark.parametrize("body", [{"results": None}, {"results": 5}, {}], ids=str)
 def test_a_list_that_is_none_is_said(odd: Odd, body: Any) -> None:
     odd.says(body)
-    with pytest.raises(ApiError, match="something else than a list"):
+    with pytest.raises(ApiError, match="something other than a list"):
         Client(odd.address, TOKEN).all_of(routes.PARTICIPANT_TEAMS)
 
 
@@ -150,15 +150,15 @@ def test_an_answer_without_an_end_is_left(odd: Odd, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("status", "transient", "rights"),
+    ("status", "transient", "denied"),
     [(400, False, False), (401, False, True), (403, False, True), (404, False, False), (429, True, False), (500, True, False), (502, True, False)],
 )  # fmt: skip
-def test_what_may_pass_and_what_may_not(odd: Odd, status: int, transient: bool, rights: bool) -> None:
+def test_what_may_pass_and_what_may_not(odd: Odd, status: int, transient: bool, denied: bool) -> None:
     odd.says({"error": "x"}, status)
     odd.headers = {"Retry-After": "7"}
     with pytest.raises(ApiError) as raised:
         Client(odd.address, TOKEN).call("GET", routes.PARTICIPANT_TEAMS)
-    assert (raised.value.transient, raised.value.rights, raised.value.wait) == (transient, rights, 7.0)
+    assert (raised.value.transient, raised.value.denied, raised.value.wait) == (transient, denied, 7.0)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from segjudge.hosted_worker.interpreter import for_worker
+from segjudge.hosted_worker.interpreter import worker_interpreter
 
 from .builders import ROOT
 
@@ -83,6 +83,6 @@ def test_run_finds_what_run_sh_prepared(tmp_path: Path, monkeypatch: pytest.Monk
     prepared = tmp_path / ".venv-worker/bin"
     prepared.mkdir(parents=True)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / ".venv-worker")], check=True)
-    found = for_worker(None, str(tmp_path))
+    found = worker_interpreter(None, str(tmp_path))
     assert found.path == str(prepared / "python")
     assert str(tmp_path / ".venv-worker") in found.folders

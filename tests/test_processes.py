@@ -15,7 +15,7 @@ import pytest
 
 from segjudge import processes
 from segjudge.evaluation_script import supervisor
-from segjudge.processes import Child, Streams, death
+from segjudge.processes import Child, ExitCode, Streams, clean_environment
 
 from .builders import ROOT
 from .endings import is_gone
@@ -100,21 +100,21 @@ def test_streams_environment_and_folder_are_the_commands(tmp_path: Path) -> None
 
 def test_a_stream_that_the_command_closes_is_closed() -> None:
     child = python("os.close(1); os.close(2)" + SLEEP)
-    assert child.output.read() == b"", "the keeper does not hold it open"
+    assert child.output.read() == b"", "the supervisor does not hold it open"
     assert child.poll() is None
     assert child.end() == -9
     child.close_streams()
 
 
 @pytest.mark.parametrize("way", AWAY)
-@pytest.mark.parametrize("ended", ["by itself", "killed", "by us", "by a signal to the keeper"])
+@pytest.mark.parametrize("ended", ["by itself", "killed", "by us", "by a signal to the supervisor"])
 def test_nothing_of_it_is_left(way: str, ended: str) -> None:
     child = python(AWAY[way] + {"by itself": "", "killed": "os.kill(os.getpid(), 9)"}.get(ended, SLEEP))
     left = int(child.output.readline())
     assert left != child.pid
     if ended == "by us":
         assert child.end() == -9
-    elif ended == "by a signal to the keeper":
+    elif ended == "by a signal to the supervisor":
         os.kill(child._process.pid, signal.SIGTERM)
     assert done(child) == (0 if ended == "by itself" else -9)
     assert is_gone(left, 0), "when the end is reported, nothing is left"
@@ -174,8 +174,8 @@ def test_a_stopped_command_is_ended() -> None:
     child.close_streams()
 
 
-def test_a_keeper_that_is_stopped_or_killed_keeps_nothing_alive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "_PATIENCE", 0.3)
+def test_a_supervisor_that_is_stopped_or_killed_keeps_nothing_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "_END_SECONDS", 0.3)
     for number in (signal.SIGSTOP, signal.SIGKILL):
         child = python("print(os.getpid(), flush=True)" + SLEEP)
         child.output.readline()
@@ -185,12 +185,12 @@ def test_a_keeper_that_is_stopped_or_killed_keeps_nothing_alive(monkeypatch: pyt
         child.close_streams()
 
 
-def test_a_command_that_stops_its_keeper_at_once_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "_START", 1.0)
-    monkeypatch.setattr(processes, "_PATIENCE", 1.0)
+def test_a_command_that_stops_its_supervisor_at_once_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "_START_SECONDS", 1.0)
+    monkeypatch.setattr(processes, "_END_SECONDS", 1.0)
     code = "import os, signal, time; os.kill(os.getppid(), signal.SIGSTOP); time.sleep(100)"
     for _ in range(5):
-        with contextlib.suppress(OSError):  # where it was quicker than its keeper
+        with contextlib.suppress(OSError):  # where it was quicker than its supervisor
             Child([sys.executable, "-I", "-S", "-c", code]).end()
 
 
@@ -242,16 +242,41 @@ def test_it_works_below_a_process_that_ignores_signals(ignoring: int) -> None:
     assert told.strip() == ("0" if ignoring == signal.SIGCHLD else "3")
 
 
+def test_the_environment_holds_what_is_named_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AUTH_TOKEN", "TZ", "HOME"):
+        monkeypatch.setenv(name, f"our {name}")
+    monkeypatch.delenv("LC_ALL", raising=False)
+    built = clean_environment("TZ", "LC_ALL", "NOT_SET", HOME="/tmp")
+    assert (built["TZ"], built["HOME"], built["PATH"]) == ("our TZ", "/tmp", os.environ["PATH"])
+    assert built.keys() <= {"PATH", "LANG", "LD_LIBRARY_PATH", "TZ", "HOME"}
+
+
+def test_a_watch_ends_the_wait_and_a_deadline_does() -> None:
+    child = python(SLEEP)
+    with pytest.raises(TimeoutError):
+        child.watch(lambda: None, 0.2)
+    with pytest.raises(KeyError):
+        child.watch(_stopped)
+    child.signal(signal.SIGTERM)
+    assert child.watch(lambda: None) == -15
+    assert done(child) == -15
+
+
+def _stopped() -> None:
+    raise KeyError
+
+
 def test_how_it_died_is_said() -> None:
-    assert [death(code) for code in (0, 7, -9, -64)] == [
+    assert [ExitCode(code).sentence for code in (0, 7, -9, -64)] == [
         "ended with exit code 0", "ended with exit code 7", "was killed by SIGKILL", "was killed by SIGRTMAX"
     ]  # fmt: skip
-    assert death(-50) == "was killed by signal 50"
+    assert ExitCode(-50).sentence == "was killed by signal 50"
+    assert [ExitCode(code).is_signal for code in (1, 0, -9)] == [False, False, True]
 
 
 def test_elsewhere_than_on_linux_the_group_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without /proc and prctl there is the process group."""
-    program = tmp_path / "keeper.py"
+    program = tmp_path / "supervisor.py"
     text = Path(processes.SUPERVISOR).read_text()
     text = text.replace('_HAS_PROC = os.path.exists("/proc/self/stat")', "_HAS_PROC = False")
     program.write_text(text.replace("ctypes.CDLL(None).prctl", "ctypes.nothing"))

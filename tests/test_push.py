@@ -19,7 +19,7 @@ from segjudge.bundle.opened_bundle import Bundle
 from segjudge.bundle.push import repository, without_sponsors
 from segjudge.bundle.server_sentences import mapped, sentences
 from segjudge.bundle.server_state import PUSHES
-from segjudge.evalai.settings import settings
+from segjudge.evalai.settings import read_settings
 from segjudge.evaluation_script.errors import HostError
 
 from .builders import ROOT
@@ -87,7 +87,7 @@ def test_the_token_is_shown_nowhere(server: Rehearsal, fork: Path) -> None:
     held = "".join(file.read_text() for file in (fork / PUSHES).iterdir())
     token = server.people["host"]["token"]
     assert all(token not in text for text in (done.stdout, done.stderr, held))
-    assert token not in repr(settings({"EVALAI_TOKEN": token}))
+    assert token not in repr(read_settings({"EVALAI_TOKEN": token}))
 
 
 def test_a_dry_run_changes_nothing(server: Rehearsal, fork: Path) -> None:
@@ -273,9 +273,9 @@ def test_a_file_with_the_token_must_be_our_own_alone(tmp_path: Path) -> None:
     file.write_text("# mine\nEVALAI_TOKEN = abc\nEVALAI_HOST_TEAM='7'\n")
     file.chmod(0o644)
     with pytest.raises(HostError, match="can be read by others"):
-        settings({}, str(file))
+        read_settings({}, str(file))
     file.chmod(0o600)
-    held = settings({"EVALAI_HOST": "eval.example"}, str(file))
+    held = read_settings({"EVALAI_HOST": "eval.example"}, str(file))
     assert (held.token, held.team, held.host) == ("abc", 7, "https://eval.example")
 
 

@@ -22,7 +22,7 @@ from segjudge.evalai import routes
 from .builders import ROOT
 from .rehearsals import Rehearsal, bundle_with, many, private, started, without_sandbox
 
-needs_bwrap = pytest.mark.skipif(sandbox.bwrap() is None, reason="BWRAP DOES NOT WORK HERE: install bubblewrap")
+needs_bwrap = pytest.mark.skipif(sandbox.find_sandbox() is None, reason="BWRAP DOES NOT WORK HERE: install bubblewrap")
 STRONG = ROOT / "examples/sequences-dev/strong.zip"
 
 
@@ -246,12 +246,12 @@ told = sum(os.lstat(one).st_blocks * 512 for one in glob.glob("/tmp/*") if os.pa
 
 def test_a_script_that_fills_the_disk_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from segjudge.hosted_worker import process
-    from segjudge.hosted_worker.compute import Compute
-    from segjudge.hosted_worker.interpreter import interpreter
+    from segjudge.hosted_worker.folder import WorkerFolder
+    from segjudge.hosted_worker.interpreter import open_interpreter
 
     monkeypatch.setattr(process, "DISK", 8 << 20)
-    monkeypatch.setattr(process, "_MEASURED", 1.0)
-    compute = Compute()
+    monkeypatch.setattr(process, "_MEASURED_SHARE", 1.0)
+    compute = WorkerFolder()
     try:
         place = Path(compute.root) / "challenge_data/challenge_1"
         place.mkdir()
@@ -262,10 +262,12 @@ def test_a_script_that_fills_the_disk_is_ended(tmp_path: Path, monkeypatch: pyte
             "        g.write(bytes(32 << 20)); g.flush()\n"
             "        time.sleep(60)\n"
         )
-        python = interpreter(sys.executable)
-        child = process.WorkerProcess(python, compute, 1, process.WorkerTerms(box=process.walls(python)))
+        python = open_interpreter(sys.executable)
+        child = process.WorkerProcess(
+            python, compute, 1, process.WorkerTerms(sandbox_program=process.sandbox_for(python))
+        )
         child.ask({"ready": True}, 60)
-        path = compute.bring(1, ".txt", lambda path: Path(path).write_text("x"))
+        path = compute.add_submission(1, ".txt", lambda path: Path(path).write_text("x"))
         with pytest.raises(process.DiedError, match="it wrote more than 8 MB to the disk"):
             child.ask({"annotation": "", "submission": path, "phase": "p", "splits": []}, 60)
         assert not child.alive

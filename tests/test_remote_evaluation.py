@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from segjudge.evalai.result_shapes import ShapeError, for_rest, judged
+from segjudge.evalai.result_shapes import ShapeError, accepted_accuracies, for_rest
 from segjudge.evaluation_script import evaluate as hosted
 from segjudge.evaluation_script.errors import HostError, SubmissionError
 from segjudge.remote_challenge_evaluation.evaluate import evaluate
@@ -22,20 +22,23 @@ from .builders import ROOT
 STRONG = str(ROOT / "examples/sequences-dev/strong.zip")
 TRUTH = str(ROOT / "annotations/sequences-dev.zip")
 
-#: Runs `evaluated` in a process of its own, as a worker does, with another scorer in the place of ours.
+#: Runs `run_scorer` in a process of its own, as a worker does, with another scorer in the place of ours.
 RUN = """
 import json, os, sys, time
 sys.path.insert(0, sys.argv[1])
+from segjudge.evalai.http_exchange import StoppedError
 from segjudge.evaluation_script.supervisor import descendants
 from segjudge.remote_challenge_evaluation import evaluation
-evaluation.harden()
+evaluation.forbid_inspection()
 if sys.argv[3]:
-    evaluation._command = lambda *what: [sys.executable, "-c", sys.argv[3]]
+    evaluation._command = lambda *arguments: [sys.executable, "-c", sys.argv[3], *arguments]
 lock = os.open(os.path.join(sys.argv[2], "lock"), os.O_CREAT | os.O_RDWR)
 started = time.monotonic()
 request = {"submission": sys.argv[4], "codename": "sequences-dev", "annotation": sys.argv[5], "submission_metadata": {}, "memory": 4 << 30}
-stop = lambda: os.path.exists(os.path.join(sys.argv[2], "stop"))
-outcome = evaluation.evaluated(request, sys.argv[2], float(sys.argv[6]), lock, stop)
+def watch():
+    if os.path.exists(os.path.join(sys.argv[2], "stop")):
+        raise StoppedError
+outcome = evaluation.run_scorer(request, sys.argv[2], float(sys.argv[6]), lock, watch)
 left = list(descendants(os.getpid()))
 print(json.dumps({**outcome.__dict__, "children": left, "seconds": time.monotonic() - started}))
 """
@@ -100,8 +103,12 @@ def test_what_an_incident_says_goes_to_the_operator_alone(tmp_path: Path) -> Non
         pytest.param("import os; os.kill(os.getpid(), 9)", "was killed by SIGKILL", id="killed"),
         pytest.param("import os; os.kill(os.getpid(), 11)", "was killed by SIGSEGV", id="segfault"),
         pytest.param("raise SystemExit(7)", "ended with exit code 7", id="exit"),
-        pytest.param("import os; os.write(4, b'no json')", "ended with exit code 0 without an answer", id="garbage"),
-        pytest.param("import os; os.write(4, b'[1]')", "without an answer", id="list"),
+        pytest.param(
+            "import os, sys; os.write(int(sys.argv[2]), b'no json')",
+            "ended with exit code 0 without an answer",
+            id="garbage",
+        ),
+        pytest.param("import os, sys; os.write(int(sys.argv[2]), b'[1]')", "without an answer", id="list"),
     ],
 )
 def test_a_scorer_that_dies_is_an_incident(tmp_path: Path, script: str, words: str) -> None:
@@ -128,7 +135,7 @@ for _ in range(3):
         if os.fork() == 0:
             time.sleep(1000)
         time.sleep(1000)
-os.write(4, b'{"refused": "done"}')
+os.write(int(sys.argv[2]), b'{"refused": "done"}')
 """
 
 
@@ -140,11 +147,11 @@ def test_what_a_scorer_leaves_behind_is_ended_too(tmp_path: Path) -> None:
 
 
 LOUD = """
-import os
+import os, sys
 for k in range(3000):
     os.write(1, b'line %07d\\n' % k * 100)
 os.write(2, b'\\xff\\x00bytes')
-os.write(4, b'{"refused": "done"}')
+os.write(int(sys.argv[2]), b'{"refused": "done"}')
 """
 
 
@@ -160,25 +167,24 @@ def test_what_it_prints_is_bounded_with_its_beginning_and_its_end(tmp_path: Path
 def test_its_environment_is_built_and_not_inherited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AUTH_TOKEN", "AWS_SECRET_ACCESS_KEY", "WEBHOOK", "GITHUB_TOKEN"):
         monkeypatch.setenv(name, "secret")
-    script = "import os, json; os.write(4, json.dumps({'refused': json.dumps(dict(os.environ))}).encode())"
+    script = "import os, json, sys; os.write(int(sys.argv[2]), json.dumps({'refused': json.dumps(dict(os.environ))}).encode())"
     told = run(tmp_path, script)["refused"]
     assert "secret" not in told
     assert "PATH" in told
 
 
 def test_nobody_reads_the_workers_memory() -> None:
-    code = "from segjudge.remote_challenge_evaluation.evaluation import harden; harden(); import ctypes; print(ctypes.CDLL(None).prctl(3))"
+    code = "from segjudge.remote_challenge_evaluation.evaluation import forbid_inspection; forbid_inspection(); import ctypes; print(ctypes.CDLL(None).prctl(3))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "0\n"
 
 
 def test_only_its_own_descriptors_are_open(tmp_path: Path) -> None:
-    script = (
-        "import os, json; os.write(4, json.dumps({'refused': ' '.join(sorted(os.listdir('/proc/self/fd')))}).encode())"
-    )
+    script = "import os, json, sys; os.write(int(sys.argv[2]), json.dumps({'refused': ' '.join(sorted(os.listdir('/proc/self/fd')))}).encode())"
     descriptors = run(tmp_path, script)["refused"].split()
-    # The lock, the one that lists this folder, and the one by which an environment knows that it is in use.
-    assert len([d for d in descriptors if int(d) > 5]) <= 3, descriptors
+    # Three streams, answer and log; the lock, the one that lists this folder, and the one by which an environment knows
+    # that it is in use.
+    assert len(descriptors) <= 5 + 3, descriptors
 
 
 def test_it_dies_with_its_worker(tmp_path: Path) -> None:
@@ -214,13 +220,13 @@ LABELS = {"dev": ["J", "F"]}
 )
 def test_a_result_that_the_server_would_refuse_is_not_sent(result: Any, words: str) -> None:
     with pytest.raises(ShapeError, match=words):
-        judged(result, LABELS)
+        accepted_accuracies(result, LABELS)
 
 
 def test_both_shapes_say_the_same() -> None:
     result = for_rest([{"dev": {"J": 0.5}}, {"test": {"J": 0.25}}])
     assert [entry["split"] for entry in result] == ["dev", "test"]
-    assert judged(result[:1], LABELS) == result[:1]
+    assert accepted_accuracies(result[:1], LABELS) == result[:1]
 
 
 def test_participants_are_not_shown_hidden_splits() -> None:

@@ -12,7 +12,7 @@ import pytest
 from segjudge.bundle.check import check
 from segjudge.bundle.starter_zip import build, files, strays
 from segjudge.cli import main
-from segjudge.hosted_worker.stage import HostedWorker
+from segjudge.hosted_worker.worker import HostedWorker
 
 from .builders import ROOT
 from .shared import IN_CI

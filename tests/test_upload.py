@@ -14,7 +14,7 @@ import pytest
 from segjudge.bundle.build import build
 from segjudge.evaluation_script import evaluate
 from segjudge.evaluation_script.errors import HostError
-from segjudge.hosted_worker.stage import HostedWorker
+from segjudge.hosted_worker.worker import HostedWorker
 
 from .builders import ROOT
 from .shared import IN_CI

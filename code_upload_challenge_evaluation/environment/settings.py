@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from segjudge.code_upload.messages import LOCAL, PORT
-from segjudge.evalai.client import is_safe
+from segjudge.evalai.client import is_safe_for_token
 from segjudge.evalai.settings import DEFAULT_HOST
 from segjudge.evaluation_script.errors import HostError
 
@@ -129,6 +129,6 @@ def target_of(environment: Mapping[str, str]) -> Target:
     except (ValueError, KeyError, TypeError) as error:
         raise HostError(f"{BODY} is not a message of EvalAI's queue ({type(error).__name__}: {error})") from None
     server = (environment.get(SERVER) or DEFAULT_HOST).rstrip("/")
-    if not is_safe(server):
+    if not is_safe_for_token(server):
         raise HostError(f"{SERVER} is {server}: a token goes over https only, or to this machine")
     return Target(server, numbers[0], numbers[1], numbers[2], environment[TOKEN])

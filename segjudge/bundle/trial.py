@@ -13,7 +13,7 @@ import zipfile
 from contextlib import suppress
 
 from segjudge.evaluation_script.errors import HostError
-from segjudge.hosted_worker.stage import HostedWorker
+from segjudge.hosted_worker.worker import HostedWorker
 
 from . import examples
 from .opened_bundle import Bundle

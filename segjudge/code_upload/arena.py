@@ -24,7 +24,7 @@ from typing import Any
 
 from segjudge import sandbox
 from segjudge.evaluation_script.errors import HostError
-from segjudge.processes import Child, Streams, Tail
+from segjudge.processes import IMPORT_ROOT, Child, Streams, Tail, clean_environment
 from segjudge.sandbox import ProcessLimits
 from segjudge.static import DATASET, FOLDER, NAMES, TAKEN
 
@@ -98,7 +98,7 @@ def duel(
     With `variables` (AUTH_TOKEN, BODY…) the environment reports to a server, otherwise it saves its result.  Paths in
     `hidden` do not exist for an agent in a sandbox.
     """
-    box = sandbox.found(limits)
+    box = sandbox.find_sandbox(required=limits.sandbox)
     secret = [*hidden, *_truths(words)]
     with tempfile.TemporaryDirectory(prefix="segjudge-arena-") as folder, contextlib.ExitStack() as ends:
         result = os.path.join(folder, "result.json")
@@ -144,7 +144,7 @@ def static(
 
     The folder is looked at once at the start and then every `look_every` seconds; a file is taken as it is then.
     """
-    box = sandbox.found(limits)
+    box = sandbox.find_sandbox(required=limits.sandbox)
     with tempfile.TemporaryDirectory(prefix="segjudge-static-") as folder, contextlib.ExitStack() as ends:
         shared = os.path.join(folder, "submission")
         os.mkdir(shared)
@@ -200,16 +200,15 @@ def _played(
     limits: ProcessLimits,
     variables: Mapping[str, str],
 ) -> Child:
-    words = sandbox.command(box, agent.command, agent.folder, mounts, hidden, limits)
+    words = sandbox.agent_command(box, agent.command, agent.folder, mounts, hidden, limits)
     return _started(words, variables, agent.folder, subprocess.STDOUT)
 
 
 def _plain() -> dict[str, str]:
-    """Return the environment variables that an agent may see: no tokens, no other settings."""
-    kept = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "LD_LIBRARY_PATH")
-    found = {name: os.environ[name] for name in kept if name in os.environ}
-    found["PYTHONPATH"] = os.pathsep.join([sandbox.HOME, *filter(None, [found.get("PYTHONPATH")])])
-    return {**found, "PYTHONUNBUFFERED": "1"}
+    """Return an environment without our tokens and other settings, in which our package can be imported."""
+    search_path = os.pathsep.join(filter(None, [IMPORT_ROOT, os.environ.get("PYTHONPATH")]))
+    names = ("HOME", "TMPDIR", "VIRTUAL_ENV")
+    return clean_environment(*names, PYTHONPATH=search_path, PYTHONUNBUFFERED="1")
 
 
 def _started(command: list[str], variables: Mapping[str, str], folder: str | None, errors: int | None) -> Child:

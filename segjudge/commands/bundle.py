@@ -25,11 +25,11 @@ def run(args: argparse.Namespace) -> int:
     """Build the bundle, check it, score every sample submission as EvalAI does, show the leaderboards."""
     from segjudge.bundle.build import build as build_bundle
     from segjudge.bundle.check import check as check_bundle
-    from segjudge.hosted_worker.interpreter import for_worker
-    from segjudge.hosted_worker.stage import HostedWorker
+    from segjudge.hosted_worker.interpreter import worker_interpreter
+    from segjudge.hosted_worker.worker import HostedWorker
 
     root = bundle_root()
-    python = for_worker(args.python, root)
+    python = worker_interpreter(args.python, root)
     bundle = build_bundle(root, lenient=True).path
     print(f"Built {os.path.relpath(bundle)} ({os.path.getsize(bundle) / 1e3:,.0f} kB).", flush=True)
     findings = check_bundle(bundle)
@@ -162,16 +162,16 @@ def _state(root: str) -> tuple[State | None, list[str]]:
     """What the server holds: asked of it with a token, else as the last push from here left it."""
     from segjudge.bundle.push import Push, repository
     from segjudge.bundle.server_state import remembered
-    from segjudge.evalai.settings import server, settings
+    from segjudge.evalai.settings import read_settings, server_address
 
     notes: list[str] = []
     try:
         name = repository("", root)
-        known = remembered(root, server(), name)
+        known = remembered(root, server_address(), name)
     except HostError as error:
         return None, [f"what an update may not change ({error})"]
     try:
-        return Push(settings(), name).state(known), notes
+        return Push(read_settings(), name).state(known), notes
     except HostError as error:
         notes.append(f"what the server holds ({error})")
     if known is not None:

@@ -13,7 +13,7 @@ from segjudge.bundle.push import Push, Pushed, repository, without_sponsors
 from segjudge.bundle.server_sentences import RejectedError, mapped
 from segjudge.bundle.server_state import remember, remembered, state_of
 from segjudge.bundle.variants import VARIANTS
-from segjudge.evalai.settings import settings
+from segjudge.evalai.settings import read_settings
 
 from .bundle import report_findings
 from .shared import DONE, OURS, bundle_root, say
@@ -22,7 +22,7 @@ from .shared import DONE, OURS, bundle_root, say
 def push(args: argparse.Namespace) -> int:
     """Check the bundle, have EvalAI validate it, then create or update the challenge."""
     root = bundle_root()
-    account = settings()
+    account = read_settings()
     name = repository(args.repository or "", root)
     process = Push(account, name)
     with tempfile.TemporaryDirectory() as folder:

@@ -125,12 +125,12 @@ def _faults(told: str | None) -> Any:
 
 def _scorer(args: argparse.Namespace, root: str) -> Any:
     """What plays the worker, tried before anything is begun."""
-    from segjudge.hosted_worker.interpreter import for_worker
-    from segjudge.hosted_worker.process import walls
+    from segjudge.hosted_worker.interpreter import worker_interpreter
+    from segjudge.hosted_worker.process import sandbox_for
     from segjudge.rehearsal.workers import Scorer
 
-    python = for_worker(args.python, root)
-    return Scorer(python, args.seconds, walls(python, required=args.require_sandbox))
+    python = worker_interpreter(args.python, root)
+    return Scorer(python, args.seconds, sandbox_for(python, required=args.require_sandbox))
 
 
 def _built(root: str, folder: str) -> str:

@@ -1,1 +1,1 @@
-"""EvalAI's REST API: each call said once, for those who call it and for the rehearsal that answers it."""
+"""EvalAI's REST API: each call in one place, for those who call it and for the rehearsal that answers it."""

@@ -1,4 +1,4 @@
-"""An HTTP exchange that can be ended from outside: by a deadline, or by whoever has to stop.
+"""An HTTP exchange that can be ended from outside: by a deadline, or when the process has to stop.
 
 A process that is blocked on a socket hears neither a signal nor a clock, and a server that sends one byte a second
 blocks it for ever.  So an exchange runs in a thread of its own while its caller watches; when it has to end, its
@@ -22,12 +22,12 @@ from requests.adapters import HTTPAdapter
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 Result = TypeVar("Result")
-#: Raises when the exchange has to end.
+#: Called while something is waited for; raises to end the wait.
 Watch = Callable[[], None]
 
-#: Between two looks of the watch.
-_LOOK = 0.1
-#: Whatever a library raises about an address, a name, a connection, a certificate, a header or a body.
+#: Seconds between two calls of a watch.
+_WATCH_PAUSE = 0.1
+#: What a library may raise about an address, a name, a connection, a certificate, a header or a body.
 _NETWORK = (
     requests.RequestException,
     urllib3.exceptions.HTTPError,
@@ -45,81 +45,81 @@ _NETWORK = (
 
 
 class WireError(Exception):
-    """The network failed, or a server does not speak HTTP as it should; the text says how."""
+    """Raised when the network fails, or a server does not speak HTTP as it should; the text says how."""
 
 
 class StoppedError(Exception):
-    """The process was asked to stop before the exchange came to its end."""
+    """Raised when the process was asked to stop before something came to its end."""
 
 
 def exchange(work: Callable[[requests.Session], Result], watch: Watch) -> Result:
-    """What `work` returns; WireError for everything that a network or a server can do to it."""
-    line = _Line()
+    """Return what `work` returns; raise WireError for everything that a network or a server can do to it."""
+    connections = _Connections()
     try:
-        return awaited(lambda: work(line.session), watch)
+        return awaited(lambda: work(connections.session), watch)
     except _NETWORK as error:
         raise WireError(_reason(error)) from None
     finally:
-        line.shut()
+        connections.shut()
 
 
 def awaited(work: Callable[[], Result], watch: Watch) -> Result:
-    """Run what blocks in a thread; when the watch raises, the thread is left behind."""
+    """Return what `work` returns, which blocks, in a thread; when the watch raises, the thread is left behind."""
     ended = threading.Event()
-    found: list[Result] = []
-    failed: list[BaseException] = []
+    results: list[Result] = []
+    errors: list[BaseException] = []
 
     def run() -> None:
         try:
-            found.append(work())
-        except BaseException as error:  # noqa: BLE001 - raised again by whoever waits
-            failed.append(error)
+            results.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            errors.append(error)
         ended.set()
 
     threading.Thread(target=run, daemon=True).start()
-    while not ended.wait(_LOOK):
+    while not ended.wait(_WATCH_PAUSE):
         watch()
-    if failed:
-        raise failed[0]
-    return found[0]
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
 def within(seconds: float, watch: Watch = lambda: None) -> Watch:
-    """A watch that also ends the exchange after so many seconds."""
-    until = time.monotonic() + seconds
+    """Return a watch that also ends the exchange after so many seconds."""
+    deadline = time.monotonic() + seconds
 
-    def look() -> None:
+    def check() -> None:
         watch()
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             raise WireError(f"no whole answer within {seconds:g} s")
 
-    return look
+    return check
 
 
-class _Line:
+class _Connections:
     """A session whose connections can be shut from another thread."""
 
     def __init__(self) -> None:
-        self._lock, self._over = threading.Lock(), False
+        self._lock, self._is_shut = threading.Lock(), False
         self._handles: list[socket.socket] = []
         self.session = requests.Session()
         adapter = _Adapter(self._note)
         for scheme in ("http://", "https://"):
             self.session.mount(scheme, adapter)
 
-    def _note(self, made: socket.socket) -> None:
+    def _note(self, connected: socket.socket) -> None:
         # A second handle of the same connection: TLS takes the first one apart.
-        handle = made.dup()
+        handle = connected.dup()
         with self._lock:
             self._handles.append(handle)
-            over = self._over
-        if over:
+            is_shut = self._is_shut
+        if is_shut:
             self.shut()
 
     def shut(self) -> None:
-        """End every connection, also under a thread that reads from one."""
+        """End every connection, even while a thread reads from one."""
         with self._lock:
-            self._over = True
+            self._is_shut = True
             handles, self._handles = self._handles, []
         for handle in handles:
             with suppress(OSError):
@@ -129,7 +129,7 @@ class _Line:
 
 
 class _Adapter(HTTPAdapter):
-    """Tells of each connection that it makes."""
+    """Calls `note` with the socket of each connection that it makes."""
 
     def __init__(self, note: Callable[[socket.socket], None]) -> None:
         self._note = note
@@ -149,13 +149,13 @@ class _Adapter(HTTPAdapter):
 
 
 def _noting(pool: Any, note: Callable[[socket.socket], None]) -> type:
-    """A pool whose connections are noted as soon as they have a socket."""
+    """Return a class of pools whose connections are noted as soon as they have a socket."""
 
     class Connection(pool.ConnectionCls):  # type: ignore[misc]
         def _new_conn(self) -> socket.socket:
-            made: socket.socket = super()._new_conn()
-            note(made)
-            return made
+            connected: socket.socket = super()._new_conn()
+            note(connected)
+            return connected
 
     class Pool(pool):  # type: ignore[misc]
         ConnectionCls = Connection
@@ -164,11 +164,10 @@ def _noting(pool: Any, note: Callable[[socket.socket], None]) -> type:
 
 
 def _reason(error: BaseException) -> str:
-    """The innermost cause, which alone tells something."""
-    cause: Any = error
+    """Return the text of the innermost cause, which alone is informative."""
     for _ in range(10):
-        inner = getattr(cause, "reason", None) or cause.__context__
-        if not isinstance(inner, BaseException):
+        cause = getattr(error, "reason", None) or error.__context__
+        if not isinstance(cause, BaseException):
             break
-        cause = inner
-    return str(cause).rpartition(": ")[2][:300] or type(cause).__name__
+        error = cause
+    return str(error).rpartition(": ")[2][:300] or type(error).__name__

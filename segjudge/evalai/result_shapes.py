@@ -1,27 +1,63 @@
-"""What crosses the REST API: rows that the server sends, and results that it takes."""
+"""The shapes of what crosses the REST API: rows that the server sends, and results that it takes."""
 
 from __future__ import annotations
 
 import datetime
 import math
 from collections.abc import Collection
-from typing import Any
-
-#: The three shapes: `[{split: {metric: value}}]`, and what the API wants of it.
-Accuracies = list[dict[str, Any]]
+from typing import NotRequired, TypedDict, cast
 
 
-#: No database has as many rows; SQLite and Postgres end at 2^63.
-_NO_KEY = 1 << 62
-_LONGEST_MOMENT = 64
+class SubmissionRow(TypedDict):
+    """A submission as the API shows it; other keys pass through."""
+
+    id: int
+    challenge_phase: int
+    status: str
+    rerun_resumed_at: NotRequired[str | None]
+    submitted_at: NotRequired[str]
+    started_at: NotRequired[str | None]
+    input_file: NotRequired[str]
+    submission_input_file: NotRequired[str | None]
+
+
+class PhaseRow(TypedDict):
+    """A phase as the API shows it to hosts; other keys pass through."""
+
+    id: int
+    codename: str
+    disable_logs: NotRequired[bool]
+
+
+class ChallengeRow(TypedDict):
+    """A challenge as the API shows it; other keys pass through."""
+
+    id: int
+    title: NotRequired[str]
+    remote_evaluation: NotRequired[bool]
+    is_docker_based: NotRequired[bool]
+
+
+class SplitAccuracies(TypedDict):
+    """The numbers of one split, as the API takes them."""
+
+    split: str
+    show_to_participant: bool
+    accuracies: dict[str, float]
+
+
+#: Larger than every key in a database: SQLite and Postgres end at 2^63.
+_KEY_LIMIT = 1 << 62
+#: The most characters of a time.
+_TIME_LENGTH = 64
 
 
 class ShapeError(Exception):
-    """The server would refuse a result."""
+    """Raised when the server would refuse a result."""
 
 
-def for_rest(result: list[dict[str, dict[str, float]]], hidden: Collection[str] = ()) -> Accuracies:
-    """`evaluate()`'s result as the REST API's list; participants read the accuracies of splits that are not hidden."""
+def for_rest(result: list[dict[str, dict[str, float]]], hidden: Collection[str] = ()) -> list[SplitAccuracies]:
+    """Return `evaluate()`'s result as the REST API's list; participants do not see the numbers of hidden splits."""
     return [
         {"split": split, "show_to_participant": split not in hidden, "accuracies": dict(values)}
         for entry in result
@@ -29,50 +65,56 @@ def for_rest(result: list[dict[str, dict[str, float]]], hidden: Collection[str] 
     ]
 
 
-def number_of(told: Any) -> int:
-    """A key of the server's database, which comes as a number or as a text; 0 for everything else."""
-    if isinstance(told, str) and told.isascii() and told.isdecimal() and len(told) < 20:
-        told = int(told)
-    if isinstance(told, bool) or not isinstance(told, int):
+def number_of(value: object) -> int:
+    """Return a key of the server's database, which comes as a number or as a text; 0 for everything else."""
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 20:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
         return 0
-    return told if 0 < told < _NO_KEY else 0
+    return value if 0 < value < _KEY_LIMIT else 0
 
 
-def submission_of(row: Any, number: int = 0) -> dict[str, Any] | None:
-    """A row that can be a submission, and this one where a number is given, with its keys as numbers."""
+def submission_of(row: object, number: int = 0) -> SubmissionRow | None:
+    """Return a row with its keys as numbers if it can be a submission, and this one if a number is given."""
     if not isinstance(row, dict):
         return None
     known, phase, resumed = (row.get(name) for name in ("id", "challenge_phase", "rerun_resumed_at"))
     if not number_of(known) or not number_of(phase) or (number and number_of(known) != number):
         return None
-    if not isinstance(row.get("status"), str) or not (resumed is None or _is_moment(resumed)):
+    if not isinstance(row.get("status"), str) or not (resumed is None or _is_time(resumed)):
         return None
-    return {**row, "id": number_of(known), "challenge_phase": number_of(phase)}
+    return cast("SubmissionRow", {**row, "id": number_of(known), "challenge_phase": number_of(phase)})
 
 
-def _is_moment(told: Any) -> bool:
+def _is_time(value: object) -> bool:
     try:
-        return isinstance(told, str) and len(told) <= _LONGEST_MOMENT and bool(datetime.datetime.fromisoformat(told))
+        return isinstance(value, str) and len(value) <= _TIME_LENGTH and bool(datetime.datetime.fromisoformat(value))
     except ValueError:
         return False
 
 
-def phase_of(row: Any) -> dict[str, Any] | None:
-    """A row that can be a phase."""
+def phase_of(row: object) -> PhaseRow | None:
+    """Return a row with its key as a number if it can be a phase."""
     if not isinstance(row, dict) or not number_of(row.get("id")) or not isinstance(row.get("codename"), str):
         return None
-    return {**row, "id": number_of(row["id"])}
+    return cast("PhaseRow", {**row, "id": number_of(row["id"])})
 
 
-def labels_of(split: dict[str, Any]) -> list[str] | None:
-    """The labels of a phase split's leaderboard; None where the server does not send them."""
+def challenge_of(row: object) -> ChallengeRow | None:
+    """Return a row with its key as a number if it can be a challenge."""
+    number = number_of(row.get("id")) if isinstance(row, dict) else 0
+    return cast("ChallengeRow", {**cast("dict[str, object]", row), "id": number}) if number else None
+
+
+def labels_of(split: dict[str, object]) -> list[str] | None:
+    """Return the labels of a phase split's leaderboard; None if the server does not send them."""
     schema = split.get("leaderboard_schema")
     labels = schema.get("labels") if isinstance(schema, dict) else None
     return [str(label) for label in labels] if isinstance(labels, list) else None
 
 
-def judged(accuracies: Any, labels: dict[str, list[str]]) -> Accuracies:
-    """The list, when the server would take it: known splits and labels, and finite plain numbers."""
+def accepted_accuracies(accuracies: object, labels: dict[str, list[str]]) -> list[SplitAccuracies]:
+    """Return the list if the server would take it: known splits and labels, and finite plain numbers."""
     if not isinstance(accuracies, list):
         raise ShapeError("the result is not a list of splits")
     for entry in accuracies:
@@ -87,7 +129,7 @@ def judged(accuracies: Any, labels: dict[str, list[str]]) -> Accuracies:
     return accuracies
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     try:
         return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     except OverflowError:  # an integer beyond every float

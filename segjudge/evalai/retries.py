@@ -1,4 +1,4 @@
-"""Try again what may well succeed later: longer each time, never all at once, and not for ever."""
+"""Repeat calls that may succeed later, with growing pauses."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import TypeVar
 from .client import ApiError
 
 Result = TypeVar("Result")
+#: Seconds of the first and of the longest pause.
 FIRST, LONGEST = 0.5, 30.0
 
 
 def waits(tries: int, first: float = FIRST) -> Iterator[float]:
-    """Seconds to wait after each try but the last, with jitter, so that many do not come back together."""
+    """Yield the seconds to wait after each try but the last, with jitter, so that many do not come back together."""
     for number in range(tries - 1):
         yield min(LONGEST, first * 2**number) * random.uniform(0.5, 1.5)
 
 
 def with_retries(call: Callable[[], Result], sleep: Callable[[float], object], tries: int = 5) -> Result:
-    """What a call answers; its last error once it has been tried so often, or one that will not change.
+    """Return what a call returns; raise its error after so many tries, or at once if it is not transient.
 
     A sleep that returns True was interrupted by the end of the process: nothing is tried after it.
     """

@@ -59,5 +59,5 @@ UPDATE_PARTIAL = "/api/jobs/challenges/{challenge:int}/update_partially_evaluate
 
 
 def path(route: str, **values: int | str) -> str:
-    """A route with its places filled."""
+    """Return a route with its parameters filled in."""
     return route.replace(":int", "").format(**values)

@@ -1,4 +1,4 @@
-"""Who we are on EvalAI: from the environment, or from a file that nobody else may read."""
+"""An account on EvalAI: from the environment, or from a file that nobody else may read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from segjudge.evaluation_script.errors import HostError
 
-from .client import is_safe
+from .client import is_plain_token, is_safe_for_token
 
 TOKEN, TEAM, HOST = "EVALAI_TOKEN", "EVALAI_HOST_TEAM", "EVALAI_HOST"
 DEFAULT_HOST = "https://eval.ai"
@@ -26,42 +26,43 @@ class EvalAISettings:
     team: int = 0
 
 
-def settings(environment: Mapping[str, str] = os.environ, file: str = FILE) -> EvalAISettings:
-    """What is set; the environment wins.  Says what is missing, and never shows the token."""
-    held = _held(environment, file)
-    host = held.get(HOST, DEFAULT_HOST).strip().rstrip("/")
-    if "<" in host + held.get(TOKEN, "") + held.get(TEAM, ""):
+def read_settings(environment: Mapping[str, str] = os.environ, file: str = FILE) -> EvalAISettings:
+    """Return the settings, of which the environment wins; raise HostError with what is missing, without the token."""
+    values = _values(environment, file)
+    if "<" in values.get(HOST, "") + values.get(TOKEN, "") + values.get(TEAM, ""):
         raise HostError(f"{TOKEN}, {TEAM} or {HOST} is still a placeholder in angle brackets")
-    host = host if "://" in host else f"https://{host}"
-    if not is_safe(host):
+    host = _address(values)
+    if not is_safe_for_token(host):
         raise HostError(f"{HOST} is {host}: a token goes over https only, or to this machine")
-    token = held.get(TOKEN, "").strip()
+    token = values.get(TOKEN, "").strip()
     if not token:
         raise HostError(
             f"{TOKEN} is not set: copy it from your profile page, into the environment or {FILE} (mode 0600)"
         )
-    if not token.isascii() or not token.isprintable() or " " in token:
-        raise HostError(f"{TOKEN} is no token: it holds spaces or other characters; copy it again")
-    team = held.get(TEAM, "").strip()
+    if not is_plain_token(token):
+        raise HostError(f"{TOKEN} is not a token: it holds spaces or other characters; copy it again")
+    team = values.get(TEAM, "").strip()
     if team and not team.isdecimal():
         raise HostError(f"{TEAM} is {team!r}: it is the number of your host team, in the address of its page")
     return EvalAISettings(host, token, int(team or 0))
 
 
-_KEYS = (TOKEN, TEAM, HOST)
+def server_address(environment: Mapping[str, str] = os.environ, file: str = FILE) -> str:
+    """Return the server's address, which needs no account."""
+    return _address(_values(environment, file))
 
 
-def server(environment: Mapping[str, str] = os.environ, file: str = FILE) -> str:
-    """The server that is meant, whoever we are there."""
-    host = _held(environment, file).get(HOST, DEFAULT_HOST).strip().rstrip("/")
+def _address(values: Mapping[str, str]) -> str:
+    host = values.get(HOST, DEFAULT_HOST).strip().rstrip("/")
     return host if "://" in host else f"https://{host}"
 
 
-def _held(environment: Mapping[str, str], file: str) -> dict[str, str]:
-    return {**_file(os.path.expanduser(file)), **{key: environment[key] for key in _KEYS if environment.get(key)}}
+def _values(environment: Mapping[str, str], file: str) -> dict[str, str]:
+    keys = (TOKEN, TEAM, HOST)
+    return {**_read(os.path.expanduser(file)), **{key: environment[key] for key in keys if environment.get(key)}}
 
 
-def _file(path: str) -> dict[str, str]:
+def _read(path: str) -> dict[str, str]:
     try:
         with open(path, encoding="utf-8") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)

@@ -1,4 +1,4 @@
-"""Half a core for a process, by a cgroup where one can be made."""
+"""A share of the processor's cores for a group of processes, by a cgroup where one can be made."""
 
 from __future__ import annotations
 
@@ -7,40 +7,38 @@ import time
 from contextlib import suppress
 
 _ROOT = "/sys/fs/cgroup"
+_ROOTS = (_ROOT, os.path.join(_ROOT, "cpu"))
+#: Microseconds for which a share is counted.
 _PERIOD = 100_000
 _NAME = "segjudge-"
 
 
 class CpuShare:
-    """A group with a share of a core; `said` tells whether there is one."""
+    """A cgroup that may use so many cores."""
 
-    def __init__(self, share: float) -> None:
+    def __init__(self, cores: float) -> None:
         self._folder = ""
-        _sweep()
-        name = f"{_NAME}{os.getpid()}"
-        for folder, limits in (
-            (os.path.join(_ROOT, name), {"cpu.max": f"{int(share * _PERIOD)} {_PERIOD}"}),
-            (
-                os.path.join(_ROOT, "cpu", name),
-                {"cpu.cfs_period_us": str(_PERIOD), "cpu.cfs_quota_us": str(int(share * _PERIOD))},
-            ),
-        ):
-            if _made(folder, limits):
+        _remove_abandoned()
+        quota, period = str(int(cores * _PERIOD)), str(_PERIOD)
+        settings = ({"cpu.max": f"{quota} {period}"}, {"cpu.cfs_period_us": period, "cpu.cfs_quota_us": quota})
+        for root, values in zip(_ROOTS, settings, strict=True):
+            folder = os.path.join(root, f"{_NAME}{os.getpid()}")
+            if _is_made(folder, values):
                 self._folder = folder
                 return
 
     @property
     def limited(self) -> bool:
-        """Whether processes are held to their share."""
+        """Whether there is a cgroup."""
         return bool(self._folder)
 
     @property
     def file(self) -> str:
-        """What takes the numbers of processes into the group; nothing where there is none."""
+        """The file that takes the numbers of processes into the group; empty if there is none."""
         return os.path.join(self._folder, "cgroup.procs") if self._folder else ""
 
     def close(self) -> None:
-        """Remove the group, once its processes are gone."""
+        """Remove the group, as soon as its processes are gone."""
         for _ in range(20 if self._folder else 0):
             try:
                 os.rmdir(self._folder)
@@ -50,32 +48,27 @@ class CpuShare:
                 return
 
 
-def _sweep() -> None:
-    """Remove groups of rehearsals that were killed."""
-    for folder in (_ROOT, os.path.join(_ROOT, "cpu")):
-        for name in os.listdir(folder) if os.path.isdir(folder) else []:
+def _remove_abandoned() -> None:
+    """Remove the groups of rehearsals that were killed."""
+    for root in _ROOTS:
+        for name in os.listdir(root) if os.path.isdir(root) else []:
             owner = name.removeprefix(_NAME)
             if name.startswith(_NAME) and owner.isdecimal() and not os.path.exists(f"/proc/{owner}"):
                 with suppress(OSError):
-                    os.rmdir(os.path.join(folder, name))
+                    os.rmdir(os.path.join(root, name))
 
 
-def _made(folder: str, limits: dict[str, str]) -> bool:
-    first = next(iter(limits))
+def _is_made(folder: str, values: dict[str, str]) -> bool:
+    """Make a group with these settings; return False, and leave nothing, where that is not possible."""
     try:
         os.mkdir(folder)
-        if not os.path.exists(os.path.join(folder, first)):
-            os.rmdir(folder)
-            return False
-        for name, value in limits.items():
-            _write(os.path.join(folder, name), value)
+        if os.path.exists(os.path.join(folder, next(iter(values)))):
+            for name, value in values.items():
+                with open(os.path.join(folder, name), "w", encoding="ascii") as file:
+                    file.write(value)
+            return True
     except OSError:
-        with suppress(OSError):
-            os.rmdir(folder)
-        return False
-    return True
-
-
-def _write(path: str, text: str) -> None:
-    with open(path, "w", encoding="ascii") as file:
-        file.write(text)
+        pass
+    with suppress(OSError):
+        os.rmdir(folder)
+    return False

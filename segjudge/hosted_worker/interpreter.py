@@ -1,4 +1,4 @@
-"""The interpreter that plays EvalAI's worker: named, found, and tried before anything depends on it."""
+"""The interpreter that plays EvalAI's worker: found, and tried before anything depends on it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import sys
 from dataclasses import dataclass
 
 from segjudge.evaluation_script.errors import HostError
-from segjudge.sandbox import HOME
+from segjudge.processes import IMPORT_ROOT
 
 #: Names the interpreter that `run.sh` prepares with the worker's packages and pins.
 WORKER_PYTHON = "SEGJUDGE_WORKER_PYTHON"
 #: Where `run.sh` prepares it.
 _PREPARED = os.path.join(".venv-worker", "bin", "python")
-_SECONDS = 60.0
-_ASKED = (
+_ANSWER_SECONDS = 60.0
+#: The most links that are followed.
+_LINKS = 40
+_REPORT = (
     "import json, sys; print(json.dumps([sys.executable, '%d.%d' % sys.version_info[:2], "
     "sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix]))"
 )
@@ -33,68 +35,69 @@ class Interpreter:
     folders: tuple[str, ...]
 
 
-def interpreter(named: str) -> Interpreter:
-    """The interpreter of a path or a name; raises HostError where it does not run."""
-    path = _placed(named)
-    told = _answer(path, named)
+def open_interpreter(name: str) -> Interpreter:
+    """Return the interpreter of a path or a name; raise HostError if it does not run."""
+    path = _path_of(name)
+    answer = _answer(path, name).strip()
     try:
-        executable, version, *prefixes = (str(one) for one in json.loads(told.strip().splitlines()[-1]))
+        executable, version, *prefixes = (str(value) for value in json.loads(answer.splitlines()[-1]))
     except (ValueError, IndexError, TypeError):
-        raise HostError(f"--python {named}: does not answer as Python does ({told.strip()[-200:]!r})") from None
+        raise HostError(f"--python {name}: does not answer as Python does ({answer[-200:]!r})") from None
     # What a shim leads to, without the shim.
     executable = executable or path
-    return Interpreter(executable, version, tuple(dict.fromkeys([*prefixes, *_through(executable)])))
+    return Interpreter(executable, version, tuple(dict.fromkeys([*prefixes, *_link_folders(executable)])))
 
 
-def for_worker(named: str | None, root: str) -> Interpreter:
-    """The one that was asked for, else the one that `run.sh` prepared, else the one that runs us."""
-    wanted = named or os.environ.get(WORKER_PYTHON)
-    if wanted:
-        return interpreter(wanted)
-    for folder in dict.fromkeys((root, HOME)):
+def worker_interpreter(name: str | None, root: str) -> Interpreter:
+    """Return the interpreter of this name, else the one that `run.sh` prepared, else the one that runs us."""
+    name = name or os.environ.get(WORKER_PYTHON)
+    if name:
+        return open_interpreter(name)
+    for folder in dict.fromkeys((root, IMPORT_ROOT)):
         prepared = os.path.join(folder, _PREPARED)
         if os.path.exists(prepared):
             try:
-                return interpreter(prepared)
+                return open_interpreter(prepared)
             except HostError:
                 continue  # half made, or of a Python that is gone
-    return interpreter(sys.executable)
+    return open_interpreter(sys.executable)
 
 
-def _placed(named: str) -> str:
-    """A path from where we are, or a name on the PATH; the worker runs in another folder."""
-    if os.sep in named:
-        return os.path.abspath(os.path.expanduser(named))
-    found = shutil.which(named)
-    if found is None and not os.path.exists(named):
-        raise HostError(f"--python {named}: there is no such command and no such file")
-    return os.path.abspath(found or named)
+def _path_of(name: str) -> str:
+    """Return the path of a file or of a command; the worker runs in another folder."""
+    if os.sep in name:
+        return os.path.abspath(os.path.expanduser(name))
+    command = shutil.which(name)
+    if command is None and not os.path.exists(name):
+        raise HostError(f"--python {name}: there is no such command and no such file")
+    return os.path.abspath(command or name)
 
 
-def _answer(path: str, named: str) -> str:
+def _answer(path: str, name: str) -> str:
     try:
         done = subprocess.run(
-            [path, "-I", "-c", _ASKED], capture_output=True, text=True, errors="replace", check=False,
-            timeout=_SECONDS, stdin=subprocess.DEVNULL,
+            [path, "-I", "-c", _REPORT], capture_output=True, text=True, errors="replace", check=False,
+            timeout=_ANSWER_SECONDS, stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise HostError(f"--python {named}: does not run (it did not answer in {_SECONDS:.0f} seconds)") from None
+        reason = f"it did not answer in {_ANSWER_SECONDS:.0f} seconds"
     except (OSError, ValueError) as error:
-        raise HostError(f"--python {named}: does not run ({getattr(error, 'strerror', None) or error})") from None
-    if done.returncode:
-        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        reason = str(getattr(error, "strerror", None) or error)
+    else:
+        if done.returncode == 0:
+            return done.stdout
+        lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or [f"exit code {done.returncode}"]
         # The first line of a shim says what is missing, the last of Python what went wrong.
-        why = said[-1] if said and said[0].startswith("Traceback") else (said or [f"exit code {done.returncode}"])[0]
-        raise HostError(f"--python {named}: does not run ({why.strip()[:300]})")
-    return done.stdout
+        reason = lines[-1 if lines[0].startswith("Traceback") else 0].strip()[:300]
+    raise HostError(f"--python {name}: does not run ({reason})")
 
 
-def _through(path: str) -> list[str]:
-    """The folders of the links that lead from a path to the program."""
-    found = []
-    for _ in range(40):
+def _link_folders(path: str) -> list[str]:
+    """Return the folders of the links that lead from a path to the program."""
+    folders = []
+    for _ in range(_LINKS):
         if not os.path.islink(path):
             break
         path = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))
-        found.append(os.path.dirname(path))
-    return found
+        folders.append(os.path.dirname(path))
+    return folders

@@ -6,39 +6,38 @@ folder given, then reads one JSON request a line and answers one JSON a line.
 Streams are replaced by objects with `write` and `flush` only, and results are
 taken or refused as the real worker does (statuses, JSON without NaN).
 
-usage: hosted_worker.py FOLDER CHALLENGE_PK [BYTES [PROCESSES]]
+usage: program.py FOLDER CHALLENGE_PK [BYTES [PROCESSES]]
 """
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import json
 import os
 import resource
-import signal
 import sys
 import tempfile
 import traceback
-from contextlib import contextmanager, suppress
-from typing import Any, Dict, Iterator, Tuple
+from contextlib import contextmanager
+from types import ModuleType
+from typing import IO, Any, Dict, Iterator, List, TextIO, Tuple
 
-#: Characters of a stream.
+#: The most characters of a stream that are kept.
 KEPT = 4 << 20
-#: Processes and threads at once, in a sandbox.
+#: The most processes and threads at once, in a sandbox.
 PROCESSES = 1024
 
 
 class Tee:
-    """What the worker puts in place of a stream: a file, and no more methods than these."""
+    """What the worker puts in the place of a stream: a file with only these methods."""
 
-    def __init__(self, stream: Any) -> None:
-        self._stream, self._left = stream, KEPT + 1
+    def __init__(self, stream: TextIO) -> None:
+        self._stream, self._room = stream, KEPT + 1
 
     def write(self, text: str) -> None:
         # The disk is not filled by what is cut off in the end.
-        self._stream.write(text[: self._left])
-        self._left -= min(len(text), self._left)
+        self._stream.write(text[: self._room])
+        self._room -= min(len(text), self._room)
         self._stream.flush()
 
     def flush(self) -> None:
@@ -46,8 +45,8 @@ class Tee:
 
 
 @contextmanager
-def replaced_streams() -> Iterator[Tuple[Any, Any]]:
-    """Both streams replaced, with the files that catch what is written."""
+def replaced_streams() -> Iterator[Tuple[IO[str], IO[str]]]:
+    """Replace both streams, and yield the files that catch what is written."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         # EvalAI's go to the real streams as well; here those hold what no participant sees, and nothing else.
         sys.stdout, sys.stderr = Tee(out), Tee(err)
@@ -57,16 +56,16 @@ def replaced_streams() -> Iterator[Tuple[Any, Any]]:
             sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
 
 
-def text_of(file: Any) -> str:
-    """What a temporary file caught; of very much the beginning, EvalAI keeps all."""
+def text_of(file: IO[str]) -> str:
+    """Return what a temporary file caught: of very much only the beginning, while EvalAI keeps all."""
     file.flush()
     file.seek(0)
-    text: str = file.read(KEPT)
+    text = file.read(KEPT)
     return text + "\n[the rest is cut off here]\n" if file.read(1) else text
 
 
-def run(module: Any, request: Dict[str, Any]) -> Dict[str, Any]:
-    """Evaluate one submission: status, streams, and what would be stored."""
+def run(module: ModuleType, request: Dict[str, Any]) -> Dict[str, Any]:
+    """Evaluate one submission, and return its status, its streams and what would be stored."""
     answer: Dict[str, Any] = {"status": "failed", "result": None}
     with replaced_streams() as (out, err):
         try:
@@ -83,18 +82,18 @@ def run(module: Any, request: Dict[str, Any]) -> Dict[str, Any]:
     return answer
 
 
-def stored(returned: Any, splits: Any) -> Dict[str, Any]:
-    """What the server keeps of a returned dict; raises where the server would mark the submission failed."""
+def stored(returned: Dict[str, Any], splits: List[str]) -> Dict[str, Any]:
+    """Return what the server keeps of a returned dict; raise if the server would mark the submission failed."""
     if "result" not in returned:
         return {"status": "failed"}
     for entry in returned["result"]:
         split = next(iter(entry))
         if split not in splits:
             raise ValueError(f"no split {split!r} is mapped to this phase: {splits}")
-    kept = {
+    kept: Dict[str, Any] = {
         key: json.loads(json.dumps(returned[key], allow_nan=False)) for key in ("result", "error") if key in returned
     }
-    files = {
+    files: Dict[str, Any] = {
         key: json.dumps(returned[key], default=str)
         for key in ("submission_result", "submission_metadata")
         if key in returned
@@ -102,16 +101,9 @@ def stored(returned: Any, splits: Any) -> Dict[str, Any]:
     return {"status": "finished", **kept, **files}
 
 
-def die_with_parent() -> None:
-    """A worker whose rehearsal was killed has nobody to answer."""
-    with suppress(OSError, AttributeError):  # elsewhere than on Linux
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-
-
 def main() -> None:
     """Load the challenge, then answer requests until the input ends."""
     folder, challenge = sys.argv[1], sys.argv[2]
-    die_with_parent()
     if sys.argv[3:] and int(sys.argv[3]):
         # A thread of OpenBLAS reserves address space that it never uses.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -121,16 +113,16 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_NPROC, (int(sys.argv[4]), int(sys.argv[4])))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what C code or a careless script prints is no answer
+    os.dup2(2, 1)  # what C code or a careless script prints is not an answer
     sys.path.append(folder)
     module = importlib.import_module(f"challenge_data.challenge_{challenge}")
     if not os.path.realpath(module.__file__ or "").startswith(os.path.realpath(folder)):
         raise SystemExit("the challenge was not loaded from the extracted bundle")
-    ours = os.getpid()
+    own_pid = os.getpid()
     for line in sys.stdin:
         request = json.loads(line)
         answer = {"ready": True} if "ready" in request else run(module, request)
-        if os.getpid() != ours:
+        if os.getpid() != own_pid:
             os._exit(0)  # a script forked, and its child came back here too
         print(json.dumps({**answer, "number": request.get("number")}), file=answers, flush=True)
 

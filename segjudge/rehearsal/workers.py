@@ -15,10 +15,18 @@ from functools import partial
 from typing import Any
 
 from segjudge.evalai.jobs import CANCELLED, FAILED
-from segjudge.hosted_worker.compute import PREFIX, Compute
 from segjudge.hosted_worker.cpu_share import CpuShare
+from segjudge.hosted_worker.folder import FOLDER_PREFIX, WorkerFolder
 from segjudge.hosted_worker.interpreter import Interpreter
-from segjudge.hosted_worker.process import CORES, MEMORY, DiedError, GivenUpError, HungError, WorkerProcess, WorkerTerms
+from segjudge.hosted_worker.process import (
+    CORES,
+    MEMORY,
+    DiedError,
+    HungError,
+    UnwantedError,
+    WorkerProcess,
+    WorkerTerms,
+)
 
 from .queue import ReceivedMessage
 from .services import Services
@@ -101,7 +109,7 @@ def turn_until(stop: threading.Event, turn: Callable[[], bool], stumbled: Callab
 def _sweep(services: Services) -> None:
     """Remove the folders of a rehearsal that was killed."""
     for folder in services.store.noted("worker"):
-        if os.path.basename(folder).startswith(PREFIX):
+        if os.path.basename(folder).startswith(FOLDER_PREFIX):
             shutil.rmtree(folder, ignore_errors=True)
         services.store.unnote("worker", folder)
 
@@ -114,7 +122,7 @@ class _Worker:
         self._cores, self._stop = cores, stop
         self._loaded: tuple[int, int] | None = None
         self._turns = 0
-        self._compute: Compute | None = None
+        self._compute: WorkerFolder | None = None
         self._annotations: dict[int, str] = {}
         self._process: WorkerProcess | None = None
         self.say("idle")
@@ -130,7 +138,7 @@ class _Worker:
             self._process = None
         if self._compute is not None:
             self._compute.remove()
-            self._services.store.unnote("worker", self._compute.folder)
+            self._services.store.unnote("worker", self._compute.path)
             self._compute = None
         self._loaded = None
 
@@ -164,7 +172,7 @@ class _Worker:
         self.say(f"scores submission {number}")
         try:
             over = self._brought_home(challenge, row)
-        except GivenUpError:
+        except UnwantedError:
             self.close()
             over = not self._stop.is_set()  # it was cancelled
         if self._stop.is_set() and not over:
@@ -177,7 +185,7 @@ class _Worker:
         number = int(row["id"])
         try:
             answer = self._scored(challenge, row)
-        except GivenUpError:
+        except UnwantedError:
             raise
         except DiedError as death:
             return not self._stop.is_set() and not self._again(challenge, number, death)
@@ -231,7 +239,7 @@ class _Worker:
             file = row["submission_input_file"] or row["input_file"]
             request = {
                 "annotation": self._annotations[phase["id"]],
-                "submission": self._compute.bring(number, self._ending(file), self._copier(file)),
+                "submission": self._compute.add_submission(number, self._ending(file), self._copier(file)),
                 "phase": phase["codename"],
                 "splits": [one["split_codename"] for one in self._services.challenges.splits_of(phase["id"])],
                 "metadata": self._services.submissions.shown(self._services.submissions.row(number), ""),
@@ -239,7 +247,7 @@ class _Worker:
             return self._process.ask(request, self._scorer.seconds, partial(self._unwanted, number))
         finally:
             if self._compute is not None:
-                self._compute.take_away(number)
+                self._compute.remove_submission(number)
 
     def _unwanted(self, number: int) -> bool:
         """Whether nobody waits for a score any more."""
@@ -247,12 +255,12 @@ class _Worker:
 
     def _load(self, challenge: Any) -> None:
         """The folders of EvalAI's worker, and a process with the script imported."""
-        compute = self._compute = Compute()
-        self._services.store.note_folder("worker", compute.folder)
+        compute = self._compute = WorkerFolder()
+        self._services.store.note_folder("worker", compute.path)
         with zipfile.ZipFile(self._services.store.path(challenge["script"])) as script:
-            compute.script(challenge["id"], script)
+            compute.add_script(challenge["id"], script)
         self._annotations = {
-            phase["id"]: compute.annotation(
+            phase["id"]: compute.add_annotation(
                 challenge["id"], phase["id"], self._ending(phase["annotation"]), self._copier(phase["annotation"])
             )
             for phase in self._services.store.rows("SELECT * FROM phases WHERE challenge_id = ?", challenge["id"])

@@ -1,4 +1,4 @@
-"""Play EvalAI's worker with a built bundle: extract it as the server does, and have it score."""
+"""EvalAI's worker with a built bundle, which is extracted as the server does it."""
 
 from __future__ import annotations
 
@@ -16,41 +16,40 @@ import yaml
 
 from segjudge.evaluation_script.errors import HostError
 
-from .compute import Compute
-from .interpreter import Interpreter, interpreter
-from .process import DiedError, WorkerProcess, WorkerTerms, walls
+from .folder import WorkerFolder
+from .interpreter import Interpreter, open_interpreter
+from .process import DiedError, WorkerProcess, WorkerTerms, sandbox_for
 
 CHALLENGE_PK = 1
 
 
 @dataclass(frozen=True)
 class SubmissionOutcome:
-    """What became of one submission."""
+    """The status, streams and numbers of one submission."""
 
     status: str
     stdout: str
     stderr: str
-    #: Split → label → value, when it finished.
+    #: Split → label → value, if it finished.
     result: dict[str, dict[str, float]] = field(default_factory=dict)
     error: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
 class HostedWorker:
-    """A worker process with the bundle loaded; use it as a context manager."""
+    """A worker process with the bundle loaded; a context manager."""
 
     def __init__(self, bundle: str, python: str | Interpreter = sys.executable) -> None:
         self._bundle = bundle
-        self._python = python if isinstance(python, Interpreter) else interpreter(python)
-        self._compute = Compute()
+        self._python = python if isinstance(python, Interpreter) else open_interpreter(python)
+        self._folder = WorkerFolder()
         self._worker: WorkerProcess | None = None
         self.config: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
         try:
             self._extract()
-            self._worker = WorkerProcess(
-                self._python, self._compute, CHALLENGE_PK, WorkerTerms(box=walls(self._python))
-            )
+            terms = WorkerTerms(sandbox_program=sandbox_for(self._python))
+            self._worker = WorkerProcess(self._python, self._folder, CHALLENGE_PK, terms)
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -61,23 +60,21 @@ class HostedWorker:
     ) -> None:
         if self._worker is not None:
             self._worker.close()
-        self._compute.remove()
+        self._folder.remove()
 
     def _extract(self) -> None:
-        """The folders of EvalAI's worker, filled from the config zip."""
+        """Fill the worker's folder from the config zip."""
         with zipfile.ZipFile(self._bundle) as bundle:
             self.config = yaml.safe_load(bundle.read("challenge_config.yaml"))
             with zipfile.ZipFile(io.BytesIO(bundle.read(self.config["evaluation_script"]))) as script:
-                self._compute.script(CHALLENGE_PK, script)
+                self._folder.add_script(CHALLENGE_PK, script)
             for phase in self.config["challenge_phases"]:
                 name = phase["test_annotation_file"]
-                write = partial(_written, bundle.read(name))
-                phase["annotation"] = self._compute.annotation(
-                    CHALLENGE_PK, phase["id"], os.path.splitext(name)[1], write
-                )
+                suffix, write = os.path.splitext(name)[1], partial(_write, bundle.read(name))
+                phase["annotation"] = self._folder.add_annotation(CHALLENGE_PK, phase["id"], suffix, write)
 
     def splits(self, phase: dict[str, Any]) -> list[str]:
-        """Codenames of the splits that a phase shows."""
+        """Return the codenames of the splits that a phase shows."""
         names = {split["id"]: split["codename"] for split in self.config["dataset_splits"]}
         return [
             names[row["dataset_split_id"]]
@@ -86,9 +83,9 @@ class HostedWorker:
         ]
 
     def evaluate(self, phase: dict[str, Any], submission: str, number: int) -> SubmissionOutcome:
-        """Submit a file to a phase."""
-        ending = os.path.splitext(submission)[1]
-        path = self._compute.bring(number, ending, partial(shutil.copyfile, submission))
+        """Submit a file to a phase, and return the outcome."""
+        suffix = os.path.splitext(submission)[1]
+        path = self._folder.add_submission(number, suffix, partial(shutil.copyfile, submission))
         request = {
             "annotation": phase["annotation"],
             "submission": path,
@@ -97,7 +94,7 @@ class HostedWorker:
             "metadata": {"id": number, "status": "running", "participant_team_name": "Host_demo_Team"},
         }
         answer = self._ask(request)
-        self._compute.take_away(number)
+        self._folder.remove_submission(number)
         return SubmissionOutcome(
             answer["status"],
             answer["stdout"],
@@ -112,14 +109,14 @@ class HostedWorker:
         try:
             return self._worker.ask(request)
         except DiedError as death:
-            told = f"on EvalAI every submission would stay `running`, since {death}. Its log:"
-            raise HostError(f"{told}\n{self.log()}") from None
+            message = f"on EvalAI every submission would stay `running`, since {death}. Its log:"
+            raise HostError(f"{message}\n{self.log()}") from None
 
     def log(self) -> str:
-        """What the worker wrote to its own streams."""
+        """Return what the worker wrote to its own streams."""
         return self._worker.log() if self._worker else ""
 
 
-def _written(data: bytes, path: str) -> None:
+def _write(data: bytes, path: str) -> None:
     with open(path, "wb") as file:
         file.write(data)
