@@ -11,40 +11,42 @@ import sys
 
 from segjudge.evalai.http_exchange import StoppedError
 
-from .process import WorkerLoop
-from .reporting import RightsError
-from .settings import SettingsError, forgotten, settings
+from .services import TokenRefusedError
+from .settings import SettingsError, check_no_forgotten_journal, read_settings
 from .startup_check import StartError
 from .worker_group import run_workers
+from .worker_loop import WorkerLoop
 
-STOPPED, SETTINGS, START, RIGHTS = 0, 2, 3, 4
+STOPPED, WRONG_SETTINGS, NOT_STARTED, TOKEN_REFUSED = 0, 2, 3, 4
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run; the exit code."""
+    """Run; return the exit code."""
     parser = argparse.ArgumentParser(prog="remote_challenge_evaluation", description=__doc__)
     parser.add_argument("--check", action="store_true", help="prove that everything is in place, and touch nothing")
     parser.add_argument("--once", action="store_true", help="score what waits, then end")
     parser.add_argument("--jobs", type=int, default=1, help="how many processes score at once (1)")
     args = parser.parse_args(arguments)
     try:
-        told = settings()
-        forgotten(told)
+        settings = read_settings()
+        check_no_forgotten_journal(settings)
         if args.jobs > 1 and not args.check:
-            once = ["--once"] if args.once else []
-            return run_workers(args.jobs, once, (SETTINGS, START, RIGHTS), told.grace_seconds)
-        process = WorkerLoop(told, once=args.once)
+            arguments = ["--once"] if args.once else []
+            return run_workers(
+                args.jobs, arguments, (WRONG_SETTINGS, NOT_STARTED, TOKEN_REFUSED), settings.grace_seconds
+            )
+        loop = WorkerLoop(settings, once=args.once)
         if args.check:
-            sys.stdout.write("\n".join(process.check()) + "\n")
+            sys.stdout.write("\n".join(loop.check()) + "\n")
         else:
-            process.run()
+            loop.run()
     except SettingsError as error:
-        return _end(str(error), SETTINGS)
+        return _end(str(error), WRONG_SETTINGS)
     except StartError as error:
-        return _end(str(error), START)
-    except RightsError as error:
-        words = "Renew AUTH_TOKEN; results so far are kept and will be sent."
-        return _end(f"EvalAI no longer accepts the token: {error}\n{words}", RIGHTS)
+        return _end(str(error), NOT_STARTED)
+    except TokenRefusedError as error:
+        remedy = "Renew AUTH_TOKEN; results so far are kept and will be sent."
+        return _end(f"EvalAI no longer accepts the token: {error}\n{remedy}", TOKEN_REFUSED)
     except StoppedError:
         return STOPPED
     return STOPPED

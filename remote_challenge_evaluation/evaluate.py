@@ -20,28 +20,27 @@ def evaluate(
 ) -> dict[str, Any]:
     """Score a submission; `result` is the list that the REST API takes, `[{split, show_to_participant, accuracies}]`.
 
-    Without a truth it is looked for in the folder ANNOTATIONS.  `submission_metadata` is the submission as the API
+    Without a truth it is searched in the folder ANNOTATIONS.  `submission_metadata` is the submission as the API
     shows it.  Any failure is an exception whose text may be shown to the participant: a SubmissionError is theirs, a
     HostError is ours and says no more than a number or what is missing.
     """
-    told = answer(user_submission_file, phase_codename, test_annotation_file, **kwargs)
-    return {**told, "result": for_rest(told["result"], phase_named(phase_codename).hidden)}
+    scored = answer(user_submission_file, phase_codename, test_annotation_file, **kwargs)
+    return {**scored, "result": for_rest(scored["result"], phase_named(phase_codename).hidden)}
 
 
 def answer(
     user_submission_file: str, phase_codename: str, test_annotation_file: str | None = None, **kwargs: Any
 ) -> dict[str, Any]:
-    """The same as EvalAI's hosted worker has it: `result` is `[{split: {metric: value}}]`."""
-    truth = test_annotation_file or annotation(phase_codename, os.environ.get("ANNOTATIONS", "annotations/"))
+    """Score a submission as EvalAI's hosted worker does: `result` is `[{split: {metric: value}}]`."""
+    truth = test_annotation_file or _annotation(phase_codename, os.environ.get("ANNOTATIONS", "annotations/"))
     return score(truth, user_submission_file, phase_codename, submission_metadata=kwargs.get("submission_metadata"))
 
 
-def annotation(phase_codename: str, folder: str) -> str:
-    """The truth of a phase in a folder, by the name that `phases.py` gives it."""
-    name = os.path.basename(phase_named(phase_codename).annotations)
-    path = os.path.join(folder, name)
+def _annotation(phase_codename: str, folder: str) -> str:
+    """Return the truth of a phase in a folder, by the name that `phases.py` gives it."""
+    path = os.path.join(folder, os.path.basename(phase_named(phase_codename).annotations))
     if not os.path.exists(path):
-        # Starter workers send the text of an exception to the participant, whom our paths do not concern.
+        # Starter workers send the text of an exception to the participant, who is not to see our paths.
         sys.stderr.write(f"{path}: does not exist\n")
         raise HostError(f"There is no annotation file for {phase_codename}. The organisers have to set ANNOTATIONS.")
     return path

@@ -1,4 +1,4 @@
-"""What an operator's monitoring asks for, on loopback: is it alive, and numbers for Prometheus."""
+"""The pages of monitoring, on loopback: whether the worker is alive, and numbers for Prometheus."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from .journal import Journal
 from .journal_file import JournalError
 
 LOOPBACK = "127.0.0.1"
-#: Without a turn for so long something is wrong, unless something is scored.
-_STALE = 300.0
-_PATIENCE = 10.0
-_ABOUT = {
+#: Seconds without a beat after which the worker is not healthy.
+_STALE_SECONDS = 300.0
+#: Seconds within which a request has to come.
+_REQUEST_SECONDS = 10.0
+_METRICS = {
     "waiting": ("gauge", "Submissions that wait on the server, at the last sweep."),
     "oldest_waiting_seconds": ("gauge", "How long the oldest of them waits."),
     "seconds_download": ("counter", "Seconds spent in fetching submissions."),
@@ -25,19 +26,19 @@ _ABOUT = {
 }
 
 
-def serve(port: int, journal: Callable[[], Journal], alive: Callable[[], float]) -> ThreadingHTTPServer:
-    """Answer in a thread; `alive` tells when the worker last took a turn."""
+def serve(port: int, journal: Callable[[], Journal], last_beat: Callable[[], float]) -> ThreadingHTTPServer:
+    """Answer in a thread; `last_beat` returns when the worker was last alive."""
 
     class Handler(BaseHTTPRequestHandler):
-        """Two pages."""
+        """Answers two pages."""
 
-        timeout = _PATIENCE
+        timeout = _REQUEST_SECONDS
 
         def do_GET(self) -> None:
-            """What was asked for."""
+            """Answer the page."""
             if self.path == "/healthz":
-                idle = time.monotonic() - alive()
-                self._answer(200 if idle < _STALE else 503, f"last turn {idle:.0f} s ago\n")
+                idle = time.monotonic() - last_beat()
+                self._answer(200 if idle < _STALE_SECONDS else 503, f"last turn {idle:.0f} s ago\n")
             elif self.path == "/metrics":
                 try:
                     self._answer(200, metrics(journal()))
@@ -55,7 +56,7 @@ def serve(port: int, journal: Callable[[], Journal], alive: Callable[[], float])
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's own name
-            """Monitoring is no news."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer((LOOPBACK, port), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -63,13 +64,13 @@ def serve(port: int, journal: Callable[[], Journal], alive: Callable[[], float])
 
 
 def metrics(journal: Journal) -> str:
-    """In Prometheus' text format."""
+    """Return the numbers in Prometheus' text format."""
     lines = []
     numbers = journal.numbers()
-    for key, (kind, about) in _ABOUT.items():
+    for key, (kind, about) in _METRICS.items():
         name = f"segjudge_worker_{key}"
         lines += [f"# HELP {name} {about}", f"# TYPE {name} {kind}", f"{name} {numbers.get(key, 0.0):g}"]
     name = "segjudge_worker_jobs"
     lines += [f"# HELP {name} Jobs in the journal, by outcome or state.", f"# TYPE {name} gauge"]
-    lines += [f'{name}{{outcome="{what}"}} {count}' for what, count in sorted(journal.counts().items())]
+    lines += [f'{name}{{outcome="{outcome}"}} {count}' for outcome, count in sorted(journal.counts().items())]
     return "\n".join(lines) + "\n"

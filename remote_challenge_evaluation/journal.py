@@ -1,141 +1,103 @@
 """The worker's memory: one SQLite file on each machine, shared by its processes.
 
-A job is a submission together with the time of its last resumption, so a
-resumed one is new work.  Who owns a job is told by `owners.py`.
+A job is a submission together with the time of its last resumption, so that a
+resumed submission is new work.  `owners.py` tells which of its owners are alive.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict, cast
 
-from .journal_file import NAME, BusyError, explained, opened
+from segjudge.evalai.result_shapes import SplitAccuracies
+
+from .journal_file import JournalFile
 from .owners import Owners
 
-#: What a job has behind it, in this order.
+#: The states of a job, in this order.
 CLAIMED, BEGUN, SCORED, DONE = "claimed", "begun", "scored", "done"
+#: Seconds for which a request counts.
 _WINDOW = 60.0
-#: The share of the budget that polling may use, so that reports never wait for it.
-_POLLING = 0.6
-#: Another process has the journal locked for milliseconds; another program perhaps for longer.
-_BUSY_SECONDS, _BUSY_LOOK = 60.0, 0.2
-#: A job whose report the server took and did not carry out is made so often again.
-_AGAIN = 5
-#: A clock that was set back by more than this is noticed.
-_CLOCK = 5.0
+#: The share of the requests that polling may use, so that reports never wait for them.
+_POLLING_SHARE = 0.6
+#: The most attempts at a job whose report the server took and did not carry out.
+_REPEATED_ATTEMPTS = 5
+#: A clock that was set back by more seconds than this is noticed.
+_CLOCK_SECONDS = 5.0
+_THIS_JOB = "submission = ? AND resumed = ?"
+
+
+class Report(TypedDict, total=False):
+    """What is reported of a submission: accuracies, or why it was refused."""
+
+    accuracies: list[SplitAccuracies]
+    submission_result: object
+    refused: str
+    #: Whether it was refused for a fault of ours.
+    ours: bool
+    stdout: str
+    stderr: str
+
+
+class JobGoneError(Exception):
+    """Raised when a job's row is not there any more: the journal was replaced under the worker."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One submission in hand."""
+    """A submission in progress."""
 
     submission: int
     resumed: str
     phase: int
     state: str
     failures: int
-    lives: int
-    #: How often it was put off for what others did.
+    #: How many workers died with it.
+    attempts: int
+    #: How often it was put off for reasons outside this machine.
     delays: int
-    report: dict[str, Any] | None
+    report: Report | None
 
 
 class Journal:
-    """One process's hold on the machine's journal."""
+    """One process's connection to the machine's journal."""
 
     def __init__(
         self, folder: str, watch: Callable[[], None] = lambda: None, say: Callable[[str], None] = lambda _text: None
     ) -> None:
-        self._folder, self._watch, self._say = folder, watch, say
         self.owners = Owners(folder)
         self.worker = self.owners.name
-        #: The jobs that this process works on; one that it had to leave is free again.
-        self._hands: set[tuple[int, str]] = set()
-        self._turn = threading.RLock()
+        #: The jobs that this process works on; a job that it had to leave is free again.
+        self._in_hand: set[tuple[int, str]] = set()
         try:
-            self._db = opened(folder, say)
+            self.file = JournalFile(folder, watch, say)
         except BaseException:
             self.owners.close()
             raise
-        self._file = self._number()
+        self._read, self._write = self.file.read, self.file.write
 
     @property
     def lock(self) -> int:
-        """The lock's descriptor, for those who work for us."""
+        """The descriptor of this worker's lock, for processes that work for it."""
         return self.owners.lock
 
     def close(self) -> None:
-        """Let go of everything."""
-        self._db.close()
+        """Close the journal and give up this worker's lock."""
+        self.file.close()
         self.owners.close()
-
-    def reopen(self) -> None:
-        """Open the file anew: it is damaged, or another took its place."""
-        with self._turn:
-            self._db.close()
-            self._db = opened(self._folder, self._say)
-            self._file = self._number()
-
-    def keep_up(self) -> None:
-        """Follow when the file was replaced under us: set aside by another worker, or restored by a person."""
-        if self._number() != self._file:
-            self._say(f"{os.path.join(self._folder, NAME)} was replaced; the new one is used")
-            self.reopen()
-
-    def _number(self) -> int:
-        with suppress(OSError):
-            return os.stat(os.path.join(self._folder, NAME)).st_ino
-        return 0
-
-    @contextmanager
-    def _read(self) -> Iterator[sqlite3.Connection]:
-        with self._turn, explained(self._folder):
-            yield self._db
-
-    @contextmanager
-    def _write(self) -> Iterator[sqlite3.Connection]:
-        with self._turn:
-            self._begin()
-            with explained(self._folder):
-                try:
-                    yield self._db
-                    self._db.execute("COMMIT")
-                except BaseException:
-                    with suppress(sqlite3.Error):
-                        self._db.execute("ROLLBACK")
-                    raise
-
-    def _begin(self) -> None:
-        """Take SQLite's lock; the watch is asked meanwhile."""
-        until = time.monotonic() + _BUSY_SECONDS
-        while True:
-            try:
-                with explained(self._folder):
-                    self._db.execute("BEGIN IMMEDIATE")
-            except BusyError:
-                self._watch()
-                if time.monotonic() > until:
-                    raise
-                time.sleep(_BUSY_LOOK)
-            else:
-                return
 
     # ── jobs ────────────────────────────────────────────────────────────────
 
     def claim(self, submission: int, resumed: str, phase: int, *, again: bool = False) -> Job | None:
-        """Take a submission durably; None when somebody here has it in hand, or had it done and not `again`."""
+        """Take a submission durably; return None if a worker here has it in hand, or had it done and not `again`."""
         with self._write() as db:
-            row = db.execute(
-                "SELECT * FROM jobs WHERE submission = ? AND resumed = ?", (submission, resumed)
-            ).fetchone()
-            if row is not None and (self._held(row) or (row["state"] == DONE and not (again and _may_again(row)))):
+            row = _row(db, submission, resumed)
+            if row and (self._is_held(row) or (row["state"] == DONE and not (again and _may_repeat(row)))):
                 return None
             db.execute(
                 "INSERT INTO jobs (submission, resumed, phase, state, owner, changed_at) VALUES (?, ?, ?, ?, ?, ?) "
@@ -144,21 +106,22 @@ class Journal:
                 "state = CASE state WHEN ? THEN ? ELSE state END",
                 (submission, resumed, phase, CLAIMED, self.worker, time.time(), DONE, BEGUN),
             )
-        self._hands.add((submission, resumed))
+        return self._taken(submission, resumed)
+
+    def _taken(self, submission: int, resumed: str) -> Job:
+        self._in_hand.add((submission, resumed))
         return self.job(submission, resumed)
 
-    def known(self, submission: int, resumed: str) -> str:
-        """The state of a job here; nothing for one that never was."""
-        query = "SELECT state FROM jobs WHERE submission = ? AND resumed = ?"
+    def state_of(self, submission: int, resumed: str) -> str:
+        """Return the state of a job; nothing if this machine never had it."""
         with self._read() as db:
-            row = db.execute(query, (submission, resumed)).fetchone()
+            row = _row(db, submission, resumed)
         return row["state"] if row else ""
 
     def job(self, submission: int, resumed: str) -> Job:
-        """One that is there."""
-        query = "SELECT * FROM jobs WHERE submission = ? AND resumed = ?"
+        """Return a job that is there; raise JobGoneError if it is not."""
         with self._read() as db:
-            row = db.execute(query, (submission, resumed)).fetchone()
+            row = _row(db, submission, resumed)
         if row is None:
             raise JobGoneError(f"submission {submission} is no longer in the journal")
         report = _report_of(row["report"])
@@ -166,144 +129,139 @@ class Journal:
         state = BEGUN if row["state"] == SCORED and report is None else row["state"]
         return Job(submission, resumed, row["phase"], state, row["failures"], row["lives"], row["delays"], report)
 
-    def due(self) -> Job | None:
-        """A job that is not done and that nobody alive has in hand; ours from now on."""
-        # One that was put off by a clock that has been set back since is due too.
+    def take_due(self) -> Job | None:
+        """Take a job that is not done and that no living worker has in hand; return None if there is none."""
+        # A job that was put off by a clock that has been set back since is due too.
         now = time.time()
-        due, values = "state != ? AND (next_at <= ? OR changed_at > ?)", (DONE, now, now + _CLOCK)
+        due, values = "state != ? AND (next_at <= ? OR changed_at > ?)", (DONE, now, now + _CLOCK_SECONDS)
         with self._read() as db:
             if not db.execute(f"SELECT 1 FROM jobs WHERE {due}", values).fetchone():  # noqa: S608 - our words
-                return None  # without taking the lock: most looks find nothing
+                return None  # without taking the lock: mostly there is none
         with self._write() as db:
             rows = db.execute(
                 f"SELECT * FROM jobs WHERE {due} ORDER BY state = ? DESC, changed_at LIMIT 50",  # noqa: S608
                 (*values, SCORED),
             ).fetchall()
-            free = next((row for row in rows if not self._held(row)), None)
+            free = next((row for row in rows if not self._is_held(row)), None)
             if free is None:
                 return None
-            db.execute(
-                "UPDATE jobs SET owner = ?, lives = lives + (owner IS NOT NULL AND owner != ?), changed_at = ? "
-                "WHERE submission = ? AND resumed = ?",
-                (self.worker, self.worker, now, free["submission"], free["resumed"]),
+            query = (
+                "UPDATE jobs SET owner = ?, lives = lives + (owner IS NOT NULL AND owner != ?), changed_at = ? WHERE "
             )
-        self._hands.add((free["submission"], free["resumed"]))
-        return self.job(free["submission"], free["resumed"])
+            db.execute(query + _THIS_JOB, (self.worker, self.worker, now, free["submission"], free["resumed"]))
+        return self._taken(free["submission"], free["resumed"])
 
-    def waits(self) -> float | None:
-        """Seconds until the next job that nobody has in hand is due; None where there is none."""
+    def seconds_until_due(self) -> float | None:
+        """Return the seconds until the next job that no worker has in hand is due; None if there is none."""
         with self._read() as db:
             rows = db.execute("SELECT * FROM jobs WHERE state != ?", (DONE,)).fetchall()
-        left = [row["next_at"] - time.time() for row in rows if not self._held(row)]
+        left = [row["next_at"] - time.time() for row in rows if not self._is_held(row)]
         return max(0.0, min(left)) if left else None
 
-    def change(self, job: Job, **values: Any) -> Job:
-        """Note what has come of a job; a column ending in `+` counts one up."""
-        sets = [f"{name} = ?" for name in values if not name.endswith("_more")]
-        sets += [
-            f"{name.removesuffix('_more')} = {name.removesuffix('_more')} + 1"
-            for name in values
-            if name.endswith("_more")
-        ]
-        told = [
-            json.dumps(value) if name == "report" else value
-            for name, value in values.items()
-            if not name.endswith("_more")
-        ]
+    def change(self, job: Job, *counted: str, **values: object) -> Job:
+        """Count columns of a job up by one, set values of others, and return the job as it is now."""
+        columns = [*(f"{name} = {name} + 1" for name in counted), *(f"{name} = ?" for name in values), "changed_at = ?"]
+        stored = [json.dumps(value) if name == "report" else value for name, value in values.items()]
         with self._write() as db:
             db.execute(
-                f"UPDATE jobs SET {', '.join(sets)}, changed_at = ? WHERE submission = ? AND resumed = ?",  # noqa: S608 - our names
-                (*told, time.time(), job.submission, job.resumed),
+                f"UPDATE jobs SET {', '.join(columns)} WHERE {_THIS_JOB}",  # noqa: S608 - our names
+                (*stored, time.time(), job.submission, job.resumed),
             )
         return self.job(job.submission, job.resumed)
 
-    def done(self, job: Job, outcome: str) -> None:
-        """It is at its end; its report is no longer needed."""
+    def finish(self, job: Job, outcome: str) -> None:
+        """Record that a job is done; its report is no longer needed."""
         self.change(job, state=DONE, outcome=outcome, owner=None, report=None)
 
     def release(self, job: Job, wait: float) -> None:
-        """Let somebody take it up again, after a while."""
+        """Let any worker take a job again, after so many seconds."""
         self.change(job, owner=None, next_at=time.time() + wait)
 
     def drop(self, job: Job) -> None:
-        """Note in memory that nobody here works on it any more, whether or not that could be written down."""
-        self._hands.discard((job.submission, job.resumed))
+        """Note in memory that this process works on a job no more, whether or not that could be written down."""
+        self._in_hand.discard((job.submission, job.resumed))
 
-    def _held(self, row: Any) -> bool:
-        """Whether somebody alive works on a job."""
+    def _is_held(self, row: sqlite3.Row) -> bool:
+        """Return whether a living worker works on a job."""
         if row["owner"] == self.worker:
-            return (row["submission"], row["resumed"]) in self._hands
+            return (row["submission"], row["resumed"]) in self._in_hand
         return row["owner"] is not None and self.owners.is_alive(row["owner"])
 
-    # ── the budget ──────────────────────────────────────────────────────────
+    # ── the limit of requests, and numbers that workers share ───────────────
 
-    def request(self, limit: int, *, urgent: bool, polling: float = _POLLING) -> float:
-        """Take one request of the machine's budget; seconds to wait where there is none left."""
-        now, allowed = time.time(), limit if urgent else max(1, int(limit * polling))
+    def take_request(self, limit: int, *, urgent: bool) -> float:
+        """Take one of the machine's requests of this minute; return the seconds to wait if none is left."""
+        now, allowed = time.time(), limit if urgent else max(1, int(limit * _POLLING_SHARE))
         with self._write() as db:
-            # Those of the future are of a clock that has been set back since.
-            db.execute("DELETE FROM requests WHERE at <= ? OR at > ?", (now - _WINDOW, now + _CLOCK))
+            # Requests of the future are of a clock that has been set back since.
+            db.execute("DELETE FROM requests WHERE at <= ? OR at > ?", (now - _WINDOW, now + _CLOCK_SECONDS))
             count, oldest = db.execute("SELECT count(*), min(at) FROM requests").fetchone()
             if count >= allowed:
                 return max(0.1, float(oldest) + _WINDOW - now)
             db.execute("INSERT INTO requests VALUES (?)", (now,))
-            db.execute("INSERT INTO numbers VALUES ('requests', 1) ON CONFLICT DO UPDATE SET value = value + 1")
+            _add(db, "requests", 1)
         return 0.0
 
-    def turn(self, key: str, seconds: float) -> bool:
-        """Whether something that the machine does now and then is due; then it is ours this time."""
+    def take_turn(self, key: str, seconds: float) -> bool:
+        """Return whether something that one process of the machine does every so many seconds is due, and take it."""
         now = time.time()
-        if now < self.number(key) <= now + seconds + _CLOCK:
+        if now < self.number(key) <= now + seconds + _CLOCK_SECONDS:
             return False  # without taking the lock
         with self._write() as db:
-            row = db.execute("SELECT value FROM numbers WHERE key = ?", (key,)).fetchone()
-            if row is not None and now < row["value"] <= now + seconds + _CLOCK:
+            if now < _number(db, key) <= now + seconds + _CLOCK_SECONDS:
                 return False
             db.execute("INSERT OR REPLACE INTO numbers VALUES (?, ?)", (key, now + seconds))
         return True
 
     def number(self, key: str) -> float:
-        """A number that the machine's workers share."""
+        """Return a number that the machine's workers share; 0 if it was never set."""
         with self._read() as db:
-            row = db.execute("SELECT value FROM numbers WHERE key = ?", (key,)).fetchone()
-        return float(row["value"]) if row else 0.0
+            return _number(db, key)
 
     def set(self, key: str, value: float) -> None:
-        """Share a number."""
+        """Set a shared number."""
         with self._write() as db:
             db.execute("INSERT OR REPLACE INTO numbers VALUES (?, ?)", (key, value))
 
     def add(self, key: str, value: float = 1.0) -> None:
-        """Count something."""
+        """Add to a shared number."""
         with self._write() as db:
-            db.execute(
-                "INSERT INTO numbers VALUES (?, ?) ON CONFLICT DO UPDATE SET value = value + excluded.value",
-                (key, value),
-            )
+            _add(db, key, value)
 
     def numbers(self) -> dict[str, float]:
-        """All of them."""
+        """Return all shared numbers."""
         with self._read() as db:
             return {row["key"]: row["value"] for row in db.execute("SELECT * FROM numbers ORDER BY key")}
 
     def counts(self) -> dict[str, int]:
-        """Jobs by outcome, or by state while they have none."""
+        """Return how many jobs have each outcome, or each state while they have none."""
         query = "SELECT coalesce(outcome, state) AS what, count(*) AS n FROM jobs GROUP BY what"
         with self._read() as db:
             return {row["what"]: row["n"] for row in db.execute(query)}
 
 
-def _may_again(row: Any) -> bool:
-    """Whether a job that is done may be made again; one whose result no server took may not."""
-    return bool(row["outcome"] != "given up" and row["lives"] < _AGAIN)
+def _row(db: sqlite3.Connection, submission: int, resumed: str) -> sqlite3.Row | None:
+    query = f"SELECT * FROM jobs WHERE {_THIS_JOB}"  # noqa: S608 - our words
+    return cast("sqlite3.Row | None", db.execute(query, (submission, resumed)).fetchone())
 
 
-class JobGoneError(Exception):
-    """Its row is not there any more: the journal was replaced under the worker."""
+def _number(db: sqlite3.Connection, key: str) -> float:
+    row = db.execute("SELECT value FROM numbers WHERE key = ?", (key,)).fetchone()
+    return float(row["value"]) if row else 0.0
 
 
-def _report_of(text: str | None) -> dict[str, Any] | None:
+def _add(db: sqlite3.Connection, key: str, value: float) -> None:
+    query = "INSERT INTO numbers VALUES (?, ?) ON CONFLICT DO UPDATE SET value = value + excluded.value"
+    db.execute(query, (key, value))
+
+
+def _may_repeat(row: sqlite3.Row) -> bool:
+    """Return whether a job that is done may be done again; one whose result no server took may not."""
+    return bool(row["outcome"] != "given up" and row["lives"] < _REPEATED_ATTEMPTS)
+
+
+def _report_of(text: str | None) -> Report | None:
     with suppress(ValueError, TypeError, RecursionError):
-        found = json.loads(text or "null")
-        return found if isinstance(found, dict) else None
+        report = json.loads(text or "null")
+        return cast("Report", report) if isinstance(report, dict) else None
     return None

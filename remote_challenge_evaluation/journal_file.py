@@ -1,20 +1,21 @@
-"""The journal as a file: readable by its owner alone, brought up to date, set aside when it is damaged."""
+"""The journal as a file: readable by its owner alone, brought up to date, set aside if it is damaged."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import TypeVar
 from urllib.parse import quote
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 NAME = "journal.sqlite3"
-#: Of the tables; a journal of a later one is left alone.
+#: The version of the tables; a journal of a later version is left alone.
 VERSION = 2
 _TABLES = """
 CREATE TABLE IF NOT EXISTS jobs (
@@ -27,31 +28,114 @@ CREATE TABLE IF NOT EXISTS requests (at REAL NOT NULL);
 CREATE INDEX IF NOT EXISTS requests_at ON requests (at);
 CREATE TABLE IF NOT EXISTS numbers (key TEXT PRIMARY KEY, value REAL NOT NULL);
 """
-#: SQLite itself waits no longer for another process: a process that waits there hears no signal.
+#: SQLite itself waits no longer for another process: while it waits no signal is handled.
 _BUSY_SECONDS = 0.2
+#: Another process has the journal locked for milliseconds; another program perhaps for so long.
+_LONG_BUSY_SECONDS = 60.0
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class JournalError(Exception):
-    """The journal cannot be used now; the text says why.  Nothing that it holds is lost."""
+    """Raised when the journal cannot be used now; the text says why.  Nothing in it is lost."""
 
 
 class DamagedError(JournalError):
-    """Its content makes no sense; `opened` sets it aside."""
+    """Raised when the content is not a journal's; the file is set aside."""
 
 
 class BusyError(JournalError):
-    """Another process has it locked."""
+    """Raised when another process has the file locked."""
 
 
 class UnusableError(JournalError):
-    """No worker of this version can use it, now or later."""
+    """Raised when no worker of this version can use the journal, now or later."""
+
+
+class JournalFile:
+    """A connection to the journal of a state folder, which is made if there is none."""
+
+    def __init__(self, folder: str, watch: Callable[[], None], say: Callable[[str], None]) -> None:
+        self._folder, self._watch, self._say = folder, watch, say
+        self._thread_lock = threading.RLock()
+        self._open()
+
+    def _open(self) -> None:
+        with _alone(self._folder):
+            try:
+                self._db = _prepared(self._folder)
+            except DamagedError as error:
+                new_path = _set_aside(self._folder)
+                self._say(f"{error}; it is kept as {new_path}. The sweep brings home what was in hand")
+                self._db = _prepared(self._folder)
+        self._inode = self._current_inode()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._db.close()
+
+    def reopen(self) -> None:
+        """Open the file again: it is damaged, or another one took its place."""
+        with self._thread_lock:
+            self._db.close()
+            self._open()
+
+    def follow_replacement(self) -> None:
+        """Open the file again if it was replaced: set aside by another worker, or restored by a person."""
+        if self._current_inode() != self._inode:
+            self._say(f"{os.path.join(self._folder, NAME)} was replaced; the new one is used")
+            self.reopen()
+
+    def _current_inode(self) -> int:
+        with suppress(OSError):
+            return os.stat(os.path.join(self._folder, NAME)).st_ino
+        return 0
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection, to read; raise JournalError for what goes wrong."""
+        with self._thread_lock, _explained(self._folder):
+            yield self._db
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection in a transaction; raise JournalError for what goes wrong."""
+        with self._thread_lock:
+            self._begin()
+            with _explained(self._folder), _rolled_back(self._db):
+                yield self._db
+                self._db.execute("COMMIT")
+
+    def _begin(self) -> None:
+        """Take SQLite's lock; the watch is called while another program holds it."""
+        deadline = time.monotonic() + _LONG_BUSY_SECONDS
+        while True:
+            try:
+                with _explained(self._folder):
+                    self._db.execute("BEGIN IMMEDIATE")
+            except BusyError:
+                self._watch()
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_BUSY_SECONDS)
+            else:
+                return
 
 
 @contextmanager
-def explained(folder: str) -> Iterator[None]:
-    """SQLite's errors as ours, with a sentence."""
+def _rolled_back(db: sqlite3.Connection) -> Iterator[None]:
+    """Undo a transaction that fails."""
+    try:
+        yield
+    except BaseException:
+        with suppress(sqlite3.Error):
+            db.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def _explained(folder: str) -> Iterator[None]:
+    """Turn SQLite's errors into JournalError, with a sentence."""
     path = os.path.join(folder, NAME)
     try:
         yield
@@ -64,22 +148,12 @@ def explained(folder: str) -> Iterator[None]:
         raise JournalError(f"{path} cannot be written or read ({error}). Is the disk full, or read-only?") from None
 
 
-def opened(folder: str, say: Callable[[str], None]) -> sqlite3.Connection:
-    """The journal of a state folder, made where there is none."""
-    with _alone(folder):
-        try:
-            return _connected(folder)
-        except DamagedError as error:
-            say(f"{error}; it is kept as {_set_aside(folder)}. The sweep brings home what was in hand")
-            return _connected(folder)
-
-
 def examined(folder: str) -> str:
-    """What is wrong with a journal, without changing it; nothing where it can be used."""
+    """Return the problem of a journal, without changing it; nothing if it can be used."""
     if not os.path.exists(os.path.join(folder, NAME)):
         return ""
     try:
-        with explained(folder), closing(_plain(folder, "mode=ro")) as db:
+        with _explained(folder), closing(_connection(folder, "mode=ro")) as db:
             _check(db, folder)
     except JournalError as error:
         return str(error)
@@ -87,15 +161,15 @@ def examined(folder: str) -> str:
 
 
 def open_jobs_in(folder: str) -> int:
-    """How many jobs of a journal are not done; 0 where it cannot be read."""
-    with suppress(sqlite3.Error), closing(_plain(folder, "mode=ro")) as db:
+    """Return how many jobs of a journal are not done; 0 if it cannot be read."""
+    with suppress(sqlite3.Error), closing(_connection(folder, "mode=ro")) as db:
         return int(db.execute("SELECT count(*) FROM jobs WHERE state != 'done'").fetchone()[0])
     return 0
 
 
 @contextmanager
 def _alone(folder: str) -> Iterator[None]:
-    """No other worker of this folder opens the journal meanwhile."""
+    """Keep other workers of this folder from opening the journal meanwhile."""
     os.makedirs(os.path.join(folder, "locks"), mode=0o700, exist_ok=True)
     lock = os.open(os.path.join(folder, "locks", "opening"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -105,16 +179,16 @@ def _alone(folder: str) -> Iterator[None]:
         os.close(lock)
 
 
-def _plain(folder: str, options: str) -> sqlite3.Connection:
+def _connection(folder: str, options: str) -> sqlite3.Connection:
     address = f"file:{quote(os.path.join(os.path.abspath(folder), NAME))}?{options}"
     db = sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     db.row_factory = sqlite3.Row
     return db
 
 
-def _connected(folder: str) -> sqlite3.Connection:
-    with explained(folder):
-        db = _plain(folder, "mode=rwc")
+def _prepared(folder: str) -> sqlite3.Connection:
+    with _explained(folder):
+        db = _connection(folder, "mode=rwc")
         try:
             _check(db, folder)
             _patiently(lambda: _prepare(db))
@@ -128,17 +202,17 @@ def _connected(folder: str) -> sqlite3.Connection:
 
 
 def _check(db: sqlite3.Connection, folder: str) -> None:
-    """Raises where the file is damaged, or of a later version."""
-    found = _patiently(lambda: db.execute("PRAGMA user_version").fetchone()[0])
-    if found > VERSION:
+    """Raise if the file is damaged, or of a later version."""
+    version = _patiently(lambda: db.execute("PRAGMA user_version").fetchone()[0])
+    if version > VERSION:
         path = os.path.join(folder, NAME)
         raise UnusableError(
-            f"{path} was written by a later version of this worker (journal {found}, this one knows {VERSION}). "
+            f"{path} was written by a later version of this worker (journal {version}, this one knows {VERSION}). "
             "Run that version, or name another SAVE_DIR"
         )
-    told = _patiently(lambda: db.execute("PRAGMA quick_check(1)").fetchone()[0])
-    if told != "ok":
-        raise DamagedError(f"{os.path.join(folder, NAME)} is damaged ({told})")
+    result = _patiently(lambda: db.execute("PRAGMA quick_check(1)").fetchone()[0])
+    if result != "ok":
+        raise DamagedError(f"{os.path.join(folder, NAME)} is damaged ({result})")
 
 
 def _prepare(db: sqlite3.Connection) -> None:
@@ -148,7 +222,7 @@ def _prepare(db: sqlite3.Connection) -> None:
     if db.execute("PRAGMA user_version").fetchone()[0] == VERSION:
         return
     db.execute("BEGIN IMMEDIATE")
-    try:
+    with _rolled_back(db):
         columns = [row["name"] for row in db.execute("PRAGMA table_info(jobs)")]
         for statement in _TABLES.split(";"):
             db.execute(statement)
@@ -156,14 +230,10 @@ def _prepare(db: sqlite3.Connection) -> None:
             db.execute("ALTER TABLE jobs ADD COLUMN delays INTEGER NOT NULL DEFAULT 0")
         db.execute(f"PRAGMA user_version = {VERSION}")
         db.execute("COMMIT")
-    except BaseException:
-        with suppress(sqlite3.Error):
-            db.execute("ROLLBACK")
-        raise
 
 
-def _patiently(work: Callable[[], Found], tries: int = 25) -> Found:
-    """Another process may have it locked for a moment."""
+def _patiently(work: Callable[[], Result], tries: int = 25) -> Result:
+    """Repeat while another process has the file locked, a few times."""
     for _ in range(tries - 1):
         try:
             return work()
@@ -175,9 +245,9 @@ def _patiently(work: Callable[[], Found], tries: int = 25) -> Found:
 
 
 def _set_aside(folder: str) -> str:
-    """Rename the damaged journal and what belongs to it; its new path."""
-    kept = os.path.join(folder, f"{NAME}.damaged-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
-    for end in ("", "-wal", "-shm"):
+    """Rename the damaged journal and what belongs to it; return its new path."""
+    new_path = os.path.join(folder, f"{NAME}.damaged-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
+    for suffix in ("", "-wal", "-shm"):
         with suppress(FileNotFoundError):
-            os.replace(os.path.join(folder, NAME + end), kept + end)
-    return kept
+            os.replace(os.path.join(folder, NAME + suffix), new_path + suffix)
+    return new_path

@@ -1,7 +1,7 @@
 """Which workers of a machine are alive, and what dead ones left behind.
 
 Each process holds a lock on a file of its own.  The kernel releases it with the process, however that dies; an
-evaluation inherits it, so that its job and its files are free only when nobody works with them any more.
+evaluation inherits it, so that its job and its files are free only when no process works with them any more.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import shutil
 from contextlib import suppress
 
 _NAME = re.compile(r"[0-9a-f]{8}")
-#: Names that end so belong to one worker: downloads, and files that are still being fetched.
+#: The end of names that belong to one worker: downloads, and files that are still being fetched.
 _OWNED = re.compile(r".*-([0-9a-f]{8})(?:\.partial)?")
-#: Where a worker keeps what is its own.
+#: The folders with files of workers.
 DOWNLOADS, FETCHED = "submissions", "annotations"
 
 
 class Owners:
-    """One process's place among the workers of a state folder."""
+    """The workers of a state folder, and this process as one of them."""
 
     def __init__(self, folder: str) -> None:
         self._folder, self._locks = folder, os.path.join(folder, "locks")
@@ -29,20 +29,20 @@ class Owners:
         self.name, self.lock = self._locked()
 
     def _locked(self) -> tuple[str, int]:
-        """A name of our own, and the descriptor of its lock."""
+        """Return a name of our own, and the descriptor of its lock."""
         while True:
             name = secrets.token_hex(4)
             path = os.path.join(self._locks, name)
             lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             fcntl.flock(lock, fcntl.LOCK_EX)
-            # Another process may have taken it for a dead one's between the two calls, and removed it.
+            # Between the two calls another process may have taken the file for a dead worker's, and removed it.
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(lock), os.stat(path)):
                     return name, lock
             os.close(lock)
 
     def is_alive(self, owner: str) -> bool:
-        """Whether a worker, or an evaluation of its, still runs."""
+        """Return whether a worker, or an evaluation of its, still runs."""
         if owner == self.name:
             return True
         if not _NAME.fullmatch(owner):
@@ -58,28 +58,28 @@ class Owners:
             return True
         return False
 
-    def clean(self) -> list[str]:
-        """Remove what workers left that are no longer alive; the paths."""
+    def remove_abandoned(self) -> list[str]:
+        """Remove what dead workers left behind; return the paths."""
         removed = []
-        for place in (DOWNLOADS, FETCHED):
-            for name in _listed(os.path.join(self._folder, place)):
+        for folder in (os.path.join(self._folder, name) for name in (DOWNLOADS, FETCHED)):
+            for name in _names(folder):
                 owner = _OWNED.fullmatch(name)
                 if owner and not self.is_alive(owner[1]):
-                    removed.append(os.path.join(self._folder, place, name))
+                    removed.append(os.path.join(folder, name))
                     _remove(removed[-1])
-        for name in _listed(self._locks):
+        for name in _names(self._locks):
             if _NAME.fullmatch(name):
                 self.is_alive(name)
         return removed
 
     def close(self) -> None:
-        """Leave."""
+        """Remove our lock."""
         with suppress(OSError):
             os.unlink(os.path.join(self._locks, self.name))
         os.close(self.lock)
 
 
-def _listed(folder: str) -> list[str]:
+def _names(folder: str) -> list[str]:
     try:
         return sorted(os.listdir(folder))
     except OSError:

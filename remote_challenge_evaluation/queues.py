@@ -3,58 +3,53 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Protocol
 
 from segjudge.evalai.client import ApiError
 from segjudge.evalai.http_exchange import StoppedError, Watch, awaited, within
 from segjudge.evalai.jobs import Jobs, QueueMessage
 
+from .buckets import AWS_SECONDS, aws_client
 from .journal import Journal
 from .operator_log import Log
-from .owners import FETCHED
 from .settings import WorkerSettings
 
-#: Seconds that SQS may hold a look, and that a message stays hidden while its heart beats.
+#: Seconds that SQS may wait for a message, and that a message stays hidden without a heartbeat.
 _LONG_POLL, _VISIBILITY = 20, 60
-#: After so long a message of the host's own queue is left to the sweep.
-_BEAT = 20.0
-_AWS_SECONDS = 60.0
+#: Seconds between two heartbeats.
+_HEARTBEAT = 20.0
 
 
 class WorkQueue(Protocol):
-    """What a worker asks of a queue."""
+    """A queue of messages that name submissions."""
 
-    def due(self) -> bool:
-        """Whether it is time to look."""
+    def is_due(self) -> bool:
+        """Return whether it is time to poll."""
 
     def receive(self) -> QueueMessage | None:
-        """A message, if there is one."""
+        """Return a message, if there is one."""
 
-    def delete(self, message: QueueMessage) -> None:
-        """Its work is safe in the journal, or there is none."""
+    def keep_hidden(self, message: QueueMessage) -> AbstractContextManager[None]:
+        """Return a context in which no other worker receives the message."""
 
-    def delete_last(self, message: QueueMessage) -> None:
-        """All is done."""
+    def acknowledge_claim(self, message: QueueMessage) -> None:
+        """Note that the journal has the message's work, or that there is none."""
 
-    def held(self, message: QueueMessage) -> Any:
-        """A context in which the message stays ours."""
-
-    def keep_artifacts(self, submission: int, report: dict[str, Any]) -> None:
-        """Put what came of a submission where the host wants it."""
+    def acknowledge_end(self, message: QueueMessage) -> None:
+        """Note that the message's work is done."""
 
 
 class ApiQueue:
-    """EvalAI's own: 30 s of visibility that nobody can extend, so a message goes as soon as the journal has it."""
+    """EvalAI's own: 30 s of visibility that cannot be extended, so a message is deleted once the journal has it."""
 
-    def __init__(self, jobs: Jobs, journal: Journal, settings: WorkerSettings, log: Log) -> None:
-        self._jobs, self._journal, self._settings, self._log = jobs, journal, settings, log
+    def __init__(self, jobs: Jobs, journal: Journal, poll_seconds: float) -> None:
+        self._jobs, self._journal, self._poll_seconds = jobs, journal, poll_seconds
 
-    def due(self) -> bool:
-        return self._journal.turn("poll_at", self._settings.poll_seconds)
+    def is_due(self) -> bool:
+        return self._journal.take_turn("poll_at", self._poll_seconds)
 
     def receive(self) -> QueueMessage | None:
         message = self._jobs.receive()
@@ -62,160 +57,82 @@ class ApiQueue:
             self._journal.set("poll_at", 0)  # there may be more
         return message
 
-    def delete(self, message: QueueMessage) -> None:
+    @contextmanager
+    def keep_hidden(self, message: QueueMessage) -> Iterator[None]:
+        del message
+        yield
+
+    def acknowledge_claim(self, message: QueueMessage) -> None:
         # A message that stays comes back in 30 s and is recognised.
         with suppress(ApiError):
             self._jobs.delete(message)
 
-    def delete_last(self, message: QueueMessage) -> None:
-        """It is gone already."""
-
-    @contextmanager
-    def held(self, message: QueueMessage) -> Iterator[None]:
-        del message
-        yield
-
-    def keep_artifacts(self, submission: int, report: dict[str, Any]) -> None:
-        Artifacts(self._settings.artifacts, self._log).keep(submission, report)
+    def acknowledge_end(self, message: QueueMessage) -> None:
+        """Do nothing: the message is deleted already."""
 
 
 class OwnQueue:
-    """A queue of the host's own: the message is kept, its visibility renewed by a heartbeat, and deleted last."""
+    """A queue of the host's own: a heartbeat keeps a message hidden, and it is deleted when its work is done."""
 
-    def __init__(self, settings: WorkerSettings, log: Log, watch: Watch, look_seconds: int = _LONG_POLL) -> None:
-        self._settings, self._log, self._watch, self._look_seconds = settings, log, watch, look_seconds
-        self._sqs: Any = _aws("sqs")
+    def __init__(self, settings: WorkerSettings, log: Log, watch: Watch, poll_seconds: int = _LONG_POLL) -> None:
+        self._url, self._log, self._watch, self._poll_seconds = settings.sqs_queue_url, log, watch, poll_seconds
+        self._sqs: Any = aws_client("sqs")
 
-    def due(self) -> bool:
-        return True  # the look itself waits
+    def is_due(self) -> bool:
+        return True  # the poll itself waits
 
     def receive(self) -> QueueMessage | None:
         try:
-            answer = awaited(self._looked, self._watch)
+            answer = awaited(self._poll, self._watch)
             (found,) = answer.get("Messages") or [None]
             return _message(found) if found else None
         except StoppedError:
             raise
         except Exception as error:  # noqa: BLE001 - botocore's errors have no family
-            raise ApiError(0, f"{self._settings.sqs_queue_url}: {str(error)[:300]}") from None
+            raise ApiError(0, f"{self._url}: {str(error)[:300]}") from None
 
-    def _looked(self) -> Any:
-        return self._sqs.receive_message(
-            QueueUrl=self._settings.sqs_queue_url,
+    def _poll(self) -> dict[str, Any]:
+        answer: dict[str, Any] = self._sqs.receive_message(
+            QueueUrl=self._url,
             MaxNumberOfMessages=1,
-            WaitTimeSeconds=self._look_seconds,
+            WaitTimeSeconds=self._poll_seconds,
             VisibilityTimeout=_VISIBILITY,
         )
-
-    def delete(self, message: QueueMessage) -> None:
-        """Not yet: until the end the queue, too, remembers."""
-
-    def delete_last(self, message: QueueMessage) -> None:
-        where = {"QueueUrl": self._settings.sqs_queue_url, "ReceiptHandle": message.handle}
-        try:
-            awaited(lambda: self._sqs.delete_message(**where), within(_AWS_SECONDS))
-        except Exception as error:  # noqa: BLE001 - it comes back, and is recognised
-            self._log("message stays", why=str(error)[:200])
+        return answer
 
     @contextmanager
-    def held(self, message: QueueMessage) -> Iterator[None]:
+    def keep_hidden(self, message: QueueMessage) -> Iterator[None]:
         over = threading.Event()
-        beating = threading.Thread(target=self._beat, args=(message, over), daemon=True)
-        beating.start()
+        heartbeats = threading.Thread(target=self._send_heartbeats, args=(message, over), daemon=True)
+        heartbeats.start()
         try:
             yield
         finally:
             over.set()
-            beating.join(_AWS_SECONDS)
+            heartbeats.join(AWS_SECONDS)
 
-    def _beat(self, message: QueueMessage, over: threading.Event) -> None:
-        while not over.wait(_BEAT):
+    def _send_heartbeats(self, message: QueueMessage, over: threading.Event) -> None:
+        fields = {"QueueUrl": self._url, "ReceiptHandle": message.handle}
+        while not over.wait(_HEARTBEAT):
             try:
-                self._sqs.change_message_visibility(
-                    QueueUrl=self._settings.sqs_queue_url,
-                    ReceiptHandle=message.handle,
-                    VisibilityTimeout=_VISIBILITY,
-                )
-            except Exception as error:  # noqa: BLE001 - the journal remembers; a lost beat costs a redelivery
+                self._sqs.change_message_visibility(**fields, VisibilityTimeout=_VISIBILITY)
+            except Exception as error:  # noqa: BLE001 - the journal remembers; a lost heartbeat costs a redelivery
                 self._log("heartbeat lost", why=str(error)[:200])
 
-    def keep_artifacts(self, submission: int, report: dict[str, Any]) -> None:
-        Artifacts(self._settings.artifacts, self._log).keep(submission, report)
+    def acknowledge_claim(self, message: QueueMessage) -> None:
+        """Do nothing: until the end the queue, too, remembers."""
 
-
-class Artifacts:
-    """What each submission left, in a bucket of the host's."""
-
-    def __init__(self, place: str, log: Log) -> None:
-        self._place, self._log = place, log
-
-    def keep(self, submission: int, report: dict[str, Any]) -> None:
-        """Write it; nothing where no place is set."""
-        if not self._place:
-            return
-        bucket, prefix = bucket_of(self._place)
-        body = json.dumps(report, indent=1, default=str).encode()
-        told = {"Bucket": bucket, "Key": os.path.join(prefix, f"submission_{submission}.json"), "Body": body}
+    def acknowledge_end(self, message: QueueMessage) -> None:
+        fields = {"QueueUrl": self._url, "ReceiptHandle": message.handle}
         try:
-            awaited(lambda: _aws("s3").put_object(**told, ContentType="application/json"), within(_AWS_SECONDS))
-        except Exception as error:  # noqa: BLE001 - the result is reported; this copy of it is a courtesy
-            self._log("not kept", submission=submission, where=self._place, why=str(error)[:300])
+            awaited(lambda: self._sqs.delete_message(**fields), within(AWS_SECONDS))
+        except Exception as error:  # noqa: BLE001 - the message comes back, and is recognised
+            self._log("message stays", why=str(error)[:200])
 
 
-def _aws(service: str) -> Any:
-    """A client that does not wait for ever."""
-    import boto3
-    from botocore.config import Config
-
-    patience = Config(connect_timeout=10, read_timeout=60, retries={"max_attempts": 3})
-    return boto3.client(service, config=patience)  # type: ignore[call-overload]
-
-
-def _message(found: dict[str, Any]) -> QueueMessage:
+def _message(found: dict[str, str]) -> QueueMessage:
     try:
         body = json.loads(found["Body"])
     except (ValueError, RecursionError):
         body = found["Body"]
     return QueueMessage(body, found["ReceiptHandle"])
-
-
-def bucket_of(place: str) -> tuple[str, str]:
-    """s3://bucket/prefix in its two parts."""
-    bucket, _, prefix = place.removeprefix("s3://").partition("/")
-    return bucket, prefix.strip("/")
-
-
-def annotations_from(place: str, folder: str, names: list[str], owner: str, watch: Watch) -> str:
-    """The folder with the truth; from a bucket it is fetched into ours, when it has changed."""
-    if not place.startswith("s3://"):
-        return os.path.abspath(place)
-    try:
-        return awaited(lambda: _fetched(place, folder, names, owner), watch)
-    except StoppedError:
-        raise
-    except Exception as error:  # noqa: BLE001 - botocore's errors have no family; all of them say what is wrong
-        raise RuntimeError(f"ANNOTATIONS {place}: {error}") from None
-
-
-def _fetched(place: str, folder: str, names: list[str], owner: str) -> str:
-    bucket, prefix = bucket_of(place)
-    s3 = _aws("s3")
-    target = os.path.join(folder, FETCHED)
-    os.makedirs(target, mode=0o700, exist_ok=True)
-    for name in names:
-        key = os.path.join(prefix, name)
-        mark, path = os.path.join(target, f"{name}.etag"), os.path.join(target, name)
-        tag = s3.head_object(Bucket=bucket, Key=key)["ETag"]
-        if os.path.exists(path) and os.path.exists(mark) and _text(mark) == tag:
-            continue
-        partial = f"{path}-{owner}.partial"
-        s3.download_file(bucket, key, partial)
-        os.replace(partial, path)
-        with open(mark, "w", encoding="utf-8") as file:
-            file.write(tag)
-    return target
-
-
-def _text(path: str) -> str:
-    with open(path, encoding="utf-8") as file:
-        return file.read()

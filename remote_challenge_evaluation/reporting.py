@@ -1,175 +1,122 @@
-"""How a job ends: a result or a sentence, noted in the journal before anybody hears of it, then reported once."""
+"""How a job ends: a result or a sentence, noted in the journal before it is sent, then reported once."""
 
 from __future__ import annotations
 
 import json
 import secrets
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 from segjudge.evalai.client import ApiError
-from segjudge.evalai.jobs import CANCELLED, SETTLED, Jobs
+from segjudge.evalai.jobs import CANCELLED, SETTLED
 from segjudge.evalai.result_shapes import SubmissionRow
 from segjudge.evalai.retries import with_retries
 
-from .journal import BEGUN, SCORED, Job, Journal
-from .operator_log import Log
-from .queues import WorkQueue
-from .settings import WorkerSettings
-from .stopping import Stop
+from .buckets import keep_report
+from .journal import BEGUN, SCORED, Job, Report
+from .services import JobBlockedError, WorkerServices
 
-NAME = "segjudge-"
 #: Faults of ours after which a submission is given back to its team.
 FAILURES = 2
-#: Between a fault and the next try.
+#: Seconds between a fault and the next attempt.
 PAUSE = 5.0
-#: A refusal of a result is believed when it was said so often: it fails a submission.
-_SAID, _SAID_PAUSE = 3, 1.0
+#: A result is refused only if the server says so as often, since a refusal fails the submission.
+_REFUSALS, _REFUSAL_PAUSE = 3, 1.0
 #: Statuses of refusals that may pass, or that are about us.
 _PASSING = (0, 401, 403, 404, 405, 408, 425, 429)
 
-OURS = "Scoring failed, and it is not your fault. Tell the organisers the incident number {}."
-
-
-class DelayError(Exception):
-    """A job cannot go on now, for what neither its team nor this machine did."""
-
-
-class RightsError(Exception):
-    """The server no longer accepts the token: nothing can be done before a person changes it."""
-
-
-@dataclass
-class Tools:
-    """What a worker works with."""
-
-    settings: WorkerSettings
-    journal: Journal
-    jobs: Jobs
-    queue: WorkQueue
-    log: Log
-    alert: Callable[[str], None]
-    #: The server's time.
-    now: Callable[[], float]
-    stop: Stop
-    #: Tells monitoring that something goes on.
-    beat: Callable[[], None]
-    #: Whether the worker ends when nothing waits any more.
-    once: bool = False
-
-    @property
-    def name(self) -> str:
-        """What a submission shows as its `job_name`."""
-        return f"{NAME}{self.journal.worker}"
+_OUR_FAULT = "Scoring failed, and it is not your fault. Tell the organisers the incident number {}."
 
 
 class SubmissionReporting:
-    """The end of jobs."""
+    """Ends jobs."""
 
-    def __init__(self, tools: Tools) -> None:
-        self._tools = tools
-        self._journal, self._jobs, self._log = tools.journal, tools.jobs, tools.log
+    def __init__(self, services: WorkerServices) -> None:
+        self._services = services
+        self._journal, self._jobs, self._log = services.journal, services.jobs, services.log
 
-    def may_work(self) -> bool:
-        """Whether the server still accepts our token, when it refused one thing."""
-        try:
-            self._jobs.challenge()
-        except ApiError as error:
-            return not is_refusal(error)
-        return True
-
-    def over(self, job: Job, row: SubmissionRow) -> bool:
-        """Whether the server wants nothing of it any more: settled, cancelled, or resumed since as new work."""
+    def is_over(self, job: Job, row: SubmissionRow) -> bool:
+        """Finish a job that the server has settled, cancelled, or resumed since as new work; return whether it is."""
         status = row["status"]
         if status not in SETTLED and (row.get("rerun_resumed_at", job.resumed) or "") == job.resumed:
             return False
-        self._journal.done(job, "cancelled" if status == CANCELLED else "settled elsewhere")
+        self._journal.finish(job, "cancelled" if status == CANCELLED else "settled elsewhere")
         self._log("left alone", submission=job.submission, status=status)
         return True
 
     def fault(self, job: Job, why: str) -> None:
-        """Ours: once is an accident, twice is given back with a sentence."""
+        """Record a fault of ours: once is an accident, twice gives the submission back with a sentence."""
         incident = secrets.token_hex(4)
-        job = self._journal.change(job, failures_more=1)
+        job = self._journal.change(job, "failures")
         self._log("fault of ours", submission=job.submission, incident=incident, failure=job.failures, why=why)
         if job.failures < FAILURES:
             self._journal.release(job, PAUSE)
             return
-        self._tools.alert(f"submission {job.submission}: incident {incident}: {why}")
-        self.settle(job, {"refused": OURS.format(incident), "ours": True})
+        self._services.alert(f"submission {job.submission}: incident {incident}: {why}")
+        self.settle(job, {"refused": _OUR_FAULT.format(incident), "ours": True})
 
     def give_up(self, job: Job, why: str) -> None:
-        """It was tried often enough."""
+        """Give a submission back that was tried often enough."""
         self.fault(self._journal.change(job, failures=FAILURES), why)
 
-    def settle(self, job: Job, report: dict[str, Any]) -> None:
-        """The result is in the journal before anybody hears of it: an outage costs no second evaluation."""
+    def settle(self, job: Job, report: Report) -> None:
+        """Note a result and report it; once it is noted, an outage costs no second evaluation."""
         self.report(self._journal.change(job, state=SCORED, report=report))
 
     def report(self, job: Job) -> None:
-        """Look once more, then say it; what the server already knows is not said again."""
+        """Report what was noted, unless the server knows it already."""
         row = self._jobs.submission(job.submission)
-        if self.over(job, row):
+        if self.is_over(job, row):
             return
         if row["challenge_phase"] != job.phase:
             # One of the two answers was wrong; a score goes to a phase that was named twice.
             self._journal.change(job, state=BEGUN, phase=row["challenge_phase"], report=None)
-            raise DelayError(f"it is of phase {row['challenge_phase']} now, and was of {job.phase}")
+            raise JobBlockedError(f"it is of phase {row['challenge_phase']} now, and was of {job.phase}")
         report = job.report or {}
-        job = self._journal.change(job, reports_more=1)
+        job = self._journal.change(job, "reports")
         started = time.monotonic()
-        refusal = self._said(job, report)
+        refusal = self._send_until_believed(job, report)
         self._journal.add("seconds_reporting", time.monotonic() - started)
         if refusal is not None:
-            self._refused(job, refusal)
+            self._report_refusal(job, refusal)
             return
         outcome = (
             "finished" if "accuracies" in report else "failed for a fault of ours" if report.get("ours") else "failed"
         )
-        self._journal.done(job, outcome)
+        self._journal.finish(job, outcome)
         self._log("reported", submission=job.submission, outcome=outcome)
-        self._tools.queue.keep_artifacts(job.submission, report)
+        keep_report(self._services.settings.artifacts, job.submission, report, self._log)
 
-    def _said(self, job: Job, report: dict[str, Any]) -> ApiError | None:
-        """The server's refusal, if it refuses again and again."""
-        for left in reversed(range(_SAID)):
+    def _send_until_believed(self, job: Job, report: Report) -> ApiError | None:
+        """Send a report; return the server's refusal if it refuses again and again."""
+        for left in reversed(range(_REFUSALS)):
             try:
-                self._say(job, report)
+                self._send(job, report)
             except ApiError as error:
                 if error.transient or error.status in _PASSING or error.body is None:
                     raise
                 if not left:
                     return error
-                if self._tools.stop.wait_over(_SAID_PAUSE):
+                if self._services.stop.wait_over(_REFUSAL_PAUSE):
                     raise
             else:
                 return None
         return None
 
-    def _refused(self, job: Job, error: ApiError) -> None:
-        """A 400 leaves the submission running: the team must hear of it."""
+    def _report_refusal(self, job: Job, error: ApiError) -> None:
+        """Fail a submission whose result was refused, which the server leaves running."""
         self._log("result refused", submission=job.submission, why=str(error))
-        self._tools.alert(f"submission {job.submission}: EvalAI did not take its result: {error}")
-        words = f"EvalAI did not take the result of your submission: {error}\nTell the organisers."
-        with_retries(lambda: self._jobs.fail(job.submission, job.phase, stderr=words), self._tools.stop.wait)
-        self._journal.done(job, "refused")
+        self._services.alert(f"submission {job.submission}: EvalAI did not take its result: {error}")
+        message = f"EvalAI did not take the result of your submission: {error}\nTell the organisers."
+        with_retries(lambda: self._jobs.fail(job.submission, job.phase, stderr=message), self._services.stop.wait)
+        self._journal.finish(job, "refused")
 
-    def _say(self, job: Job, report: dict[str, Any]) -> None:
-        texts = {"stdout": report.get("stdout", ""), "stderr": report.get("stderr", "")}
+    def _send(self, job: Job, report: Report) -> None:
+        stdout, stderr = report.get("stdout", ""), report.get("stderr", "")
         if "accuracies" in report:
-            metadata = _metadata(report.get("submission_result"))
-            self._jobs.finish(job.submission, job.phase, report["accuracies"], metadata=metadata, **texts)
+            result = report.get("submission_result")
+            metadata = json.dumps(result, default=str) if result is not None else ""
+            accuracies = report["accuracies"]
+            self._jobs.finish(job.submission, job.phase, accuracies, metadata=metadata, stdout=stdout, stderr=stderr)
         else:
-            words = "\n".join(part for part in (texts["stderr"].strip(), report["refused"]) if part)
-            self._jobs.fail(job.submission, job.phase, stdout=texts["stdout"], stderr=words)
-
-
-def is_refusal(error: ApiError) -> bool:
-    """Whether EvalAI itself refuses the token: a page of somebody between us and it is not its word."""
-    return error.denied and isinstance(error.body, dict) and bool(error.body.keys() & {"detail", "error"})
-
-
-def _metadata(told: Any) -> str:
-    return json.dumps(told, default=str) if told is not None else ""
+            stderr = "\n".join(text for text in (stderr.strip(), report["refused"]) if text)
+            self._jobs.fail(job.submission, job.phase, stdout=stdout, stderr=stderr)

@@ -1,4 +1,4 @@
-"""The settings of a worker: by the environment, in the names of EvalAI's documentation and a few of ours."""
+"""The settings of a worker: from the environment, by the names of EvalAI's documentation and a few of ours."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .journal_file import NAME, open_jobs_in
 
 
 class SettingsError(Exception):
-    """The worker cannot start so; the text says what to fix."""
+    """Raised when the worker cannot start with its settings; the text says what to fix."""
 
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """Names in capitals are the environment's."""
+    """A worker's settings; names in capitals are the environment's."""
 
     #: AUTH_TOKEN: of a host of the challenge, from the profile page.
     auth_token: str = field(repr=False)
@@ -35,9 +35,9 @@ class WorkerSettings:
     annotations: str = "annotations/"
     #: REQUESTS_PER_MINUTE of this machine; EvalAI allows 60 to each user, over everything.
     requests_per_minute: int = 50
-    #: POLL_SECONDS between two looks into an empty queue, for the whole machine.
+    #: POLL_SECONDS between two polls of an empty queue, for the whole machine.
     poll_seconds: float = 6.0
-    #: SWEEP_SECONDS between two looks for lost submissions.
+    #: SWEEP_SECONDS between two searches for lost submissions.
     sweep_seconds: float = 300.0
     #: MEMORY_BYTES that one evaluation may use.
     memory_bytes: int = 4 << 30
@@ -53,71 +53,78 @@ class WorkerSettings:
     sqs_queue_url: str = ""
     #: ARTIFACTS: s3://bucket/prefix for what each submission left.
     artifacts: str = ""
-    #: WEBHOOK that hears of incidents.
+    #: WEBHOOK that incidents are sent to.
     webhook: str = field(default="", repr=False)
 
 
-def settings(environment: Mapping[str, str] = os.environ) -> WorkerSettings:
-    """What is set; everything that is missing or wrong at once."""
-    values: dict[str, Any] = {}
-    wrong = []
-    for one in fields(WorkerSettings):
-        name, told = one.name.upper(), environment.get(one.name.upper(), "").strip()
-        if not told:
-            if one.name in _REQUIRED:
-                wrong.append(f"{name} is not set: {_REQUIRED[one.name]}")
+def read_settings(environment: Mapping[str, str] = os.environ) -> WorkerSettings:
+    """Return the settings; raise SettingsError with everything that is missing or wrong."""
+    values: dict[str, str | int | float] = {}
+    problems = []
+    for setting in fields(WorkerSettings):
+        name = setting.name.upper()
+        text = environment.get(name, "").strip()
+        if not text:
+            if setting.name in _REQUIRED:
+                problems.append(f"{name} is not set: {_REQUIRED[setting.name]}")
             continue
-        kind = _KINDS.get(str(one.type), str)
         try:
-            values[one.name] = kind(told)
-            if kind is not str and not math.isfinite(values[one.name]):
-                raise ValueError
+            values[setting.name] = _value(str(setting.type), text)
         except (ValueError, OverflowError):
-            wrong.append(f"{name} is {told[:40]!r}, which is not a number")
-    wrong += _odd(values)
-    if wrong:
-        raise SettingsError("\n".join(wrong))
-    values["api_server"] = values["api_server"].rstrip("/")
-    return WorkerSettings(**values)
+            problems.append(f"{name} is {text[:40]!r}, which is not a number")
+    problems += _value_problems(values)
+    if problems:
+        raise SettingsError("\n".join(problems))
+    values["api_server"] = str(values["api_server"]).rstrip("/")
+    return WorkerSettings(**values)  # type: ignore[arg-type]
 
 
-def forgotten(told: WorkerSettings, folder: str = ".") -> None:
-    """Raise where an earlier version, whose state lay in the working folder, left results that wait there."""
-    place = os.path.abspath(told.save_dir)
-    if told.save_dir != WorkerSettings.save_dir or os.path.exists(os.path.join(place, NAME)):
+def _value(kind: str, text: str) -> str | int | float:
+    if kind == "str":
+        return text
+    number = int(text) if kind == "int" else float(text)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
+
+
+def check_no_forgotten_journal(settings: WorkerSettings, folder: str = ".") -> None:
+    """Raise if a version whose state lay in the working folder left results there that still wait."""
+    save_dir = os.path.abspath(settings.save_dir)
+    if settings.save_dir != WorkerSettings.save_dir or os.path.exists(os.path.join(save_dir, NAME)):
         return
     count = open_jobs_in(folder)
     if count:
         raise SettingsError(
             f"{os.path.join(os.path.abspath(folder), NAME)} is a journal of an earlier version and holds {count} "
-            f"submissions that are not at their end. Move it to {place}, or set SAVE_DIR to its folder"
+            f"submissions that are not at their end. Move it to {save_dir}, or set SAVE_DIR to its folder"
         )
 
 
-_KINDS: dict[str, Any] = {"int": int, "float": float}
 _REQUIRED = {
     "auth_token": "copy it from your profile page on EvalAI",
     "api_server": "https://eval.ai, or http://127.0.0.1:8899 for a rehearsal",
     "queue_name": "`segjudge push` prints it, and so does the Manage tab",
     "challenge_pk": "the number in the address of the challenge",
 }
-_POSITIVE = ("requests_per_minute", "poll_seconds", "sweep_seconds", "memory_bytes", "max_submission_bytes")
+_ABOVE_ZERO = ("requests_per_minute", "poll_seconds", "sweep_seconds", "memory_bytes", "max_submission_bytes")
+_NOT_BELOW_ZERO = ("grace_seconds", "health_port")
 
 
-def _odd(values: dict[str, Any]) -> list[str]:
-    """Values that cannot be meant."""
-    found = []
+def _value_problems(values: dict[str, Any]) -> list[str]:
+    """Return the problems of values that cannot be meant."""
+    problems = []
     server = values.get("api_server", "https://eval.ai")
     if not is_safe_for_token(server):
-        found.append(f"API_SERVER is {server}: a token goes over https only, or to this machine")
+        problems.append(f"API_SERVER is {server}: a token goes over https only, or to this machine")
     if any("<" in str(values.get(key, "")) for key in _REQUIRED):
-        found.append("a setting is still a placeholder in angle brackets")
-    found += [f"{key.upper()} must be above 0" for key in _POSITIVE if values.get(key, 1) <= 0]
-    found += [f"{key.upper()} cannot be below 0" for key in ("grace_seconds", "health_port") if values.get(key, 0) < 0]
+        problems.append("a setting is still a placeholder in angle brackets")
+    problems += [f"{key.upper()} must be above 0" for key in _ABOVE_ZERO if values.get(key, 1) <= 0]
+    problems += [f"{key.upper()} cannot be below 0" for key in _NOT_BELOW_ZERO if values.get(key, 0) < 0]
     if values.get("health_port", 0) > 65535:
-        found.append("HEALTH_PORT is a port, up to 65535")
+        problems.append("HEALTH_PORT is a port, up to 65535")
     if not is_plain_token(values.get("auth_token", "")):
-        found.append("AUTH_TOKEN is not a token: it holds spaces or other characters; copy it again")
+        problems.append("AUTH_TOKEN is not a token: it holds spaces or other characters; copy it again")
     if values.get("log_format", "pretty") not in ("pretty", "json"):
-        found.append("LOG_FORMAT is pretty or json")
-    return found
+        problems.append("LOG_FORMAT is pretty or json")
+    return problems

@@ -1,9 +1,8 @@
-"""Before any submission is touched: token, rights, queue, phases, labels and annotations."""
+"""The check of token, rights, queue, phases, labels and annotations before any submission is touched."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from segjudge.evalai.client import ApiError
 from segjudge.evalai.jobs import Jobs
@@ -14,68 +13,83 @@ from .settings import WorkerSettings
 
 
 class StartError(Exception):
-    """The challenge cannot be scored here; the text says what to fix."""
+    """Raised when the challenge cannot be scored here; the text says what to fix."""
 
 
-def checked(jobs: Jobs, told: WorkerSettings, phases: dict[str, ScoredPhase]) -> list[str]:
-    """Lines about what is in place; raises `StartError` where something is not, and `ApiError` where nobody answers."""
-    challenge = _challenge(jobs, told)
-    lines = [f"token: accepted by {told.api_server}", f"queue: {told.queue_name} is of challenge {told.challenge_pk}"]
-    lines.append(f"challenge: {challenge.get('title', '')}, remote evaluation, and the token is a host's")
-    held = {row["codename"]: row for row in jobs.phases()}
-    wrong = [f"phases.py has no phase {name}: its submissions would fail" for name in sorted(held.keys() - phases)]
-    shown = jobs.splits()
-    for name in sorted(held.keys() & phases.keys()):
-        path = os.path.join(told.annotations, phases[name]["annotation"])
-        if not os.path.isfile(path):
-            wrong.append(f"{path}: there is no annotation file for {name}; set ANNOTATIONS")
+def folder_problem(folder: str) -> str:
+    """Return why a state folder cannot be made or written; nothing if it can."""
+    existing = folder
+    while not os.path.lexists(existing):
+        existing = os.path.dirname(existing)
+    if not os.path.isdir(existing):
+        return f"SAVE_DIR {folder}: {existing} is not a folder"
+    return "" if os.access(existing, os.W_OK | os.X_OK) else f"SAVE_DIR {folder}: {existing} cannot be written"
+
+
+def check_challenge(jobs: Jobs, settings: WorkerSettings, phases: dict[str, ScoredPhase]) -> list[str]:
+    """Return lines about what is in place; raise StartError if something is not, ApiError if no server answers."""
+    challenge = _challenge(jobs, settings)
+    lines = [
+        f"token: accepted by {settings.api_server}",
+        f"queue: {settings.queue_name} is of challenge {settings.challenge_pk}",
+        f"challenge: {challenge.get('title', '')}, remote evaluation, and the token is a host's",
+    ]
+    rows = {row["codename"]: row for row in jobs.phases()}
+    problems = [f"phases.py has no phase {name}: its submissions would fail" for name in sorted(rows.keys() - phases)]
+    splits = jobs.splits()
+    for name in sorted(rows.keys() & phases.keys()):
+        number, labels = rows[name]["id"], phases[name]["labels"]
+        path = os.path.join(settings.annotations, phases[name]["annotation"])
+        if os.path.isfile(path):
+            lines.append(f"phase {number}: {name}, {path}, {', '.join(labels)}")
         else:
-            lines.append(f"phase {held[name]['id']}: {name}, {path}, {', '.join(phases[name]['labels'])}")
-        ours = [one for one in shown if number_of(one.get("challenge_phase")) == held[name]["id"]]
-        wrong += _compared(name, ours, phases[name]["labels"])
-    if wrong:
-        raise StartError("\n".join(wrong))
+            problems.append(f"{path}: there is no annotation file for {name}; set ANNOTATIONS")
+        phase_splits = [split for split in splits if number_of(split.get("challenge_phase")) == number]
+        problems += _label_problems(name, phase_splits, labels)
+    if problems:
+        raise StartError("\n".join(problems))
     return lines
 
 
-def checked_annotations(found: dict[str, AnnotationReport], phases: dict[str, ScoredPhase]) -> list[str]:
-    """A line for each annotation file that was read; raises `StartError` where one cannot be scored with."""
-    wrong = [report["problem"] for name, report in found.items() if name in phases and "problem" in report]
-    if wrong:
-        raise StartError("\n".join(wrong))
-    return [f"annotations of {name}: {entry['facts']}" for name, entry in sorted(found.items()) if name in phases]
+def check_annotations(reports: dict[str, AnnotationReport], phases: dict[str, ScoredPhase]) -> list[str]:
+    """Return a line for each annotation file that was read; raise StartError if one cannot be used."""
+    ours = {name: report for name, report in sorted(reports.items()) if name in phases}
+    problems = [report["problem"] for report in ours.values() if "problem" in report]
+    if problems:
+        raise StartError("\n".join(problems))
+    return [f"annotations of {name}: {report['facts']}" for name, report in ours.items()]
 
 
-def _compared(name: str, shown: list[dict[str, Any]], scored: dict[str, list[str]]) -> list[str]:
-    """What of a phase's splits and labels the server has otherwise."""
-    if len(shown) != len(scored):
-        return [f"{name}: EvalAI shows {len(shown)} splits, phases.py scores {len(scored)}; push the challenge again"]
-    theirs = [labels for labels in map(labels_of, shown) if labels is not None]
-    if len(theirs) != len(shown):
+def _label_problems(phase: str, splits: list[dict[str, object]], scored: dict[str, list[str]]) -> list[str]:
+    """Return the splits and labels of a phase that the server does not have as we do."""
+    if len(splits) != len(scored):
+        return [f"{phase}: EvalAI shows {len(splits)} splits, phases.py scores {len(scored)}; push the challenge again"]
+    boards = [labels for labels in map(labels_of, splits) if labels is not None]
+    if len(boards) != len(splits):
         return []  # a server that does not send them
-    wrong = []
+    problems = []
     for split, labels in scored.items():
-        same = next((one for one in theirs if set(one) == set(labels)), None)
-        if same is not None:
-            theirs.remove(same)
+        board = next((board for board in boards if set(board) == set(labels)), None)
+        if board is not None:
+            boards.remove(board)
             continue
-        others = "; ".join(", ".join(one) for one in theirs)
-        wrong.append(
-            f"{name}: phases.py scores {split} as {', '.join(labels)}, but EvalAI's leaderboard has {others}. "
+        others = "; ".join(", ".join(board) for board in boards)
+        problems.append(
+            f"{phase}: phases.py scores {split} as {', '.join(labels)}, but EvalAI's leaderboard has {others}. "
             "Labels cannot change once a challenge is there: change phases.py"
         )
-    return wrong
+    return problems
 
 
-def _challenge(jobs: Jobs, told: WorkerSettings) -> ChallengeRow:
+def _challenge(jobs: Jobs, settings: WorkerSettings) -> ChallengeRow:
     try:
         challenge = jobs.challenge()
     except ApiError as error:
         if error.status == 400:
             raise StartError(f"QUEUE_NAME: {error}") from None
         raise
-    if challenge["id"] != told.challenge_pk:
-        raise StartError(f"CHALLENGE_PK is {told.challenge_pk}, but the queue is of challenge {challenge['id']}")
+    if challenge["id"] != settings.challenge_pk:
+        raise StartError(f"CHALLENGE_PK is {settings.challenge_pk}, but the queue is of challenge {challenge['id']}")
     if challenge.get("is_docker_based"):
         raise StartError("This challenge runs code that participants upload: another worker scores it, not this one.")
     if not challenge.get("remote_evaluation"):

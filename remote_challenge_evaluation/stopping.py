@@ -1,4 +1,4 @@
-"""The end of a process: asked for by a signal, granted a while for what is in hand."""
+"""The end of a process: asked for by a signal, with time to finish what is in hand."""
 
 from __future__ import annotations
 
@@ -10,56 +10,56 @@ from contextlib import suppress
 
 from segjudge.evalai.http_exchange import StoppedError
 
-#: What asks for the end; a hangup only where it is not ignored, as under nohup.
+#: Signals that ask for the end, unless they are ignored, as a hangup is under nohup.
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Stop:
-    """Whether to stop, and how soon.  Unlike an Event it may be set by a signal's handler while it is waited for."""
+    """Whether to stop, and how soon; unlike an Event it may be set by a signal's handler during a wait."""
 
     def __init__(self, grace: float) -> None:
-        self._grace, self._asked = grace, 0
-        self._until = 0.0
+        self._grace, self._requests = grace, 0
+        self._deadline = 0.0
         self._read, self._write = os.pipe()
         os.set_blocking(self._write, False)
 
     def listen(self) -> None:
-        """Let signals ask; a second one allows no time any more."""
+        """Have signals ask for the end; a second one allows no more time."""
         for number in SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, lambda *_: self.ask())
 
     def ask(self) -> None:
-        """Begin nothing any more."""
-        self._asked += 1
-        if self._asked == 1:
-            self._until = time.monotonic() + self._grace
+        """Ask for the end."""
+        self._requests += 1
+        if self._requests == 1:
+            self._deadline = time.monotonic() + self._grace
         with suppress(OSError):
             os.write(self._write, b".")
 
     def is_set(self) -> bool:
-        """Whether nothing is begun any more."""
-        return self._asked > 0
+        """Return whether nothing is to be begun any more."""
+        return self._requests > 0
 
     def is_over(self) -> bool:
-        """Whether what is in hand has to be left."""
-        return self._asked > 1 or (self._asked == 1 and time.monotonic() >= self._until)
+        """Return whether what is in hand has to be left."""
+        return self._requests > 1 or (self._requests == 1 and time.monotonic() >= self._deadline)
 
     def wait(self, seconds: float) -> bool:
-        """Wait, and no longer than until somebody asks; whether somebody did."""
-        if not self._asked:
-            select.select([self._read], [], [], max(0.0, seconds))
-        return self._asked > 0
+        """Wait so long, or until the end is asked for; return whether it is."""
+        if not self._requests:
+            select.select([self._read], [], [], seconds)
+        return self._requests > 0
 
     def wait_over(self, seconds: float) -> bool:
-        """Wait, and no longer than what is in hand may take; whether it has to be left."""
-        until = time.monotonic() + seconds
-        while not self.is_over() and time.monotonic() < until:
-            time.sleep(min(0.1, seconds))
+        """Wait so long, or until what is in hand has to be left; return whether it has."""
+        deadline = time.monotonic() + seconds
+        while not self.is_over() and time.monotonic() < deadline:
+            time.sleep(0.1)
         return self.is_over()
 
     def check(self) -> None:
-        """Raise StoppedError once somebody asked: for what is easily begun again."""
+        """Raise StoppedError once the end is asked for: during what is easily begun again."""
         if self.is_set():
             raise StoppedError("asked to stop")
 

@@ -11,67 +11,67 @@ from segjudge.evalai.jobs import PLACEHOLDER
 from segjudge.evalai.result_shapes import SubmissionRow
 
 from .download import GoneError, TooLargeError, download, head
-from .reporting import DelayError, Tools
+from .services import JobBlockedError, WorkerServices
 
-#: A file that fails a submission is fetched so often again, after a pause.
-_AGAIN, _PAUSE = 2, 1.0
+#: A file that fails a submission is fetched so often again, after a pause in seconds.
+_CONFIRMATIONS, _PAUSE = 2, 1.0
 
 
 class SubmissionFiles:
     """The files of submissions, as the server's rows name them."""
 
-    def __init__(self, tools: Tools) -> None:
-        self._tools = tools
+    def __init__(self, services: WorkerServices) -> None:
+        self._services = services
 
     def fetch(self, row: SubmissionRow, path: str) -> None:
-        """Write the file; raises what `download` raises."""
-        most = self._tools.settings.max_submission_bytes
-        download(self._addresses(row), path, most, self._tools.stop.wait, self._watch)
+        """Write the file; raise what `download` raises."""
+        limit = self._services.settings.max_submission_bytes
+        download(self._next_address(row), path, limit, self._services.stop.wait, self._watch)
 
     def confirm(self, row: SubmissionRow, path: str) -> None:
-        """Before a team hears of a mistake: fetch the whole file again; DelayError where it comes otherwise."""
-        again, fresh = f"{path}-again", self._tools.jobs.submission(row["id"])
-        for _ in range(_AGAIN):
-            self._tools.stop.wait(_PAUSE)
+        """Fetch a file again before its team hears of a mistake; raise JobBlockedError if it is not the same."""
+        copy, current_row = f"{path}-again", self._services.jobs.submission(row["id"])
+        for _ in range(_CONFIRMATIONS):
+            self._services.stop.wait(_PAUSE)
             try:
-                self.fetch(fresh, again)
+                self.fetch(current_row, copy)
             except (GoneError, TooLargeError) as error:
-                raise DelayError(f"the file that was scored did not come a second time: {error}") from None
-            same = filecmp.cmp(path, again, shallow=False)
-            os.remove(again)
-            if not same:
-                raise DelayError("the file that was scored came otherwise a second time")
+                raise JobBlockedError(f"the file that was scored did not come a second time: {error}") from None
+            is_same = filecmp.cmp(path, copy, shallow=False)
+            os.remove(copy)
+            if not is_same:
+                raise JobBlockedError("the file that was scored came otherwise a second time")
 
     def is_awaited(self, row: SubmissionRow) -> bool:
-        """Whether the file of a large upload is not there yet."""
+        """Return whether the file of a large upload is not there yet."""
         if row.get("submission_input_file"):
             return False
         try:
             return head(self._address_of(row), len(PLACEHOLDER) + 1, self._watch) == PLACEHOLDER
         except WireError:
-            return True  # who knows: it is asked again at the next sweep
+            return True  # not known: it is asked again at the next sweep
 
     def _watch(self) -> None:
-        self._tools.beat()
-        self._tools.stop.check()
+        self._services.beat()
+        self._services.stop.check()
 
-    def _addresses(self, row: SubmissionRow) -> Callable[[], str]:
-        """The one that we know, then a fresh one for each try: links expire."""
-        known = [row]
+    def _next_address(self, row: SubmissionRow) -> Callable[[], str]:
+        """Return a function that gives the known address, then a new one at each call, since links expire."""
+        known_rows = [row]
 
         def address() -> str:
-            return self._address_of(known.pop() if known else self._tools.jobs.submission(row["id"]))
+            return self._address_of(known_rows.pop() if known_rows else self._services.jobs.submission(row["id"]))
 
         return address
 
     def _address_of(self, row: SubmissionRow) -> str:
-        told = row.get("submission_input_file") or row.get("input_file")
-        if not isinstance(told, str):
+        address = row.get("submission_input_file") or row.get("input_file")
+        if not isinstance(address, str):
             return ""
-        return f"{self._tools.settings.api_server}{told}" if told.startswith("/") else told
+        return f"{self._services.settings.api_server}{address}" if address.startswith("/") else address
 
 
 def is_placeholder(path: str) -> bool:
-    """Whether a file is what the server keeps in the place of an upload that is not there yet."""
+    """Return whether a file is what the server keeps in the place of an incomplete upload."""
     with open(path, "rb") as file:
         return file.read(len(PLACEHOLDER) + 1) == PLACEHOLDER

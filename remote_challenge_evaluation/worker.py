@@ -1,180 +1,181 @@
-"""One worker: take up what lies in the journal, then what is lost, then the queue; each job to its end.
+"""One worker: take up what is in the journal, then what the queue has; each job to its end.
 
-The order of steps is the design: claim durably, say RUNNING, delete the
-message, score, note the result, look, report.  Wherever a process dies, the
-journal tells the next one where to go on.
+The order of steps is the design: claim durably, report RUNNING, delete the
+message, score, note the result, ask the server again, report.  Wherever a
+process dies, the journal tells the next one where to go on.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from segjudge.evalai.client import ApiError
 from segjudge.evalai.http_exchange import StoppedError, WireError
 from segjudge.evalai.jobs import RUNNING, STATUSES, WAITING, QueueMessage
-from segjudge.evalai.result_shapes import PhaseRow, ShapeError, SubmissionRow, accepted_accuracies
+from segjudge.evalai.result_shapes import SubmissionRow
 
-from .download import DiskError, GoneError, TooLargeError
-from .evaluation import ScoringOutcome, run_scorer
+from .download import DiskError
 from .journal import BEGUN, CLAIMED, SCORED, Job, JobGoneError
 from .journal_file import JournalError
-from .owners import DOWNLOADS
-from .reporting import FAILURES, PAUSE, DelayError, RightsError, SubmissionReporting, Tools
-from .scoring_messages import ScoredPhase, ScoringRequest
-from .submission_files import SubmissionFiles, is_placeholder
+from .reporting import FAILURES, PAUSE, SubmissionReporting
+from .scoring import SubmissionScoring
+from .scoring_messages import ScoredPhase
+from .services import JobBlockedError, TokenRefusedError, WorkerServices, is_token_accepted
 
 #: Deaths of workers under one submission after which it is thought to cause them.
 ATTEMPTS = 12
-#: A submission is put off so often for what others do (a server without its file, a phase that is not there), with
-#: growing pauses: hours in all.
+#: A submission is put off so often for reasons outside this machine (a server without its file, an unknown phase),
+#: with growing pauses in seconds: hours in all.
 DELAYS, _FIRST_DELAY, _LONGEST_DELAY = 60, 5.0, 300.0
-_MARGIN = 60.0
-#: Of a phase that this machine does not know.
-_LONGEST = 6 * 3600.0
-#: One 404 may be a mistake of somebody between us and the server.
-_LOOKS, _LOOK_PAUSE = 3, 1.0
-
-BROKEN = "Your upload broke off, so that its file never came. Send it again."
-TOO_LARGE = "Your file is larger than the {:,} bytes that this challenge takes. Send a smaller one."
+#: A submission is not ours if the server says so as often: one 404 may be of a proxy.
+_LOOKUPS, _LOOKUP_PAUSE = 3, 1.0
 
 
 class Worker:
-    """Answers one thing at a time."""
+    """Works on one submission at a time."""
 
-    def __init__(self, tools: Tools, phases: dict[str, ScoredPhase]) -> None:
-        self._tools, self._local = tools, phases
-        self._journal, self._jobs, self._log = tools.journal, tools.jobs, tools.log
-        #: The server's phases by number; `phase_pk` is not the codename that scorers know.
-        self._phases: dict[int, PhaseRow] = {}
-        self._reporting = SubmissionReporting(tools)
-        self._nonsense: deque[str] = deque(maxlen=100)
-        self.files = SubmissionFiles(tools)
+    def __init__(self, services: WorkerServices, phases: dict[str, ScoredPhase]) -> None:
+        self._services = services
+        self._journal, self._jobs, self._log = services.journal, services.jobs, services.log
+        self._reporting = SubmissionReporting(services)
+        self.scoring = SubmissionScoring(services, self._reporting, phases)
+        #: Messages that named no submission and were left in the queue once.
+        self._left_messages: deque[str] = deque(maxlen=100)
 
-    def turn(self) -> bool:
-        """One job, wherever it comes from; whether there was any."""
-        job = self._journal.due()
+    def take_turn(self) -> bool:
+        """Work on one job, wherever it comes from; return whether there was one."""
+        job = self._journal.take_due()
         if job is not None:
-            self._carry(job)
+            self._continue(job)
             return True
-        if self._tools.stop.is_set() or not self._tools.queue.due():
+        queue = self._services.queue
+        if self._services.stop.is_set() or not queue.is_due():
             return False
-        message = self._tools.queue.receive()
+        message = queue.receive()
         if message is None:
             self._journal.add("empty_answers")
             return False
         self._journal.set("empty_answers", 0)
-        self._meet(message)
+        if message.submission:
+            self._handle(message)
+        else:
+            self._drop_or_leave(message)
         return True
-
-    def seconds_of(self, phase: int) -> float:
-        """How long a submission to a phase may take."""
-        try:
-            return self._local[self._phase(phase)["codename"]]["seconds"]
-        except (ApiError, DelayError, KeyError):
-            return _LONGEST
 
     # ── a message ───────────────────────────────────────────────────────────
 
-    def _meet(self, message: QueueMessage) -> None:
-        """Find out what a message is about; each kind has its end."""
-        if not message.submission:
-            # Only what comes a second time was sent so; a single one may have been spoilt on its way.
-            text = str(message.body)[:200]
-            if text not in self._nonsense and not self._tools.once:
-                self._nonsense.append(text)
-                self._log("message left", why="it names no submission", body=text)
-                return
-            self._log("message dropped", why="it names no submission", body=text)
-            self._forget(message)
+    def _drop_or_leave(self, message: QueueMessage) -> None:
+        """Drop a message without a submission that comes again; a single one may have been damaged on its way."""
+        text, why = str(message.body)[:200], "it names no submission"
+        if text not in self._left_messages and not self._services.once:
+            self._left_messages.append(text)
+            self._log("message left", why=why, body=text)
             return
-        row = self._looked_up(message)
+        self._log("message dropped", why=why, body=text)
+        self._acknowledge(message)
+
+    def _handle(self, message: QueueMessage) -> None:
+        """Work on the submission that a message names, if it is ours and waits."""
+        row = self._look_up(message)
         if row is None:
-            self._forget(message)
+            self._acknowledge(message)
             return
         if row["status"] not in STATUSES:
-            # It comes back, and then the server may say something that we know.
+            # The message comes back, and then the server may answer with a status that we know.
             self._log("message left", submission=message.submission, status=row["status"])
             return
-        job = self.claimed(row) if row["status"] in WAITING else None
+        job = self._claim(row) if row["status"] in WAITING else None
         if job is None:
-            # In hand, settled, or another machine's, whose journal or our sweep brings it home.
-            self._log("message recognised", submission=message.submission, status=row.get("status"))
-            self._forget(message)
+            # In hand, settled, or another machine's, to be finished by its journal or our sweep.
+            self._log("message recognised", submission=message.submission, status=row["status"])
+            self._acknowledge(message)
             return
-        with self._tools.queue.held(message):
-            self._guarded(job, lambda: self._begin(job, row, message))
-        self._tools.queue.delete_last(message)
+        with self._services.queue.keep_hidden(message):
+            self._guard(job, lambda: self._begin(job, row, message))
+        self._services.queue.acknowledge_end(message)
 
-    def _looked_up(self, message: QueueMessage) -> SubmissionRow | None:
-        """The submission of a message; None where the server says again and again that it is none of ours."""
-        for left in reversed(range(_LOOKS)):
+    def _look_up(self, message: QueueMessage) -> SubmissionRow | None:
+        """Return the submission of a message; None if the server says again and again that it is not ours."""
+        for left in reversed(range(_LOOKUPS)):
             try:
                 return self._jobs.submission(message.submission)
             except ApiError as error:
-                ours = error.status != 404 and not (error.denied and self._reporting.may_work())
-                if ours:
+                if error.status != 404 and not (error.denied and is_token_accepted(self._jobs)):
                     raise
                 why = str(error)
-            if left and self._tools.stop.wait(_LOOK_PAUSE):
+            if left and self._services.stop.wait(_LOOKUP_PAUSE):
                 raise ApiError(0, "asked to stop")
         self._log("message dropped", submission=message.submission, why=f"it is no submission of ours: {why}")
         return None
 
-    def _forget(self, message: QueueMessage) -> None:
-        self._tools.queue.delete(message)
-        self._tools.queue.delete_last(message)
+    def _acknowledge(self, message: QueueMessage) -> None:
+        self._services.queue.acknowledge_claim(message)
+        self._services.queue.acknowledge_end(message)
 
-    def claimed(self, row: SubmissionRow, *, again: bool = False) -> Job | None:
-        """A submission made ours by the journal; again where its report was not carried out."""
-        return self._journal.claim(row["id"], row.get("rerun_resumed_at") or "", row["challenge_phase"], again=again)
+    def _claim(self, row: SubmissionRow, *, again: bool = False) -> Job | None:
+        resumed = row.get("rerun_resumed_at") or ""
+        return self._journal.claim(row["id"], resumed, row["challenge_phase"], again=again)
 
-    def take(self, row: SubmissionRow) -> None:
-        """One that the sweep found; a list may be old, so the server is asked once more."""
+    # ── a job ───────────────────────────────────────────────────────────────
+
+    def take_lost(self, row: SubmissionRow) -> None:
+        """Work on a submission that the sweep found; its list may be old, so the server is asked again."""
         row = self._jobs.submission(row["id"])
-        job = self.claimed(row, again=True) if row["status"] in (RUNNING, *WAITING) else None
+        job = self._claim(row, again=True) if row["status"] in (RUNNING, *WAITING) else None
         if job is not None:
-            self._log("taken up", submission=job.submission, status=row.get("status"))
-            self._guarded(job, lambda: self._begin(job, row, None))
+            self._log("taken up", submission=job.submission, status=row["status"])
+            self._guard(job, lambda: self._begin(job, row, None))
 
-    def _carry(self, job: Job) -> None:
+    def _continue(self, job: Job) -> None:
         """Go on with a job from where it stands."""
         self._log("goes on", submission=job.submission, state=job.state)
-        if job.lives > ATTEMPTS and job.state != SCORED:
-            why = f"{job.lives} workers died with it"
-            self._guarded(job, lambda: self._reporting.give_up(job, why))
+        if job.attempts > ATTEMPTS and job.state != SCORED:
+            why = f"{job.attempts} workers died with it"
+            self._guard(job, lambda: self._reporting.give_up(job, why))
         elif job.state == SCORED:
-            self._guarded(job, lambda: self._reporting.report(job))
+            self._guard(job, lambda: self._reporting.report(job))
         else:
-            self._guarded(job, lambda: self._begin(job, self._jobs.submission(job.submission), None))
+            self._guard(job, lambda: self._begin(job, self._jobs.submission(job.submission), None))
 
-    def _guarded(self, job: Job, work: Callable[[], None]) -> None:
-        """Whatever goes wrong with one job, it is let go for a later try, and the next one is met."""
+    def _begin(self, job: Job, row: SubmissionRow, message: QueueMessage | None) -> None:
+        is_over = self._reporting.is_over(job, row)
+        if not is_over and (job.state == CLAIMED or row["status"] != RUNNING):
+            self._jobs.begin(job.submission, self._services.name)
+            job = self._journal.change(job, state=BEGUN)
+        if message:
+            self._services.queue.acknowledge_claim(message)
+        if is_over:
+            return
+        if row["challenge_phase"] != job.phase:  # one of the two answers was wrong
+            job = self._journal.change(job, phase=row["challenge_phase"])
+        self.scoring.score(job, row)
+
+    # ── what goes wrong ─────────────────────────────────────────────────────
+
+    def _guard(self, job: Job, work: Callable[[], None]) -> None:
+        """Do the work on a job; whatever goes wrong, the job is free for a later attempt."""
         try:
-            self._tried(job, work)
+            self._attempt(job, work)
         except JobGoneError as error:
             self._log("left alone", submission=job.submission, why=str(error))
         finally:
             self._journal.drop(job)
 
-    def _tried(self, job: Job, work: Callable[[], None]) -> None:
+    def _attempt(self, job: Job, work: Callable[[], None]) -> None:
         try:
             work()
         except ApiError as error:
-            self._refused(job, error)
+            self._on_api_error(job, error)
         except StoppedError:
-            self._let_go(job, "asked to stop", 0)
+            self._release(job, "asked to stop", 0)
         except JournalError:
             raise  # nothing can be written down; the job is free as soon as the journal is
         except (OSError, DiskError, WireError) as error:
-            self._let_go(job, str(error), PAUSE)
-        except DelayError as error:
-            self._put_off(job, str(error))
+            self._release(job, str(error), PAUSE)
+        except JobBlockedError as error:
+            self._delay(job, str(error))
         except Exception as error:  # noqa: BLE001 - a defect of ours, or an answer that nobody thought of
             self._log("defect", submission=job.submission, why=traceback.format_exc())
             self._fault(job, f"{type(error).__name__}: {error}")
@@ -183,139 +184,30 @@ class Worker:
         try:
             self._reporting.fault(job, why)
         except ApiError as error:
-            self._refused(job, error)
+            self._on_api_error(job, error)
 
-    def _refused(self, job: Job, error: ApiError) -> None:
-        """The server did not do what a job needed."""
-        if error.denied and not self._reporting.may_work():
+    def _on_api_error(self, job: Job, error: ApiError) -> None:
+        if error.denied and not is_token_accepted(self._jobs):
             self._journal.release(job, PAUSE)
-            raise RightsError(str(error)) from None
+            raise TokenRefusedError(str(error)) from None
         if error.transient:
-            self._let_go(job, str(error), error.wait or PAUSE)
+            self._release(job, str(error), error.wait or PAUSE)
         else:
-            self._put_off(job, str(error))
+            self._delay(job, str(error))
 
-    def _let_go(self, job: Job, why: str, wait: float) -> None:
+    def _release(self, job: Job, why: str, wait: float) -> None:
         self._log("put off", submission=job.submission, why=why)
         self._journal.release(job, wait)
 
-    def _put_off(self, job: Job, why: str) -> None:
-        """Later, and later each time; at the end it is given up."""
-        job = self._journal.change(job, delays_more=1)
-        wait = min(_LONGEST_DELAY, _FIRST_DELAY * 2 ** min(job.delays - 1, 10))
+    def _delay(self, job: Job, why: str) -> None:
+        """Put a job off, longer each time; in the end it is given up."""
+        job = self._journal.change(job, "delays")
         if job.delays == DELAYS and job.state != SCORED:
             self._fault(self._journal.change(job, failures=FAILURES), why)
         elif job.delays > 2 * DELAYS:
-            self._tools.alert(f"submission {job.submission}: its result could not be reported and is given up: {why}")
-            self._journal.done(job, "given up")
+            self._services.alert(
+                f"submission {job.submission}: its result could not be reported and is given up: {why}"
+            )
+            self._journal.finish(job, "given up")
         else:
-            self._let_go(job, why, wait)
-
-    # ── from the claim to the result ────────────────────────────────────────
-
-    def _begin(self, job: Job, row: SubmissionRow, message: QueueMessage | None) -> None:
-        if self._reporting.over(job, row):
-            if message:
-                self._tools.queue.delete(message)
-            return
-        if job.state == CLAIMED or row.get("status") != RUNNING:
-            self._jobs.begin(job.submission, self._tools.name)
-            job = self._journal.change(job, state=BEGUN)
-        if message:
-            self._tools.queue.delete(message)
-        if row["challenge_phase"] != job.phase:  # what was said once may have been wrong
-            job = self._journal.change(job, phase=row["challenge_phase"])
-        self._score(job, row)
-
-    def _score(self, job: Job, row: SubmissionRow) -> None:
-        folder = os.path.join(self._tools.settings.save_dir, DOWNLOADS, f"{job.submission}-{self._journal.worker}")
-        shutil.rmtree(folder, ignore_errors=True)
-        os.makedirs(folder, mode=0o700)
-        try:
-            self._scored_in(folder, job, row)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    def _scored_in(self, folder: str, job: Job, row: SubmissionRow) -> None:
-        phase = self._phase(job.phase)
-        local = self._local.get(phase["codename"])
-        if local is None:
-            raise DelayError(f"no phase {phase['codename']!r} in phases.py ({', '.join(self._local)})")
-        path = os.path.join(folder, "submission")
-        if not self._fetched(job, row, path):
-            return
-        self._tools.stop.check()  # asked to stop before anything is scored
-        job = self._journal.change(job, evaluations_more=1)
-        request: ScoringRequest = {
-            "submission": path,
-            "codename": phase["codename"],
-            "annotation": os.path.join(self._tools.settings.annotations, local["annotation"]),
-            "submission_metadata": {**row, "status": RUNNING},
-            "memory": self._tools.settings.memory_bytes,
-        }
-        with self._timed("scoring"):
-            limit = local["seconds"] + _MARGIN
-            outcome = run_scorer(request, folder, limit, self._journal.lock, self._watch)
-        if outcome.refused:
-            self.files.confirm(row, path)
-        self._judge(job, outcome, local, silent=bool(phase.get("disable_logs")))
-
-    def _watch(self) -> None:
-        self._tools.beat()
-        self._tools.stop.check_over()
-
-    def _fetched(self, job: Job, row: SubmissionRow, path: str) -> bool:
-        """Whether there is a file to score; where there is none, the job has been brought to an end."""
-        try:
-            with self._timed("download"):
-                self.files.fetch(row, path)
-        except TooLargeError:
-            most = self._tools.settings.max_submission_bytes
-            self._reporting.settle(job, {"refused": TOO_LARGE.format(most)})
-        except GoneError as error:
-            if not error.lasting:
-                raise DelayError(str(error)) from None
-            self._reporting.fault(job, str(error))
-        else:
-            if not is_placeholder(path):
-                return True
-            self.files.confirm(row, path)
-            self._reporting.settle(job, {"refused": BROKEN})
-        return False
-
-    @contextmanager
-    def _timed(self, stage: str) -> Iterator[None]:
-        """Add to what monitoring reads."""
-        started = time.monotonic()
-        try:
-            yield
-        finally:
-            self._journal.add(f"seconds_{stage}", time.monotonic() - started)
-
-    def _judge(self, job: Job, outcome: ScoringOutcome, local: ScoredPhase, *, silent: bool) -> None:
-        """From what the scorer said to what is reported; noted before it is sent."""
-        for line in outcome.log.strip().splitlines():
-            self._log("scorer says", submission=job.submission, line=line)
-        if outcome.handed_back:
-            self._log("handed back", submission=job.submission)
-            self._journal.release(job, 0)
-            return
-        texts = {"stdout": "" if silent else outcome.stdout, "stderr": "" if silent else outcome.stderr}
-        if outcome.refused:
-            self._reporting.settle(job, {"refused": outcome.refused, **texts})
-            return
-        try:
-            if outcome.incident:
-                raise ShapeError(outcome.incident)
-            accuracies = accepted_accuracies(outcome.accuracies, local["labels"])
-        except ShapeError as error:
-            self._reporting.fault(job, str(error))
-            return
-        self._reporting.settle(job, {"accuracies": accuracies, "submission_result": outcome.submission_result, **texts})
-
-    def _phase(self, number: int) -> PhaseRow:
-        if number not in self._phases:
-            self._phases = {row["id"]: row for row in self._jobs.phases()}
-        if number not in self._phases:
-            raise DelayError(f"the challenge has no phase {number}")
-        return self._phases[number]
+            self._release(job, why, min(_LONGEST_DELAY, _FIRST_DELAY * 2 ** (job.delays - 1)))

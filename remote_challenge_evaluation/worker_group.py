@@ -7,42 +7,43 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
 from segjudge.processes import Child, Streams
 
 from .stopping import Stop
 
-#: Between the end of a worker and the start of the next one in its place.
+#: Seconds between the end of a worker and the start of the next one in its place.
 _PAUSE = 2.0
-_LOOK = 0.2
-#: What a worker needs beyond its grace to leave.
+#: Seconds between two looks at the workers.
+_WATCH_PAUSE = 0.2
+#: Seconds that a worker needs beyond its grace to end.
 _MARGIN = 5.0
 
 
 def run_workers(count: int, arguments: list[str], final: tuple[int, ...], grace: float) -> int:
-    """Run so many workers; one that dies comes back, one with a final exit code ends all.  The exit code."""
+    """Run so many workers, start one that dies again, and return the exit code; a final exit code of one ends all."""
     stop = Stop(grace)
     stop.listen()
     command = [sys.executable, "-m", "segjudge.remote_challenge_evaluation", *arguments]
 
     def start(number: int) -> Child:
-        # Each ends with us, however we end; the first alone serves monitoring.
+        # The first alone serves monitoring.
         environment = dict(os.environ) if not number else {**os.environ, "HEALTH_PORT": "0"}
         return Child(command, Streams(), environment=environment)
 
     workers = {number: start(number) for number in range(count)}
     try:
-        return _watched(workers, start, stop, final, once="--once" in arguments)
+        return _watch(workers, start, stop, final, once="--once" in arguments)
     finally:
         _end(workers, grace)
 
 
-def _watched(
+def _watch(
     workers: dict[int, Child], start: Callable[[int], Child], stop: Stop, final: tuple[int, ...], *, once: bool
 ) -> int:
-    back: dict[int, float] = {}
-    while (workers or back) and not stop.wait(_LOOK):
+    #: When the workers that died are started again.
+    restarts: dict[int, float] = {}
+    while (workers or restarts) and not stop.wait(_WATCH_PAUSE):
         for number, worker in list(workers.items()):
             code = worker.poll()
             if code is None:
@@ -52,14 +53,13 @@ def _watched(
             if code in final:
                 return code
             if code or not once:
-                back[number] = time.monotonic() + _PAUSE
-        for number in [one for one, moment in back.items() if moment <= time.monotonic()]:
-            with suppress(OSError):  # no process can be started now
+                restarts[number] = time.monotonic() + _PAUSE
+        for number in [number for number, moment in restarts.items() if moment <= time.monotonic()]:
+            try:
                 workers[number] = start(number)
-            if number in workers:
-                del back[number]
-            else:
-                back[number] = time.monotonic() + _PAUSE
+                del restarts[number]
+            except OSError:  # no process can be started now
+                restarts[number] = time.monotonic() + _PAUSE
     return 0
 
 
@@ -67,7 +67,7 @@ def _end(workers: dict[int, Child], grace: float) -> None:
     """Ask all, then end what is left."""
     for worker in workers.values():
         worker.signal(signal.SIGTERM)
-    until = time.monotonic() + grace + _MARGIN
+    deadline = time.monotonic() + grace + _MARGIN
     for worker in workers.values():
-        worker.wait(max(0.0, until - time.monotonic()))
+        worker.wait(max(0.0, deadline - time.monotonic()))
         worker.end()

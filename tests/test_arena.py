@@ -112,7 +112,7 @@ def test_nothing_of_an_agent_outlives_its_evaluation(
 ) -> None:
     """Not even what left its session; whoever lives on is found by its arguments."""
     if not boxed:
-        monkeypatch.setattr(sandbox, "bwrap", lambda: None)
+        monkeypatch.setattr(sandbox, "find_sandbox", lambda **_: None)
     mark = f"outlives-{kind}-{boxed}-{os.getpid()}"
     text = f"""
 if os.fork() == 0:
@@ -181,7 +181,7 @@ def test_an_agents_log_fills_no_disk_and_its_end_is_kept(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, boxed: bool
 ) -> None:
     if not boxed:
-        monkeypatch.setattr(sandbox, "bwrap", lambda: None)
+        monkeypatch.setattr(sandbox, "find_sandbox", lambda **_: None)
     text = "print('the beginning')\nline = 'x' * 999\nfor k in range(100_000): print(line)\nprint('the end')"
     spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_oublock
     ended = arena.static(
@@ -219,7 +219,7 @@ with Environment(quiet=True) as e:
 
 
 def test_without_a_sandbox_it_says_so(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    monkeypatch.setattr(sandbox, "bwrap", lambda: None)
+    monkeypatch.setattr(sandbox, "find_sandbox", lambda **_: None)
     assert duel(data, str(AGENTS / "agent.py"), more=("--require-sandbox",)) == 3
     assert "no bwrap here that works" in capsys.readouterr().err
     needy = agent(tmp_path, "x = bytearray(400 << 20)")

@@ -79,12 +79,12 @@ def test_another_process_has_it_in_hand_until_it_dies(journal: Journal, tmp_path
         assert process.stdout is not None
         assert process.stdout.readline() == "claimed\n"
         assert journal.claim(1, "", 7) is None
-        assert journal.due() is None
+        assert journal.take_due() is None
         process.kill()
         process.wait()
-        job = journal.due()
+        job = journal.take_due()
     assert job is not None
-    assert (job.submission, job.lives) == (1, 1)
+    assert (job.submission, job.attempts) == (1, 1)
 
 
 def test_a_scorer_that_outlives_its_worker_still_has_it_in_hand(journal: Journal, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_scorer_that_outlives_its_worker_still_has_it_in_hand(journal: Journal
         assert journal.claim(1, "", 7) is None, "its child holds the lock"
         os.kill(child, signal.SIGKILL)
     until = time.monotonic() + 10
-    while time.monotonic() < until and journal.due() is None:
+    while time.monotonic() < until and journal.take_due() is None:
         time.sleep(0.05)
     assert time.monotonic() < until
 
@@ -107,10 +107,10 @@ def test_a_scorer_that_outlives_its_worker_still_has_it_in_hand(journal: Journal
 def test_what_is_done_is_not_taken_again(journal: Journal) -> None:
     job = journal.claim(1, "", 7)
     assert job is not None
-    journal.done(job, "finished")
+    journal.finish(job, "finished")
     assert journal.claim(1, "", 7) is None
-    assert journal.due() is None
-    assert journal.known(1, "") == DONE
+    assert journal.take_due() is None
+    assert journal.state_of(1, "") == DONE
     assert journal.counts() == {"finished": 1}
 
 
@@ -120,7 +120,7 @@ def test_a_result_is_sent_before_anything_else_is_begun(journal: Journal) -> Non
     assert second
     journal.release(journal.change(first, state=BEGUN), 0)
     journal.release(journal.change(second, state=SCORED, report={"accuracies": []}), 0)
-    job = journal.due()
+    job = journal.take_due()
     assert job is not None
     assert (job.submission, job.report) == (2, {"accuracies": []})
 
@@ -129,7 +129,7 @@ def test_what_is_put_off_waits(journal: Journal) -> None:
     job = journal.claim(1, "", 7)
     assert job is not None
     journal.release(job, 60)
-    assert journal.due() is None
+    assert journal.take_due() is None
     assert journal.claim(1, "", 7) is not None, "but a message of it may be taken"
 
 
@@ -139,31 +139,31 @@ def test_a_journal_survives_its_process(tmp_path: Path, opened: Open) -> None:
     assert job is not None
     first.change(job, state=SCORED, report={"accuracies": [1]})
     first.close()
-    again = opened().due()
+    again = opened().take_due()
     assert again is not None
     assert again.report == {"accuracies": [1]}
 
 
 def test_looking_stops_before_reporting_does(journal: Journal) -> None:
-    assert [journal.request(10, urgent=False) for _ in range(6)] == [0.0] * 6
-    assert journal.request(10, urgent=False) > 50
-    assert [journal.request(10, urgent=True) for _ in range(4)] == [0.0] * 4
-    assert journal.request(10, urgent=True) > 50
+    assert [journal.take_request(10, urgent=False) for _ in range(6)] == [0.0] * 6
+    assert journal.take_request(10, urgent=False) > 50
+    assert [journal.take_request(10, urgent=True) for _ in range(4)] == [0.0] * 4
+    assert journal.take_request(10, urgent=True) > 50
     assert journal.number("requests") == 10
 
 
 def test_the_budget_is_the_machines(opened: Open) -> None:
     first, second = opened(), opened()
-    taken = [one.request(4, urgent=True) == 0 for one in (first, second, first, second, first, second)]
+    taken = [one.take_request(4, urgent=True) == 0 for one in (first, second, first, second, first, second)]
     assert taken == [True] * 4 + [False] * 2
 
 
 def test_one_process_looks_for_all(opened: Open) -> None:
     first, second = opened(), opened()
-    assert first.turn("poll_at", 60)
-    assert not second.turn("poll_at", 60)
+    assert first.take_turn("poll_at", 60)
+    assert not second.take_turn("poll_at", 60)
     second.set("poll_at", 0)
-    assert second.turn("poll_at", 60)
+    assert second.take_turn("poll_at", 60)
 
 
 # ── a bad disk, a bad clock, a bad neighbour ────────────────────────────────
@@ -196,7 +196,7 @@ def test_a_journal_of_the_first_version_is_brought_up_to_date(tmp_path: Path) ->
         )
     os.chmod(tmp_path / "journal.sqlite3", 0o644)
     journal = Journal(str(tmp_path))
-    job = journal.due()
+    job = journal.take_due()
     journal.close()
     assert job is not None
     assert (job.submission, job.report, job.delays) == (5, {"a": 1}, 0)
@@ -227,7 +227,7 @@ def test_a_damaged_journal_is_set_aside_and_kept(name: str, tmp_path: Path) -> N
     for number in range(1, 50):
         job = first.claim(number, "", 7)
         assert job
-        first.done(job, "x" * 1000)
+        first.finish(job, "x" * 1000)
     first.close()
     path = tmp_path / "journal.sqlite3"
     damaged = GARBAGE[name](path.read_bytes())
@@ -243,15 +243,15 @@ def test_a_damaged_journal_is_set_aside_and_kept(name: str, tmp_path: Path) -> N
 
 def test_one_that_is_damaged_under_a_worker_is_opened_anew(journal: Journal, tmp_path: Path) -> None:
     journal.claim(1, "", 7)
-    journal._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    journal._db.execute("PRAGMA shrink_memory")
+    journal.file._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    journal.file._db.execute("PRAGMA shrink_memory")
     path = tmp_path / "journal.sqlite3"
     with open(path, "r+b") as file:
         file.write(b"\xff" * path.stat().st_size)
     with pytest.raises(JournalError):
         for number in range(2, 50):
             journal.claim(number, "", 7)
-    journal.reopen()
+    journal.file.reopen()
     assert journal.claim(1, "", 7) is not None
 
 
@@ -259,8 +259,8 @@ def test_one_that_was_replaced_is_followed(journal: Journal, tmp_path: Path) -> 
     journal.claim(1, "", 7)
     for path in tmp_path.glob("journal.sqlite3*"):
         path.unlink()
-    journal.keep_up()
-    assert journal.known(1, "") == ""
+    journal.file.follow_replacement()
+    assert journal.state_of(1, "") == ""
     assert journal.claim(1, "", 7) is not None
 
 
@@ -275,7 +275,7 @@ def test_a_lock_of_another_program_is_waited_for_and_the_watch_is_asked(journal:
         if len(asked) > 2:
             raise EnoughError
 
-    journal._watch = watch
+    journal.file._watch = watch
     with closing(sqlite3.connect(tmp_path / "journal.sqlite3", isolation_level=None)) as db:
         db.execute("BEGIN EXCLUSIVE")
         with pytest.raises(EnoughError):
@@ -299,7 +299,7 @@ except JournalError as error:
     print("said:", error)
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 journal.drop(job)
-print("then:", journal.due().submission)
+print("then:", journal.take_due().submission)
 """
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False
@@ -319,12 +319,12 @@ def test_a_clock_that_jumps_stops_nothing(journal: Journal, jump: float, monkeyp
     assert job
     journal.release(job, 5)
     journal.drop(job)
-    assert journal.turn("poll_at", 6)
-    assert [journal.request(2, urgent=True) for _ in range(2)] == [0.0, 0.0]
+    assert journal.take_turn("poll_at", 6)
+    assert [journal.take_request(2, urgent=True) for _ in range(2)] == [0.0, 0.0]
     ahead[0] = min(jump, 0.0)
-    assert journal.due() is not None
-    assert journal.turn("poll_at", 6)
-    assert journal.request(2, urgent=True) == 0.0
+    assert journal.take_due() is not None
+    assert journal.take_turn("poll_at", 6)
+    assert journal.take_request(2, urgent=True) == 0.0
 
 
 def test_a_report_that_cannot_be_read_is_made_again(journal: Journal) -> None:
@@ -332,18 +332,18 @@ def test_a_report_that_cannot_be_read_is_made_again(journal: Journal) -> None:
     assert job
     journal.change(job, state=SCORED, report={"a": 1})
     for text in ("{", "[]", "5", "", "[" * 100_000):
-        journal._db.execute("UPDATE jobs SET report = ?", (text,))
+        journal.file._db.execute("UPDATE jobs SET report = ?", (text,))
         assert journal.job(1, "").state == BEGUN
 
 
 def test_what_this_process_left_is_free_again_even_when_that_could_not_be_written(journal: Journal) -> None:
     job = journal.claim(1, "", 7)
     assert job
-    assert journal.due() is None
+    assert journal.take_due() is None
     journal.drop(job)
-    again = journal.due()
+    again = journal.take_due()
     assert again is not None
-    assert again.lives == 0, "nobody died"
+    assert again.attempts == 0, "nobody died"
 
 
 # ── what dead workers leave ─────────────────────────────────────────────────
@@ -364,13 +364,13 @@ def test_what_a_dead_worker_left_goes_and_what_a_living_one_has_stays(tmp_path: 
         partial.touch()
         (tmp_path / "annotations/dev.zip").touch()
         (tmp_path / "submissions/notes-of-a-person").mkdir()
-        opened().owners.clean()
+        opened().owners.remove_abandoned()
         assert [place.exists() for place in places] == [True, True, False]
         assert not partial.exists()
         assert (tmp_path / "annotations/dev.zip").exists()
         assert (tmp_path / "submissions/notes-of-a-person").exists()
         process.kill()
-    removed = mine.owners.clean()
+    removed = mine.owners.remove_abandoned()
     assert removed == [str(places[1])]
     assert not (tmp_path / "locks" / theirs).exists()
 
@@ -380,6 +380,6 @@ def test_a_link_that_is_named_like_a_download_is_not_followed(tmp_path: Path, jo
     (tmp_path / "precious/file").touch()
     (tmp_path / "submissions").mkdir()
     (tmp_path / "submissions/5-deadbeef").symlink_to(tmp_path / "precious")
-    journal.owners.clean()
+    journal.owners.remove_abandoned()
     assert (tmp_path / "precious/file").exists()
     assert not (tmp_path / "submissions/5-deadbeef").is_symlink()

@@ -24,31 +24,18 @@ from segjudge.rehearsal.services import Services
 
 from .builders import ROOT
 from .hostile_network import Network
-from .journeys.fleet import remote_bundle
 from .rehearsals import Rehearsal, waited
-from .test_remote_worker import Operator, status, submitted
+from .remote_workers import Operator, lines_until, operator_of, remote_server, status, submitted
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
-    folder = tmp_path_factory.mktemp("life")
-    options = ("--workers", "0", "--visibility", "1", "--requests-per-minute", "100000", str(remote_bundle(folder)))
-    running = Rehearsal(folder / "data", options).start()
-    yield running
-    running.stop()
-    assert "Traceback" not in running.errors()
-
-
-@pytest.fixture(scope="module")
-def queue(server: Rehearsal) -> str:
-    return str(server.get("/api/challenges/challenge/1").json()["queue"])
+    yield from remote_server(tmp_path_factory.mktemp("life"))
 
 
 @pytest.fixture
-def operator(server: Rehearsal, queue: str, tmp_path: Path) -> Operator:
-    with Services(str(server.data)).store.write() as db:
-        db.execute("DELETE FROM messages")
-    return Operator(server, tmp_path, queue)
+def operator(server: Rehearsal, tmp_path: Path) -> Operator:
+    return operator_of(server, tmp_path)
 
 
 @contextlib.contextmanager
@@ -58,19 +45,6 @@ def network(
     made = Network(server.address, rate=rate, patience=120.0, kinds=kinds, only=only, most=most)
     yield made
     made.close()
-
-
-def said(process: subprocess.Popen[str], words: str, seconds: float = 60) -> list[str]:
-    """Lines of a worker until one of them has these words."""
-    lines: list[str] = []
-    assert process.stderr is not None
-    until = time.monotonic() + seconds
-    for line in process.stderr:
-        lines.append(line)
-        if words in line:
-            return lines
-        assert time.monotonic() < until, lines
-    raise AssertionError(lines)
 
 
 # ── the end, at every step ──────────────────────────────────────────────────
@@ -132,7 +106,7 @@ def test_a_locked_journal_does_not_keep_it(server: Rehearsal, operator: Operator
     process = operator.start()
     try:
         waited((operator.folder / "machine/journal.sqlite3").exists, 60)
-        said(process, "start")
+        lines_until(process, "start")
         with contextlib.closing(sqlite3.connect(operator.folder / "machine/journal.sqlite3", timeout=30)) as db:
             db.isolation_level = None
             db.execute("BEGIN EXCLUSIVE")
@@ -278,14 +252,14 @@ def small(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_is_waited_for(server: Rehearsal, operator: Operator, small: Path) -> None:
     process = operator.start(SAVE_DIR=str(small / "machine"))
     try:
-        said(process, "start")
+        lines_until(process, "start")
         time.sleep(1)
         filler = small / "filler"
         with contextlib.suppress(OSError), open(filler, "wb", buffering=0) as file:
             while True:
                 file.write(b"x" * 512)
         sent = submitted(server)
-        told = said(process, "away")
+        told = lines_until(process, "away")
         assert "Is the disk full" in told[-1] or "No space left" in told[-1]
         assert process.poll() is None
         filler.unlink()
@@ -303,9 +277,9 @@ def test_a_disk_that_is_full_at_the_start_is_waited_for_too(operator: Operator, 
             file.write(b"x" * 512)
     process = operator.start(SAVE_DIR=str(small / "machine"))
     try:
-        said(process, "journal away")
+        lines_until(process, "journal away")
         (small / "filler").unlink()
-        said(process, "start")
+        lines_until(process, "start")
     finally:
         process.terminate()
         process.communicate(timeout=40)
@@ -492,7 +466,7 @@ def test_a_single_run_says_that_it_waits_for_the_limit(server: Rehearsal, operat
     submitted(server)
     process = operator.start(REQUESTS_PER_MINUTE="5")
     try:
-        line = said(process, "the limit of 5 requests a minute")[-1]
+        line = lines_until(process, "the limit of 5 requests a minute")[-1]
     finally:
         process.terminate()
         process.communicate(timeout=30)

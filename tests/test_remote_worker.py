@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,94 +21,22 @@ from segjudge.rehearsal.services import Services
 from .builders import ROOT
 from .journeys.fleet import remote_bundle
 from .rehearsals import Rehearsal, bundle_with, steady_port, waited
-
-STRONG = ROOT / "examples/sequences-dev/strong.zip"
+from .remote_workers import OPTIONS, STRONG, Operator, operator_of, remote_server, status, submitted
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
-    folder = tmp_path_factory.mktemp("remote")
-    options = ("--workers", "0", "--visibility", "1", "--requests-per-minute", "100000", str(remote_bundle(folder)))
-    running = Rehearsal(folder / "data", options).start()
-    yield running
-    running.stop()
-    assert "Traceback" not in running.errors()
-
-
-@pytest.fixture(scope="module")
-def queue(server: Rehearsal) -> str:
-    return str(server.get("/api/challenges/challenge/1").json()["queue"])
-
-
-class Operator:
-    """Somebody who runs the worker."""
-
-    def __init__(self, server: Rehearsal, folder: Path, queue: str) -> None:
-        self.server, self.folder = server, folder
-        self.environment = {
-            **{key: value for key, value in os.environ.items() if not key.startswith(("SEGJUDGE_", "AWS_"))},
-            "AUTH_TOKEN": server.people["host"]["token"],
-            "API_SERVER": server.address,
-            "QUEUE_NAME": queue,
-            "CHALLENGE_PK": "1",
-            "SAVE_DIR": str(folder / "machine"),
-            "ANNOTATIONS": str(ROOT / "annotations"),
-            "POLL_SECONDS": "0.2",
-            "REQUESTS_PER_MINUTE": "100000",
-            "SWEEP_SECONDS": "1000",
-        }
-
-    def run(self, *arguments: str, expected: int = 0, **environment: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "segjudge.remote_challenge_evaluation", *arguments],
-            cwd=environment.pop("cwd", str(ROOT)),
-            env={**self.environment, **environment},
-            capture_output=True,
-            text=True,
-            timeout=90,
-            check=False,
-        )
-        assert done.returncode == expected, done.stdout + done.stderr
-        return done.stdout + done.stderr
-
-    def start(self, **environment: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "segjudge.remote_challenge_evaluation"],
-            cwd=ROOT,
-            env={**self.environment, **environment},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def jobs(self) -> list[dict[str, Any]]:
-        with sqlite3.connect(self.folder / "machine/journal.sqlite3") as db:
-            db.row_factory = sqlite3.Row
-            return [dict(row) for row in db.execute("SELECT * FROM jobs ORDER BY submission")]
-
-    def journal(self, sql: str, *values: Any) -> None:
-        with sqlite3.connect(self.folder / "machine/journal.sqlite3") as db:
-            db.execute(sql, values)
+    yield from remote_server(tmp_path_factory.mktemp("remote"))
 
 
 @pytest.fixture
-def operator(server: Rehearsal, queue: str, tmp_path: Path) -> Operator:
-    services = Services(str(server.data))
-    with services.store.write() as db:
-        db.execute("DELETE FROM messages")
-    return Operator(server, tmp_path, queue)
+def operator(server: Rehearsal, tmp_path: Path) -> Operator:
+    return operator_of(server, tmp_path)
 
 
-def send(server: Rehearsal, queue: str, body: Any) -> None:
+def send(server: Rehearsal, operator: Operator, body: Any) -> None:
     """A message as anybody with the queue's keys could put it there."""
-    Services(str(server.data)).queue.send(queue, body)
-
-
-def status(server: Rehearsal, number: int) -> str:
-    return str(server.get(f"/api/jobs/submission/{number}", "host").json()["status"])
-
-
-def submitted(server: Rehearsal, file: Any = STRONG, **data: Any) -> int:
-    return int(server.submit("aurora", file, **data).json()["id"])
+    Services(str(server.data)).queue.send(operator.queue, body)
 
 
 # ── the start ───────────────────────────────────────────────────────────────
@@ -232,20 +157,20 @@ def test_a_mistake_reads_as_a_sentence(server: Rehearsal, operator: Operator) ->
     ],
     ids=str,
 )
-def test_a_message_that_makes_no_sense_is_dropped(server: Rehearsal, operator: Operator, queue: str, body: Any) -> None:
-    send(server, queue, body)
+def test_a_message_that_makes_no_sense_is_dropped(server: Rehearsal, operator: Operator, body: Any) -> None:
+    send(server, operator, body)
     number = submitted(server)
     told = operator.run("--once")
     assert "message dropped" in told
     assert status(server, number) == "finished", "and the next one is met"
     time.sleep(1.1)
-    assert server.get(f"/api/jobs/challenge/queues/{queue}/", "host").json()["body"] is None
+    assert server.get(f"/api/jobs/challenge/queues/{operator.queue}/", "host").json()["body"] is None
 
 
-def test_a_message_that_comes_twice_is_recognised(server: Rehearsal, operator: Operator, queue: str) -> None:
+def test_a_message_that_comes_twice_is_recognised(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server)
     for kind in (str, int):
-        send(server, queue, {"submission_pk": kind(number), "phase_pk": kind(1), "challenge_pk": kind(1)})
+        send(server, operator, {"submission_pk": kind(number), "phase_pk": kind(1), "challenge_pk": kind(1)})
     told = operator.run("--once")
     assert told.count("reported") == 1
     assert told.count("message recognised") == 2
@@ -279,7 +204,7 @@ def test_a_cancel_before_the_last_look_wins(server: Rehearsal, operator: Operato
     assert operator.jobs()[0]["outcome"] == "cancelled"
 
 
-def test_a_resumed_submission_is_new_work(server: Rehearsal, queue: str, operator: Operator) -> None:
+def test_a_resumed_submission_is_new_work(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server, b"PK\x03\x04")
     operator.run("--once")
     assert status(server, number) == "failed"
@@ -405,10 +330,9 @@ def test_killed_at_any_point_another_goes_on(server: Rehearsal, operator: Operat
 
 
 def test_an_outage_costs_no_second_evaluation(tmp_path: Path) -> None:
-    options = ("--workers", "0", "--visibility", "1", "--requests-per-minute", "100000")
     port = str(steady_port())
-    away = Rehearsal(tmp_path / "data", (*options, str(remote_bundle(tmp_path)))).start("--port", port)
-    operator = Operator(away, tmp_path, away.get("/api/challenges/challenge/1").json()["queue"])
+    away = Rehearsal(tmp_path / "data", (*OPTIONS, str(remote_bundle(tmp_path)))).start("--port", port)
+    operator = Operator(away, tmp_path)
     operator.run("--once")
     number = submitted(away)
     process = operator.start()

@@ -31,3 +31,10 @@ def with_retries(call: Callable[[], Result], sleep: Callable[[float], object], t
             if not error.transient or sleep(max(wait, error.wait or 0.0)) is True:
                 raise
     return call()
+
+
+def growing_pauses(first: float = 2.0, longest: float = 60.0) -> Iterator[float]:
+    """Yield the seconds to wait after each failure, without end."""
+    while True:
+        yield first
+        first = min(longest, 2 * first)

@@ -1,0 +1,154 @@
+"""From a job that has begun to its result: fetch the file, score it, and judge what the scorer answers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from segjudge.evalai.client import ApiError
+from segjudge.evalai.jobs import RUNNING
+from segjudge.evalai.result_shapes import PhaseRow, ShapeError, SubmissionRow, accepted_accuracies
+
+from .download import GoneError, TooLargeError
+from .evaluation import ScoringOutcome, run_scorer
+from .journal import Job
+from .owners import DOWNLOADS
+from .reporting import SubmissionReporting
+from .scoring_messages import ScoredPhase, ScoringRequest
+from .services import JobBlockedError, WorkerServices
+from .submission_files import SubmissionFiles, is_placeholder
+
+#: Seconds that a scorer may take beyond its phase's limit.
+_MARGIN = 60.0
+#: The seconds of a phase that this machine does not know.
+_UNKNOWN_PHASE_SECONDS = 6 * 3600.0
+
+_BROKEN_OFF = "Your upload broke off, so that its file never came. Send it again."
+_TOO_LARGE = "Your file is larger than the {:,} bytes that this challenge takes. Send a smaller one."
+
+
+class SubmissionScoring:
+    """Scores the submissions of the phases that this machine knows."""
+
+    def __init__(
+        self, services: WorkerServices, reporting: SubmissionReporting, phases: dict[str, ScoredPhase]
+    ) -> None:
+        self._services, self._reporting, self._scored_phases = services, reporting, phases
+        self._journal, self._log = services.journal, services.log
+        #: The server's phases by number, since a message's `phase_pk` is not the codename that scorers know.
+        self._phases: dict[int, PhaseRow] = {}
+        self.files = SubmissionFiles(services)
+
+    def seconds_of(self, phase: int) -> float:
+        """Return how long a submission to a phase may take."""
+        try:
+            return self._scored_phases[self._phase(phase)["codename"]]["seconds"]
+        except (ApiError, JobBlockedError, KeyError):
+            return _UNKNOWN_PHASE_SECONDS
+
+    def score(self, job: Job, row: SubmissionRow) -> None:
+        """Score a submission in a folder of its own, and report the result."""
+        name = f"{job.submission}-{self._journal.worker}"
+        folder = os.path.join(self._services.settings.save_dir, DOWNLOADS, name)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder, mode=0o700)
+        try:
+            self._score_in(folder, job, row)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _score_in(self, folder: str, job: Job, row: SubmissionRow) -> None:
+        phase, settings = self._phase(job.phase), self._services.settings
+        scored_phase = self._scored_phases.get(phase["codename"])
+        if scored_phase is None:
+            known = ", ".join(self._scored_phases)
+            raise JobBlockedError(f"no phase {phase['codename']!r} in phases.py ({known})")
+        path = os.path.join(folder, "submission")
+        if not self._has_file(job, row, path):
+            return
+        self._services.stop.check()  # asked to stop before anything is scored
+        job = self._journal.change(job, "evaluations")
+        request: ScoringRequest = {
+            "submission": path,
+            "codename": phase["codename"],
+            "annotation": os.path.join(settings.annotations, scored_phase["annotation"]),
+            "submission_metadata": {**row, "status": RUNNING},
+            "memory": settings.memory_bytes,
+        }
+        with self._timed("scoring"):
+            limit = scored_phase["seconds"] + _MARGIN
+            outcome = run_scorer(request, folder, limit, self._journal.lock, self._watch)
+        if outcome.refused:
+            self.files.confirm(row, path)
+        self._settle(job, outcome, scored_phase, is_silent=bool(phase.get("disable_logs")))
+
+    def _watch(self) -> None:
+        self._services.beat()
+        self._services.stop.check_over()
+
+    def _has_file(self, job: Job, row: SubmissionRow, path: str) -> bool:
+        """Fetch a submission's file; return False if the job is settled because there is none."""
+        try:
+            with self._timed("download"):
+                self.files.fetch(row, path)
+        except TooLargeError:
+            limit = self._services.settings.max_submission_bytes
+            self._reporting.settle(job, {"refused": _TOO_LARGE.format(limit)})
+        except GoneError as error:
+            if not error.lasting:
+                raise JobBlockedError(str(error)) from None
+            self._reporting.fault(job, str(error))
+        else:
+            if not is_placeholder(path):
+                return True
+            self.files.confirm(row, path)
+            self._reporting.settle(job, {"refused": _BROKEN_OFF})
+        return False
+
+    @contextmanager
+    def _timed(self, stage: str) -> Iterator[None]:
+        """Add the time that a stage takes to what monitoring reads."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self._journal.add(f"seconds_{stage}", time.monotonic() - started)
+
+    def _settle(self, job: Job, outcome: ScoringOutcome, phase: ScoredPhase, *, is_silent: bool) -> None:
+        """Report what came of the scoring, or free the job for another worker."""
+        for line in outcome.log.strip().splitlines():
+            self._log("scorer says", submission=job.submission, line=line)
+        if outcome.handed_back:
+            self._log("handed back", submission=job.submission)
+            self._journal.release(job, 0)
+            return
+        stdout, stderr = ("", "") if is_silent else (outcome.stdout, outcome.stderr)
+        if outcome.refused:
+            self._reporting.settle(job, {"refused": outcome.refused, "stdout": stdout, "stderr": stderr})
+            return
+        try:
+            if outcome.incident:
+                raise ShapeError(outcome.incident)
+            accuracies = accepted_accuracies(outcome.accuracies, phase["labels"])
+        except ShapeError as error:
+            self._reporting.fault(job, str(error))
+            return
+        self._reporting.settle(
+            job,
+            {
+                "accuracies": accuracies,
+                "submission_result": outcome.submission_result,
+                "stdout": stdout,
+                "stderr": stderr,
+            },
+        )
+
+    def _phase(self, number: int) -> PhaseRow:
+        if number not in self._phases:
+            self._phases = {row["id"]: row for row in self._services.jobs.phases()}
+        if number not in self._phases:
+            raise JobBlockedError(f"the challenge has no phase {number}")
+        return self._phases[number]

@@ -1,0 +1,298 @@
+"""One worker process: from its settings to its end, through everything that a server, a network or a disk does."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+import time
+import traceback
+from contextlib import suppress
+from dataclasses import replace
+
+from segjudge.evalai.client import ApiError, Client
+from segjudge.evalai.http_exchange import StoppedError
+from segjudge.evalai.jobs import Jobs
+from segjudge.evalai.retries import growing_pauses
+
+from . import health
+from .buckets import annotations_from
+from .evaluation import forbid_inspection, has_process_limit, read_annotations, read_phases
+from .journal import Journal
+from .journal_file import DamagedError, JournalError, UnusableError, examined
+from .operator_log import Log, send_to_webhook
+from .queues import ApiQueue, OwnQueue, WorkQueue
+from .scoring_messages import ScoredPhase
+from .services import TokenRefusedError, WorkerServices, is_token_accepted, is_token_refusal
+from .settings import SettingsError, WorkerSettings
+from .startup_check import StartError, check_annotations, check_challenge, folder_problem
+from .stopping import Stop
+from .sweep import Sweep
+from .worker import Worker
+
+#: Seconds between two turns that found nothing.
+_IDLE = 1.0
+#: A token, or a challenge, is refused if the server says so as often.
+_REFUSALS, _REFUSAL_PAUSE = 4, 2.0
+#: `--once` waits at most so many seconds for a submission that was put off.
+_ONCE_PATIENCE = 60.0
+#: Seconds that a poll of `--once` waits in a queue of the host's own.
+_ONCE_POLL = 2
+#: Errors of a disk that may pass.
+_PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
+
+
+class WorkerLoop:
+    """Runs a worker until it is asked to stop."""
+
+    _journal: Journal
+
+    def __init__(self, settings: WorkerSettings, *, once: bool = False) -> None:
+        forbid_inspection()
+        os.umask(0o077)
+        self._settings, self._once = replace(settings, save_dir=os.path.abspath(settings.save_dir)), once
+        self._stop = Stop(settings.grace_seconds)
+        self._stop.listen()
+        self._log = Log(settings.log_format)
+        self._client = Client(settings.api_server, settings.auth_token, self._wait_for_request, self._watch)
+        self._jobs = Jobs(self._client, settings.challenge_pk, settings.queue_name, self._stop.wait)
+        self._beat()
+
+    def check(self) -> list[str]:
+        """Prove that everything is in place, and change nothing; return lines that say what is there."""
+        problem = folder_problem(self._settings.save_dir) or examined(self._settings.save_dir)
+        if problem:
+            raise StartError(problem)
+        with tempfile.TemporaryDirectory(prefix="segjudge-check-") as folder:
+            # A journal of its own: for the limit of requests, and for annotations that come from a bucket.
+            self._journal = Journal(folder, self._stop.check)
+            try:
+                phases = self._read_challenge(folder)
+                lines = check_challenge(self._jobs, self._settings, phases)
+                reports = read_annotations(folder, self._settings.annotations, self._stop.check)
+                return lines + check_annotations(reports, phases)
+            except RuntimeError as error:
+                raise StartError(str(error)) from None
+            except ApiError as error:
+                raise self._start_failure(error) from None
+            finally:
+                self._journal.close()
+
+    def run(self) -> None:
+        """Score until asked to stop."""
+        with suppress(StoppedError):
+            self._open_journal()
+            try:
+                phases = self._start()
+                services = self._services()
+                worker = Worker(services, phases)
+                if self._settings.health_port:
+                    self._serve_health(self._settings.health_port)
+                self._loop(worker, Sweep(services, worker))
+            finally:
+                self._journal.close()
+        self._log("stopped")
+
+    # ── the start ───────────────────────────────────────────────────────────
+
+    def _open_journal(self) -> None:
+        """Open the journal, as soon as the disk permits."""
+        folder = self._settings.save_dir
+        for pause in growing_pauses():
+            try:
+                os.makedirs(folder, mode=0o700, exist_ok=True)
+                self._journal = Journal(folder, self._stop.check_over, lambda text: self._log("journal", text=text))
+            except UnusableError as error:
+                raise StartError(str(error)) from None
+            except JournalError as error:
+                why = str(error)
+            except OSError as error:
+                why = f"SAVE_DIR {folder}: cannot be used ({error.strerror})"
+                if error.errno not in _PASSING:
+                    raise SettingsError(f"{why}. Name a folder of the worker's own") from None
+            else:
+                break
+            self._pause("journal away", why, pause)
+            self._stop.check()
+        self._log = Log(self._settings.log_format, worker=self._journal.worker)
+
+    def _read_challenge(self, folder: str) -> dict[str, ScoredPhase]:
+        """Return the phases that this machine can score, and settle where their annotations are."""
+        phases = read_phases(folder, self._stop.check)
+        names = [phase["annotation"] for phase in phases.values()]
+        address, owner = self._settings.annotations, self._journal.worker
+        annotations = annotations_from(address, folder, names, owner, self._stop.check)
+        self._settings = replace(self._settings, annotations=annotations)
+        return phases
+
+    def _start(self) -> dict[str, ScoredPhase]:
+        """Return the phases once everything is in place; a server that does not answer is waited for."""
+        removed = self._journal.owners.remove_abandoned()
+        if removed:
+            self._log("removed", what="what dead workers left", paths=", ".join(removed))
+        try:
+            phases = self._read_challenge(self._settings.save_dir)
+        except RuntimeError as error:
+            raise StartError(str(error)) from None
+        refusals = 0
+        for pause in growing_pauses():
+            self._stop.check()
+            self._beat()
+            try:
+                for line in check_challenge(self._jobs, self._settings, phases):
+                    self._log("start", checked=line)
+                break
+            except (StartError, ApiError) as error:
+                is_final = not isinstance(error, ApiError) or (
+                    is_token_refusal(error) or not (error.denied or error.transient)
+                )
+                refusals = refusals + 1 if is_final else 0
+                if refusals >= _REFUSALS:
+                    raise self._start_failure(error) from None
+                self._pause("server away", str(error), _REFUSAL_PAUSE if is_final else pause)
+            except (JournalError, OSError) as error:
+                self._pause("journal away", str(error), pause)
+        return phases
+
+    def _start_failure(self, error: StartError | ApiError) -> Exception:
+        """Return the error that ends a start."""
+        if isinstance(error, StartError):
+            return error
+        if error.denied:
+            return TokenRefusedError(str(error))
+        return StartError(f"{self._settings.api_server}: {error}")
+
+    def _services(self) -> WorkerServices:
+        settings = self._settings
+        queue: WorkQueue
+        if settings.sqs_queue_url:
+            try:
+                queue = OwnQueue(settings, self._log, self._stop.check, *([_ONCE_POLL] if self._once else []))
+            except Exception as error:  # noqa: BLE001 - botocore's errors have no family
+                raise StartError(f"SQS_QUEUE_URL: {error}") from None
+        else:
+            queue = ApiQueue(self._jobs, self._journal, settings.poll_seconds)
+        return WorkerServices(
+            settings=settings,
+            journal=self._journal,
+            jobs=self._jobs,
+            queue=queue,
+            log=self._log,
+            alert=self._alert,
+            now=self._client.now,
+            stop=self._stop,
+            beat=self._beat,
+            once=self._once,
+        )
+
+    def _serve_health(self, port: int) -> None:
+        try:
+            health.serve(port, lambda: self._journal, lambda: self._last_beat)
+        except OSError as error:
+            raise SettingsError(f"HEALTH_PORT {port}: cannot be used ({error.strerror})") from None
+
+    # ── turns ───────────────────────────────────────────────────────────────
+
+    def _loop(self, worker: Worker, sweep: Sweep) -> None:
+        pauses = growing_pauses()
+        if not has_process_limit():
+            self._log("not limited", what="processes and CPU of scorers: let the unit or the container do it")
+        must_poll = self._once
+        while not self._stop.is_set():
+            self._beat()
+            try:
+                self._journal.file.follow_replacement()
+                if must_poll:  # whichever worker polled last, and whatever came of it
+                    self._journal.set("poll_at", 0)
+                    must_poll = False
+                sweep.run_if_due()
+                is_busy = worker.take_turn()
+                if not is_busy and self._once and self._is_done():
+                    return
+            except Exception as error:  # noqa: BLE001 - nothing that a server or a disk does ends a worker
+                self._recover(error, next(pauses))
+                must_poll = self._once
+                continue
+            pauses = growing_pauses()
+            if not is_busy:
+                self._stop.wait(_IDLE)
+
+    def _recover(self, error: Exception, pause: float) -> None:
+        """Say what went wrong, and pause; raise what only a person can change."""
+        if isinstance(error, StoppedError):
+            return
+        if isinstance(error, UnusableError):
+            raise StartError(str(error)) from None
+        if isinstance(error, TokenRefusedError) or (isinstance(error, ApiError) and is_token_refusal(error)):
+            if self._is_token_refused():
+                self._alert(f"EvalAI no longer accepts AUTH_TOKEN: {error}")
+                raise TokenRefusedError(str(error)) from None
+            self._pause("refused", str(error), pause)
+        elif isinstance(error, ApiError):
+            self._pause("server away", str(error), max(pause, error.wait or 0.0))
+        elif isinstance(error, (JournalError, OSError)):
+            self._pause("journal away", str(error), pause)
+            if isinstance(error, DamagedError):
+                try:
+                    self._journal.file.reopen()
+                except (JournalError, OSError) as second:
+                    self._log("journal away", why=str(second))
+        else:
+            self._log("defect", why="".join(traceback.format_exception(error)))
+            self._pause("defect", f"{type(error).__name__}: {error}", pause)
+
+    def _is_token_refused(self) -> bool:
+        """Return whether the server says again and again that it does not accept the token."""
+        return all(not (self._stop.wait(_REFUSAL_PAUSE) or is_token_accepted(self._jobs)) for _ in range(_REFUSALS))
+
+    def _is_done(self) -> bool:
+        """Return whether `--once` has nothing left to wait for."""
+        seconds = self._journal.seconds_until_due()
+        if seconds is None:
+            return True
+        if seconds > _ONCE_PATIENCE:
+            self._log("left", what="submissions that were put off; start the worker again", seconds=round(seconds))
+            return True
+        if seconds > _IDLE:
+            self._log("waits", what="a submission that was put off", seconds=round(seconds))
+            self._stop.wait(seconds)
+        return False
+
+    # ── called by others ────────────────────────────────────────────────────
+
+    def _beat(self) -> None:
+        self._last_beat = time.monotonic()
+
+    def _watch(self, urgent: bool) -> None:  # noqa: FBT001 - what the client calls
+        """End a call when the process has to stop; an urgent one reports a result and has the time of grace."""
+        self._beat()
+        if urgent:
+            self._stop.check_over()
+        else:
+            self._stop.check()
+
+    def _wait_for_request(self, urgent: bool) -> None:  # noqa: FBT001 - what the client calls
+        """Wait until one of the machine's requests of this minute is free."""
+        limit, is_said = self._settings.requests_per_minute, False
+        # A single run keeps one request for its last poll, so that it ends soon after its last report.
+        allowed = max(1, limit - 1) if self._once and urgent else limit
+        while seconds := self._journal.take_request(allowed, urgent=urgent or self._once):
+            if seconds > _IDLE and not is_said:
+                is_said = True
+                self._log("waits", what=f"the limit of {limit} requests a minute", seconds=round(seconds))
+            if self._stop.is_over() or (self._stop.is_set() and not urgent):
+                raise ApiError(0, "asked to stop")
+            self._beat()
+            if self._stop.wait(min(seconds, 1.0)):
+                time.sleep(0.1)
+
+    def _pause(self, event: str, why: str, seconds: float) -> None:
+        self._log(event, why=why, again_in=f"{seconds:g} s")
+        self._stop.wait(seconds)
+
+    def _alert(self, text: str) -> None:
+        """Tell the operator, in the log and by the webhook."""
+        self._log("ALERT", text=text)
+        self._journal.add("faults")
+        if self._settings.webhook:
+            send_to_webhook(self._settings.webhook, f"segjudge worker: {text}", self._log, self._stop.check_over)
