@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.data import ROOT
@@ -30,9 +31,28 @@ BEGUN = ("running", "finished")
 STRONG = ROOT / "examples/sequences-dev/strong.zip"
 
 
-def told(day: Day) -> bool:
-    """Print what came of a day; whether the guarantee held."""
-    good = day.statuses == {"finished": day.sent} and not day.wrong and set(day.rows.values()) == {1}
+@contextmanager
+def started(folder: Path, *options: str) -> Iterator[Rehearsal]:
+    """A rehearsal that remote workers score, without workers."""
+    server = Rehearsal(folder / "data", ("--workers", "0", *options, str(remote_bundle(folder)))).start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@contextmanager
+def fleet_of(server: Rehearsal, folder: Path, machines: dict[str, int], **environment: str) -> Iterator[Fleet]:
+    """Workers on machines."""
+    fleet = Fleet(server, folder, machines, **environment)
+    try:
+        yield fleet
+    finally:
+        fleet.stop()
+
+
+def is_held(day: Day) -> bool:
+    """Print what came of a day; return whether the guarantee held."""
     print(f"  {day.sent} submissions in {day.seconds:.0f} s, {day.kills} kills, statuses {dict(day.statuses)}")
     print(
         f"  rows {len(day.rows)}, each once: {set(day.rows.values()) == {1}}, other than undisturbed: {len(day.wrong)}"
@@ -40,78 +60,61 @@ def told(day: Day) -> bool:
     print(f"  beyond one: evaluations {day.evaluations}, attempts to report {day.attempts}, reports {day.reports}")
     for line in day.failures[:5]:
         print(f"  failed: {line}")
-    return good
+    return day.statuses == {"finished": day.sent} and not day.wrong and set(day.rows.values()) == {1}
 
 
-def faults(folder: Path, args: argparse.Namespace) -> bool:
+def survives_faults(folder: Path, args: argparse.Namespace) -> bool:
     """Part 1."""
     print("faults:")
-    options = ("--workers", "0", "--visibility", "5", "--requests-per-minute", "6000", "--faults", "11:0.05")
-    server = Rehearsal(folder / "data", (*options, str(remote_bundle(folder)))).start()
-    fleet = Fleet(server, folder, {"shared": 4, "alone": 1, "apart": 1}, **QUICK)
-    try:
-        return told(bad_day(server, fleet, args.submissions, args.kill_every, limit=1800))
-    finally:
-        fleet.stop()
-        server.stop()
+    options = ("--visibility", "5", "--requests-per-minute", "6000", "--faults", "11:0.05")
+    machines = {"shared": 4, "alone": 1, "apart": 1}
+    with started(folder, *options) as server, fleet_of(server, folder, machines, **QUICK) as fleet:
+        return is_held(bad_day(server, fleet, args.submissions, args.kill_every, limit=1800))
 
 
-def hostile(folder: Path, args: argparse.Namespace) -> bool:
+def survives_network(folder: Path, args: argparse.Namespace) -> bool:
     """Part 2."""
     print("a hostile network:")
-    options = ("--workers", "0", "--visibility", "5", "--requests-per-minute", "100000", str(remote_bundle(folder)))
-    server = Rehearsal(folder / "data", options).start()
     weather = Weather(args.hostile, max(4, int(args.hostile / 10)), args.seed, 0.5, 15.0, 100 << 20, 600.0)
-    try:
-        came = storm(server, folder, weather, {"shared": 2})
-    finally:
-        server.stop()
-    print(f"  {len(came.sent)} submissions in {came.seconds:.0f} s, {came.requests} connections")
-    print(f"  {sum(came.struck.values())} faults of {len(came.struck)} kinds: {came.struck}")
-    print(f"  workers that ended: {came.ended}, submissions not where they should be: {len(came.wrong)}")
-    for line in came.wrong[:5]:
+    with started(folder, "--visibility", "5", "--requests-per-minute", "100000") as server:
+        outcome = storm(server, folder, weather, {"shared": 2})
+    print(f"  {len(outcome.sent)} submissions in {outcome.seconds:.0f} s, {outcome.requests} connections")
+    print(f"  {sum(outcome.struck.values())} faults of {len(outcome.struck)} kinds: {outcome.struck}")
+    print(f"  workers that ended: {outcome.ended}, submissions not where they should be: {len(outcome.wrong)}")
+    for line in outcome.wrong[:5]:
         print(f"  wrong: {line}")
-    if came.wrong or came.ended:
-        print(came.log[-5000:])
-    return not came.wrong and not came.ended
+    if outcome.wrong or outcome.ended:
+        print(outcome.log[-5000:])
+    return not outcome.wrong and not outcome.ended
 
 
-def throttled(folder: Path, args: argparse.Namespace) -> bool:
+def survives_throttling(folder: Path, args: argparse.Namespace) -> bool:
     """Part 3."""
     print("60 requests a minute:")
-    server = Rehearsal(folder / "data", ("--workers", "0", str(remote_bundle(folder)))).start()
-    fleet = Fleet(server, folder, {"one": 1}, REQUESTS_PER_MINUTE="58")
-    try:
-        good = told(bad_day(server, fleet, args.throttled, 10**6, limit=1200))
-    finally:
-        fleet.stop()
-        server.stop()
-    return good
+    with started(folder) as server, fleet_of(server, folder, {"one": 1}, REQUESTS_PER_MINUTE="58") as fleet:
+        return is_held(bad_day(server, fleet, args.throttled, 10**6, limit=1200))
 
 
-def idle(folder: Path, args: argparse.Namespace) -> None:
+def measure_idle(folder: Path, args: argparse.Namespace) -> None:
     """Part 4."""
-    options = ("--workers", "0", "--requests-per-minute", "6000", str(remote_bundle(folder)))
-    server = Rehearsal(folder / "data", options).start()
-    fleet = Fleet(server, folder, {"one": 1})
-    try:
+    with (
+        started(folder, "--requests-per-minute", "6000") as server,
+        fleet_of(server, folder, {"one": 1}) as fleet,
+    ):
         time.sleep(5)
         (process,) = fleet.processes()
         before = _cpu(process)
         time.sleep(args.idle)
         share = (_cpu(process) - before) / args.idle
         print(f"idle: {100 * share:.2f} % of a core, {_megabytes(process):.0f} MB")
-        taken = []
+        delays = []
         for _ in range(8):
             number = server.submit("aurora", STRONG).json()["id"]
             sent = time.monotonic()
             waited(lambda n=number: server.get(f"/api/jobs/submission/{n}", "host").json()["status"] in BEGUN, 60)
-            taken.append(time.monotonic() - sent)
-            time.sleep(3 + 0.7 * len(taken))
-        print(f"from message to running: median {statistics.median(taken):.1f} s, most {max(taken):.1f} s")
-    finally:
-        fleet.stop()
-        server.stop()
+            delays.append(time.monotonic() - sent)
+            time.sleep(3 + 0.7 * len(delays))
+        print(f"from message to running: median {statistics.median(delays):.1f} s, most {max(delays):.1f} s")
 
 
 def _cpu(pid: int) -> float:
@@ -134,18 +137,15 @@ def main() -> None:
     parser.add_argument("--throttled", type=int, default=20)
     parser.add_argument("--idle", type=float, default=60.0)
     args = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="segjudge-fleet-"))
-    for name in ("faults", "hostile", "throttled", "idle"):
-        (folder / name).mkdir()
-    try:
-        good = not args.submissions or faults(folder / "faults", args)
-        good = (not args.hostile or hostile(folder / "hostile", args)) and good
-        good = (not args.throttled or throttled(folder / "throttled", args)) and good
+    parts = {"submissions": survives_faults, "hostile": survives_network, "throttled": survives_throttling}
+    with tempfile.TemporaryDirectory(prefix="segjudge-fleet-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        for part in (*parts, "idle"):
+            (folder / part).mkdir()
+        results = [survives(folder / part, args) for part, survives in parts.items() if getattr(args, part)]
         if args.idle:
-            idle(folder / "idle", args)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    if not good:
+            measure_idle(folder / "idle", args)
+    if not all(results):
         raise SystemExit("the guarantee did not hold")
 
 

@@ -16,7 +16,7 @@ from segjudge.evaluation_script.main import phase_named
 
 
 def evaluate(
-    user_submission_file: str, phase_codename: str, test_annotation_file: str | None = None, **kwargs: Any
+    user_submission_file: str, phase_codename: str, test_annotation_file: str | None = None, **kwargs: object
 ) -> dict[str, Any]:
     """Score a submission; `result` is the list that the REST API takes, `[{split, show_to_participant, accuracies}]`.
 
@@ -29,7 +29,7 @@ def evaluate(
 
 
 def answer(
-    user_submission_file: str, phase_codename: str, test_annotation_file: str | None = None, **kwargs: Any
+    user_submission_file: str, phase_codename: str, test_annotation_file: str | None = None, **kwargs: object
 ) -> dict[str, Any]:
     """Score a submission as EvalAI's hosted worker does: `result` is `[{split: {metric: value}}]`."""
     truth = test_annotation_file or _annotation(phase_codename, os.environ.get("ANNOTATIONS", "annotations/"))

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
 STOPPED = "segjudge: stopped"
-#: So long a command may take to undo what it began; meanwhile further signals change nothing, later ones end it.
+#: Seconds in which a command may undo what it began; further signals change nothing meanwhile, and end it later.
 PATIENCE = 5.0
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-#: Seconds until Interrupted is raised again, where it was raised in vain.
-_AGAIN = 0.01
+#: Seconds until Interrupted is raised again, if Python has swallowed it.
+_RAISE_AGAIN = 0.01
 
 
 class Interrupted(KeyboardInterrupt):
-    """Raised where the command stands when a signal arrives."""
+    """Raised in the command when a signal arrives."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -32,22 +32,22 @@ class Interrupted(KeyboardInterrupt):
 
 
 class _State:
-    """What a signal does is looked up when it comes, so that no moment lies between two handlers."""
+    """What the one handler looks up when a signal comes, so that no handler has to be replaced by another."""
 
     process = os.getpid()
-    #: Has the command begun what must be undone?
-    begun = False
+    #: Whether the command has begun what must be undone.
+    has_begun = False
     #: The first signal, and when it came.
     number = 0
-    first = 0.0
+    came_at = 0.0
 
 
 def leave_at_once() -> None:
-    """While nothing is begun there is nothing to undo: for the time of importing, and of ending."""
-    _State.begun = False
+    """Have a signal end the process at once: for the time of importing and of ending, when there is nothing to undo."""
+    _State.has_begun = False
     atexit.unregister(_ignore)
     atexit.register(_ignore)
-    sys.unraisablehook = _swallowed
+    sys.unraisablehook = _on_swallowed
     for number in _caught():
         signal.signal(number, _handle)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _NUMBERS)  # `set_up` holds them back while Python starts
@@ -55,9 +55,9 @@ def leave_at_once() -> None:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Within, a signal raises Interrupted, once; forked children just end."""
+    """Have a signal raise Interrupted in the block, once; forked children just end."""
     leave_at_once()
-    _State.begun = True
+    _State.has_begun = True
     try:
         yield
     except Exception:
@@ -69,39 +69,39 @@ def interruptible() -> Iterator[None]:
 
 
 def _handle(number: int, _frame: FrameType | None) -> None:
-    if os.getpid() != _State.process or (_State.number and time.monotonic() > _State.first + PATIENCE):
+    if os.getpid() != _State.process or (_State.number and time.monotonic() > _State.came_at + PATIENCE):
         os._exit(128 + number)
     if _State.number:
         return
-    _State.first, _State.number = time.monotonic(), number
-    if _State.begun:
+    _State.came_at, _State.number = time.monotonic(), number
+    if _State.has_begun:
         raise Interrupted(number)
     os.write(2, STOPPED.encode() + b"\n")
     os._exit(end_by(number))
 
 
-def _swallowed(told: UnraisableHookArgs) -> None:
-    """Python goes on after what is raised in a finalizer or around a fork: raise Interrupted once more, soon."""
-    if not isinstance(told.exc_value, Interrupted):
-        sys.__unraisablehook__(told)
+def _on_swallowed(unraisable: UnraisableHookArgs) -> None:
+    """Raise Interrupted again soon: Python goes on after what is raised in a finalizer or around a fork."""
+    if not isinstance(unraisable.exc_value, Interrupted):
+        sys.__unraisablehook__(unraisable)
     elif os.getpid() == _State.process:
         signal.signal(signal.SIGALRM, _again)
-        signal.setitimer(signal.ITIMER_REAL, _AGAIN)
+        signal.setitimer(signal.ITIMER_REAL, _RAISE_AGAIN)
 
 
 def _again(_number: int, _frame: FrameType | None) -> None:
-    if os.getpid() == _State.process and _State.begun:
+    if os.getpid() == _State.process and _State.has_begun:
         raise Interrupted(_State.number)
 
 
 def _ignore() -> None:
-    """The last that is done before Python takes its handlers away, when a signal would end it without an exit code."""
+    """Ignore signals at the very end: once Python has removed its handlers, one would end it without an exit code."""
     for number in _caught():
         signal.signal(number, signal.SIG_IGN)
 
 
 def end_by(number: int) -> int:
-    """The exit code after Ctrl-C; other signals end the process, as whoever sent them expects."""
+    """Return the exit code after Ctrl-C; end the process by any other signal, as its sender expects."""
     if number != signal.SIGINT:
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
@@ -109,5 +109,5 @@ def end_by(number: int) -> int:
 
 
 def _caught() -> list[signal.Signals]:
-    """Those that nobody asked to be ignored, as nohup does."""
+    """Return the signals that are not ignored, as nohup has a hangup ignored."""
     return [number for number in _NUMBERS if signal.getsignal(number) is not signal.SIG_IGN]

@@ -82,7 +82,7 @@ def test_a_file_comes_whole_and_without_the_token(line: Line, tmp_path: Path) ->
 def test_what_broke_off_is_taken_up_where_it_was(line: Line, tmp_path: Path) -> None:
     line.pieces = [1000, 5000]
     assert fetched(line, tmp_path / "x") == DATA
-    start = f"bytes=0-{downloads._START - 1}"
+    start = f"bytes=0-{downloads._START_BYTES - 1}"
     assert [one.get("Range") for one in line.asked] == [None, "bytes=1000-", "bytes=6000-", start]
 
 
@@ -150,7 +150,7 @@ class Raw:
     def _answer(client: socket.socket, script: Callable[[socket.socket], None]) -> None:
         with contextlib.suppress(OSError), client:
             request = client.recv(1 << 16)
-            last = downloads._START - 1
+            last = downloads._START_BYTES - 1
             if script is honest and b"Range: bytes=0-%d" % last in request:
                 told = f"Content-Range: bytes 0-{last}/{len(DATA)}"
                 client.sendall(answered(DATA[: last + 1], "206 X", told))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import subprocess
 import sys
 import time
@@ -18,10 +17,9 @@ import pytest
 import requests
 
 from .builders import ROOT
-from .journeys.fleet import remote_bundle
 from .rehearsals import Rehearsal, steady_port, waited
+from .remote_workers import Operator, operator_of, remote_server, status, submitted
 
-STRONG = ROOT / "examples/sequences-dev/strong.zip"
 KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1"}
 
 
@@ -51,12 +49,14 @@ def _answers(address: str) -> bool:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
-    folder = tmp_path_factory.mktemp("aws")
-    running = Rehearsal(
-        folder / "data", ("--workers", "0", "--requests-per-minute", "100000", str(remote_bundle(folder)))
-    ).start()
-    yield running
-    running.stop()
+    yield from remote_server(tmp_path_factory.mktemp("aws"))
+
+
+@pytest.fixture
+def operator(server: Rehearsal, aws: str, tmp_path: Path) -> Operator:
+    made = operator_of(server, tmp_path)
+    made.environment.update(KEYS, AWS_ENDPOINT_URL=aws)
+    return made
 
 
 def client(aws: str, name: str) -> Any:
@@ -75,37 +75,6 @@ def bucket(aws: str) -> str:
     return name
 
 
-def environment(server: Rehearsal, aws: str, folder: Path, **more: str) -> dict[str, str]:
-    return {
-        **{key: value for key, value in os.environ.items() if not key.startswith(("SEGJUDGE_", "AWS_"))},
-        **KEYS,
-        "AWS_ENDPOINT_URL": aws,
-        "AUTH_TOKEN": server.people["host"]["token"],
-        "API_SERVER": server.address,
-        "QUEUE_NAME": server.get("/api/challenges/challenge/1").json()["queue"],
-        "CHALLENGE_PK": "1",
-        "SAVE_DIR": str(folder / "machine"),
-        "ANNOTATIONS": str(ROOT / "annotations"),
-        "REQUESTS_PER_MINUTE": "100000",
-        "POLL_SECONDS": "0.2",
-        **more,
-    }
-
-
-def worker(told: dict[str, str], *arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "segjudge.remote_challenge_evaluation", *arguments],
-        cwd=ROOT,
-        env=told,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
-
-
 def newer(path: Path) -> bytes:
     """The same truth as another file."""
     made = io.BytesIO(path.read_bytes())
@@ -115,22 +84,22 @@ def newer(path: Path) -> bytes:
 
 
 def test_truth_comes_from_a_bucket_and_results_go_there(
-    server: Rehearsal, aws: str, bucket: str, tmp_path: Path
+    server: Rehearsal, operator: Operator, aws: str, bucket: str
 ) -> None:
-    told = environment(server, aws, tmp_path, ANNOTATIONS=f"s3://{bucket}/truth", ARTIFACTS=f"s3://{bucket}/results")
-    number = server.submit("aurora", STRONG).json()["id"]
-    worker(told, "--once")
+    operator.environment.update(ANNOTATIONS=f"s3://{bucket}/truth", ARTIFACTS=f"s3://{bucket}/results")
+    number = submitted(server)
+    operator.run("--once")
     assert server.settled(number)["status"] == "finished"
     held = client(aws, "s3").get_object(Bucket=bucket, Key=f"results/submission_{number}.json")["Body"].read()
     assert json.loads(held)["accuracies"][0]["split"] == "dev"
-    kept = tmp_path / "machine/annotations/sequences-dev.zip"
+    kept = operator.folder / "machine/annotations/sequences-dev.zip"
     first = kept.stat().st_mtime_ns
-    worker(told, "--check")
+    operator.run("--check")
     assert kept.stat().st_mtime_ns == first, "fetched once"
     client(aws, "s3").put_object(Bucket=bucket, Key="truth/sequences-dev.zip", Body=newer(kept))
-    worker(told, "--check")
+    operator.run("--check")
     assert kept.stat().st_mtime_ns == first, "a check touches nothing"
-    worker(told, "--once")
+    operator.run("--once")
     assert kept.stat().st_mtime_ns != first
     assert zipfile.ZipFile(kept).comment == b"newer"
 
@@ -141,30 +110,23 @@ def own(aws: str) -> str:
     return str(sqs.create_queue(QueueName=f"own-{time.monotonic_ns()}")["QueueUrl"])
 
 
-def test_a_queue_of_the_hosts_own(server: Rehearsal, aws: str, own: str, tmp_path: Path) -> None:
+def test_a_queue_of_the_hosts_own(server: Rehearsal, operator: Operator, aws: str, own: str) -> None:
     sqs = client(aws, "sqs")
-    number = server.submit("aurora", STRONG).json()["id"]
+    number = submitted(server)
     for body in ("no json", json.dumps({"submission_pk": str(number), "phase_pk": "1", "challenge_pk": "1"})):
         sqs.send_message(QueueUrl=own, MessageBody=body)
-    told = environment(server, aws, tmp_path, SQS_QUEUE_URL=own)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "segjudge.remote_challenge_evaluation"],
-        cwd=ROOT,
-        env=told,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = operator.start(SQS_QUEUE_URL=own)
     try:
         assert server.settled(number)["status"] == "finished"
         waited(lambda: _count(sqs, own) == 0, 20)
         # Idle now, and still listening.
         for _ in range(3):
             time.sleep(0.5)
-            number = server.submit("aurora", STRONG).json()["id"]
+            number = submitted(server)
             sqs.send_message(
                 QueueUrl=own, MessageBody=json.dumps({"submission_pk": number, "phase_pk": 1, "challenge_pk": 1})
             )
-            waited(lambda n=number: server.get(f"/api/jobs/submission/{n}", "host").json()["status"] != "submitted", 20)
+            waited(lambda n=number: status(server, n) != "submitted", 20)
     finally:
         process.terminate()
         try:
@@ -181,16 +143,7 @@ def _count(sqs: Any, queue: str) -> int:
     return sum(int(value) for value in found.values())
 
 
-def test_a_bucket_that_is_not_there_is_said(server: Rehearsal, aws: str, tmp_path: Path) -> None:
-    told = environment(server, aws, tmp_path, ANNOTATIONS="s3://nowhere/truth")
-    done = subprocess.run(
-        [sys.executable, "-m", "segjudge.remote_challenge_evaluation", "--check"],
-        cwd=ROOT,
-        env=told,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 3
-    assert "s3://nowhere/truth" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_a_bucket_that_is_not_there_is_said(operator: Operator) -> None:
+    told = operator.run("--check", expected=3, ANNOTATIONS="s3://nowhere/truth")
+    assert "s3://nowhere/truth" in told
+    assert "Traceback" not in told

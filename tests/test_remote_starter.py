@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -14,10 +13,8 @@ import pytest
 from segjudge.evaluation_script import evaluate as hosted
 
 from .builders import ROOT
-from .journeys.fleet import remote_bundle
 from .rehearsals import Rehearsal
-
-STRONG = ROOT / "examples/sequences-dev/strong.zip"
+from .remote_workers import STRONG, Operator, remote_server, submitted
 
 #: What such a worker does with one message: look, say RUNNING, fetch, call `evaluate` with two values, send
 #: `json.dumps(results["result"])` as form data, and the text of any exception as the reason of a failure.
@@ -59,34 +56,23 @@ while True:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
-    folder = tmp_path_factory.mktemp("starter")
-    running = Rehearsal(folder / "data", ("--workers", "0", str(remote_bundle(folder)))).start()
-    yield running
-    running.stop()
+    yield from remote_server(tmp_path_factory.mktemp("starter"))
 
 
 def run(server: Rehearsal, folder: Path, **environment: str) -> str:
     """The worker, in a folder with its program and our `evaluate.py`."""
     (folder / "main.py").write_text(WORKER)
     shutil.copy(ROOT / "remote_challenge_evaluation/evaluate.py", folder / "evaluate.py")
-    told = {
-        **os.environ,
-        "API_SERVER": server.address,
-        "AUTH_TOKEN": server.people["host"]["token"],
-        "QUEUE_NAME": str(server.get("/api/challenges/challenge/1").json()["queue"]),
-        "CHALLENGE_PK": "1",
-        "ANNOTATIONS": str(ROOT / "annotations"),
-        **environment,
-    }
+    variables = {**Operator(server, folder).environment, **environment}
     done = subprocess.run(
-        [sys.executable, "main.py"], cwd=folder, env=told, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "main.py"], cwd=folder, env=variables, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stderr
 
 
 def test_its_submissions_are_scored(server: Rehearsal, tmp_path: Path) -> None:
-    number = server.submit("aurora", STRONG, is_public="true").json()["id"]
+    number = submitted(server, is_public="true")
     run(server, tmp_path)
     row = server.get(f"/api/jobs/submission/{number}", "host").json()
     assert row["status"] == "finished", server.text(row["stderr_file"])
@@ -96,7 +82,7 @@ def test_its_submissions_are_scored(server: Rehearsal, tmp_path: Path) -> None:
 
 
 def test_a_mistake_reads_as_a_sentence_there_too(server: Rehearsal, tmp_path: Path) -> None:
-    number = server.submit("aurora", b"PK\x03\x04").json()["id"]
+    number = submitted(server, b"PK\x03\x04")
     run(server, tmp_path)
     row = server.get(f"/api/jobs/submission/{number}", "host").json()
     assert row["status"] == "failed"
@@ -104,7 +90,7 @@ def test_a_mistake_reads_as_a_sentence_there_too(server: Rehearsal, tmp_path: Pa
 
 
 def test_a_fault_of_ours_shows_a_participant_no_path(server: Rehearsal, tmp_path: Path) -> None:
-    number = server.submit("aurora", STRONG).json()["id"]
+    number = submitted(server)
     secret = tmp_path / "secret-truth"
     secret.mkdir()
     told = run(server, tmp_path, ANNOTATIONS=str(secret))
