@@ -17,8 +17,8 @@ from segjudge.evaluation_script import rle
 from segjudge.evaluation_script.errors import HostError, counted
 from segjudge.evaluation_script.instance_records import InstanceRecords
 from segjudge.evaluation_script.instance_truth import InstanceTruth
+from segjudge.evaluation_script.packed_file import replaced
 from segjudge.evaluation_script.progress import Progress
-from segjudge.evaluation_script.sequence_truth import replaced
 from segjudge.files import written
 
 if TYPE_CHECKING:
