@@ -1,7 +1,7 @@
-"""The command line: its words, and what becomes of errors.
+"""The command line: its parser, and the exit codes of errors.
 
-Exit codes: 0 done, 1 something in the participant's files, 2 usage, 3 a broken
-truth or bundle, a full disk, or a fault of ours, 130 stopped with Ctrl-C.
+Exit codes: 0 done, 1 a problem in the participant's files, 2 usage, 3 a broken truth or bundle, a full disk, or a
+defect of Segjudge, 130 stopped with Ctrl-C.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DESCRIPTION = "The toolkit of hosts and participants: score, pack, build, check 
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; its exit code."""
+    """Run one command; return its exit code."""
     if arguments is None:
         leave_at_once()
     parser = _parser()
@@ -46,30 +46,30 @@ def main(arguments: list[str] | None = None) -> int:
         say(STOPPED)
         return end_by(getattr(error, "number", signal.SIGINT))
     except OSError as error:
-        return _of_system(parser.prog, error)
-    except Exception:  # noqa: BLE001 - a defect of ours, said so
+        return _system_error(parser.prog, error)
+    except Exception:  # noqa: BLE001 - reported as a defect
         return _defect()
     return code
 
 
-def _of_system(program: str, error: OSError) -> int:
-    """What the machine refused: a reader of our output that went away, or a disk that is full."""
-    if isinstance(error, BrokenPipeError) and _nobody_reads():
+def _system_error(program: str, error: OSError) -> int:
+    """Return the exit code for a closed pipe or a full disk; any other error of the system is a defect."""
+    if isinstance(error, BrokenPipeError) and _stdout_is_closed():
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return DONE
     if isinstance(error, NotWritten) or error.errno in DISK_FULL:
         if error.filename is None:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would try once more while it ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would write once more at exit
         return _fail(f"{program}: {error.filename or 'the output'}: cannot be written ({error.strerror})", OURS)
     return _defect()
 
 
-def _nobody_reads() -> bool:
-    """Whether stdout is a pipe whose other end is closed."""
-    look = select.poll()
-    look.register(1, 0)
-    return any(event & select.POLLERR for _, event in look.poll(0))
+def _stdout_is_closed() -> bool:
+    """Return whether stdout is a pipe whose other end is closed."""
+    poll = select.poll()
+    poll.register(1, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _defect() -> int:
@@ -90,8 +90,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(function: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
-        text = function.__doc__ or ""
-        sub = commands.add_parser(function.__name__, help=text, description=text)
+        description = function.__doc__ or ""
+        sub = commands.add_parser(function.__name__, help=description, description=description)
         sub.set_defaults(command=function)
         return sub
 

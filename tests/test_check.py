@@ -20,9 +20,8 @@ from segjudge.bundle import agreement
 from segjudge.bundle.build import build, files_named, read_config
 from segjudge.bundle.check import check, refusal
 from segjudge.bundle.problems import ERROR, WARNING, BundleProblem
-from segjudge.bundle.server_state import State, remember, remembered, state_of
-from segjudge.bundle.server_state import place as file_of
-from segjudge.bundle.yaml_lines import read, unreadable
+from segjudge.bundle.server_state import ServerState, load_state, save_state, state_after_push, state_path
+from segjudge.bundle.yaml_lines import read_yaml, yaml_problem
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.phase import Notify
 from segjudge.evaluation_script.phases import PHASES
@@ -36,9 +35,9 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def changed(
-    bundle: Path, tmp_path: Path, change: Any = None, files: Any = None, state: State | None = None
+    bundle: Path, tmp_path: Path, change: Any = None, files: Any = None, state: ServerState | None = None
 ) -> list[BundleProblem]:
-    """The findings of a bundle with another config or other files."""
+    """The problems of a bundle with another config or other files."""
     with zipfile.ZipFile(bundle) as archive:
         content = {name: archive.read(name) for name in archive.namelist()}
     config = yaml.safe_load(content["challenge_config.yaml"])
@@ -55,7 +54,7 @@ def changed(
 
 
 def test_the_bundle_of_this_repository_is_accepted(bundle: Path) -> None:
-    assert [str(finding) for finding in check(str(bundle))] == []
+    assert [str(problem) for problem in check(str(bundle))] == []
 
 
 def test_the_same_files_give_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
@@ -265,9 +264,9 @@ ELSEWHERE = {1, 6, 9, 23, 67}
 
 @pytest.mark.parametrize(("rule", "change", "words"), BROKEN)
 def test_a_broken_rule_is_reported(rule: int, change: Any, words: str, bundle: Path, tmp_path: Path) -> None:
-    findings = [finding for finding in changed(bundle, tmp_path, change) if finding.rule == rule]
-    assert any(words in str(finding) for finding in findings), changed(bundle, tmp_path, change)
-    assert all(finding.at.startswith("challenge_config.yaml") for finding in findings)
+    problems = [problem for problem in changed(bundle, tmp_path, change) if problem.rule == rule]
+    assert any(words in str(problem) for problem in problems), changed(bundle, tmp_path, change)
+    assert all(problem.location.startswith("challenge_config.yaml") for problem in problems)
 
 
 def test_each_rule_of_the_server_has_a_bundle_that_breaks_it() -> None:
@@ -343,8 +342,8 @@ BEYOND = [
 def test_what_the_server_lets_pass_is_reported_too(
     change: Any, severity: str, words: str, bundle: Path, tmp_path: Path
 ) -> None:
-    findings = [finding for finding in changed(bundle, tmp_path, change) if words in str(finding)]
-    assert [finding.severity for finding in findings][:1] == [severity], changed(bundle, tmp_path, change)
+    problems = [problem for problem in changed(bundle, tmp_path, change) if words in str(problem)]
+    assert [problem.severity for problem in problems][:1] == [severity], changed(bundle, tmp_path, change)
 
 
 @pytest.mark.parametrize("visibility", [1, 2, 3])
@@ -367,14 +366,14 @@ def test_a_notification_that_waits_for_a_hidden_split_is_reported(
     (shown,) = first.splits
     waiting = replace(first, splits=(replace(shown, hidden=True),), notify=Notify("dev", "J&F-Mean", 0.5))
     monkeypatch.setattr(agreement, "PHASES", (waiting, *others))
-    (finding,) = changed(bundle, tmp_path, put(*ROW, "visibility", value=1))
-    assert "notify names J&F-Mean of dev, which no participant sees" in str(finding)
+    (problem,) = changed(bundle, tmp_path, put(*ROW, "visibility", value=1))
+    assert "notify names J&F-Mean of dev, which no participant sees" in str(problem)
 
 
 def test_an_annotation_file_of_the_other_track_is_reported(bundle: Path, tmp_path: Path) -> None:
     other = (ROOT / "annotations/sequences-dev.zip").read_bytes()
-    findings = [str(finding) for finding in changed(bundle, tmp_path, files={"annotations/instances-dev.zip": other})]
-    assert any("holds sequences, not instances" in finding for finding in findings), findings
+    problems = [str(problem) for problem in changed(bundle, tmp_path, files={"annotations/instances-dev.zip": other})]
+    assert any("holds sequences, not instances" in problem for problem in problems), problems
 
 
 #: Rule → the files of a bundle that break it.
@@ -398,26 +397,26 @@ BROKEN_FILES = [
 
 @pytest.mark.parametrize(("rule", "files", "words"), BROKEN_FILES)
 def test_a_broken_file_is_reported(rule: int, files: Any, words: str, bundle: Path, tmp_path: Path) -> None:
-    findings = [finding for finding in changed(bundle, tmp_path, files=files) if finding.rule == rule]
-    assert any(words in str(finding) for finding in findings), changed(bundle, tmp_path, files=files)
+    problems = [problem for problem in changed(bundle, tmp_path, files=files) if problem.rule == rule]
+    assert any(words in str(problem) for problem in problems), changed(bundle, tmp_path, files=files)
 
 
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"no zip", b"PK\x05\x06" + bytes(18)], ids=repr)
 def test_what_is_no_zip_is_refused_in_a_sentence(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "bundle.zip"
     path.write_bytes(data)
-    assert [finding.rule for finding in check(str(path))] in ([2], [3])
+    assert [problem.rule for problem in check(str(path))] in ([2], [3])
 
 
 def test_a_long_path_is_reported(bundle: Path, tmp_path: Path) -> None:
     path = f"annotations/{'x' * 60}.zip"
     truth = {path: (ROOT / "annotations/sequences-dev.zip").read_bytes()}
-    findings = changed(bundle, tmp_path, put(*PHASE, "test_annotation_file", value=path), truth)
+    problems = changed(bundle, tmp_path, put(*PHASE, "test_annotation_file", value=path), truth)
     assert any(
         "{'test_annotation': [ErrorDetail(string='Ensure this filename has at most 100 characters (it has 104)."
-        in str(finding)
-        for finding in findings
-    ), findings
+        in str(problem)
+        for problem in problems
+    ), problems
 
 
 REMOVE = [
@@ -466,33 +465,33 @@ UPDATES = [*REMOVE, *FROZEN, *ADD]
 def test_what_an_update_may_not_change_is_reported(
     rule: int, change: Any, words: str, bundle: Path, tmp_path: Path
 ) -> None:
-    state = state_of(read_config(str(ROOT)), source="a test", approved=True)
-    findings = changed(bundle, tmp_path, change, state=state)
-    assert any(words in str(finding) for finding in findings if finding.rule == rule), findings
+    state = state_after_push(read_config(str(ROOT)), source="a test", approved=True)
+    problems = changed(bundle, tmp_path, change, state=state)
+    assert any(words in str(problem) for problem in problems if problem.rule == rule), problems
 
 
 @pytest.mark.parametrize(("rule", "change", "words"), FROZEN)
 def test_before_approval_an_update_may(rule: int, change: Any, words: str, bundle: Path, tmp_path: Path) -> None:
-    state = state_of(read_config(str(ROOT)), source="a test")
-    assert rule not in {finding.rule for finding in changed(bundle, tmp_path, change, state=state)}, words
+    state = state_after_push(read_config(str(ROOT)), source="a test")
+    assert rule not in {problem.rule for problem in changed(bundle, tmp_path, change, state=state)}, words
 
 
 def test_an_unchanged_bundle_is_an_update_that_passes(bundle: Path, tmp_path: Path) -> None:
-    state = state_of(read_config(str(ROOT)), source="a test", approved=True)
-    remember(str(tmp_path), EVALAI, "me/x", state)
-    assert remembered(str(tmp_path), EVALAI, "me/x") == state
-    assert changed(bundle, tmp_path, state=remembered(str(tmp_path), EVALAI, "me/x")) == []
+    state = state_after_push(read_config(str(ROOT)), source="a test", approved=True)
+    save_state(str(tmp_path), EVALAI, "me/x", state)
+    assert load_state(str(tmp_path), EVALAI, "me/x") == state
+    assert changed(bundle, tmp_path, state=load_state(str(tmp_path), EVALAI, "me/x")) == []
 
 
 def test_without_a_push_nothing_is_remembered(tmp_path: Path) -> None:
-    assert remembered(str(tmp_path), EVALAI, "me/x") is None
+    assert load_state(str(tmp_path), EVALAI, "me/x") is None
 
 
 def test_a_broken_memory_says_which_file(tmp_path: Path) -> None:
-    path = Path(remember(str(tmp_path), EVALAI, "me/x", State()))
+    path = Path(save_state(str(tmp_path), EVALAI, "me/x", ServerState()))
     path.write_text("[]")
     with pytest.raises(HostError, match=re.escape(f"{path}: cannot be read")):
-        remembered(str(tmp_path), EVALAI, "me/x")
+        load_state(str(tmp_path), EVALAI, "me/x")
 
 
 def test_the_servers_answer_joins_its_sentences(bundle: Path, tmp_path: Path) -> None:
@@ -526,14 +525,14 @@ def places(node: Any, path: tuple[Any, ...] = ()) -> Any:
 
 def test_whatever_stands_in_the_yaml_nothing_breaks(bundle: Path, tmp_path: Path) -> None:
     config = read_config(str(ROOT))
-    state, script = state_of(config, source="a test", approved=True), zipped({"__init__.py": b"evaluate = 1"})
+    state, script = state_after_push(config, source="a test", approved=True), zipped({"__init__.py": b"evaluate = 1"})
     spots = [path for path in places(config) if not ({1, 2, 3, 4} & set(path))]
     assert len(spots) > 60
     for number, path in enumerate(spots):
         for value in WEIRD[number % 3 :: 3]:
             change = put(*path, value=NULL if value is None else value)
             found = changed(bundle, tmp_path, change, {"evaluation_script.zip": script}, state=state)
-            assert all(str(finding) and finding.as_json() for finding in found)
+            assert all(str(problem) and problem.as_json() for problem in found)
             refusal(found)
 
 
@@ -563,30 +562,30 @@ title: y
         pytest.param("challenge_phases[7]", "6:1", id="no-such-item"),
     ],
 )
-def test_a_finding_has_line_and_column(path: str, place: str) -> None:
-    _, lines = read("c.yaml", TEXT.encode())
-    assert lines.place(path) == f"c.yaml:{place}"
+def test_a_problem_has_line_and_column(path: str, place: str) -> None:
+    _, lines = read_yaml("c.yaml", TEXT.encode())
+    assert lines.location(path) == f"c.yaml:{place}"
 
 
 @pytest.mark.parametrize("path", ["phases.py, sequences-dev", "annotations/a.zip"])
 def test_what_is_not_in_the_yaml_has_no_line(path: str) -> None:
-    assert read("c.yaml", TEXT.encode())[1].place(path) == ""
+    assert read_yaml("c.yaml", TEXT.encode())[1].location(path) == ""
 
 
 def test_a_key_that_is_missing_has_its_file() -> None:
-    assert read("c.yaml", TEXT.encode())[1].place("description") == "c.yaml"
+    assert read_yaml("c.yaml", TEXT.encode())[1].location("description") == "c.yaml"
 
 
 def test_a_key_that_is_there_twice_is_told() -> None:
-    assert list(read("c.yaml", TEXT.encode())[1].twice()) == ["title"]
+    assert list(read_yaml("c.yaml", TEXT.encode())[1].duplicate_keys) == ["title"]
 
 
 def test_the_line_is_that_of_the_file_that_the_host_edits(tmp_path: Path, bundle: Path) -> None:
     text = (ROOT / "challenge_config.yaml").read_text()
     line = next(number for number, line in enumerate(text.splitlines(), 1) if line.startswith("image:"))
     broken = text.replace("image: logo.png", "image: nowhere.png").encode()
-    findings = [str(finding) for finding in changed(bundle, tmp_path, files={"challenge_config.yaml": broken})]
-    assert [finding.split(" names ")[0] for finding in findings] == [f"challenge_config.yaml:{line}:1: image:"]
+    problems = [str(problem) for problem in changed(bundle, tmp_path, files={"challenge_config.yaml": broken})]
+    assert [problem.split(" names ")[0] for problem in problems] == [f"challenge_config.yaml:{line}:1: image:"]
 
 
 @pytest.mark.parametrize(
@@ -604,15 +603,15 @@ def test_the_line_is_that_of_the_file_that_the_host_edits(tmp_path: Path, bundle
 )
 def test_no_yaml_names_the_place(text: bytes, words: str) -> None:
     with pytest.raises(yaml.YAMLError) as raised:
-        read("c.yaml", text)
-    assert str(unreadable("c.yaml", raised.value)).startswith(words)
+        read_yaml("c.yaml", text)
+    assert str(yaml_problem("c.yaml", raised.value)).startswith(words)
 
 
 def test_broken_yaml_is_quoted_as_the_server_says_it() -> None:
     with pytest.raises(yaml.YAMLError) as raised:
-        read("c.yaml", b"a: 1\nb: [c\n")
-    assert "Expected ',' or ']'" in unreadable("c.yaml", raised.value).quote
-    assert unreadable("c.yaml", raised.value).quote.endswith("in line 3, column 1")
+        read_yaml("c.yaml", b"a: 1\nb: [c\n")
+    assert "Expected ',' or ']'" in yaml_problem("c.yaml", raised.value).quote
+    assert yaml_problem("c.yaml", raised.value).quote.endswith("in line 3, column 1")
 
 
 @pytest.mark.parametrize(
@@ -648,8 +647,8 @@ def test_a_path_may_be_written_in_many_ways(path: str, tmp_path: Path) -> None:
 )
 def test_a_hostile_config_is_refused_at_once(data: bytes, words: str, bundle: Path, tmp_path: Path) -> None:
     started = time.process_time()
-    findings = [str(finding) for finding in changed(bundle, tmp_path, files={"challenge_config.yaml": data})]
-    assert any(words in finding for finding in findings), findings
+    problems = [str(problem) for problem in changed(bundle, tmp_path, files={"challenge_config.yaml": data})]
+    assert any(words in problem for problem in problems), problems
     assert time.process_time() - started < 2 * 2, "seconds of work, twice the promise"
 
 
@@ -659,12 +658,12 @@ def test_a_damaged_zip_is_said(bundle: Path, tmp_path: Path) -> None:
         broken = bytearray(data)
         broken[place : place + 10] = bytes(10)
         (tmp_path / "broken.zip").write_bytes(broken)
-        assert all(str(finding) for finding in check(str(tmp_path / "broken.zip")))
+        assert all(str(problem) for problem in check(str(tmp_path / "broken.zip")))
 
 
 def test_merged_keys_are_not_there_twice() -> None:
     text = b"base: &b {a: 1, b: 2}\nother:\n  <<: *b\n  a: 3\n"
-    assert list(read("c.yaml", text)[1].twice()) == []
+    assert list(read_yaml("c.yaml", text)[1].duplicate_keys) == []
 
 
 @pytest.mark.parametrize(
@@ -681,19 +680,21 @@ def test_merged_keys_are_not_there_twice() -> None:
     ],
 )
 def test_what_the_server_takes_is_no_error(change: Any, bundle: Path, tmp_path: Path) -> None:
-    findings = changed(bundle, tmp_path, change)
-    assert [str(finding) for finding in findings if finding.severity == ERROR] == []
+    problems = changed(bundle, tmp_path, change)
+    assert [str(problem) for problem in problems if problem.severity == ERROR] == []
 
 
 def test_each_server_and_repository_has_a_memory_of_its_own(tmp_path: Path) -> None:
     root, rehearsal = str(tmp_path), "http://127.0.0.1:8899"
-    remember(root, rehearsal, "me/x", state_of(read_config(str(ROOT)), source="a rehearsal"))
-    remember(root, EVALAI, "me/y", State("EvalAI"))
-    assert remembered(root, EVALAI, "me/x") is None
-    assert remembered(root, rehearsal, "me/y") is None
-    assert [remembered(root, rehearsal, "me/x").source, remembered(root, EVALAI, "me/y").source] == [  # type: ignore[union-attr]
+    save_state(root, rehearsal, "me/x", state_after_push(read_config(str(ROOT)), source="a rehearsal"))
+    save_state(root, EVALAI, "me/y", ServerState("EvalAI"))
+    assert load_state(root, EVALAI, "me/x") is None
+    assert load_state(root, rehearsal, "me/y") is None
+    assert [load_state(root, rehearsal, "me/x").source, load_state(root, EVALAI, "me/y").source] == [  # type: ignore[union-attr]
         "a rehearsal",
         "EvalAI",
     ]
-    names = {file_of(root, server, name) for server in (EVALAI, "https://eval.ai:8443") for name in ("a/b-c", "a-b/c")}
+    names = {
+        state_path(root, server, name) for server in (EVALAI, "https://eval.ai:8443") for name in ("a/b-c", "a-b/c")
+    }
     assert len(names) == 4, "nothing that looks alike in a file's name is mixed up"

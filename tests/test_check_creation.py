@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from segjudge.bundle.build import build
-from segjudge.bundle.check import check, refusal, server_rules, web_form_findings
+from segjudge.bundle.check import check, refusal, server_rules, web_form_problems
 from segjudge.bundle.opened_bundle import Bundle, BundleRefusedError
 from segjudge.bundle.problems import ERROR, BundleProblem
-from segjudge.bundle.server_state import State, state_of
+from segjudge.bundle.server_state import ServerState, state_after_push
 
 from .builders import ROOT
 
@@ -45,8 +45,8 @@ def written(content: dict[str, bytes], tmp_path: Path, *changes: tuple[tuple[Any
     return str(path)
 
 
-def errors(path: str, state: State | None = None) -> list[BundleProblem]:
-    return [finding for finding in check(path, state) if finding.severity == ERROR and not finding.taken]
+def errors(path: str, state: ServerState | None = None) -> list[BundleProblem]:
+    return [problem for problem in check(path, state) if problem.severity == ERROR and not problem.accepted]
 
 
 def attribute(**more: Any) -> list[dict[str, Any]]:
@@ -101,20 +101,20 @@ REFUSED = [
 @pytest.mark.parametrize(("change", "words"), REFUSED)
 def test_what_creation_refuses_is_reported(change: Any, words: str, bundle: dict[str, bytes], tmp_path: Path) -> None:
     path = written(bundle, tmp_path, change)
-    found = [finding for finding in errors(path) if finding.quote]
-    assert [words in finding.words for finding in found] == [True], found
+    found = [problem for problem in errors(path) if problem.quote]
+    assert [words in problem.server_message for problem in found] == [True], found
     assert words in refusal(check(path))
 
 
 def test_a_validation_says_nothing_of_what_only_saving_refuses(bundle: dict[str, bytes], tmp_path: Path) -> None:
     found = check(written(bundle, tmp_path, (("title",), "J&F 2026"), (("sponsors",), None)))
-    real = [finding for finding in found if not finding.taken]
+    real = [problem for problem in found if not problem.accepted]
     assert refusal(real, saving=False) == ""
     assert refusal(real) == NONE, "the sponsors come first, and the first reason is the whole answer"
 
 
 def test_a_title_that_was_taken_once_may_be_changed(bundle: dict[str, bytes], tmp_path: Path) -> None:
-    state = state_of(yaml.safe_load(bundle["challenge_config.yaml"]), source="a test", approved=True)
+    state = state_after_push(yaml.safe_load(bundle["challenge_config.yaml"]), source="a test", approved=True)
     assert errors(written(bundle, tmp_path, (("title",), "J&F 2026")), state) == []
 
 
@@ -161,7 +161,7 @@ def test_a_name_that_is_file_and_folder_is_refused(names: Any, bundle: dict[str,
 
 
 def test_an_update_reads_numbers_and_flags_as_the_server_does(bundle: dict[str, bytes], tmp_path: Path) -> None:
-    state = state_of(yaml.safe_load(bundle["challenge_config.yaml"]), source="a test", approved=True)
+    state = state_after_push(yaml.safe_load(bundle["challenge_config.yaml"]), source="a test", approved=True)
     same = (((*ROW, "is_leaderboard_order_descending"), "True"), ((*ROW, "visibility"), "3"))
     assert errors(written(bundle, tmp_path, *same), state) == []
     other = ((*ROW, "is_leaderboard_order_descending"), False)
@@ -169,7 +169,9 @@ def test_an_update_reads_numbers_and_flags_as_the_server_does(bundle: dict[str, 
 
 
 def said_of_update(path: str, *, approved: bool) -> str:
-    state = state_of(yaml.safe_load((ROOT / "challenge_config.yaml").read_bytes()), source="a test", approved=approved)
+    state = state_after_push(
+        yaml.safe_load((ROOT / "challenge_config.yaml").read_bytes()), source="a test", approved=approved
+    )
     with Bundle(path) as opened:
         return refusal(list(server_rules(opened, state)))
 
@@ -211,7 +213,7 @@ def test_an_item_without_a_number_is_reported_and_never_kept(
     path = written(bundle, tmp_path, ((block,), [*config[block], another]))
     with Bundle(path) as opened:
         found = list(server_rules(opened))
-    assert [finding.taken for finding in found if finding.where.endswith(".id")] == [True]
+    assert [problem.accepted for problem in found if problem.where.endswith(".id")] == [True]
     assert "can never update it" in refusal(found), "the rehearsal refuses it in a sentence"
 
 
@@ -239,19 +241,19 @@ def test_a_value_that_is_not_what_its_tag_says_is_located(value: str, tmp_path: 
 
 def test_a_text_that_is_too_large_is_a_limit_of_ours(bundle: dict[str, bytes], tmp_path: Path) -> None:
     path = written(bundle, tmp_path, **{"templates/description.html": b"x" * (5 << 20)})
-    (finding,) = check(path)
-    assert finding.taken
-    assert not finding.quote
+    (problem,) = check(path)
+    assert problem.accepted
+    assert not problem.quote
 
 
 def test_the_queue_cannot_become_a_fifo(bundle: dict[str, bytes], tmp_path: Path) -> None:
-    state = state_of(yaml.safe_load(bundle["challenge_config.yaml"]), source="a test")
+    state = state_after_push(yaml.safe_load(bundle["challenge_config.yaml"]), source="a test")
     found = errors(written(bundle, tmp_path, (("use_fifo_sqs",), True)), state)
     assert "use_fifo_sqs cannot be changed after" in str(found[0])
 
 
 def test_the_web_form_wants_more_than_a_push(bundle: dict[str, bytes], tmp_path: Path) -> None:
-    assert web_form_findings(written(bundle, tmp_path)) == []
+    assert web_form_problems(written(bundle, tmp_path)) == []
     wrong = [{"name": "team_size", "is_visible": True}, {"name": "method_name"}]
     changes = [
         ((*PHASE, "test_annotation_file"), None),
@@ -261,7 +263,7 @@ def test_the_web_form_wants_more_than_a_push(bundle: dict[str, bytes], tmp_path:
     path = written(bundle, tmp_path, *changes, **{"data/other.yml": b"a: 1", "__MACOSX/x.yaml": b""})
     assert errors(path) == []
     name, please = "Sequences, development", "Please add it and  then try again!"
-    said = [finding.words or finding.found for finding in web_form_findings(path)]
+    said = [problem.server_message or problem.found for problem in web_form_problems(path)]
     assert said == [
         "There are 2 YAML files instead of one in zip folder!",
         f"There is no key for test annotation file for challenge phase {name} in yaml file. {please}",
@@ -271,11 +273,11 @@ def test_the_web_form_wants_more_than_a_push(bundle: dict[str, bytes], tmp_path:
     ]
 
 
-def test_findings_come_in_the_same_order_every_time(bundle: dict[str, bytes], tmp_path: Path) -> None:
+def test_problems_come_in_the_same_order_every_time(bundle: dict[str, bytes], tmp_path: Path) -> None:
     path = written(bundle, tmp_path, (("challenge_phases",), [{"codename": name} for name in "zyxwvutsrq"]))
-    told = [finding.where for finding in check(path) if finding.found.startswith("lacks the phase")]
+    told = [problem.where for problem in check(path) if problem.found.startswith("lacks the phase")]
     assert len(told) == 10
-    names = [finding.found.split()[-1] for finding in check(path) if finding.found.startswith("lacks the phase")]
+    names = [problem.found.split()[-1] for problem in check(path) if problem.found.startswith("lacks the phase")]
     assert "".join(names) == "zyxwvutsrq", "the YAML's own order, not that of a set"
 
 

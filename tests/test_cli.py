@@ -255,7 +255,7 @@ def test_lvos_without_a_list_of_unseen_says_so(root: Path, results: Path, capsys
     assert "–" in out
 
 
-def test_a_host_sees_every_finding(tmp_path: Path, capsys: Any) -> None:
+def test_a_host_sees_every_problem(tmp_path: Path, capsys: Any) -> None:
     with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
         archive.writestr("challenge_config.yaml", "title: x\n")
     assert main(["check", str(tmp_path / "b.zip")]) == 3
@@ -277,8 +277,8 @@ def test_a_warning_fails_in_strict_mode_alone(tmp_path: Path, capsys: Any) -> No
     assert main([*command, "--strict"]) == 3
     assert main([*command, "--json"]) == 0
     told = capsys.readouterr().out
-    (finding,) = json.loads(told[told.index("{") :])["findings"]
-    assert (finding["severity"], finding["file"], finding["column"]) == ("warning", "challenge_config.yaml", 1)
+    (problem,) = json.loads(told[told.index("{") :])["findings"]
+    assert (problem["severity"], problem["file"], problem["column"]) == ("warning", "challenge_config.yaml", 1)
 
 
 def test_the_program_runs_the_whole_challenge() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from segjudge.bundle.push import Push, RejectedError
+from segjudge.bundle.push import ChallengePush, RejectedError
 from segjudge.evalai import client as clients
 from segjudge.evalai import routes
 from segjudge.evalai.client import ApiError, Client, is_safe_for_token
@@ -168,17 +168,17 @@ def test_a_refusal_always_has_a_sentence(odd: Odd, tmp_path: Path, body: Any) ->
     odd.says(body, 400)
     (tmp_path / "x.zip").touch()
     with pytest.raises(RejectedError) as raised:
-        Push(EvalAISettings(odd.address, TOKEN, 1), "me/x").validate(str(tmp_path / "x.zip"))
+        ChallengePush(EvalAISettings(odd.address, TOKEN, 1), "me/x").validate(str(tmp_path / "x.zip"))
     assert raised.value.sentences
 
 
 @pytest.mark.parametrize("row", [{}, {"id": None}, {"id": "x"}, {"id": [1]}], ids=str)
 def test_a_challenge_without_a_number_is_none(odd: Odd, row: Any) -> None:
     odd.says({"results": [{"github_repository": "me/x", **row}]})
-    assert Push(EvalAISettings(odd.address, TOKEN, 1), "me/x").held() is None
+    assert ChallengePush(EvalAISettings(odd.address, TOKEN, 1), "me/x").existing() is None
 
 
 def test_a_server_in_trouble_is_not_called_a_stranger(odd: Odd) -> None:
     odd.says(b"<html>", 502, "text/html")
     with pytest.raises(HostError, match="answers 502: the server is in trouble"):
-        Push(EvalAISettings(odd.address, TOKEN, 1), "me/x").held()
+        ChallengePush(EvalAISettings(odd.address, TOKEN, 1), "me/x").existing()

@@ -17,7 +17,7 @@ import yaml
 from segjudge.bundle.build import build
 from segjudge.bundle.opened_bundle import Bundle
 from segjudge.bundle.push import repository, without_sponsors
-from segjudge.bundle.server_sentences import mapped, sentences
+from segjudge.bundle.server_sentences import located_sentences, sentences
 from segjudge.bundle.server_state import PUSHES
 from segjudge.evalai.settings import read_settings
 from segjudge.evaluation_script.errors import HostError
@@ -132,7 +132,7 @@ def test_leaving_out_sponsors_moves_no_line(fork: Path, tmp_path: Path) -> None:
     with Bundle(str(tmp_path / "out.zip")) as opened:
         assert "sponsors" not in opened.config
         assert len(opened.text.splitlines()) == len(new.splitlines())
-        assert opened.lines.place("leaderboard") == Bundle(bundle).lines.place("leaderboard")
+        assert opened.lines.location("leaderboard") == Bundle(bundle).lines.location("leaderboard")
     assert not without_sponsors(str(tmp_path / "out.zip"), str(tmp_path / "none.zip"))
 
 
@@ -183,7 +183,7 @@ def test_the_servers_sentences_get_their_lines(fork: Path) -> None:
         "ERROR: Unable to serialize the challenge because of the following errors: {'image': []}.",
         "Something new",
     ]
-    found = list(mapped(bundle, told))
+    found = list(located_sentences(bundle, told))
     with Bundle(bundle) as opened:
         places = [
             "challenge_phases[1].max_submissions",
@@ -192,7 +192,7 @@ def test_the_servers_sentences_get_their_lines(fork: Path) -> None:
             "challenge_phase_splits[3]",
             "image",
         ]
-        assert [finding.at for finding in found[:-1]] == [opened.lines.place(place) for place in places]
+        assert [problem.location for problem in found[:-1]] == [opened.lines.location(place) for place in places]
     assert (found[-1].where, found[-1].found) == ("EvalAI", "Something new")
 
 
@@ -200,12 +200,12 @@ def test_a_reason_that_is_said_twice_is_told_once_with_a_key_that_is_there(fork:
     reason = "challenge phase 2 :{'slug': [ErrorDetail(string='Enter a valid \"slug\"', code='invalid')]}"
     body = {"error": f"Error in creating challenge: {reason}. Please check!", "error_message": json.dumps(reason)}
     bundle = build(str(fork)).path
-    found = list(mapped(bundle, sentences(body)))
+    found = list(located_sentences(bundle, sentences(body)))
     assert [one.where for one in found] == ["challenge_phases[1].codename"]
     with Bundle(bundle) as opened:
-        assert found[0].at == opened.lines.place("challenge_phases[1].codename")
+        assert found[0].location == opened.lines.location("challenge_phases[1].codename")
     edit(fork, lambda config: config.update(title="MOSE/LVOS challenge"))
-    assert [one.where for one in mapped(build(str(fork)).path, sentences(body))] == ["title"]
+    assert [one.where for one in located_sentences(build(str(fork)).path, sentences(body))] == ["title"]
 
 
 def test_what_only_saving_refuses_is_told_before_anything_is_sent(server: Rehearsal, fork: Path) -> None:

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from segjudge.bundle.build import read_config
-from segjudge.bundle.schema import PATH, schema
+from segjudge.bundle.schema import PATH, json_schema
 
 from .builders import ROOT
 
@@ -24,12 +24,12 @@ def as_an_editor_reads(node: Any) -> Any:
 
 
 def test_the_published_schema_is_the_tables() -> None:
-    assert (ROOT / PATH).read_text(encoding="utf-8") == schema(), "run: ./run.sh schema"
+    assert (ROOT / PATH).read_text(encoding="utf-8") == json_schema(), "run: ./run.sh schema"
 
 
 def test_the_demos_config_fulfils_it() -> None:
-    jsonschema.Draft7Validator.check_schema(json.loads(schema()))
-    jsonschema.validate(as_an_editor_reads(read_config(str(ROOT))), json.loads(schema()))
+    jsonschema.Draft7Validator.check_schema(json.loads(json_schema()))
+    jsonschema.validate(as_an_editor_reads(read_config(str(ROOT))), json.loads(json_schema()))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_the_demos_config_fulfils_it() -> None:
 )
 def test_an_editor_marks_mistakes(change: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(as_an_editor_reads({**read_config(str(ROOT)), **change}), json.loads(schema()))
+        jsonschema.validate(as_an_editor_reads({**read_config(str(ROOT)), **change}), json.loads(json_schema()))
 
 
 def test_the_yaml_names_its_schema() -> None:

@@ -22,7 +22,7 @@ def fork(tmp_path: Path) -> Path:
 
 
 def found(fork: Path) -> list[str]:
-    return [str(finding) for finding in check(build(str(fork)).path)]
+    return [str(problem) for problem in check(build(str(fork)).path)]
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def found(fork: Path) -> list[str]:
 )
 def test_a_requirement_that_the_worker_cannot_take_is_reported(line: str, words: str, fork: Path) -> None:
     (fork / "evaluation_script/requirements.txt").write_text(f"numpy\n{line}\n")
-    findings = found(fork)
+    problems = found(fork)
     if words:
         assert any(
-            finding.startswith("evaluation_script/requirements.txt:2") and words in finding for finding in findings
+            problem.startswith("evaluation_script/requirements.txt:2") and words in problem for problem in problems
         )
     else:
-        assert findings == []
+        assert problems == []
 
 
 @pytest.mark.parametrize(
@@ -73,20 +73,20 @@ def test_a_requirement_that_the_worker_cannot_take_is_reported(line: str, words:
 )
 def test_a_module_that_the_worker_cannot_import_is_reported(text: str, words: str, fork: Path) -> None:
     (fork / "evaluation_script/extra.py").write_text(text)
-    findings = found(fork)
-    assert any(words in finding for finding in findings) if words else findings == []
+    problems = found(fork)
+    assert any(words in problem for problem in problems) if words else problems == []
 
 
 def test_a_script_without_evaluate_is_reported(fork: Path) -> None:
     (fork / "evaluation_script/__init__.py").write_text("")
-    assert any("has no evaluate" in finding for finding in found(fork))
+    assert any("has no evaluate" in problem for problem in found(fork))
 
 
 def test_files_that_the_yaml_names_and_nobody_has_are_told_all_at_once(fork: Path) -> None:
     (fork / "logo.png").unlink()
     (fork / "templates/description.html").unlink()
-    findings = [str(finding) for finding in check(build(str(fork), lenient=True).path)]
-    assert [finding.split(": ")[1] for finding in findings] == ["description", "image"]
+    problems = [str(problem) for problem in check(build(str(fork), lenient=True).path)]
+    assert [problem.split(": ")[1] for problem in problems] == ["description", "image"]
 
 
 def test_pins_are_those_of_the_worker() -> None:
@@ -95,34 +95,34 @@ def test_pins_are_those_of_the_worker() -> None:
 
 
 def test_samples_score(fork: Path) -> None:
-    assert list(trial.samples(str(fork), build(str(fork)).path)) == []
+    assert list(trial.try_samples(str(fork), build(str(fork)).path)) == []
 
 
 def test_a_sample_that_does_not_score_is_reported(fork: Path) -> None:
     (fork / "examples/sequences-dev/broken.zip").write_bytes(b"PK\x03\x04")
-    (finding,) = trial.samples(str(fork), build(str(fork)).path)
-    assert str(finding).startswith("examples/sequences-dev/broken.zip: does not score:")
-    assert "is a zip that was cut off" in str(finding)
+    (problem,) = trial.try_samples(str(fork), build(str(fork)).path)
+    assert str(problem).startswith("examples/sequences-dev/broken.zip: does not score:")
+    assert "is a zip that was cut off" in str(problem)
 
 
 def test_a_script_that_does_not_load_is_reported_once(fork: Path) -> None:
     (fork / "evaluation_script/__init__.py").write_text("import nowhere_to_be_found\nevaluate = 1\n")
-    (finding,) = trial.samples(str(fork), build(str(fork)).path)
-    assert "nowhere_to_be_found" in str(finding)
+    (problem,) = trial.try_samples(str(fork), build(str(fork)).path)
+    assert "nowhere_to_be_found" in str(problem)
 
 
 def test_samples_of_a_remote_challenge_are_not_for_evalais_worker(fork: Path) -> None:
     with pytest.raises(trial.UntriedError, match="does not score this variant"):
-        list(trial.samples(str(fork), build(str(fork), variant="remote").path))
+        list(trial.try_samples(str(fork), build(str(fork), variant="remote").path))
 
 
 def test_pip_tells_what_cannot_be_installed(fork: Path) -> None:
     (fork / "evaluation_script/requirements.txt").write_text("numpy\nscipy==1.99.0\n")
     try:
-        (finding,) = trial.requirements(str(fork), build(str(fork)).path)
+        (problem,) = trial.try_requirements(str(fork), build(str(fork)).path)
     except trial.UntriedError as reason:
         pytest.skip(f"NOT TRIED: {reason}")
-    assert "cannot be installed by EvalAI's worker (Python 3.9, no compiler)" in str(finding)
+    assert "cannot be installed by EvalAI's worker (Python 3.9, no compiler)" in str(problem)
 
 
 def test_without_a_package_index_nothing_is_claimed(fork: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,4 +131,4 @@ def test_without_a_package_index_nothing_is_claimed(fork: Path, monkeypatch: pyt
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "")
     (fork / "evaluation_script/requirements.txt").write_text("numpy\n")
     with pytest.raises(trial.UntriedError, match="was not reached"):
-        list(trial.requirements(str(fork), build(str(fork)).path))
+        list(trial.try_requirements(str(fork), build(str(fork)).path))

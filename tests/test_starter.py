@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from segjudge.bundle.check import check
-from segjudge.bundle.starter_zip import build, files, strays
+from segjudge.bundle.starter_zip import build_starter_zip, unwanted_files, uploaded_files
 from segjudge.cli import main
 from segjudge.hosted_worker.worker import HostedWorker
 
@@ -23,11 +23,11 @@ pytestmark = pytest.mark.skipif(not READY and not IN_CI, reason="NO GIT CHECKOUT
 
 @pytest.fixture(scope="module")
 def upload(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return build(str(ROOT), str(tmp_path_factory.mktemp("starter") / "challenge_config.zip"))
+    return build_starter_zip(str(ROOT), str(tmp_path_factory.mktemp("starter") / "challenge_config.zip"))
 
 
 def test_a_checkout_zipped_by_the_starter_is_accepted(upload: str) -> None:
-    assert [str(finding) for finding in [*check(upload), *strays(upload)]] == []
+    assert [str(problem) for problem in [*check(upload), *unwanted_files(upload)]] == []
 
 
 def test_it_scores_as_a_prediction_bundle(upload: str) -> None:
@@ -39,7 +39,7 @@ def test_it_scores_as_a_prediction_bundle(upload: str) -> None:
 
 
 def test_the_starters_names_stay_behind() -> None:
-    names = files(str(ROOT))
+    names = uploaded_files(str(ROOT))
     assert {"challenge_config.yaml", "evaluation_script/main.py", "logo.png"} <= set(names)
     assert not {"README.md", "run.sh", ".gitignore"} & set(names)
     assert not [name for name in names if name.startswith((".git/", ".github/", "remote_challenge_evaluation/"))]
@@ -82,15 +82,17 @@ def test_a_stray_file_is_reported(name: str, content: bytes, words: str, checkou
     path = checkout / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
-    found = [str(finding) for finding in strays(build(str(checkout), str(checkout.parent / "x.zip")))]
-    assert any(words in finding and finding.startswith(name) for finding in found), found
+    found = [
+        str(problem) for problem in unwanted_files(build_starter_zip(str(checkout), str(checkout.parent / "x.zip")))
+    ]
+    assert any(words in problem and problem.startswith(name) for problem in found), found
 
 
 def test_what_git_ignores_is_not_uploaded(checkout: Path) -> None:
     (checkout / ".gitignore").write_text(".segjudge/\n")
     (checkout / ".segjudge").mkdir()
     (checkout / ".segjudge/last_push.json").write_text("{}")
-    assert files(str(checkout)) == ["challenge_config.yaml"]
+    assert uploaded_files(str(checkout)) == ["challenge_config.yaml"]
 
 
 def test_the_command_lists_every_file(capsys: pytest.CaptureFixture[str]) -> None:

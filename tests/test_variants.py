@@ -12,7 +12,7 @@ import yaml
 
 from segjudge.bundle.build import build
 from segjudge.bundle.check import check, refusal
-from segjudge.bundle.variants import DEFAULT_IMAGE, FLAGS, PREDICTION, VARIANTS, WITHOUT_ANNOTATIONS, changed
+from segjudge.bundle.variants import DEFAULT_IMAGE, FLAGS, PREDICTION, VARIANTS, WITHOUT_ANNOTATIONS, with_variant
 from segjudge.evaluation_script.errors import HostError
 
 from .builders import ROOT
@@ -23,14 +23,14 @@ TEXT = (ROOT / "challenge_config.yaml").read_text(encoding="utf-8")
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_variant_is_accepted(variant: str, tmp_path: Path) -> None:
     built = build(str(ROOT), str(tmp_path / "x.zip"), variant, "registry.example/env:1" * (variant == "code-upload"))
-    findings = check(built.path)
-    assert [str(finding) for finding in findings] == []
-    assert refusal(findings) == ""
+    problems = check(built.path)
+    assert [str(problem) for problem in problems] == []
+    assert refusal(problems) == ""
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_only_the_keys_of_the_table_change_and_lines_stay(variant: str) -> None:
-    after, changes = changed(TEXT, variant)
+    after, changes = with_variant(TEXT, variant)
     before, now = TEXT.splitlines(), after.splitlines()
     assert len(before) == len(now)
     differing = [number for number, (old, new) in enumerate(zip(before, now), 1) if old != new]
@@ -44,7 +44,7 @@ def test_only_the_keys_of_the_table_change_and_lines_stay(variant: str) -> None:
 
 
 def test_the_config_of_this_repository_is_the_prediction_variant() -> None:
-    assert changed(TEXT, PREDICTION) == (TEXT, [])
+    assert with_variant(TEXT, PREDICTION) == (TEXT, [])
 
 
 @pytest.mark.parametrize("variant", WITHOUT_ANNOTATIONS)
@@ -56,7 +56,7 @@ def test_annotations_stay_with_the_host(variant: str, tmp_path: Path) -> None:
 
 def test_flags_that_are_not_there_are_added_at_the_end() -> None:
     text = "title: x\nchallenge_phases:\n  - id: 1\n    test_annotation_file: a.zip"
-    after, changes = changed(text, "static-code-upload")
+    after, changes = with_variant(text, "static-code-upload")
     assert after.splitlines()[:4] == text.splitlines()
     assert after.splitlines()[4:] == ["is_docker_based: True", "is_static_dataset_code_upload: True"]
     assert str(changes[0]) == "challenge_config.yaml:5: (nothing) → is_docker_based: True"
@@ -64,9 +64,9 @@ def test_flags_that_are_not_there_are_added_at_the_end() -> None:
 
 def test_an_image_that_the_host_named_is_kept_unless_another_is_asked_for() -> None:
     text = "challenge_phases:\n  - id: 1\n    environment_image: mine\n    test_annotation_file: a.zip\n"
-    assert "environment_image: mine" in changed(text, "code-upload")[0]
-    assert "environment_image: other" in changed(text, "code-upload", "other")[0]
-    assert "test_annotation_file: a" not in changed(text, "code-upload", "other")[0]
+    assert "environment_image: mine" in with_variant(text, "code-upload")[0]
+    assert "environment_image: other" in with_variant(text, "code-upload", "other")[0]
+    assert "test_annotation_file: a" not in with_variant(text, "code-upload", "other")[0]
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,13 @@ def test_an_image_that_the_host_named_is_kept_unless_another_is_asked_for() -> N
         pytest.param(
             "challenge_phases:\n  - test_annotation_file: a.zip\n    id: 1\n", "on a line of its own", id="first"
         ),
-        pytest.param("- a\n", "no mapping", id="list"),
+        pytest.param("- a\n", "not a mapping", id="list"),
         pytest.param("challenge_phases:\n  - id: 1\n", r"yaml:2: the phase has no environment_image", id="no-line"),
     ],
 )
 def test_what_cannot_be_changed_by_lines_is_said(text: str, words: str) -> None:
     with pytest.raises(HostError, match=words):
-        changed(text, "code-upload")
+        with_variant(text, "code-upload")
 
 
 def test_the_command_prints_what_it_changed(tmp_path: Path) -> None:
@@ -103,10 +103,10 @@ def test_the_command_prints_what_it_changed(tmp_path: Path) -> None:
 
 def test_comments_and_line_ends_stay() -> None:
     text = "\ufeffremote_evaluation: False   # keep me\r\nchallenge_phases:\r\n  - id: 1\r\n"
-    after = changed(text, "static-code-upload")[0]
+    after = with_variant(text, "static-code-upload")[0]
     assert after.startswith("\ufeffremote_evaluation: False   # keep me\r\n")
     assert after.endswith("is_docker_based: True\r\nis_static_dataset_code_upload: True\r\n")
-    assert changed(text, "remote")[0].splitlines()[0] == "\ufeffremote_evaluation: True  # keep me"
+    assert with_variant(text, "remote")[0].splitlines()[0] == "\ufeffremote_evaluation: True  # keep me"
 
 
 def test_what_the_change_did_not_reach_is_said(tmp_path: Path) -> None:

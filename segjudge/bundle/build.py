@@ -16,86 +16,92 @@ from segjudge.evaluation_script.packed_file import add_member, replaced
 
 from .fields import CHALLENGE, CONFIG, FILES, PHASE, SCRIPT
 from .opened_bundle import escapes
-from .problems import items
-from .variants import Change, as_wanted, changed
-from .yaml_lines import read, unreadable
+from .problems import mappings_in
+from .variants import LineChange, check_variant, with_variant
+from .yaml_lines import read_yaml, yaml_problem
 
-SCRIPT_FOLDER = "evaluation_script"
+SCRIPT_FOLDER, SAMPLES_FOLDER = "evaluation_script", "examples"
 OUT = os.path.join("dist", "challenge_config.zip")
 _CHALLENGE_FILES = [key for key, field in CHALLENGE.items() if field.kind in FILES and field.kind != SCRIPT]
 _PHASE_FILES = [key for key, field in PHASE.items() if field.kind in FILES]
 
 
 @dataclass(frozen=True)
-class Built:
-    """A zip, and how its config differs from the host's."""
+class BuiltBundle:
+    """The path of a built zip, and how its config differs from the host's."""
 
     path: str
-    changes: list[Change] = field(default_factory=list)
+    changes: list[LineChange] = field(default_factory=list)
 
 
-def build(root: str, out: str = "", variant: str = "", image: str = "", *, lenient: bool = False) -> Built:
+def build(root: str, out: str = "", variant: str = "", image: str = "", *, lenient: bool = False) -> BuiltBundle:
     """Write the bundle below `dist/`; the same files give the same bytes.
 
-    Without a variant the config goes in as it is.  `lenient` leaves out what is not there, for `check` to tell.
+    Without a variant the config goes in unchanged.  With `lenient`, files that are missing are left out, so that
+    `check` can report them.
     """
     out = out or os.path.join(root, OUT)
-    text = _bytes(root, CONFIG)
-    changes: list[Change] = []
-    config = _config(text, lenient=lenient)
+    text = _read_file(root, CONFIG)
+    changes: list[LineChange] = []
+    config = _parsed(text, lenient=lenient)
     if variant and config:
-        edited, changes = changed(text.decode("utf-8"), variant, image)
-        text = edited.encode("utf-8")
-        config = _config(text)
-        as_wanted(config, variant)
+        changed, changes = with_variant(text.decode("utf-8"), variant, image)
+        text = changed.encode("utf-8")
+        config = _parsed(text)
+        check_variant(config, variant)
     names = {os.path.normpath(name): name for name in files_named(config)}
-    missing = [name for name in names if not _there(root, name)]
+    missing = {name: why for name in names if (why := _why_missing(root, name))}
     if missing and not lenient:
-        raise HostError("\n".join(f"{name}: {_absent(root, name)}, and {CONFIG} names it" for name in missing))
-    inputs = [os.path.realpath(os.path.join(root, name)) for name in (CONFIG, *names)]
-    if os.path.realpath(out) in inputs:
+        raise HostError("\n".join(f"{name}: {why}, and {CONFIG} names it" for name, why in missing.items()))
+    if os.path.realpath(out) in [os.path.realpath(os.path.join(root, name)) for name in (CONFIG, *names)]:
         raise HostError(f"{out}: is a file of the bundle, and would be written over")
     try:
         os.makedirs(os.path.dirname(os.path.abspath(out)), exist_ok=True)
         with replaced(out) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as bundle:
             add_member(bundle, CONFIG, text)
-            add_member(bundle, f"{SCRIPT_FOLDER}.zip", script_zip(root))
-            for name in names:
-                if name not in missing:
-                    add_member(bundle, name, _bytes(root, name))
+            add_member(bundle, f"{SCRIPT_FOLDER}.zip", _script_zip(root))
+            for name in [name for name in names if name not in missing]:
+                add_member(bundle, name, _read_file(root, name))
     except OSError as error:
         raise HostError(f"{out}: cannot be written ({error.strerror})") from None
-    return Built(out, changes)
+    return BuiltBundle(out, changes)
 
 
 def read_config(root: str) -> dict[str, Any]:
-    """The YAML, which must be a mapping."""
-    return _config(_bytes(root, CONFIG))
+    """Return the YAML; raises `HostError` when it is not a mapping."""
+    return _parsed(_read_file(root, CONFIG))
 
 
-def _config(text: bytes, *, lenient: bool = False) -> dict[str, Any]:
+def _parsed(text: bytes, *, lenient: bool = False) -> dict[str, Any]:
     try:
-        config, _ = read(CONFIG, text)
+        config, _ = read_yaml(CONFIG, text)
     except yaml.YAMLError as error:
         if lenient:
             return {}
-        raise HostError(str(unreadable(CONFIG, error))) from None
+        raise HostError(str(yaml_problem(CONFIG, error))) from None
     if isinstance(config, dict):
         return config
     if lenient:
         return {}
-    raise HostError(f"{CONFIG}: is empty or no mapping of keys")
+    raise HostError(f"{CONFIG}: is empty or not a mapping of keys")
 
 
 def files_named(config: dict[str, Any]) -> Iterator[str]:
-    """Files that the YAML names and that lie in the bundle as they are."""
-    holders = [(config, _CHALLENGE_FILES), *((phase, _PHASE_FILES) for phase in items(config, "challenge_phases"))]
-    for holder, keys in holders:
-        yield from (holder[key] for key in keys if isinstance(holder.get(key), str) and holder[key])
+    """Yield the paths of the files that the YAML names, except the evaluation script, which is built."""
+    phases = mappings_in(config, "challenge_phases")
+    for item, keys in [(config, _CHALLENGE_FILES), *((phase, _PHASE_FILES) for phase in phases)]:
+        yield from (item[key] for key in keys if isinstance(item.get(key), str) and item[key])
 
 
-def script_zip(root: str) -> bytes:
-    """`evaluation_script/` as a flat zip: the modules and the requirements, nothing else."""
+def samples(root: str, codename: str) -> list[str]:
+    """Return the paths of a phase's sample submissions, `examples/CODENAME/FILE`, in order."""
+    folder = os.path.join(root, SAMPLES_FOLDER, codename)
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    return [os.path.join(folder, name) for name in names]
+
+
+def _script_zip(root: str) -> bytes:
+    """Return `evaluation_script/` as a flat zip: the modules and the requirements, nothing else."""
     folder = os.path.join(root, SCRIPT_FOLDER)
     if not os.path.isdir(folder):
         raise HostError(f"{SCRIPT_FOLDER}/: is not there")
@@ -103,24 +109,24 @@ def script_zip(root: str) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as script:
         for name in names:
-            add_member(script, name, _bytes(root, os.path.join(SCRIPT_FOLDER, name)))
+            add_member(script, name, _read_file(root, os.path.join(SCRIPT_FOLDER, name)))
     return out.getvalue()
 
 
-def _there(root: str, name: str) -> bool:
-    return not escapes(name) and _inside(root, name) and os.path.isfile(os.path.join(root, name))
+def _why_missing(root: str, name: str) -> str:
+    """Return why a file cannot go into the bundle; "" when it can."""
+    path = os.path.join(root, name)
+    if not escapes(name) and _is_inside(root, name) and os.path.isfile(path):
+        return ""
+    return "is a link that leads outside the bundle" if os.path.exists(path) else "is not there"
 
 
-def _absent(root: str, name: str) -> str:
-    return "is a link that leads outside the bundle" if os.path.exists(os.path.join(root, name)) else "is not there"
-
-
-def _inside(root: str, name: str) -> bool:
+def _is_inside(root: str, name: str) -> bool:
     return os.path.realpath(os.path.join(root, name)).startswith(os.path.realpath(root) + os.sep)
 
 
-def _bytes(root: str, name: str) -> bytes:
-    if not _inside(root, name):
+def _read_file(root: str, name: str) -> bytes:
+    if not _is_inside(root, name):
         raise HostError(f"{name}: lies outside the bundle")
     try:
         with open(os.path.join(root, name), "rb") as file:

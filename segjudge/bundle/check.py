@@ -1,6 +1,6 @@
-"""`segjudge check`: everything by which EvalAI rejects a bundle or fails later, all at once, before it is uploaded.
+"""`segjudge check`: all reasons why EvalAI rejects a bundle or the challenge breaks later, before it is uploaded.
 
-Each finding quotes the server's own words, so that they can be searched for.
+Each problem quotes the server's own words, so that they can be searched for.
 """
 
 from __future__ import annotations
@@ -11,77 +11,73 @@ from dataclasses import replace
 from segjudge.bundle.rules.updates import HELD_ROWS, LOST, SPLIT_NAMES
 from segjudge.bundle.rules.web_form import web_form
 
-from .agreement import Agreement
+from .agreement import agreement
 from .opened_bundle import Bundle, BundleRefusedError
 from .pitfalls import pitfalls
-from .problems import ERROR, BundleProblem, BundleProblems, said
+from .problems import ERROR, BundleProblem, BundleProblems, with_field_errors
 from .rules import CREATION, RULES, creation
 from .script_rules import script
-from .server_state import State
+from .server_state import ServerState
 
 
-def check(path: str, state: State | None = None) -> list[BundleProblem]:
-    """What is wrong with a built bundle; `state` is what the server holds of it."""
+def check(path: str, state: ServerState | None = None) -> list[BundleProblem]:
+    """Return the problems of a built bundle; with `state`, also those of an update."""
     try:
         with Bundle(path) as bundle:
-            found = [finding for finding in server_rules(bundle, state) if not finding.follows]
-            for room in (pitfalls, script, _agreement):
-                found += room(bundle)
-            return [_placed(bundle, finding) for finding in found]
+            problems = [problem for problem in server_rules(bundle, state) if not problem.consequence]
+            for rules in (pitfalls, script, agreement):
+                problems += rules(bundle)
+            return [_located(bundle, problem) for problem in problems]
     except BundleRefusedError as refused:
-        return [refused.finding]
+        return [refused.problem]
 
 
-def web_form_findings(path: str) -> list[BundleProblem]:
-    """What keeps a bundle that can be pushed from EvalAI's web form, which has rules of its own."""
+def web_form_problems(path: str) -> list[BundleProblem]:
+    """Return what EvalAI's web form refuses in a bundle that can be pushed."""
     with Bundle(path) as bundle:
-        return [_placed(bundle, finding) for finding in web_form(bundle)]
+        return [_located(bundle, problem) for problem in web_form(bundle)]
 
 
-def server_rules(bundle: Bundle, state: State | None = None) -> BundleProblems:
-    """What EvalAI itself tests, in its order, and what it stumbles over when it saves."""
+def server_rules(bundle: Bundle, state: ServerState | None = None) -> BundleProblems:
+    """Yield what EvalAI tests, in its order, and what breaks when it saves."""
     for rule, update in RULES:
         if state is None or update is None:
             yield from rule(bundle)
         else:
-            yield from sorted([*rule(bundle), *update(bundle, state)], key=_turn)
+            yield from sorted([*rule(bundle), *update(bundle, state)], key=_order_of_update)
     yield from creation(bundle, state)
 
 
-def _turn(finding: BundleProblem) -> tuple[int, int, bool]:
-    """The place of a finding within its block: of an update the server tests item by item, and last what is lost."""
-    item = re.match(r"\w+\[(\d+)\]", finding.where)
+def _order_of_update(problem: BundleProblem) -> tuple[int, int, bool]:
+    """Return the sort key within a block: the server tests updates item by item, and what is lost last."""
+    item = re.match(r"\w+\[(\d+)\]", problem.where)
     if not item:
-        return (2 if finding.taken or finding.rule in LOST else 0, 0, False)
-    return (0 if finding.rule in SPLIT_NAMES else 1, int(item[1]), finding.rule not in HELD_ROWS)
+        return (2 if problem.accepted or problem.rule in LOST else 0, 0, False)
+    return (0 if problem.rule in SPLIT_NAMES else 1, int(item[1]), problem.rule not in HELD_ROWS)
 
 
-def refusal(findings: list[BundleProblem], *, saving: bool = True) -> str:
-    """The answer of the server to a bundle: its sentences, one a line; nothing when it takes the bundle.
+def refusal(problems: list[BundleProblem], *, saving: bool = True) -> str:
+    """Return the server's answer to a bundle, one sentence a line; "" when it takes the bundle.
 
-    Where the real server breaks down without a word, or takes what breaks later, the finding itself is said.
-    What only fails when the server saves is no answer to a validation, and then the first of it is the whole answer.
+    Where the real server breaks down without a word, or takes what breaks later, the problem itself is the sentence.
+    A validation does not see what only fails when the server saves; there the first such problem is the whole answer.
     """
-    errors = [finding for finding in findings if finding.severity == ERROR]
-    told = [finding for finding in errors if finding.rule != CREATION and not finding.taken]
-    if not told and saving:
-        told = [finding for finding in errors if not finding.taken][:1]
-    told = told or [finding for finding in errors if finding.taken]
-    sentences: dict[str, list[BundleProblem]] = {}
-    # The serializer of the challenge is asked only when everything before it was right.
-    early = any(8 <= finding.rule < 23 for finding in told)
-    for finding in told:
-        if not (early and finding.rule == 24):
-            sentences.setdefault(finding.quote or str(finding), []).append(finding)
+    errors = [problem for problem in problems if problem.severity == ERROR]
+    refused = [problem for problem in errors if problem.rule != CREATION and not problem.accepted]
+    if not refused and saving:
+        refused = [problem for problem in errors if not problem.accepted][:1]
+    refused = refused or [problem for problem in errors if problem.accepted]
+    # The server runs the serializer of the challenge only when everything before it was right.
+    early = any(8 <= problem.rule < 23 for problem in refused)
+    by_quote: dict[str, list[BundleProblem]] = {}
+    for problem in refused:
+        if not (early and problem.rule == 24):
+            by_quote.setdefault(problem.quote or str(problem), []).append(problem)
     return "\n".join(
-        said(quote, [one.detail for one in group if one.detail]) if group[0].detail else quote
-        for quote, group in sentences.items()
+        with_field_errors(quote, [problem.error for problem in group if problem.error]) if group[0].error else quote
+        for quote, group in by_quote.items()
     )
 
 
-def _agreement(bundle: Bundle) -> BundleProblems:
-    yield from Agreement(bundle).findings()
-
-
-def _placed(bundle: Bundle, finding: BundleProblem) -> BundleProblem:
-    return replace(finding, at=bundle.lines.place(finding.where))
+def _located(bundle: Bundle, problem: BundleProblem) -> BundleProblem:
+    return replace(problem, location=bundle.lines.location(problem.where))

@@ -1,74 +1,70 @@
-"""A value of the YAML against its field, as the server's serializers judge it: as lenient, and in their words."""
+"""Validating a value of the YAML against its field, as leniently as the server's serializers and in their words."""
 
 from __future__ import annotations
 
 import datetime
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from .fields import ANY, FILES, FLAG, JSON, LIST, MOMENT, SLUG, TEXT, URL, WHOLE, Field
-from .problems import BundleProblem, BundleProblems, Detail, warning
+from .fields import FILES, FLAG, JSON, LIST, MOMENT, SLUG, TEXT, URL, WHOLE, Field
+from .problems import BundleProblem, BundleProblems, FieldError, warning
 from .urls import is_url
 
 TRUE = ("t", "T", "y", "Y", "yes", "YES", "true", "True", "TRUE", "on", "On", "ON", "1", 1, True)
 FALSE = ("f", "F", "n", "N", "no", "NO", "false", "False", "FALSE", "off", "Off", "OFF", "0", 0, 0.0, False)
 FORMAT = "YYYY-MM-DDThh:mm[:ss[.uuuuuu]][+HH:MM|-HH:MM|Z]"
-#: What is wrong with a value, in the server's words, with its code for them; nothing when all is well.
-Wrongs = list[tuple[str, str]]
-_SLUG = re.compile(r"[-a-zA-Z0-9_]+")
+#: The server's messages about a value, each with its code; empty for a valid value.
+Messages = list[tuple[str, str]]
+_NULL = ("This field may not be null.", "null")
+_BLANK = ("This field may not be blank.", "blank")
+SLUG_MESSAGE = ('Enter a valid "slug" consisting of letters, numbers, underscores or hyphens.', "invalid")
+#: The largest number of a column in the server's database.
+_INTEGER = 2**31 - 1
 #: Longer texts are not read as numbers.
 _DIGITS = 1000
+#: As many characters of a value are shown.
+_SHOWN = 80
 
 
-def findings(
-    where: str,
-    holder: dict[str, Any],
-    fields: dict[str, Field],
-    quote: str,
-    rule: int,
-    *,
-    names: dict[str, str] | None = None,
-) -> BundleProblems:
-    """What the serializer would say of a mapping; files, and what other rules ask for, are not its business here.
-
-    `names` are keys that the server names otherwise than the YAML.
-    """
+def field_problems(where: str, item: dict[str, Any], fields: dict[str, Field], quote: str, rule: int) -> BundleProblems:
+    """Yield what a serializer says of an item; missing keys and files are left to other rules."""
     for key, field in fields.items():
-        if key not in holder or field.kind in FILES:
+        if key not in item or field.kind in FILES:
             continue
-        wrong = judged((names or {}).get(key, key), holder[key], field)
-        if wrong:
-            found, remedy = _explained(holder[key], field, wrong)
-            yield BundleProblem(f"{where}{key}", found, remedy, quote, rule=rule, detail=wrong)
-        elif field.kind == FLAG and not isinstance(holder[key], bool):
-            taken = holder[key] in TRUE
-            yield warning(f"{where}{key}", f"is {holder[key]!r}, which EvalAI takes for {taken}", f"Write {taken}")
+        error = validate("config_id" if key == "id" else key, item[key], field)
+        if error:
+            found, remedy = _explained(item[key], field, error)
+            yield BundleProblem(f"{where}{key}", found, remedy, quote, rule=rule, error=error)
+        elif field.kind == FLAG and not isinstance(item[key], bool):
+            value = item[key] in TRUE
+            yield warning(f"{where}{key}", f"is {item[key]!r}, which EvalAI takes for {value}", f"Write {value}")
 
 
-def judged(key: str, value: Any, field: Field) -> Detail | None:
-    """The serializer's complaint, if any."""
+def validate(key: str, value: object, field: Field) -> FieldError | None:
+    """Return the serializer's error; None for a valid value."""
     if field.kind == LIST and field.words and value is not None:
-        return _list(key, value, field)
+        return _list_error(key, value, field)
     if value is None:
-        wrongs = [] if field.null else [_NULL]
+        messages = [] if field.null else [_NULL]
     elif field.choices:
         known = str(value) in map(str, field.choices) or (value == "" and field.blank)
-        wrongs = [] if known else [(f'"{value}" is not a valid choice.', "invalid_choice")]
+        messages = [] if known else [(f'"{value}" is not a valid choice.', "invalid_choice")]
     else:
-        wrongs = _JUDGES.get(field.kind, _anything)(value, field)
-    return _detail(key, wrongs)
+        validator = _VALIDATORS.get(field.kind)
+        messages = validator(value, field) if validator else []
+    return _error(key, messages)
 
 
-def _detail(key: str, wrongs: Wrongs) -> Detail | None:
-    return Detail(key, *wrongs[0], also=tuple(wrongs[1:])) if wrongs else None
+def _error(key: str, messages: Messages) -> FieldError | None:
+    return FieldError(key, *messages[0], more=tuple(messages[1:])) if messages else None
 
 
-def moment(value: Any) -> datetime.datetime | None:
-    """A date with its time in UTC, however it is written; None for anything else."""
+def as_datetime(value: object) -> datetime.datetime | None:
+    """Return a date with its time in UTC, however it is written; None for anything else."""
     if isinstance(value, str):
-        value = _read(value)
+        value = _parsed_date(value)
     if not isinstance(value, datetime.datetime):
         return None
     try:
@@ -77,8 +73,8 @@ def moment(value: Any) -> datetime.datetime | None:
         return None
 
 
-def whole(value: Any) -> int | None:
-    """The number that the server reads in a value; None where it reads none."""
+def as_integer(value: object) -> int | None:
+    """Return the number that the server reads in a value; None where it reads none."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     try:
@@ -87,15 +83,15 @@ def whole(value: Any) -> int | None:
         return None
 
 
-def flag(value: Any) -> bool | None:
-    """What the server reads in a flag; None where it reads neither."""
+def as_flag(value: object) -> bool | None:
+    """Return what the server reads in a flag; None where it reads neither."""
     if not isinstance(value, (str, int, float)):
         return None
     return True if value in TRUE else False if value in FALSE else None
 
 
-def is_json(value: Any) -> bool:
-    """Whether a value of the YAML can be kept as JSON, which has no dates, sets, bytes or NaN."""
+def is_json(value: object) -> bool:
+    """Return whether a value of the YAML can be kept as JSON, which has no dates, sets, bytes or NaN."""
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
@@ -103,44 +99,44 @@ def is_json(value: Any) -> bool:
     return True
 
 
-_NULL = ("This field may not be null.", "null")
-_BLANK = ("This field may not be blank.", "blank")
-#: Of a column in the server's database.
-_INTEGER = 2**31 - 1
-
-
-def _anything(_value: Any, _field: Field) -> Wrongs:
-    return []
-
-
-def _text(value: Any, field: Field) -> Wrongs:
-    if str(value).strip() == "":
+def _validate_text(value: object, field: Field) -> Messages:
+    text = str(value).strip()
+    if text == "":
         return [] if field.blank else [_BLANK]
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return [("Not a valid string.", "invalid")]
-    text, wrongs = str(value).strip(), []
+    messages = []
     if field.most and len(text) > field.most:
-        wrongs.append((f"Ensure this field has no more than {field.most} characters.", "max_length"))
+        messages.append((f"Ensure this field has no more than {field.most} characters.", "max_length"))
     if "\0" in text:
-        wrongs.append(("Null characters are not allowed.", "null_characters_not_allowed"))
-    return wrongs
+        messages.append(("Null characters are not allowed.", "null_characters_not_allowed"))
+    return messages
 
 
-def _slug(value: Any, field: Field) -> Wrongs:
-    wrongs = _text(value, field)
-    if [code for _, code in wrongs if code in ("invalid", "blank")] or _SLUG.fullmatch(str(value).strip()):
-        return wrongs
-    return [*wrongs, ('Enter a valid "slug" consisting of letters, numbers, underscores or hyphens.', "invalid")]
+def _validate_slug(value: object, field: Field) -> Messages:
+    return _validate_text_form(value, field, lambda text: bool(re.fullmatch(r"[-a-zA-Z0-9_]+", text)), SLUG_MESSAGE)
 
 
-def _flag(value: Any, _field: Field) -> Wrongs:
-    return [("Must be a valid boolean.", "invalid")] if flag(value) is None else []
+def _validate_url(value: object, field: Field) -> Messages:
+    return _validate_text_form(value, field, lambda text: not text or is_url(text), ("Enter a valid URL.", "invalid"))
 
 
-def _whole(value: Any, field: Field) -> Wrongs:
+def _validate_text_form(
+    value: object, field: Field, is_valid: Callable[[str], bool], message: tuple[str, str]
+) -> Messages:
+    messages = _validate_text(value, field)
+    unreadable = any(code in ("invalid", "blank") for _, code in messages)
+    return messages if unreadable or is_valid(str(value).strip()) else [*messages, message]
+
+
+def _validate_flag(value: object, _field: Field) -> Messages:
+    return [("Must be a valid boolean.", "invalid")] if as_flag(value) is None else []
+
+
+def _validate_integer(value: object, field: Field) -> Messages:
     if isinstance(value, str) and len(value) > _DIGITS:
         return [("String value too large.", "max_string_length")]
-    number = whole(value)
+    number = as_integer(value)
     if number is None:
         return [("A valid integer is required.", "invalid")]
     most = field.most or _INTEGER
@@ -156,21 +152,21 @@ _DATE = re.compile(
 )
 
 
-def _read(text: str) -> datetime.datetime | None:
-    """A date in a text, as the server reads it."""
-    found = _DATE.fullmatch(text)
-    if not found:
+def _parsed_date(text: str) -> datetime.datetime | None:
+    """Return the date in a text as the server reads it; None where it reads none."""
+    match = _DATE.fullmatch(text)
+    if not match:
         return None
-    *parts, fraction, zone = found.groups()
+    *parts, fraction, zone = match.groups()
     year, month, day, hour, minute, second = (int(part or 0) for part in parts)
     try:
-        micro = int((fraction or "").ljust(6, "0"))
-        return datetime.datetime(year, month, day, hour, minute, second, micro, _zone(zone))
+        microsecond = int((fraction or "").ljust(6, "0"))
+        return datetime.datetime(year, month, day, hour, minute, second, microsecond, _time_zone(zone))
     except ValueError:
         return None
 
 
-def _zone(text: str | None) -> datetime.tzinfo | None:
+def _time_zone(text: str | None) -> datetime.tzinfo | None:
     if text is None:
         return None
     if text == "Z":
@@ -179,98 +175,76 @@ def _zone(text: str | None) -> datetime.tzinfo | None:
     return datetime.timezone(datetime.timedelta(minutes=-minutes if text[0] == "-" else minutes))
 
 
-def _moment(value: Any, _field: Field) -> Wrongs:
+def _validate_date(value: object, _field: Field) -> Messages:
     if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
         return [("Expected a datetime but got a date.", "date")]
-    told = _read(value) if isinstance(value, str) else value
-    if not isinstance(told, datetime.datetime):
+    date = _parsed_date(value) if isinstance(value, str) else value
+    if not isinstance(date, datetime.datetime):
         return [(f"Datetime has wrong format. Use one of these formats instead: {FORMAT}.", "invalid")]
-    return [] if moment(told) else [("Datetime value out of range.", "overflow")]
+    return [] if as_datetime(date) else [("Datetime value out of range.", "overflow")]
 
 
-def _url(value: Any, field: Field) -> Wrongs:
-    wrongs = _text(value, field)
-    text = str(value).strip()
-    if [code for _, code in wrongs if code in ("invalid", "blank")] or not text or is_url(text):
-        return wrongs
-    return [*wrongs, ("Enter a valid URL.", "invalid")]
-
-
-def _json(value: Any, _field: Field) -> Wrongs:
+def _validate_json(value: object, _field: Field) -> Messages:
     return [] if is_json(value) else [("Value must be valid JSON.", "invalid")]
 
 
-def _list(key: str, value: Any, field: Field) -> Detail | None:
+def _list_error(key: str, value: Any, field: Field) -> FieldError | None:
     if isinstance(value, (str, Mapping)) or not hasattr(value, "__iter__"):
-        told = f'Expected a list of items but got type "{type(value).__name__}".'
-        return Detail(key, told, "not_a_list")
-    one = Field(TEXT, "", most=field.most, blank=True, null=field.null)
-    wrongs = {k: _detail("", [] if item is None and one.null else _item(item, one)) for k, item in enumerate(value)}
-    wrong = {k: detail for k, detail in wrongs.items() if detail}
-    if not wrong:
+        message = f'Expected a list of items but got type "{type(value).__name__}".'
+        return FieldError(key, message, "not_a_list")
+    item_field = Field(TEXT, "", most=field.most, blank=True, null=field.null)
+    validated = {index: validate("", item, item_field) for index, item in enumerate(value)}
+    errors = {index: error for index, error in validated.items() if error}
+    if not errors:
         return None
-    first = next(iter(wrong.values()))
-    printed = ", ".join(f"{k}: {detail.printed}" for k, detail in wrong.items())
-    return Detail(key, first.words, first.code, listed=f"{{{printed}}}")
+    first = next(iter(errors.values()))
+    printed = ", ".join(f"{index}: {error.printed}" for index, error in errors.items())
+    return FieldError(key, first.message, first.code, printed_list=f"{{{printed}}}")
 
 
-def _item(value: Any, field: Field) -> Wrongs:
-    return [_NULL] if value is None else _text(value, field)
-
-
-_JUDGES = {
-    TEXT: _text,
-    FLAG: _flag,
-    WHOLE: _whole,
-    MOMENT: _moment,
-    URL: _url,
-    SLUG: _slug,
-    JSON: _json,
-    ANY: _anything,
+_VALIDATORS = {
+    TEXT: _validate_text,
+    FLAG: _validate_flag,
+    WHOLE: _validate_integer,
+    MOMENT: _validate_date,
+    URL: _validate_url,
+    SLUG: _validate_slug,
+    JSON: _validate_json,
 }
-
-_REMEDIES = {
+_REMEDIES_BY_CODE = {
     "null": "Give it a value, or remove the line",
     "blank": "Give it a value, or remove the line",
     "date": "Add the time, as 2026-01-01 00:00:00",
 }
-
-
-def _explained(value: Any, field: Field, wrong: Detail) -> tuple[str, str]:
-    if wrong.code == "max_length":
-        longest = max(map(len, map(str, value))) if isinstance(value, (list, set, tuple)) else len(str(value))
-        return f"has {longest} characters", f"Shorten it to {field.most}"
-    if wrong.code == "min_value":
-        return f"is {value!r}", f"Write {field.least or 0} or more"
-    remedy = _REMEDIES.get(wrong.code, _WANTED.get(field.kind, f"Write a {field.kind}"))
-    if wrong.code == "max_value":
-        return f"is {as_written(value)}", f"Write {field.most or _INTEGER} or less"
-    if field.choices:
-        remedy = f"Use one of {', '.join(map(str, field.choices))}"
-    elif field.kind == MOMENT and wrong.code == "invalid":
-        remedy = "Write it unquoted, as 2026-01-01 00:00:00"
-    empty = wrong.code in ("null", "blank")
-    return "is empty" if empty else f"is {as_written(value)}", remedy
-
-
-_WANTED = {
+_REMEDIES_BY_KIND = {
     FLAG: "Write True or False",
     LIST: "Begin each item with -",
     JSON: "Keep to texts, numbers, lists and mappings; put a date in quotes",
     SLUG: "Remove the line: the server makes it",
 }
-#: Characters of a value that are shown.
-_SHOWN = 80
 
 
-def as_written(value: Any) -> str:
-    """As a host would write it, dates included."""
-    told = str(value) if isinstance(value, (datetime.date, datetime.datetime)) else _printed(value)
-    return told if len(told) <= _SHOWN else f"{told[:_SHOWN]}…"
+def _explained(value: object, field: Field, error: FieldError) -> tuple[str, str]:
+    """Return what was found and the remedy, in words for the host."""
+    if error.code == "max_length":
+        longest = max(map(len, map(str, value))) if isinstance(value, (list, set, tuple)) else len(str(value))
+        return f"has {longest} characters", f"Shorten it to {field.most}"
+    if error.code == "min_value":
+        return f"is {value!r}", f"Write {field.least or 0} or more"
+    if error.code == "max_value":
+        return f"is {as_written(value)}", f"Write {field.most or _INTEGER} or less"
+    remedy = _REMEDIES_BY_CODE.get(error.code, _REMEDIES_BY_KIND.get(field.kind, f"Write a {field.kind}"))
+    if field.choices:
+        remedy = f"Use one of {', '.join(map(str, field.choices))}"
+    elif field.kind == MOMENT and error.code == "invalid":
+        remedy = "Write it unquoted, as 2026-01-01 00:00:00"
+    return "is empty" if error.code in ("null", "blank") else f"is {as_written(value)}", remedy
 
 
-def _printed(value: Any) -> str:
+def as_written(value: object) -> str:
+    """Return a value as a host would write it, dates included, cut to a readable length."""
     try:
-        return repr(value)
+        text = str(value) if isinstance(value, (datetime.date, datetime.datetime)) else repr(value)
     except ValueError:  # more digits than Python prints
-        return "a number of thousands of digits"
+        text = "a number of thousands of digits"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

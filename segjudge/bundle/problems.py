@@ -1,4 +1,4 @@
-"""One thing to correct in a bundle."""
+"""The problems of a bundle, and how they are worded."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ ERROR, WARNING = "error", "warning"
 
 
 @dataclass(frozen=True)
-class Detail:
-    """What a serializer of the server says of one field."""
+class FieldError:
+    """What a serializer of the server says about one field."""
 
     field: str
-    words: str
+    message: str
     code: str
-    #: Further words and codes about the same field.
-    also: tuple[tuple[str, str], ...] = ()
-    #: The whole of it as the server prints it, for a list, whose items are told by their index.
-    listed: str = ""
+    #: Further messages about the same field, with their codes.
+    more: tuple[tuple[str, str], ...] = ()
+    #: For a list: all messages as the server prints them, by the index of the item.
+    printed_list: str = ""
 
     @property
     def printed(self) -> str:
-        """All that is said of the field."""
-        told = ((self.words, self.code), *self.also)
-        return self.listed or f"[{', '.join(f'ErrorDetail(string={words!r}, code={code!r})' for words, code in told)}]"
+        """All messages about the field, as the server prints them."""
+        errors = ((self.message, self.code), *self.more)
+        printed = ", ".join(f"ErrorDetail(string={message!r}, code={code!r})" for message, code in errors)
+        return self.printed_list or f"[{printed}]"
 
     def __str__(self) -> str:
         return f"{self.field!r}: {self.printed}"
@@ -35,37 +36,38 @@ class Detail:
 
 @dataclass(frozen=True)
 class BundleProblem:
-    """One thing that the server would reject, or that would go wrong later."""
+    """One reason why the server rejects a bundle, or why the challenge breaks later."""
 
     where: str
     found: str
     remedy: str
-    #: The server's own words; `{errors}` in them stands for what its serializer says.
+    #: The server's own message; `{errors}` in it stands for those of its serializer.
     quote: str = ""
-    #: File, line and column, where it lies in the YAML.
-    at: str = ""
-    #: The place of the rule in the order in which the server tests; nothing for what the server does not test.
+    #: The position of the rule in the server's order of tests; 0 for what the server does not test.
     rule: int = 0
+    error: FieldError | None = None
     severity: str = ERROR
-    detail: Detail | None = None
-    #: The server takes it, and it goes wrong later.
-    taken: bool = False
-    #: The server says it because of another finding: it goes away with that one.
-    follows: bool = False
+    #: The server accepts the bundle all the same.
+    accepted: bool = False
+    #: The server reports it because of another problem, and no longer when that one is fixed.
+    consequence: bool = False
+    #: File, line and column of the YAML.
+    location: str = ""
 
     @property
-    def words(self) -> str:
-        """What the server would say if this were all that is wrong."""
-        return said(self.quote, [self.detail]) if self.detail else self.quote
+    def server_message(self) -> str:
+        """What the server would answer if this were the only problem."""
+        return with_field_errors(self.quote, [self.error]) if self.error else self.quote
 
     def __str__(self) -> str:
-        words = f' EvalAI says: "{self.words.strip()}"' if self.quote else ""
-        place = f"{self.at}: " if self.at else ""
-        return f"{place}{self.where}: {self.found}. {self.remedy}.{words}"
+        message = f' EvalAI says: "{self.server_message.strip()}"' if self.quote else ""
+        location = f"{self.location}: " if self.location else ""
+        return f"{location}{self.where}: {self.found}. {self.remedy}.{message}"
 
     def as_json(self) -> dict[str, Any]:
-        """For programs: everything, with the place in its parts."""
-        file, line, column = (*self.at.rsplit(":", 2), "", "")[:3] if self.at.count(":") >= 2 else (self.at, "", "")
+        """Return the problem for programs, its location in parts."""
+        parts = self.location.rsplit(":", 2) if self.location.count(":") >= 2 else [self.location, "", ""]
+        file, line, column = parts
         return {
             "severity": self.severity,
             "rule": self.rule or None,
@@ -75,42 +77,42 @@ class BundleProblem:
             "where": self.where,
             "found": self.found,
             "remedy": self.remedy,
-            "evalai": self.words or None,
-            "refused": self.severity == ERROR and not self.taken,
+            "evalai": self.server_message or None,
+            "refused": self.severity == ERROR and not self.accepted,
         }
 
 
 BundleProblems = Iterator[BundleProblem]
 
 
-def said(quote: str, details: Iterable[Detail]) -> str:
-    """The server's sentence around its serializer's errors, which it prints as Python does."""
-    ordered = sorted(details, key=lambda one: ORDER.index(one.field) if one.field in ORDER else len(ORDER))
+def with_field_errors(quote: str, errors: Iterable[FieldError]) -> str:
+    """Return the server's message around the errors of its serializer, which it prints as Python does."""
+    ordered = sorted(errors, key=lambda error: ORDER.index(error.field) if error.field in ORDER else len(ORDER))
     return quote.replace("{errors}", "{" + ", ".join(map(str, ordered)) + "}")
 
 
 def warning(where: str, found: str, remedy: str) -> BundleProblem:
-    """What the server takes, and what is likely not meant."""
+    """Return a problem that the server accepts and that is probably not intended."""
     return BundleProblem(where, found, remedy, severity=WARNING)
 
 
-def later(where: str, found: str, remedy: str) -> BundleProblem:
-    """What the server takes without a word, and what then breaks the challenge."""
-    return BundleProblem(where, found, remedy, taken=True)
+def breaks_later(where: str, found: str, remedy: str) -> BundleProblem:
+    """Return a problem that the server accepts without a message and that breaks the challenge later."""
+    return BundleProblem(where, found, remedy, accepted=True)
 
 
 def crash(where: str, found: str, remedy: str, rule: int = 0) -> BundleProblem:
-    """What the server answers with an error 500 and no reason."""
+    """Return a problem that the server answers with an error 500 and no reason."""
     return BundleProblem(where, f"{found}; EvalAI answers that with an error 500 and no reason", remedy, rule=rule)
 
 
-def name_of(item: dict[str, Any], key: str = "id") -> Any:
-    """A value that can be looked up, whatever a host wrote there."""
+def hashable_value(item: dict[str, Any], key: str = "id") -> object:
+    """Return a value that can be a key of a dictionary, whatever the host wrote."""
     value = item.get(key)
     return value if isinstance(value, (str, int, float, bool)) or value is None else repr(value)
 
 
-def items(config: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    """The mappings of a block of the YAML; nothing where it is no list."""
+def mappings_in(config: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    """Return the mappings in a list of the YAML; none where the value is not a list."""
     block = config.get(key)
     return [item for item in block if isinstance(item, dict)] if isinstance(block, list) else []

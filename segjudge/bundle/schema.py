@@ -1,4 +1,4 @@
-"""The YAML's keys as JSON Schema, so that editors complete and mark them."""
+"""The JSON Schema of the YAML, with which editors complete and mark its keys."""
 
 from __future__ import annotations
 
@@ -7,51 +7,51 @@ from typing import Any
 
 from .fields import ANY, CHALLENGE, FLAG, LEADERBOARD, LIST, MOMENT, SCHEMA, URL, WHOLE, Field
 
-#: Where it is published.
+#: Where the schema is published.
 PATH = "docs/challenge_config.schema.json"
 _TYPES = {FLAG: "boolean", WHOLE: "integer", LIST: "array"}
 
 
-def schema() -> str:
-    """The whole document."""
+def json_schema() -> str:
+    """Return the JSON Schema of the challenge config."""
     document = {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "EvalAI challenge configuration",
-        **_mapping(CHALLENGE),
+        **_object_schema(CHALLENGE),
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
-def _mapping(fields: dict[str, Field]) -> dict[str, Any]:
-    shown = {key: _field(field) for key, field in fields.items()}
+def _object_schema(fields: dict[str, Field]) -> dict[str, Any]:
+    properties = {key: _field_schema(field) for key, field in fields.items()}
     if fields is LEADERBOARD:
-        shown["schema"] = {"description": fields["schema"].about, **_mapping(SCHEMA)}
+        properties["schema"] = {"description": fields["schema"].about, **_object_schema(SCHEMA)}
     return {
         "type": "object",
-        "properties": shown,
+        "properties": properties,
         "required": [key for key, field in fields.items() if field.required],
         "additionalProperties": False,
     }
 
 
-def _field(field: Field) -> dict[str, Any]:
-    kind: Any = _TYPES.get(field.kind, "string")
-    shown: dict[str, Any] = {"description": field.about}
+def _field_schema(field: Field) -> dict[str, Any]:
+    kind = _TYPES.get(field.kind, "string")
+    schema: dict[str, Any] = {"description": field.about}
     if field.kind != ANY:
-        shown["type"] = [kind, "null"] if field.null else kind
+        schema["type"] = [kind, "null"] if field.null else kind
     if field.kind == MOMENT:
-        # Editors read an unquoted date as a text.
-        shown["pattern"] = r"^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2})?"
+        # Editors parse an unquoted date as a string.
+        schema["pattern"] = r"^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2})?"
     if field.kind == URL:
-        shown["format"] = "uri"
+        schema["format"] = "uri"
     if field.most and field.kind != LIST:
-        shown["maximum" if field.kind == WHOLE else "maxLength"] = field.most
+        schema["maximum" if field.kind == WHOLE else "maxLength"] = field.most
     if field.words:
-        shown["items"] = {"type": "string", **({"maxLength": field.most} if field.most else {})}
+        schema["items"] = {"type": "string", **({"maxLength": field.most} if field.most else {})}
     if field.least is not None:
-        shown["minimum"] = field.least
+        schema["minimum"] = field.least
     if field.choices:
-        shown["enum"] = [*field.choices, None] if field.null else list(field.choices)
+        schema["enum"] = [*field.choices, None] if field.null else list(field.choices)
     if field.items:
-        shown["items"] = _mapping(field.items)
-    return shown
+        schema["items"] = _object_schema(field.items)
+    return schema

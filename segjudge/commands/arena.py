@@ -1,4 +1,4 @@
-"""`segjudge arena`: code upload on a laptop, without docker."""
+"""`segjudge arena`: code upload on this machine, without containers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import shlex
 import shutil
 import signal
 import tempfile
-from typing import Any
+from typing import TYPE_CHECKING
 
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import HostError, Problem, SubmissionError
@@ -17,13 +17,16 @@ from segjudge.files import written
 
 from .shared import DONE, bundle_root, say, seconds, whole_number
 
+if TYPE_CHECKING:
+    from segjudge.sandbox import ProcessLimits
+
 
 def arena(args: argparse.Namespace) -> int:
     """Run an agent against an environment, or with --static a command that writes a submission, without containers."""
     from segjudge.sandbox import ProcessLimits
 
     limits = ProcessLimits(args.seconds, args.memory << 20, args.require_sandbox)
-    for number in (signal.SIGTERM, signal.SIGHUP):  # both sides end with us
+    for number in (signal.SIGTERM, signal.SIGHUP):  # so that both sides end with this process
         signal.signal(number, _interrupted)
     return _static(args, limits) if args.static else _duel(args, limits)
 
@@ -32,22 +35,22 @@ def _interrupted(_number: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def _duel(args: argparse.Namespace, limits: Any) -> int:
+def _duel(args: argparse.Namespace, limits: ProcessLimits) -> int:
     from segjudge.code_upload.arena import agent_of, duel
 
     if not args.agent:
         raise UsageError("name the agent: a file of Python, or a command after --")
-    words = ["--env", args.env]
+    environment = ["--env", args.env]
     options = {"truth": args.truth, "frames": args.frames, "sequence": args.sequence, "phase": args.phase}
     for name, value in options.items():
         if value is not None:
             path = os.path.abspath(value) if name in ("truth", "frames") else value
-            words += ["--option", f"{name}={json.dumps(path)}"]
+            environment += ["--option", f"{name}={json.dumps(path)}"]
     for pair in args.option:
-        words += ["--option", pair]
-    words += ["--episodes", str(args.episodes), "--seed", str(args.seed)]
-    hidden = [one for one in (args.truth, args.frames) if one and os.path.exists(one)]
-    ended = duel(agent_of(args.agent), words, limits, hidden=hidden)
+        environment += ["--option", pair]
+    environment += ["--episodes", str(args.episodes), "--seed", str(args.seed)]
+    hidden = [path for path in (args.truth, args.frames) if path and os.path.exists(path)]
+    ended = duel(agent_of(args.agent), environment, limits, hidden=hidden)
     _say_sandbox(sandboxed=ended.sandboxed)
     if ended.result is None:
         raise HostError(f"the environment ended with code {ended.code} and no result; what it said is above")
@@ -57,14 +60,14 @@ def _duel(args: argparse.Namespace, limits: Any) -> int:
     if ended.result["result"] is None:
         _show_log(ended.log)
         raise SubmissionError.of(Problem(" ".join(args.agent), ended.result["message"].rstrip("."), "Fix the agent"))
-    _tell(ended.result["result"])
-    facts = ended.result["metadata"]
-    spent = facts["seconds_per_step"]
-    print(f"{facts['steps']} steps, {spent['median']:.3f} s for a step (median), {spent['most']:.3f} s at most")
+    _print_scores(ended.result["result"])
+    steps, seconds_per_step = ended.result["metadata"]["steps"], ended.result["metadata"]["seconds_per_step"]
+    median, most = seconds_per_step["median"], seconds_per_step["most"]
+    print(f"{steps} steps, {median:.3f} s for a step (median), {most:.3f} s at most")
     return DONE
 
 
-def _static(args: argparse.Namespace, limits: Any) -> int:
+def _static(args: argparse.Namespace, limits: ProcessLimits) -> int:
     from segjudge.code_upload.arena import SubmissionFileError, agent_of, static
     from segjudge.evaluation_script import evaluate
     from segjudge.evaluation_script.main import phase_named
@@ -72,31 +75,31 @@ def _static(args: argparse.Namespace, limits: Any) -> int:
     if not args.agent or not args.data or not args.phase:
         raise UsageError("--static needs --data FOLDER, --phase CODENAME and a command after --")
     annotations = args.truth or os.path.join(bundle_root(), phase_named(args.phase).annotations)
-    found: list[str] = []
+    submissions: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
 
-        def taken(path: str) -> None:
-            """Out of a folder that ends with the command."""
-            found.append(shutil.copy(path, folder))
+        def keep(path: str) -> None:
+            """Copy a submission out of the command's folder, which is removed with it."""
+            submissions.append(shutil.copy(path, folder))
 
         try:
-            ended = static(agent_of(args.agent), args.data, limits, args.look_every, taken, [annotations])
+            ended = static(agent_of(args.agent), args.data, limits, args.look_every, keep, [annotations])
         except SubmissionFileError as error:
             raise SubmissionError.of(Problem(shlex.join(args.agent), str(error), "Write a plain file")) from None
         _say_sandbox(sandboxed=ended.sandboxed)
-        if not found:
+        if not submissions:
             _show_log(ended.log)
-            words = f"ended with code {ended.code} and wrote no submission.csv or submission.json"
+            found = f"ended with code {ended.code} and wrote no submission.csv or submission.json"
             if not (ended.result or {})["early"]:
-                words = f"wrote no submission.csv or submission.json within {limits.seconds:.0f} seconds"
-            raise SubmissionError.of(Problem(shlex.join(args.agent), words, "Write it into the folder SUBMISSION_PATH"))
+                found = f"wrote no submission.csv or submission.json within {limits.seconds:.0f} seconds"
+            raise SubmissionError.of(Problem(shlex.join(args.agent), found, "Write it into the folder SUBMISSION_PATH"))
         if (ended.result or {})["early"]:
             say("The command ended before the platform looked, which may fail it there: wait for completed.txt.")
-        answer = evaluate(annotations, found[0], args.phase)
+        answer = evaluate(annotations, submissions[0], args.phase)
     if args.result:
         with written(args.result) as file:
             json.dump(answer, file, indent=2)
-    _tell(answer["result"])
+    _print_scores(answer["result"])
     return DONE
 
 
@@ -110,7 +113,7 @@ def _show_log(log: str) -> None:
         say(log.rstrip())
 
 
-def _tell(result: Any) -> None:
+def _print_scores(result: list[dict[str, dict[str, float]]]) -> None:
     for entry in result:
         for split, metrics in entry.items():
             print(split)
@@ -119,7 +122,7 @@ def _tell(result: Any) -> None:
 
 
 def arena_options(sub: argparse.ArgumentParser) -> None:
-    """What `arena` takes."""
+    """Add the options of `arena`."""
     from segjudge.sandbox import MEMORY, ProcessLimits
 
     sub.add_argument(

@@ -9,16 +9,20 @@ import sys
 import tempfile
 import time
 import zipfile
-from typing import Any
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 from segjudge.bundle.problems import ERROR, WARNING, BundleProblem
-from segjudge.bundle.server_state import State
+from segjudge.bundle.server_state import ServerState
 from segjudge.bundle.variants import VARIANTS, WITH_IMAGE
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import HostError
 from segjudge.files import written
 
 from .shared import DONE, OURS, THEIRS, bundle_root, say
+
+if TYPE_CHECKING:
+    from segjudge.hosted_worker.worker import HostedWorker
 
 
 def run(args: argparse.Namespace) -> int:
@@ -32,65 +36,65 @@ def run(args: argparse.Namespace) -> int:
     python = worker_interpreter(args.python, root)
     bundle = build_bundle(root, lenient=True).path
     print(f"Built {os.path.relpath(bundle)} ({os.path.getsize(bundle) / 1e3:,.0f} kB).", flush=True)
-    findings = check_bundle(bundle)
-    report_findings(findings)
-    if any(finding.severity == ERROR for finding in findings):
+    problems = check_bundle(bundle)
+    print_problems(problems)
+    if has_errors(problems):
         return OURS
     print("Checked: EvalAI would accept it.\n", flush=True)
-    with HostedWorker(bundle, python) as stage:
-        failed = _rehearse(stage, root)
-        log = stage.log()
+    with HostedWorker(bundle, python) as worker:
+        failed = _score_samples(worker, root)
+        log = worker.log()
     if log:
         print(f"What the worker's own log says, which no participant sees:\n{log}")
-    print(_next_steps(root, stage.config["challenge_phases"][0]["codename"]))
+    print(_next_steps(root, worker.config["challenge_phases"][0]["codename"]))
     return OURS if "incident" in log else THEIRS if failed else DONE
 
 
-def _rehearse(stage: Any, root: str) -> int:
-    """Submit every sample to its phase; how many failed."""
-    from segjudge.bundle import examples
+def _score_samples(worker: HostedWorker, root: str) -> int:
+    """Submit every sample to its phase and print the leaderboards; return how many failed."""
+    from segjudge.bundle.build import SAMPLES_FOLDER, samples
     from segjudge.report.tables import leaderboard
 
     number = failed = 0
-    for phase in stage.config["challenge_phases"]:
-        samples = examples.samples(root, phase["codename"])
-        if not samples:
-            print(f"{phase['codename']}: no samples in {examples.FOLDER}/{phase['codename']}, so nothing was scored\n")
+    for phase in worker.config["challenge_phases"]:
+        codename = phase["codename"]
+        paths = samples(root, codename)
+        if not paths:
+            print(f"{codename}: no samples in {SAMPLES_FOLDER}/{codename}, so nothing was scored\n")
             continue
         boards: dict[str, dict[str, dict[str, float]]] = {}
-        for path in samples:
+        for path in paths:
             sample = os.path.basename(path)
             number += 1
             started = time.monotonic()
-            outcome = stage.evaluate(phase, path, number)
-            print(f"{phase['codename']} ← {sample}: {outcome.status} in {time.monotonic() - started:.2f} s", flush=True)
+            outcome = worker.evaluate(phase, path, number)
+            print(f"{codename} ← {sample}: {outcome.status} in {time.monotonic() - started:.2f} s", flush=True)
             if outcome.status != "finished":
                 failed += 1
                 print(outcome.stderr)
-            for split, values in outcome.result.items():
-                boards.setdefault(split, {})[sample] = values
+            for split, scores in outcome.result.items():
+                boards.setdefault(split, {})[sample] = scores
         for split, rows in boards.items():
-            order = _order(stage.config, phase, split)
-            print("\n" + leaderboard(f"{phase['name']} / {split}", rows, order))
+            label = _ranking_label(worker.config, phase, split)
+            print("\n" + leaderboard(f"{phase['name']} / {split}", rows, label))
         print()
     return failed
 
 
-def _order(config: dict[str, Any], phase: dict[str, Any], split: str) -> str:
-    """The label that a phase's leaderboard is ordered by."""
-    splits = {one["id"]: one["codename"] for one in config["dataset_splits"]}
-    boards = {one["id"]: one["schema"]["default_order_by"] for one in config["leaderboard"]}
-    label: str = next(
-        boards[row["leaderboard_id"]]
+def _ranking_label(config: dict[str, Any], phase: dict[str, Any], codename: str) -> str:
+    """Return the label by which the leaderboard of a phase and split is ordered."""
+    splits = {split["id"]: split["codename"] for split in config["dataset_splits"]}
+    labels: dict[int, str] = {board["id"]: board["schema"]["default_order_by"] for board in config["leaderboard"]}
+    return next(
+        labels[row["leaderboard_id"]]
         for row in config["challenge_phase_splits"]
-        if row["challenge_phase_id"] == phase["id"] and splits[row["dataset_split_id"]] == split
+        if row["challenge_phase_id"] == phase["id"] and splits[row["dataset_split_id"]] == codename
     )
-    return label
 
 
 def _next_steps(root: str, phase: str) -> str:
-    place = os.path.relpath(root)
-    here = "" if place == "." else f" (in {place})"
+    folder = os.path.relpath(root)
+    here = "" if folder == "." else f" (in {folder})"
     return (
         f"Next{here}:\n"
         "  your annotations   ./run.sh pack --layout davis2017 --root DAVIS --subset val --out annotations/NAME.zip\n"
@@ -99,9 +103,6 @@ def _next_steps(root: str, phase: str) -> str:
         "  the whole of it    ./run.sh rehearse --seed-demo, which is EvalAI on this machine\n"
         "  upload             ./run.sh push, with EVALAI_TOKEN and EVALAI_HOST_TEAM set (docs/hosts.md)"
     )
-
-
-# ── build, check, schema ────────────────────────────────────────────────────
 
 
 def build(args: argparse.Namespace) -> int:
@@ -114,7 +115,7 @@ def build(args: argparse.Namespace) -> int:
     for change in built.changes:
         say(str(change))
     print(f"{os.path.relpath(built.path)} ({os.path.getsize(built.path) / 1e3:,.0f} kB)")
-    form = _web_form(built.path)
+    form = _web_form_problems(built.path)
     if form:
         say(f"Push it: EvalAI's web form would not take it ({form[0].where}: {form[0].found}).")
     return DONE
@@ -124,147 +125,160 @@ def check(args: argparse.Namespace) -> int:
     """Check the bundle by EvalAI's rules, and by what goes wrong later."""
     from segjudge.bundle.build import build as build_bundle
     from segjudge.bundle.check import check as check_bundle
-    from segjudge.bundle.starter_zip import build as build_as_starter
+    from segjudge.bundle.starter_zip import build_starter_zip, unwanted_files
 
     root = bundle_root()
     with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "challenge_config.zip")
         if args.starter:
-            path = build_as_starter(root, os.path.join(folder, "challenge_config.zip"))
+            build_starter_zip(root, path)
         elif args.bundle:
             path = args.bundle
             if not os.path.isfile(path):
                 raise UsageError(f"{path}: there is no such file")
         else:
-            out = os.path.join(folder, "challenge_config.zip")
-            path = build_bundle(root, out, args.variant or "", lenient=True).path
-        state, notes = _state(root)
-        findings = check_bundle(path, state)
+            build_bundle(root, path, args.variant or "", lenient=True)
+        state, not_checked = _server_state(root)
+        problems = check_bundle(path, state)
         if args.starter:
-            findings += _as_starter(path, args)
-        if not args.quick and not any(finding.severity == ERROR for finding in findings):
-            findings += _tried(root, path, args.python or sys.executable, notes)
-        form = _web_form(path)
-    return _report(findings, form, notes, args)
+            if not args.json:
+                _print_members(path)
+            problems += unwanted_files(path)
+        if not args.quick and not has_errors(problems):
+            problems += _try(root, path, args.python or sys.executable, not_checked)
+        form = _web_form_problems(path)
+    if args.json:
+        return _print_json(problems, form, not_checked, strict=args.strict)
+    return _print_report(problems, form, not_checked, strict=args.strict)
 
 
-def _as_starter(path: str, args: argparse.Namespace) -> list[BundleProblem]:
-    """Say what would be uploaded; and what of it should not."""
-    from segjudge.bundle.starter_zip import strays
-
-    if not args.json:
-        with zipfile.ZipFile(path) as files:
-            for member in sorted(files.infolist(), key=lambda one: one.filename):
-                print(f"{member.file_size:>12,}  {member.filename}")
-    return list(strays(path))
+def _print_members(path: str) -> None:
+    with zipfile.ZipFile(path) as files:
+        for member in sorted(files.infolist(), key=lambda member: member.filename):
+            print(f"{member.file_size:>12,}  {member.filename}")
 
 
-def _state(root: str) -> tuple[State | None, list[str]]:
-    """What the server holds: asked of it with a token, else as the last push from here left it."""
-    from segjudge.bundle.push import Push, repository
-    from segjudge.bundle.server_state import remembered
+def _server_state(root: str) -> tuple[ServerState | None, list[str]]:
+    """Return what the server holds, and what of it is not known; without a token the last push from here tells."""
+    from segjudge.bundle.push import ChallengePush, repository
+    from segjudge.bundle.server_state import load_state
     from segjudge.evalai.settings import read_settings, server_address
 
-    notes: list[str] = []
     try:
         name = repository("", root)
-        known = remembered(root, server_address(), name)
+        last_push = load_state(root, server_address(), name)
     except HostError as error:
         return None, [f"what an update may not change ({error})"]
     try:
-        return Push(read_settings(), name).state(known), notes
+        return ChallengePush(read_settings(), name).state(last_push), []
     except HostError as error:
-        notes.append(f"what the server holds ({error})")
-    if known is not None:
-        notes.append(f"the server itself; updates are judged by {known.source}, the last push from here")
-    return known, notes
+        unknown = [f"what the server holds ({error})"]
+    if last_push is not None:
+        unknown.append(f"the server itself; updates are judged by {last_push.source}, the last push from here")
+    return last_push, unknown
 
 
-def _web_form(path: str) -> list[BundleProblem]:
-    """What keeps a bundle from the web form alone; nothing to be said where it cannot even be opened."""
-    from segjudge.bundle.check import web_form_findings
+def _web_form_problems(path: str) -> list[BundleProblem]:
+    """Return what keeps a bundle from the web form alone; nothing where it cannot even be opened."""
+    from segjudge.bundle.check import web_form_problems
     from segjudge.bundle.opened_bundle import BundleRefusedError
 
     try:
-        return web_form_findings(path)
+        return web_form_problems(path)
     except BundleRefusedError:
         return []
 
 
-def _tried(root: str, path: str, python: str, notes: list[str]) -> list[BundleProblem]:
-    """What pip and a worker say; a note for what cannot be tried here."""
-    from segjudge.bundle.trial import UntriedError, requirements, samples
+def _try(root: str, path: str, python: str, not_checked: list[str]) -> list[BundleProblem]:
+    """Return the problems that pip and a worker find; what cannot be tried here is added to `not_checked`."""
+    from segjudge.bundle.trial import UntriedError, try_requirements, try_samples
 
-    found: list[BundleProblem] = []
-    for trial in (requirements(root, path), samples(root, path, python)):
+    problems: list[BundleProblem] = []
+    for trial in (try_requirements(root, path), try_samples(root, path, python)):
         try:
-            found += trial
+            problems += trial
         except UntriedError as reason:
-            notes.append(str(reason))
-    return found
+            not_checked.append(str(reason))
+    return problems
 
 
-def _report(
-    findings: list[BundleProblem], form: list[BundleProblem], notes: list[str], args: argparse.Namespace
+def _print_json(
+    problems: list[BundleProblem], form: list[BundleProblem], not_checked: list[str], *, strict: bool
 ) -> int:
-    errors = [finding for finding in findings if finding.severity == ERROR]
-    refused = [finding for finding in errors if not finding.taken]
-    failed = bool(errors or (args.strict and findings))
-    if args.json:
-        by_form = {"accepted": not refused and not form, "findings": [one.as_json() for one in form]}
-        shown = {"accepted": not failed, "findings": [one.as_json() for one in findings], "not_checked": notes}
-        print(json.dumps({**shown, "refused": bool(refused), "web_form": by_form}, indent=1))
-        return OURS if failed else DONE
-    report_findings(findings)
-    for note in notes:
-        say(f"Not checked: {note}.")
-    if not refused:
-        _say_ways(form)
-    if errors and not refused:
-        print("EvalAI would take it, and it would not work: see the errors above.")
-    elif failed and not errors:
-        print("Its warnings fail here, since --strict is on.")
+    failed, refused = has_errors(problems) or (strict and bool(problems)), _is_refused(problems)
+    document = {
+        "accepted": not failed,
+        "findings": [problem.as_json() for problem in problems],
+        "not_checked": not_checked,
+        "refused": refused,
+        "web_form": {"accepted": not refused and not form, "findings": [problem.as_json() for problem in form]},
+    }
+    print(json.dumps(document, indent=1))
     return OURS if failed else DONE
 
 
-def _say_ways(form: list[BundleProblem]) -> None:
-    """By which of EvalAI's two ways a bundle can come in."""
+def _print_report(
+    problems: list[BundleProblem], form: list[BundleProblem], not_checked: list[str], *, strict: bool
+) -> int:
+    print_problems(problems)
+    for reason in not_checked:
+        say(f"Not checked: {reason}.")
+    if _is_refused(problems):
+        return OURS
     if not form:
         print("EvalAI would accept this bundle, by push and by its web form.")
-        return
-    print("EvalAI would accept this bundle by push alone. Its web form would not:")
-    for finding in form:
-        print(f"    {_plain(finding.where)}: {_plain(finding.found)}. {finding.remedy}.")
+    else:
+        print("EvalAI would accept this bundle by push alone. Its web form would not:")
+    for problem in form:
+        print(f"    {_printable(problem.where)}: {_printable(problem.found)}. {problem.remedy}.")
+    if has_errors(problems):
+        print("EvalAI would take it, and it would not work: see the errors above.")
+        return OURS
+    if strict and problems:
+        print("Its warnings fail here, since --strict is on.")
+        return OURS
+    return DONE
 
 
-def _plain(text: str) -> str:
-    """Without what moves a terminal's cursor, and without what no terminal can print."""
-    return "".join(one if one.isprintable() or one == "\n" else repr(one)[1:-1] for one in text)
+def has_errors(problems: list[BundleProblem]) -> bool:
+    """Return whether a problem is more than a warning."""
+    return any(problem.severity == ERROR for problem in problems)
 
 
-def report_findings(findings: list[BundleProblem]) -> None:
-    """All of them, the place first, as compilers do; errors before warnings."""
-    for finding in sorted(findings, key=lambda one: one.severity != ERROR):
-        place = f"{finding.at}: " if finding.at else ""
-        told = f"{place}{finding.severity}: {finding.where}: {finding.found}\n    {finding.remedy}."
-        print(_plain(told))
-        if finding.quote:
-            said = _plain(finding.words).strip().splitlines()
-            print("\n".join(f"    EvalAI: {line.strip()}" for line in said))
-    count = {kind: sum(finding.severity == kind for finding in findings) for kind in (ERROR, WARNING)}
-    if findings:
-        counted = [f"{number} {kind}{'s' if number > 1 else ''}" for kind, number in count.items() if number]
-        print(f"\n{' and '.join(counted)}.")
+def _is_refused(problems: list[BundleProblem]) -> bool:
+    return any(problem.severity == ERROR and not problem.accepted for problem in problems)
+
+
+def _printable(text: str) -> str:
+    """Return a text without what moves a terminal's cursor or cannot be printed."""
+    return "".join(
+        character if character.isprintable() or character == "\n" else repr(character)[1:-1] for character in text
+    )
+
+
+def print_problems(problems: list[BundleProblem]) -> None:
+    """Print problems with the location first, as compilers do; errors before warnings."""
+    for problem in sorted(problems, key=lambda problem: problem.severity != ERROR):
+        location = f"{problem.location}: " if problem.location else ""
+        text = f"{location}{problem.severity}: {problem.where}: {problem.found}\n    {problem.remedy}."
+        print(_printable(text))
+        if problem.quote:
+            for line in _printable(problem.server_message).strip().splitlines():
+                print(f"    EvalAI: {line.strip()}")
+    counts = Counter(problem.severity for problem in problems)
+    if problems:
+        words = [f"{counts[kind]} {kind}{'s' if counts[kind] > 1 else ''}" for kind in (ERROR, WARNING) if counts[kind]]
+        print(f"\n{' and '.join(words)}.")
 
 
 def schema(args: argparse.Namespace) -> int:
     """Write the JSON Schema of challenge_config.yaml, for editors."""
-    from segjudge.bundle.schema import PATH
-    from segjudge.bundle.schema import schema as text
+    from segjudge.bundle.schema import PATH, json_schema
 
     path = args.out or os.path.join(bundle_root(), PATH)
     try:
         with written(path) as file:
-            file.write(text())
+            file.write(json_schema())
     except OSError as error:
         raise UsageError(f"{path}: cannot be written ({error.strerror})") from None
     print(os.path.relpath(path))
@@ -272,18 +286,18 @@ def schema(args: argparse.Namespace) -> int:
 
 
 def build_options(sub: argparse.ArgumentParser) -> None:
-    """What `build` takes."""
+    """Add the options of `build`."""
     sub.add_argument("--variant", choices=VARIANTS, help="how the challenge runs (default: as the YAML says)")
     sub.add_argument("--environment-image", help="code-upload: the image of your environment, in a registry")
     sub.add_argument("--out", help="the zip to write (default: dist/challenge_config.zip)")
 
 
 def check_options(sub: argparse.ArgumentParser) -> None:
-    """What `check` takes."""
+    """Add the options of `check`."""
     sub.add_argument("bundle", nargs="?", help="a built zip (default: build one)")
     sub.add_argument("--variant", choices=VARIANTS, help="check the bundle that build makes with it")
     sub.add_argument("--starter", action="store_true", help="check what EvalAI's own starter would upload, and list it")
     sub.add_argument("--strict", action="store_true", help="warnings fail too, for CI")
     sub.add_argument("--quick", action="store_true", help="do not ask pip, do not score the samples")
-    sub.add_argument("--json", action="store_true", help="print findings for a program")
+    sub.add_argument("--json", action="store_true", help="print problems for a program")
     sub.add_argument("--python", help="the interpreter that plays EvalAI's worker (default: this one)")

@@ -11,7 +11,7 @@ from segjudge.evaluation_script.errors import verb
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 from segjudge.files import written
 
-from .shared import DONE, Bar, bundle_root, say
+from .shared import DONE, ProgressBar, bundle_root, say
 
 
 def pack(args: argparse.Namespace) -> int:
@@ -23,12 +23,12 @@ def pack(args: argparse.Namespace) -> int:
     if args.layout == packing.PLACES:
         if not args.categories:
             raise UsageError("--layout places2017 needs --categories FILE")
-        with Bar("image") as bar:
+        with ProgressBar("image") as bar:
             summary, oddities = packing.pack_places(source, args.out, split=args.split, progress=bar)
         _warn(oddities)
         print(f"{args.out}: split {args.split or 'val'}, {summary}, {os.path.getsize(args.out) / 1e6:.1f} MB")
         return DONE
-    with Bar() as bar:
+    with ProgressBar() as bar:
         dataset = packing.pack(source, args.out, split=args.split, progress=bar)
     _warn(dataset.notes)
     for name, split in dataset.splits.items():
@@ -46,7 +46,7 @@ def convert(args: argparse.Namespace) -> int:
     categories = _given(args, "categories", "imgCatIdsFile")
     if os.path.isdir(out) or not os.path.isdir(os.path.dirname(out) or "."):
         raise UsageError(f"{out}: cannot be written; name a file in a folder that is there")
-    with Bar("image") as bar:
+    with ProgressBar("image") as bar:
         document, oddities = convert_places(root, categories, bar)
     with written(out) as file:
         json.dump(document, file)
@@ -80,7 +80,7 @@ def show(args: argparse.Namespace) -> int:
         raise UsageError(f"--iou is a fraction above 0, not {args.iou:g}")
     if args.images and not os.path.isdir(args.images):
         raise UsageError(f"--images {args.images}: there is no such folder")
-    with Bar("image") as bar:
+    with ProgressBar("image") as bar:
         opened = open_instances(TruthSource(args.truth, categories=args.categories or ""), bar)
     _warn(opened.notes)
     name = args.split or next(iter(opened.splits))
@@ -90,7 +90,7 @@ def show(args: argparse.Namespace) -> int:
     if args.results:
         records = read_records(args.results, truth.images, INSTANCE_PROTOCOLS["coco"], LOCAL_LIMITS)
     try:
-        with Bar("image") as bar:
+        with ProgressBar("image") as bar:
             drawn = draw_all(truth, records, args.out, View(args.images or "", args.iou, args.score), bar)
     except OSError as error:
         raise UsageError(f"{error.filename}: cannot be written ({error.strerror})") from None

@@ -13,7 +13,7 @@ from typing import Any
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import HostError, Problem, SubmissionError
 
-from .shared import DONE, Bar, listening, program, say, seconds, whole_number
+from .shared import DONE, ProgressBar, listening, program, say, seconds, whole_number
 
 LOOPBACK, PORT = "127.0.0.1", 8897
 USER_KEY = "SEGJUDGE_USER_KEY"
@@ -99,7 +99,7 @@ def _run(args: argparse.Namespace) -> int:
 
     model = _model(args.model)
     session, pictures = _session(args)
-    with Bar("interaction") as bar:
+    with ProgressBar("interaction") as bar:
         try:
             summary = run(session, model, pictures, bar, steps=args.steps)
         except ModelError as error:
@@ -178,7 +178,7 @@ def _plot(args: argparse.Namespace) -> int:
             say(f"{run.name}: no summary is beside this report, so samples without masks in time are left out; "
                 "name the dataset with --root, and they count as 0.")  # fmt: skip
     out = Path(args.out)
-    with Bar("interaction") as bar:
+    with ProgressBar("interaction") as bar:
         plot(runs, out, bar)
     for run in runs:
         print(f"{run.name}  AUC {run.summary['auc']:.4f}")

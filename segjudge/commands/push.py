@@ -8,14 +8,14 @@ import tempfile
 
 from segjudge.bundle.build import build, read_config
 from segjudge.bundle.check import check
-from segjudge.bundle.problems import ERROR, items
-from segjudge.bundle.push import Push, Pushed, repository, without_sponsors
-from segjudge.bundle.server_sentences import RejectedError, mapped
-from segjudge.bundle.server_state import remember, remembered, state_of
+from segjudge.bundle.problems import mappings_in
+from segjudge.bundle.push import ChallengePush, PushedChallenge, repository, without_sponsors
+from segjudge.bundle.server_sentences import RejectedError, located_sentences
+from segjudge.bundle.server_state import load_state, save_state, state_after_push
 from segjudge.bundle.variants import VARIANTS
 from segjudge.evalai.settings import read_settings
 
-from .bundle import report_findings
+from .bundle import has_errors, print_problems
 from .shared import DONE, OURS, bundle_root, say
 
 
@@ -24,41 +24,42 @@ def push(args: argparse.Namespace) -> int:
     root = bundle_root()
     account = read_settings()
     name = repository(args.repository or "", root)
-    process = Push(account, name)
+    process = ChallengePush(account, name)
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "challenge_config.zip")
-        built = build(root, out, args.variant or "", args.environment_image or "", lenient=True)
-        held = process.held()
-        findings = check(built.path, process.state(remembered(root, account.host, name), held) if held else None)
-        report_findings(findings)
-        if any(finding.severity == ERROR for finding in findings):
+        bundle = build(root, out, args.variant or "", args.environment_image or "", lenient=True).path
+        existing = process.existing()
+        state = process.state(load_state(root, account.host, name), existing) if existing else None
+        problems = check(bundle, state)
+        print_problems(problems)
+        if has_errors(problems):
             return OURS
-        bundle = built.path
-        if held and without_sponsors(bundle, os.path.join(folder, "update.zip")):
+        if existing and without_sponsors(bundle, os.path.join(folder, "update.zip")):
             bundle = os.path.join(folder, "update.zip")
             say("warning: sponsors are left out, since EvalAI fails on an update that has them")
         try:
             say(f"{account.host}: {process.validate(bundle)}")
             if args.dry_run:
-                print(f"{name} would {'update challenge ' + str(held['id']) if held else 'become a new challenge'}.")
+                effect = f"update challenge {existing['id']}" if existing else "become a new challenge"
+                print(f"{name} would {effect}.")
                 return DONE
-            pushed = process.looked_up(process.create_or_update(bundle))
+            pushed = process.create_or_update(bundle)
         except RejectedError as error:
-            report_findings(list(mapped(bundle, error.sentences)))
+            print_problems(list(located_sentences(bundle, error.sentences)))
             return OURS
     config = read_config(root)
-    state = state_of(config, source=process.source(pushed.challenge), approved=pushed.approved)
     try:
-        remember(root, account.host, name, state)
+        source = process.source(pushed.number)
+        save_state(root, account.host, name, state_after_push(config, source=source, approved=pushed.approved))
     except OSError as error:
         say(f"warning: what was pushed could not be noted ({error})")
-    _show(pushed, [str(phase.get("codename")) for phase in items(config, "challenge_phases")])
+    _print_challenge(pushed, [str(phase.get("codename")) for phase in mappings_in(config, "challenge_phases")])
     return DONE
 
 
-def _show(pushed: Pushed, codenames: list[str]) -> None:
-    print(pushed.said)
-    print(f"challenge  {pushed.challenge}")
+def _print_challenge(pushed: PushedChallenge, codenames: list[str]) -> None:
+    print(pushed.message)
+    print(f"challenge  {pushed.number}")
     print(f"queue      {pushed.queue or '(none)'}")
     listed = [codename for codename in codenames if codename in pushed.phases]
     for codename in (*listed, *(other for other in pushed.phases if other not in listed)):
@@ -66,7 +67,7 @@ def _show(pushed: Pushed, codenames: list[str]) -> None:
 
 
 def push_options(sub: argparse.ArgumentParser) -> None:
-    """What `push` takes."""
+    """Add the options of `push`."""
     sub.add_argument("--repository", metavar="OWNER/NAME", help="default: GITHUB_REPOSITORY, then the git remote")
     sub.add_argument("--variant", choices=VARIANTS, help="how the challenge runs (default: as the YAML says)")
     sub.add_argument("--environment-image", help="code-upload: the image of your environment, in a registry")

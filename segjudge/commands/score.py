@@ -17,7 +17,7 @@ from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 from segjudge.files import written
 
-from .shared import DONE, Bar, bundle_root, say, whole_number
+from .shared import DONE, ProgressBar, bundle_root, say, whole_number
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.answer import Report
@@ -48,7 +48,7 @@ def score(args: argparse.Namespace) -> int:
     if args.truth and not args.protocol:
         raise UsageError(f"--truth needs --protocol, one of: {', '.join(PROTOCOLS)}")
     _check_outputs(args)
-    with Bar() as bar:
+    with ProgressBar() as bar:
         scores = _scored_by_phase(args, bar) if args.phase else _scored_on_truth(args, bar)
     for note in public_warnings(scores.notes):
         say(f"truth: {note}")
@@ -58,7 +58,7 @@ def score(args: argparse.Namespace) -> int:
     return DONE
 
 
-def _scored_by_phase(args: argparse.Namespace, bar: Bar) -> Scores:
+def _scored_by_phase(args: argparse.Namespace, bar: ProgressBar) -> Scores:
     from segjudge.evaluation_script.main import phase_named
     from segjudge.scoring import score_by_phase
 
@@ -76,7 +76,7 @@ def _scored_by_phase(args: argparse.Namespace, bar: Bar) -> Scores:
     )
 
 
-def _scored_on_truth(args: argparse.Namespace, bar: Bar) -> Scores:
+def _scored_on_truth(args: argparse.Namespace, bar: ProgressBar) -> Scores:
     from segjudge import score as score_results
 
     try:

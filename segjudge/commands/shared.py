@@ -1,4 +1,4 @@
-"""What all commands share: exit codes, where the bundle is, how they talk."""
+"""What the commands share: exit codes, the bundle's folder, messages and types of options."""
 
 from __future__ import annotations
 
@@ -15,46 +15,47 @@ from segjudge.errors import UsageError
 #: 0 done, 1 something in the participant's files, 2 usage, 3 a broken truth or bundle, or a fault of ours.
 DONE, THEIRS, USAGE, OURS = 0, 1, 2, 3
 
-#: Where `run.sh` is; without it the folder of the bundle is looked for.
+#: The environment variable with the folder of the bundle, which `run.sh` sets.
 BUNDLE = "SEGJUDGE_BUNDLE"
 
 
 def say(text: str) -> None:
-    """Talk goes to stderr, results to stdout."""
+    """Print a message to stderr; stdout is for results."""
     print(text, file=sys.stderr, flush=True)
 
 
 def program() -> str:
-    """What somebody types to run us."""
+    """Return the command with which the user started this program."""
     return "./run.sh" if os.environ.get(BUNDLE) else "segjudge"
 
 
 def bundle_root() -> str:
-    """The folder with `challenge_config.yaml`."""
-    above = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    for folder in (os.environ.get(BUNDLE, ""), os.getcwd(), above):
+    """Return the folder with `challenge_config.yaml`."""
+    checkout = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    for folder in (os.environ.get(BUNDLE, ""), os.getcwd(), checkout):
         if folder and os.path.exists(os.path.join(folder, CONFIG)):
             return folder
     raise UsageError(f"no {CONFIG} here; run it in the bundle's folder")
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A port, taken at once: a second server should say so before it does anything."""
+    """Return a socket that listens on a port; raises `UsageError` when the port is in use."""
     # The protocol is named, since asyncio sets TCP_NODELAY only then: 40 ms of each answer.
-    taken = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        taken.bind((host, port))
-        taken.listen(1024)
+        listener.bind((host, port))
+        listener.listen(1024)
     except OSError as error:
-        taken.close()
-        told = f"port {port} of {host} cannot be taken ({error.strerror}); name another with --port"
-        raise UsageError(told) from None
-    return taken
+        listener.close()
+        message = f"port {port} of {host} cannot be taken ({error.strerror}); name another with --port"
+        raise UsageError(message) from None
+    return listener
 
 
 def whole_number(least: int, most: int) -> Callable[[str], int]:
-    """What an option takes that is a number within bounds."""
+    """Return the type of an option that is a number within bounds."""
 
     def number(text: str) -> int:
         if not text.strip().lstrip("+-").isdecimal() or not least <= int(text) <= most:
@@ -65,7 +66,7 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
 
 
 def seconds(text: str) -> float:
-    """What an option takes that is a time."""
+    """Return the value of an option that is a time in seconds."""
     try:
         number = float(text)
     except ValueError:
@@ -75,8 +76,8 @@ def seconds(text: str) -> float:
     return number
 
 
-class Bar:
-    """A progress bar where there is a terminal, nothing elsewhere."""
+class ProgressBar:
+    """A progress bar on a terminal; shows nothing elsewhere."""
 
     def __init__(self, unit: str = "sequence") -> None:
         self._bar: Any = None
@@ -90,7 +91,7 @@ class Bar:
             self._bar.close()
 
     def __call__(self, name: str, done: int, total: int) -> None:
-        """Note how far the scoring is."""
+        """Show how far the scoring is."""
         if self._bar is None and sys.stderr.isatty():
             from tqdm import tqdm
 

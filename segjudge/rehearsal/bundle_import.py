@@ -8,11 +8,11 @@ import secrets
 from typing import Any
 
 from segjudge.bundle.check import refusal, server_rules
-from segjudge.bundle.field_values import TRUE, whole
+from segjudge.bundle.field_values import TRUE, as_integer
 from segjudge.bundle.fields import TEXTS
 from segjudge.bundle.opened_bundle import Bundle, BundleRefusedError
-from segjudge.bundle.problems import items
-from segjudge.bundle.server_state import State, state_of
+from segjudge.bundle.problems import mappings_in
+from segjudge.bundle.server_state import ServerState, state_after_push
 
 from .challenges import slug
 from .store import Store
@@ -50,12 +50,12 @@ class BundleImport:
     def refused(self, bundle: str, repository: str, *, saving: bool = True) -> str:
         """What EvalAI would say against a bundle, as it validates or saves it; nothing when it takes it."""
         held = self._store.row("SELECT config FROM challenges WHERE repository = ?", repository)
-        state: State | None = state_of(json.loads(held["config"]), source="here") if held else None
+        state: ServerState | None = state_after_push(json.loads(held["config"]), source="here") if held else None
         try:
             with Bundle(bundle) as opened:
                 return refusal(list(server_rules(opened, state)), saving=saving)
         except BundleRefusedError as error:
-            return refusal([error.finding]) or str(error.finding)
+            return refusal([error.problem]) or str(error.problem)
 
     def create_or_update(self, bundle: str, repository: str, team: int) -> tuple[int, bool]:
         """Take a bundle that was not refused; the challenge's number and whether it is new."""
@@ -103,19 +103,19 @@ class BundleImport:
             db.execute("INSERT INTO participants VALUES (?, ?)", (challenge, entered))
 
     def _save_blocks(self, challenge: int, config: dict[str, Any], files: _Files) -> None:
-        for board in items(config, "leaderboard"):
+        for board in mappings_in(config, "leaderboard"):
             self._upsert("leaderboards", challenge, board["id"], {"schema": json.dumps(board["schema"])})
-        for split in items(config, "dataset_splits"):
+        for split in mappings_in(config, "dataset_splits"):
             values = {"name": str(split["name"]), "codename": str(split["codename"])}
             self._upsert("splits", challenge, split["id"], values)
-        for phase in items(config, "challenge_phases"):
+        for phase in mappings_in(config, "challenge_phases"):
             self._save_phase(challenge, phase, files)
         with self._store.write() as db:
-            for row in items(config, "challenge_phase_splits"):
+            for row in mappings_in(config, "challenge_phase_splits"):
                 places = [
                     db.execute(
                         f"SELECT id FROM {table} WHERE challenge_id = ? AND config_id = ?",  # noqa: S608 - our tables
-                        (challenge, whole(row[key])),
+                        (challenge, as_integer(row[key])),
                     ).fetchone()[0]
                     for table, key in (
                         ("phases", "challenge_phase_id"),
@@ -129,15 +129,15 @@ class BundleImport:
                     "decimals = excluded.decimals, descending = excluded.descending",
                     (
                         *places,
-                        whole(row["visibility"]),
-                        whole(row["leaderboard_decimal_precision"]),
+                        as_integer(row["visibility"]),
+                        as_integer(row["leaderboard_decimal_precision"]),
                         row["is_leaderboard_order_descending"] in TRUE,
                     ),
                 )
 
     def _save_phase(self, challenge: int, phase: dict[str, Any], files: _Files) -> None:
         found = self._store.row(
-            "SELECT * FROM phases WHERE challenge_id = ? AND config_id = ?", challenge, whole(phase["id"])
+            "SELECT * FROM phases WHERE challenge_id = ? AND config_id = ?", challenge, as_integer(phase["id"])
         )
         old = json.loads(found["config"]) if found else {}
         merged = {
@@ -170,7 +170,7 @@ class BundleImport:
             db.execute(
                 f"INSERT INTO {table} (challenge_id, config_id, {names}) VALUES (?, ?, {marks}) "  # noqa: S608 - our names
                 f"ON CONFLICT (challenge_id, config_id) DO UPDATE SET {renewed}",
-                (challenge, whole(number), *values.values()),
+                (challenge, as_integer(number), *values.values()),
             )
 
 
@@ -180,7 +180,7 @@ class _Files:
     def __init__(self, store: Store, bundle: Bundle) -> None:
         self._store, self._bundle = store, bundle
         self.texts: dict[str, str] = {}
-        for phase in items(bundle.config, "challenge_phases"):
+        for phase in mappings_in(bundle.config, "challenge_phases"):
             path = phase.get("description")
             if bundle.has(path) and str(path).endswith(".html"):
                 self.texts[str(path)] = bundle.read(str(path)).decode("utf-8")

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from segjudge.bundle import examples
+from segjudge.bundle.build import samples
 from segjudge.bundle.push import without_sponsors
 from segjudge.evaluation_script.errors import HostError
 from segjudge.files import locked
@@ -123,7 +123,7 @@ def seed(services: Services, challenge: int, root: str) -> int:
     """A team for each sample submission, which sends it; how many were sent."""
     sent = 0
     for phase in services.store.rows("SELECT * FROM phases WHERE challenge_id = ? ORDER BY config_id", challenge):
-        for path in examples.samples(root, phase["codename"]):
+        for path in samples(root, phase["codename"]):
             name = os.path.basename(path)
             stem = os.path.splitext(name)[0]
             user = services.accounts.named(stem)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from segjudge.bundle.field_values import moment
+from segjudge.bundle.field_values import as_datetime
 
 
 def written(seconds: float | None) -> str | None:
@@ -17,7 +17,7 @@ def written(seconds: float | None) -> str | None:
 
 def seconds(value: Any) -> float:
     """Of a date in the YAML, or in a request; raises ValueError for what is none."""
-    found = moment(value.replace("Z", "+00:00") if isinstance(value, str) else value)
+    found = as_datetime(value.replace("Z", "+00:00") if isinstance(value, str) else value)
     if found is None:
         raise ValueError(f"{value!r} is no date")
     try:

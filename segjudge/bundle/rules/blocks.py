@@ -1,4 +1,4 @@
-"""Leaderboards and dataset splits."""
+"""Rules of leaderboards and dataset splits, and what the rules of all blocks share."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from segjudge.bundle.field_values import findings
-from segjudge.bundle.fields import LEADERBOARD, SPLIT
+from segjudge.bundle.field_values import field_problems
+from segjudge.bundle.fields import LEADERBOARD, SPLIT, Field
 from segjudge.bundle.opened_bundle import Bundle
-from segjudge.bundle.problems import BundleProblem, BundleProblems, Detail, crash, items, later
+from segjudge.bundle.problems import BundleProblem, BundleProblems, FieldError, breaks_later, crash, mappings_in
 
 _BOARD = "ERROR: The leaderboard with ID: {} has the following schema errors:\n {{errors}}"
 _SPLIT = "ERROR: Dataset split {} has the following schema errors:\n {{errors}}"
-Named = tuple[str, dict[str, Any]]
+#: The rules of leaderboards that the server tests before it runs the serializer.
+_BEFORE_SERIALIZER = range(26, 31)
 
 
-def entries(bundle: Bundle, key: str) -> Iterator[Named]:
-    """The items of a block, each with its path in the YAML."""
-    for place, item in enumerate(items(bundle.config, key)):
-        yield f"{key}[{place}]", item
+def entries(bundle: Bundle, key: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the items of a block, each with its path in the YAML."""
+    for index, item in enumerate(mappings_in(bundle.config, key)):
+        yield f"{key}[{index}]", item
 
 
-def shape(bundle: Bundle, key: str, empty: BundleProblem) -> BundleProblems:
-    """A block is a list of mappings, and not empty."""
+def block_shape(bundle: Bundle, key: str, empty: BundleProblem) -> BundleProblems:
+    """Yield the problem of a block that is not a list of mappings; `empty` is that of one without items."""
     block = bundle.config.get(key)
     if not block:
         yield empty
@@ -31,53 +32,49 @@ def shape(bundle: Bundle, key: str, empty: BundleProblem) -> BundleProblems:
         yield crash(key, "is not a list of mappings", "Begin each item with - and its first key", empty.rule)
 
 
-def required(where: str, key: str, item: dict[str, Any], quote: str, rule: int) -> BundleProblems:
-    """A key that only the serializer asks for."""
+def missing_field(where: str, key: str, item: dict[str, Any], quote: str, rule: int) -> BundleProblems:
+    """Yield the problem of a missing key that only the serializer demands."""
     if key not in item:
-        detail = Detail(key, "This field is required.", "required")
-        yield BundleProblem(f"{where}.{key}", "is missing", "Add it", quote, rule=rule, detail=detail)
+        detail = FieldError(key, "This field is required.", "required")
+        yield BundleProblem(f"{where}.{key}", "is missing", "Add it", quote, rule=rule, error=detail)
 
 
-def numbered(item: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields of an item that its serializer gets: an id that is empty is none."""
+def serialized_fields(item: dict[str, Any], fields: dict[str, Field]) -> dict[str, Field]:
+    """Return the fields that the serializer of an item gets: an empty id is left out."""
     return {key: field for key, field in fields.items() if key != "id" or item.get("id")}
 
 
-def passed(found: list[BundleProblem]) -> bool:
-    """Whether the server goes on to know an item; later rules, and what an update freezes, do not count."""
-    return not any(finding.detail or finding.rule in _UNKNOWN for finding in found if not finding.taken)
+def known_to_server(problems: list[BundleProblem]) -> bool:
+    """Return whether an item with these problems gets through its serializer, so that others may name its id."""
+    return not any(problem.error or problem.rule in _BEFORE_SERIALIZER for problem in problems if not problem.accepted)
 
 
-#: Rules of the leaderboards that come before their serializer.
-_UNKNOWN = range(26, 31)
-
-
-def lasting_ids(bundle: Bundle, key: str) -> BundleProblems:
-    """The server keeps the last of two, and says nothing; nothing can find again what has an empty one."""
+def id_problems(bundle: Bundle, key: str) -> BundleProblems:
+    """Yield ids that are empty, whose items cannot be updated, and duplicate ones, of which the last item is kept."""
     seen: Counter[str] = Counter()
     for where, item in entries(bundle, key):
         number = item.get("id")
         if "id" in item and not number:
             found = f"is empty ({number!r:.20}): EvalAI keeps the item without a number, and can never update it"
-            yield later(f"{where}.id", found, "Number it from 1")
+            yield breaks_later(f"{where}.id", found, "Number it from 1")
         seen[str(number)] += 1
         if number is not None and seen[str(number)] > 1:
-            yield later(f"{where}.id", f"{number} is there twice", "Give each its own: EvalAI keeps one of them")
+            yield breaks_later(f"{where}.id", f"{number} is there twice", "Give each its own: EvalAI keeps one of them")
 
 
 def leaderboards(bundle: Bundle) -> BundleProblems:
-    """Labels and ordering."""
+    """Yield the problems of all leaderboards."""
     quote = "ERROR: There is no key for the leaderboard in the YAML file. Please add it and then try again!"
-    yield from shape(
+    yield from block_shape(
         bundle, "leaderboard", BundleProblem("leaderboard", "is missing or empty", "Add a leaderboard", quote, rule=25)
     )
     for where, board in entries(bundle, "leaderboard"):
         yield from leaderboard(where, board)
-    yield from lasting_ids(bundle, "leaderboard")
+    yield from id_problems(bundle, "leaderboard")
 
 
 def leaderboard(where: str, board: dict[str, Any]) -> BundleProblems:
-    """One leaderboard; its serializer is asked only when all before it was right."""
+    """Yield the problems of one leaderboard; its serializer runs only when all before it was right."""
     number, before = board.get("id"), []
     if "id" not in board:
         quote = "ERROR: There is no leaderboard ID for the leaderboard."
@@ -88,21 +85,21 @@ def leaderboard(where: str, board: dict[str, Any]) -> BundleProblems:
     else:
         before += _schema(f"{where}.schema", number, board["schema"])
     yield from before
-    if not any(not finding.taken for finding in before):
-        names = {"id": "config_id"}
-        yield from findings(f"{where}.", board, numbered(board, LEADERBOARD), _BOARD.format(number), 31, names=names)
+    if not any(not problem.accepted for problem in before):
+        fields = serialized_fields(board, LEADERBOARD)
+        yield from field_problems(f"{where}.", board, fields, _BOARD.format(number), 31)
 
 
-def _holds(holder: Any, value: Any) -> bool | None:
-    """Whether the server finds a value in something; None where looking breaks it."""
+def _contains(container: Any, value: object) -> bool | None:
+    """Return whether the server finds a value in a container; None where `in` raises an error."""
     try:
-        return value in holder
+        return value in container
     except TypeError:
         return None
 
 
-def _schema(where: str, number: Any, schema: Any) -> BundleProblems:
-    has_labels, has_order = _holds(schema, "labels"), _holds(schema, "default_order_by")
+def _schema(where: str, number: object, schema: Any) -> BundleProblems:
+    has_labels, has_order = _contains(schema, "labels"), _contains(schema, "default_order_by")
     if has_labels is None or (has_order and not isinstance(schema, dict)):
         yield crash(where, "is not a mapping", "Write labels and default_order_by into it", 27)
         return
@@ -116,12 +113,12 @@ def _schema(where: str, number: Any, schema: Any) -> BundleProblems:
     elif has_labels:
         yield from _order(f"{where}.default_order_by", number, schema)
     if has_labels and isinstance(schema, dict):
-        yield from _unsound(where, schema)
+        yield from _broken_page(where, schema)
 
 
-def _order(where: str, number: Any, schema: dict[str, Any]) -> BundleProblems:
+def _order(where: str, number: object, schema: dict[str, Any]) -> BundleProblems:
     order = schema["default_order_by"]
-    known = _holds(schema["labels"], order)
+    known = _contains(schema["labels"], order)
     if known is None:
         yield crash(where, f"cannot be looked up in labels ({order!r:.60})", "Name one of the labels", 30)
     elif not known:
@@ -132,33 +129,33 @@ def _order(where: str, number: Any, schema: dict[str, Any]) -> BundleProblems:
         yield BundleProblem(where, f"{order} is not a label", "Name one of the labels", quote, rule=30)
 
 
-def _unsound(where: str, schema: dict[str, Any]) -> BundleProblems:
-    """What the server takes, and its pages do not."""
+def _broken_page(where: str, schema: dict[str, Any]) -> BundleProblems:
+    """Yield what the server accepts and its pages cannot show."""
     labels, metadata = schema["labels"], schema.get("metadata")
     if not isinstance(labels, list) or not labels or any(not isinstance(label, str) for label in labels):
         remedy = 'Write ["J&F-Mean", "J-Mean"]: the page breaks'
-        yield later(f"{where}.labels", "is not a list of names", remedy)
+        yield breaks_later(f"{where}.labels", "is not a list of names", remedy)
     elif len({*labels}) < len(labels):
-        yield later(f"{where}.labels", "names a metric twice", "Keep one: the columns are found by name")
+        yield breaks_later(f"{where}.labels", "names a metric twice", "Keep one: the columns are found by name")
     if metadata is not None and not isinstance(metadata, dict):
-        yield later(f"{where}.metadata", "is not a mapping", "Write label: {sort_ascending: False}")
+        yield breaks_later(f"{where}.metadata", "is not a mapping", "Write label: {sort_ascending: False}")
 
 
 def splits(bundle: Bundle) -> BundleProblems:
-    """Dataset splits: the server goes through them twice."""
+    """Yield the problems of all dataset splits, over which the server goes twice."""
     quote = "ERROR: There is no key for dataset splits."
-    yield from shape(
+    yield from block_shape(
         bundle, "dataset_splits", BundleProblem("dataset_splits", "is missing or empty", "Add a split", quote, rule=47)
     )
     seen: list[Any] = []
     for where, split in entries(bundle, "dataset_splits"):
-        yield from _names(where, split, seen)
+        yield from _split_names(where, split, seen)
     for where, split in entries(bundle, "dataset_splits"):
         yield from dataset_split(where, split)
-    yield from lasting_ids(bundle, "dataset_splits")
+    yield from id_problems(bundle, "dataset_splits")
 
 
-def _names(where: str, split: dict[str, Any], seen: list[Any]) -> BundleProblems:
+def _split_names(where: str, split: dict[str, Any], seen: list[Any]) -> BundleProblems:
     number, codename = split.get("id"), split.get("codename")
     if not split.get("name"):
         quote = f"ERROR: There is no name for dataset split {number}."
@@ -179,11 +176,11 @@ def _names(where: str, split: dict[str, Any], seen: list[Any]) -> BundleProblems
 
 
 def dataset_split(where: str, split: dict[str, Any]) -> BundleProblems:
-    """What the serializer says of one split."""
+    """Yield what the serializer says of one split."""
     if "id" not in split:
         yield crash(f"{where}.id", "is missing", "Number it", 52)
         return
     quote = _SPLIT.format(split["id"])
     for key in ("name", "codename"):
-        yield from required(where, key, split, quote, 51)
-    yield from findings(f"{where}.", split, numbered(split, SPLIT), quote, 51, names={"id": "config_id"})
+        yield from missing_field(where, key, split, quote, 51)
+    yield from field_problems(f"{where}.", split, serialized_fields(split, SPLIT), quote, 51)

@@ -1,4 +1,4 @@
-"""Title, texts, picture, script and dates of the challenge."""
+"""Rules of the challenge's own keys: title, texts, picture, script and dates."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import Any
 
 from PIL import Image
 
-from segjudge.bundle.field_values import as_written, findings
-from segjudge.bundle.field_values import judged as value_judged
+from segjudge.bundle.field_values import as_written, field_problems, validate
 from segjudge.bundle.fields import CHALLENGE, TEXT, TEXTS, UNKEPT, Field
 from segjudge.bundle.opened_bundle import Bundle, escapes, is_html
-from segjudge.bundle.problems import BundleProblem, BundleProblems, Detail, crash, later, warning
+from segjudge.bundle.problems import BundleProblem, BundleProblems, FieldError, breaks_later, crash, warning
 
 _MISSING = {
     "description": (10, "Please add the challenge description"),
@@ -22,34 +21,35 @@ _MISSING = {
     "terms_and_conditions": (12, "Please add the terms and conditions."),
     "submission_guidelines": (13, "Please add the submission guidelines."),
 }
-#: Around what the serializer of the challenge says.
+#: The sentence around the errors of the challenge's serializer.
 SERIALIZER = "ERROR: Unable to serialize the challenge because of the following errors: {errors}."
-_BLOCKS = ("tags", "domain", "prizes", "sponsors", "leaderboard")
-#: Characters of a file's path on the server, and of the temporary folder that it begins with, a picture's apart.
-_FILE_NAME, _TEMPORARY = 100, 28
-_IMAGE = re.compile(r"(?i:ami-[0-9a-f]+$)|\d+\.dkr\.ecr\.[\w-]+\.amazonaws\.com/evalai-")
+_OTHER_RULES = ("tags", "domain", "prizes", "sponsors", "leaderboard")
+#: The most characters of a file's path on the server, and those of the temporary folder that it begins with.
+_MOST_PATH, _TEMPORARY_FOLDER = 100, 28
+_WORKER_IMAGE = re.compile(r"(?i:ami-[0-9a-f]+$)|\d+\.dkr\.ecr\.[\w-]+\.amazonaws\.com/evalai-")
 _PICTURES = (".jpg", ".jpeg", ".png")
 
 
 def challenge(bundle: Bundle) -> BundleProblems:
-    """The keys at the top of the YAML."""
+    """Yield the problems of the keys at the top of the YAML."""
     config = bundle.config
     yield from _title(config.get("title"))
-    yield from _picture(bundle, config.get("image"), crashing=True)
+    if config.get("image") and not isinstance(config["image"], str):
+        yield crash("image", f"is {config['image']!r:.60}, not a path", "Name a picture of the bundle", 9)
     for key in TEXTS:
         yield from _text(bundle, key, config.get(key))
     yield from _script(bundle, config.get("evaluation_script"))
     yield from dates("", config, "", 20)
     yield from _picture(bundle, config.get("image"))
-    fields = {key: field for key, field in CHALLENGE.items() if key not in _BLOCKS and not field.items}
-    judged = {key: value for key, value in config.items() if value or not fields_required(key)}
+    fields = {key: field for key, field in CHALLENGE.items() if key not in _OTHER_RULES and not field.items}
+    validated = {key: value for key, value in config.items() if value or not _is_required(key)}
     if not hasattr(config.get("title"), "__len__"):
-        judged.pop("title", None)  # told above
-    yield from findings("", judged, {**fields, **UNKEPT}, SERIALIZER, 24)
+        validated.pop("title", None)  # reported by `_title`
+    yield from field_problems("", validated, {**fields, **UNKEPT}, SERIALIZER, 24)
     yield from _worker_image(config.get("worker_image_url"))
 
 
-def _title(title: Any) -> BundleProblems:
+def _title(title: object) -> BundleProblems:
     if not title:
         yield BundleProblem(
             "title", "is missing", "Give the challenge a title", "Please add the challenge title", rule=8
@@ -58,27 +58,27 @@ def _title(title: Any) -> BundleProblems:
         yield crash("title", f"is {as_written(title)}, not a text", "Put it in quotes", 8)
 
 
-def _worker_image(image: Any) -> BundleProblems:
+def _worker_image(image: object) -> BundleProblems:
     field = CHALLENGE["worker_image_url"]
-    if image is None or not str(image).strip() or value_judged("worker_image_url", image, field):
+    if image is None or not str(image).strip() or validate("worker_image_url", image, field):
         return
-    if not _IMAGE.match(str(image).strip()):
-        words = (
+    if not _WORKER_IMAGE.match(str(image).strip()):
+        message = (
             "worker_image_url must be an EC2 AMI (ami-...) or an EvalAI ECR image in this AWS account "
             "(evalai-* repositories)."
         )
-        detail = Detail("worker_image_url", words, "invalid")
-        yield BundleProblem(detail.field, "is an image of your own", "Remove it", SERIALIZER, rule=24, detail=detail)
+        error = FieldError("worker_image_url", message, "invalid")
+        yield BundleProblem(error.field, "is an image of your own", "Remove it", SERIALIZER, rule=24, error=error)
 
 
-def fields_required(key: str) -> bool:
-    """Whether another rule speaks of a key that is null."""
+def _is_required(key: str) -> bool:
+    """Return whether another rule reports a key that is null."""
     return key in CHALLENGE and CHALLENGE[key].required
 
 
-def dates(prefix: str, holder: dict[str, Any], of_phase: str, rule: int) -> BundleProblems:
-    """Start before end; the server compares before it asks what they are."""
-    start, end = holder.get("start_date"), holder.get("end_date")
+def dates(prefix: str, item: dict[str, Any], of_phase: str, rule: int) -> BundleProblems:
+    """Yield the problems of start and end, which the server compares before it validates them."""
+    start, end = item.get("start_date"), item.get("end_date")
     if not start or not end:
         missing = "end_date" if start else "start_date"
         quote = f"ERROR: Please add the start_date and end_date{of_phase}."
@@ -98,12 +98,12 @@ def dates(prefix: str, holder: dict[str, Any], of_phase: str, rule: int) -> Bund
         )
 
 
-def _text(bundle: Bundle, key: str, path: Any) -> BundleProblems:
-    if path and not isinstance(path, str):
-        yield crash(key, f"is {path!r:.60}, not a path", "Name an .html file of templates/", 8)
-    elif not path:
+def _text(bundle: Bundle, key: str, path: object) -> BundleProblems:
+    if not path:
         rule, quote = _MISSING[key]
         yield BundleProblem(key, "is missing", "Name an .html file of templates/", quote, rule=rule)
+    elif not isinstance(path, str):
+        yield crash(key, f"is {path!r:.60}, not a path", "Name an .html file of templates/", 8)
     elif escapes(path):
         quote = f"Invalid file path for {key}."
         yield BundleProblem(key, f"points outside the bundle ({path})", "Name a file in it", quote, rule=14)
@@ -120,72 +120,70 @@ def _text(bundle: Bundle, key: str, path: Any) -> BundleProblems:
 
 
 def readable(bundle: Bundle, where: str, path: str, quote: str, rule: int, *, blank: bool) -> BundleProblems:
-    """A text must be UTF-8, and only the challenge's own may be empty."""
+    """Yield the problems of a text's content: it is UTF-8, and only with `blank` may it be empty."""
     try:
         text = bundle.read(path).decode("utf-8")
     except UnicodeDecodeError:
         yield crash(where, f"{path} is not UTF-8", "Save it as UTF-8")
         return
     key = where.rpartition(".")[2]
-    detail = value_judged(key, text, Field(TEXT, "", blank=blank))
-    if detail:
-        found = f"{path} is empty" if detail.code == "blank" else f"{path} holds a NUL character"
-        remedy = "Write the text" if detail.code == "blank" else "Remove it"
-        yield BundleProblem(where, found, remedy, quote, rule=rule, detail=detail)
+    error = validate(key, text, Field(TEXT, "", blank=blank))
+    if error:
+        found = f"{path} is empty" if error.code == "blank" else f"{path} holds a NUL character"
+        remedy = "Write the text" if error.code == "blank" else "Remove it"
+        yield BundleProblem(where, found, remedy, quote, rule=rule, error=error)
     elif not text.strip():
         yield warning(where, f"{path} is empty", "Write the text, or leave the page empty on purpose")
 
 
 def long_path(
-    where: str, path: str, quote: str, rule: int, *, temporary: int = _TEMPORARY, field: str = ""
+    where: str, path: str, quote: str, rule: int, *, folder: int = _TEMPORARY_FOLDER, field: str = ""
 ) -> BundleProblems:
-    """The server keeps a file's path in a field that its own temporary folder half fills."""
-    length = temporary + len(path)
-    if length > _FILE_NAME:
-        words = f"Ensure this filename has at most {_FILE_NAME} characters (it has {length})."
-        detail = Detail(field or where.rpartition(".")[2], words, "max_length")
-        remedy = f"Keep it to {_FILE_NAME - temporary}"
-        yield BundleProblem(where, f"names a path of {len(path)} characters", remedy, quote, rule=rule, detail=detail)
+    """Yield the problem of a path that, behind the server's temporary folder, is too long for the server."""
+    length = folder + len(path)
+    if length > _MOST_PATH:
+        message = f"Ensure this filename has at most {_MOST_PATH} characters (it has {length})."
+        error = FieldError(field or where.rpartition(".")[2], message, "max_length")
+        remedy = f"Keep it to {_MOST_PATH - folder}"
+        yield BundleProblem(where, f"names a path of {len(path)} characters", remedy, quote, rule=rule, error=error)
 
 
-def _picture(bundle: Bundle, path: Any, *, crashing: bool = False) -> BundleProblems:
-    """The server looks at the ending early, and at the picture late."""
-    if crashing:
-        if path and not isinstance(path, str):
-            yield crash("image", f"is {path!r:.60}, not a path", "Name a picture of the bundle", 9)
-        return
+def _picture(bundle: Bundle, path: object) -> BundleProblems:
     if path is None or (path and not isinstance(path, str)):
-        return
+        return  # reported by `challenge`
+    path = str(path or "")
     if not path or escapes(path) or not bundle.has(path) or not path.endswith(_PICTURES):
-        detail = Detail("image", "The submitted data was not a file. Check the encoding type on the form.", "invalid")
+        error = FieldError(
+            "image", "The submitted data was not a file. Check the encoding type on the form.", "invalid"
+        )
         found = (
             f"names {path or 'nothing'}, which is not a .png, .jpg or .jpeg of the bundle (endings in small letters)"
         )
-        yield BundleProblem("image", found, "Add the picture, or correct the path", SERIALIZER, rule=24, detail=detail)
+        yield BundleProblem("image", found, "Add the picture, or correct the path", SERIALIZER, rule=24, error=error)
         return
     if not bundle.size(path):
-        detail = Detail("image", "The submitted file is empty.", "empty")
-        yield BundleProblem("image", f"{path} is empty", "Replace it", SERIALIZER, rule=24, detail=detail)
+        error = FieldError("image", "The submitted file is empty.", "empty")
+        yield BundleProblem("image", f"{path} is empty", "Replace it", SERIALIZER, rule=24, error=error)
         return
-    long = list(long_path("image", path, SERIALIZER, 24, temporary=0))
+    long = list(long_path("image", path, SERIALIZER, 24, folder=0))
     yield from long
     try:
         Image.open(io.BytesIO(bundle.read(path))).verify()
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
         if long:
             return
-        words = "Upload a valid image. The file you uploaded was either not an image or a corrupted image."
-        detail = Detail("image", words, "invalid_image")
-        yield BundleProblem("image", f"{path} is not a picture", "Replace it", SERIALIZER, rule=24, detail=detail)
+        message = "Upload a valid image. The file you uploaded was either not an image or a corrupted image."
+        error = FieldError("image", message, "invalid_image")
+        yield BundleProblem("image", f"{path} is not a picture", "Replace it", SERIALIZER, rule=24, error=error)
 
 
-def _script(bundle: Bundle, path: Any) -> BundleProblems:
+def _script(bundle: Bundle, path: object) -> BundleProblems:
     where, remedy = "evaluation_script", "Write evaluation_script.zip; the build makes it"
     if not path:
         quote = "ERROR: There is no key for the evaluation script in the YAML file. Please add it and then try again!"
         yield BundleProblem(where, "is missing", remedy, quote, rule=17)
     elif not isinstance(path, str):
-        yield crash(where, f"is {path!r}, no path", remedy, 8)
+        yield crash(where, f"is {path!r}, not a path", remedy, 8)
     elif not path.endswith(".zip"):
         quote = (
             "ERROR: Please pass in a zip file as evaluation script. If using the `evaluation_script` directory "
@@ -196,21 +194,21 @@ def _script(bundle: Bundle, path: Any) -> BundleProblems:
         quote = "ERROR: No evaluation script is present in the zip file. Please add it and then try again!"
         yield BundleProblem(where, f"names {path}, which is not there", remedy, quote, rule=19)
     elif not bundle.size(path):
-        detail = Detail("evaluation_script", "The submitted file is empty.", "empty")
-        yield BundleProblem(where, f"{path} is empty", remedy, SERIALIZER, rule=24, detail=detail)
+        error = FieldError("evaluation_script", "The submitted file is empty.", "empty")
+        yield BundleProblem(where, f"{path} is empty", remedy, SERIALIZER, rule=24, error=error)
     else:
         yield from long_path(where, path, SERIALIZER, 24)
         yield from _package(bundle, where, path)
 
 
 def _package(bundle: Bundle, where: str, path: str) -> BundleProblems:
-    """EvalAI takes any file that ends in .zip, and every submission fails later."""
+    """Yield why every submission would fail: EvalAI accepts any file that ends in .zip."""
     remedy = "Build it anew: all modules at the top, with __init__.py and main.py"
     try:
         with zipfile.ZipFile(io.BytesIO(bundle.read(path))) as script:
             names = script.namelist()
     except (zipfile.BadZipFile, zlib.error, OSError, ValueError):
-        yield later(where, f"{path} is not a zip", remedy)
+        yield breaks_later(where, f"{path} is not a zip", remedy)
         return
     if "__init__.py" not in names or any("/" in name for name in names):
-        yield later(where, f"{path} is not a flat package with __init__.py", remedy)
+        yield breaks_later(where, f"{path} is not a flat package with __init__.py", remedy)

@@ -1,160 +1,170 @@
-"""The phases: codenames, files, dates, limits and what participants are asked."""
+"""Rules of the phases: codenames, files, dates, limits and the questions to participants."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from segjudge.bundle.field_values import findings, judged
+from segjudge.bundle.field_values import field_problems, validate
 from segjudge.bundle.fields import ATTRIBUTE, PHASE, TEXT, UNKEPT_OF_PHASE, Field
 from segjudge.bundle.opened_bundle import Bundle, escapes, is_html
-from segjudge.bundle.problems import BundleProblem, BundleProblems, Detail, crash
+from segjudge.bundle.problems import BundleProblem, BundleProblems, FieldError, crash
 
-from .blocks import entries, lasting_ids, numbered, required, shape
+from .blocks import block_shape, entries, id_problems, missing_field, serialized_fields
 from .challenge import dates, long_path, readable
 
 _PHASE = "ERROR: Challenge phase {} has the following schema errors:\n {{errors}}"
-#: Where the server's sentence needs the name, and breaks without.
-_NAMELESS = (36, 37, 38, 39)
+#: The rules whose sentence holds the phase's name: without one the server crashes.
+_NEEDS_NAME = (36, 37, 38, 39)
 
 
 def phases(bundle: Bundle) -> BundleProblems:
-    """All phases; without any the server skips the rest of these rules."""
+    """Yield the problems of all phases; without any the server skips the other rules."""
     quote = "ERROR: No challenge phase key found. Please add challenge phases in the YAML file and try again!"
-    yield from shape(
+    yield from block_shape(
         bundle,
         "challenge_phases",
         BundleProblem("challenge_phases", "is missing or empty", "Add a phase", quote, rule=34),
     )
     seen: list[Any] = []
-    for where, one in entries(bundle, "challenge_phases"):
-        for finding in (*_codename(where, one, seen), *phase(bundle, where, one)):
-            nameless = finding.rule in _NAMELESS and "name" not in one and not finding.detail
-            yield crash(finding.where, finding.found, finding.remedy, finding.rule) if nameless else finding
-    yield from lasting_ids(bundle, "challenge_phases")
+    for where, item in entries(bundle, "challenge_phases"):
+        for problem in (*_codename(where, item, seen), *phase(bundle, where, item)):
+            nameless = problem.rule in _NEEDS_NAME and "name" not in item and not problem.error
+            yield crash(problem.where, problem.found, problem.remedy, problem.rule) if nameless else problem
+    yield from id_problems(bundle, "challenge_phases")
 
 
-def _codename(where: str, one: dict[str, Any], seen: list[Any]) -> BundleProblems:
-    codename = one.get("codename")
-    if "codename" not in one:
+def _codename(where: str, item: dict[str, Any], seen: list[Any]) -> BundleProblems:
+    codename = item.get("codename")
+    if "codename" not in item:
         quote = "ERROR: No codename found for the challenge phase. Please add a codename and try again!"
         yield BundleProblem(f"{where}.codename", "is missing", "Add it, as in phases.py", quote, rule=35)
     elif codename in seen:
-        quote = f"ERROR: Duplicate codename {codename} for phase {one.get('name')}. Please ensure codenames are unique"
+        quote = f"ERROR: Duplicate codename {codename} for phase {item.get('name')}. Please ensure codenames are unique"
         yield BundleProblem(f"{where}.codename", f"{codename} is there twice", "Rename one of them", quote, rule=36)
     else:
         seen.append(codename)
 
 
-def phase(bundle: Bundle, where: str, one: dict[str, Any]) -> BundleProblems:
-    """One phase, its codename's uniqueness apart."""
-    number = one.get("id")
+def phase(bundle: Bundle, where: str, item: dict[str, Any]) -> BundleProblems:
+    """Yield the problems of one phase, except those of its codename."""
+    number = item.get("id")
     quote = _PHASE.format(number)
-    yield from _annotation(bundle, where, one, quote)
-    yield from _description(bundle, where, one, quote)
-    if one.get("is_submission_public") and one.get("is_restricted_to_select_one_submission"):
-        told = (
-            f"ERROR: is_submission_public can't be 'True' for challenge phase '{one.get('name')}' with "
+    yield from _annotation(bundle, where, item, quote)
+    yield from _description(bundle, where, item, quote)
+    if item.get("is_submission_public") and item.get("is_restricted_to_select_one_submission"):
+        public_quote = (
+            f"ERROR: is_submission_public can't be 'True' for challenge phase '{item.get('name')}' with "
             "is_restricted_to_select_one_submission 'True'. Please change is_submission_public to 'False' and "
             "try again!"
         )
         yield BundleProblem(
-            f"{where}.is_submission_public", "contradicts the restriction", "Set it to False", told, rule=39
+            f"{where}.is_submission_public", "contradicts the restriction", "Set it to False", public_quote, rule=39
         )
-    yield from dates(f"{where}.", one, f" in challenge phase {number}", 40)
-    yield from _attributes(f"{where}.submission_meta_attributes", number, one.get("submission_meta_attributes"))
-    if "id" not in one:
+    yield from dates(f"{where}.", item, f" in challenge phase {number}", 40)
+    yield from _attributes(f"{where}.submission_meta_attributes", number, item.get("submission_meta_attributes"))
+    if "id" not in item:
         yield crash(f"{where}.id", "is missing", "Number it", 45)
         return
-    yield from required(where, "name", one, quote, 44)
-    yield from _serialized(where, one, quote)
+    yield from missing_field(where, "name", item, quote, 44)
+    yield from _serialized(where, item, quote)
 
 
-def _serialized(where: str, one: dict[str, Any], quote: str) -> BundleProblems:
-    given, copied = dict(one), one.get("max_submissions_per_month") is None
+def _serialized(where: str, item: dict[str, Any], quote: str) -> BundleProblems:
+    given, copied = dict(item), item.get("max_submissions_per_month") is None
     if copied:  # as the server does
-        given["max_submissions_per_month"] = one.get("max_submissions")
+        given["max_submissions_per_month"] = item.get("max_submissions")
     for key in ("start_date", "end_date"):
         if given.get(key) is None:
-            given.pop(key, None)  # told above; the serializer takes it
-    fields = {**numbered(one, PHASE), **UNKEPT_OF_PHASE}
-    for finding in findings(f"{where}.", given, fields, quote, 44, names={"id": "config_id"}):
-        if not copied or not finding.where.endswith(".max_submissions_per_month"):
-            yield finding
-        elif finding.detail and "max_submissions" not in one:
+            given.pop(key, None)  # reported by `dates`; the serializer accepts it
+    fields = {**serialized_fields(item, PHASE), **UNKEPT_OF_PHASE}
+    for problem in field_problems(f"{where}.", given, fields, quote, 44):
+        if not copied or not problem.where.endswith(".max_submissions_per_month"):
+            yield problem
+        elif problem.error and "max_submissions" not in item:
             found, remedy = "and max_submissions_per_month are missing", "Add one of them"
-            yield BundleProblem(f"{where}.max_submissions", found, remedy, quote, rule=44, detail=finding.detail)
-        elif finding.detail:
+            yield BundleProblem(f"{where}.max_submissions", found, remedy, quote, rule=44, error=problem.error)
+        elif problem.error:
             found = "is what max_submissions_per_month is taken from"
             yield BundleProblem(
-                f"{where}.max_submissions", found, finding.remedy, quote, rule=44, detail=finding.detail, follows=True
+                f"{where}.max_submissions",
+                found,
+                problem.remedy,
+                quote,
+                rule=44,
+                error=problem.error,
+                consequence=True,
             )
 
 
-def _description(bundle: Bundle, where: str, one: dict[str, Any], quote: str) -> BundleProblems:
-    path, where = one.get("description"), f"{where}.description"
+def _description(bundle: Bundle, where: str, item: dict[str, Any], quote: str) -> BundleProblems:
+    path, where = item.get("description"), f"{where}.description"
     if not path:
-        told = f" ERROR: There is no key for description in phase {one.get('name')}."
-        yield BundleProblem(where, "is missing", "Name an .html file of templates/", told, rule=37)
-        absent = Detail("description", "This field is required.", "required")
-        detail = judged("description", path, Field(TEXT, "")) if "description" in one else absent
-        if detail:
-            yield BundleProblem(where, "is missing", "Name an .html file", quote, rule=44, detail=detail, follows=True)
+        missing = f" ERROR: There is no key for description in phase {item.get('name')}."
+        yield BundleProblem(where, "is missing", "Name an .html file of templates/", missing, rule=37)
+        absent = FieldError("description", "This field is required.", "required")
+        error = validate("description", path, Field(TEXT, "")) if "description" in item else absent
+        if error:
+            yield BundleProblem(
+                where, "is missing", "Name an .html file", quote, rule=44, error=error, consequence=True
+            )
     elif not isinstance(path, str):
         yield crash(where, f"is {path!r:.60}, not a path", "Name an .html file of templates/", 45)
     elif escapes(path) or not bundle.has(path) or not is_html(path):
         found = f"names {path}, which is not an .html file of the bundle"
-        null = Detail("description", "This field may not be null.", "null")
-        yield BundleProblem(where, found, "Add the file, or correct the path", quote, rule=37, detail=null)
+        null = FieldError("description", "This field may not be null.", "null")
+        yield BundleProblem(where, found, "Add the file, or correct the path", quote, rule=37, error=null)
     else:
         yield from readable(bundle, where, path, quote, 44, blank=False)
 
 
-def _annotation(bundle: Bundle, where: str, one: dict[str, Any], quote: str) -> BundleProblems:
-    path, where = one.get("test_annotation_file"), f"{where}.test_annotation_file"
+def _annotation(bundle: Bundle, where: str, item: dict[str, Any], quote: str) -> BundleProblems:
+    path, where = item.get("test_annotation_file"), f"{where}.test_annotation_file"
     if not path:
-        return  # the server lets it pass; what becomes of it is told by `traps`
+        return  # the server accepts it; `pitfalls` reports what goes wrong later
     if not isinstance(path, str):
         yield crash(where, f"is {path!r:.60}, not a path", "Name a file of annotations/", 45)
     elif escapes(path) or not bundle.has(path):
-        told = f"ERROR: No test annotation file found in the zip file for challenge phase {one.get('name')}"
-        yield BundleProblem(where, f"names {path}, which is not there", "Make it with segjudge pack", told, rule=38)
+        missing = f"ERROR: No test annotation file found in the zip file for challenge phase {item.get('name')}"
+        yield BundleProblem(where, f"names {path}, which is not there", "Make it with segjudge pack", missing, rule=38)
     elif not bundle.size(path):
-        detail = Detail("test_annotation", "The submitted file is empty.", "empty")
-        yield BundleProblem(where, f"{path} is empty", "Make it with segjudge pack", quote, rule=44, detail=detail)
+        error = FieldError("test_annotation", "The submitted file is empty.", "empty")
+        yield BundleProblem(where, f"{path} is empty", "Make it with segjudge pack", quote, rule=44, error=error)
     else:
         yield from long_path(where, path, quote, 44, field="test_annotation")
 
 
-def _attributes(where: str, number: Any, attributes: Any) -> BundleProblems:
+def _attributes(where: str, number: object, attributes: object) -> BundleProblems:
     if not attributes:
         return
-    if not isinstance(attributes, list) or any(not isinstance(one, dict) for one in attributes):
+    if not isinstance(attributes, list) or any(not isinstance(attribute, dict) for attribute in attributes):
         yield crash(where, "is not a list of mappings", "Begin each with - name:", 41)
         return
-    for place, one in enumerate(attributes):
-        yield from _attribute(f"{where}[{place}]", number, one)
+    for index, attribute in enumerate(attributes):
+        yield from _attribute(f"{where}[{index}]", number, attribute)
 
 
-def _attribute(here: str, number: Any, one: dict[str, Any]) -> BundleProblems:
-    missing = [key for key, field in ATTRIBUTE.items() if field.required and key not in one]
+def _attribute(where: str, number: object, attribute: dict[str, Any]) -> BundleProblems:
+    missing = [key for key, field in ATTRIBUTE.items() if field.required and key not in attribute]
     if missing:
         quote = (
             "ERROR: Please enter the following fields for the submission meta attribute in challenge phase "
             f"{number}: {', '.join(missing)}"
         )
-        yield BundleProblem(here, f"lacks {', '.join(missing)}", "Add them", quote, rule=41)
+        yield BundleProblem(where, f"lacks {', '.join(missing)}", "Add them", quote, rule=41)
         return
-    kinds, options = ATTRIBUTE["type"].choices, one.get("options")
-    if one["type"] not in kinds:
+    kinds, options = ATTRIBUTE["type"].choices, attribute.get("options")
+    if attribute["type"] not in kinds:
         quote = (
-            f"ERROR: Please ensure that the submission meta attribute types for the attribute '{one['type']}' "
+            f"ERROR: Please ensure that the submission meta attribute types for the attribute '{attribute['type']}' "
             f"in challenge phase {number} are among the following: boolean, text, radio, or checkbox."
         )
-        yield BundleProblem(f"{here}.type", f"is {one['type']}", f"Use one of {', '.join(kinds)}", quote, rule=42)
-    elif one["type"] not in ("radio", "checkbox"):
+        yield BundleProblem(
+            f"{where}.type", f"is {attribute['type']}", f"Use one of {', '.join(kinds)}", quote, rule=42
+        )
+    elif attribute["type"] not in ("radio", "checkbox"):
         return
     elif not options:
         quote = f"ERROR: Please include at least one option in the attribute for challenge phase {number}"
-        yield BundleProblem(f"{here}.options", "is missing", "List what may be chosen", quote, rule=43)
+        yield BundleProblem(f"{where}.options", "is missing", "List what may be chosen", quote, rule=43)
     elif not hasattr(options, "__len__"):
-        yield crash(f"{here}.options", f"is {options!r:.60}, not a list", "List what may be chosen", 43)
+        yield crash(f"{where}.options", f"is {options!r:.60}, not a list", "List what may be chosen", 43)

@@ -1,23 +1,23 @@
-"""Tags, domain and prizes."""
+"""Rules of tags, domain and prizes, which the server tests last."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from segjudge.bundle.field_values import judged
+from segjudge.bundle.field_values import validate
 from segjudge.bundle.fields import CHALLENGE, PRIZE
 from segjudge.bundle.opened_bundle import Bundle
 from segjudge.bundle.problems import BundleProblem, BundleProblems, crash, warning
 
 from .blocks import entries
 
-_TAGS = 4
+_MOST_TAGS = 4
 _AMOUNT = re.compile(r"\d+(\.\d{1,2})?[A-Z]{3}$")
 
 
-def rest(bundle: Bundle) -> BundleProblems:
-    """What the server tests last."""
+def tags_domain_and_prizes(bundle: Bundle) -> BundleProblems:
+    """Yield the problems of tags, domain and prizes."""
     yield from _tags(bundle)
     domains = CHALLENGE["domain"].choices
     if "domain" in bundle.config and bundle.config["domain"] not in domains:
@@ -33,7 +33,7 @@ def _tags(bundle: Bundle) -> BundleProblems:
     tags, remedy = bundle.config["tags"], "Begin each tag with -, or remove the line"
     if not hasattr(tags, "__len__"):
         yield crash("tags", f"is {tags!r:.60}, not a list", remedy, 64)
-    elif len(tags) > _TAGS:
+    elif len(tags) > _MOST_TAGS:
         quote = "ERROR: Tags are limited to 4. Please remove extra tags then try again!"
         what = "letters, each of which is a tag for EvalAI" if isinstance(tags, str) else "tags"
         yield BundleProblem(
@@ -50,7 +50,7 @@ def _prizes(bundle: Bundle) -> BundleProblems:
     prizes = bundle.config["prizes"]
     if not prizes and hasattr(prizes, "__iter__"):
         return
-    if not isinstance(prizes, list) or any(not isinstance(one, dict) for one in prizes):
+    if not isinstance(prizes, list) or any(not isinstance(prize, dict) for prize in prizes):
         yield crash("prizes", "is not a list of mappings", "Begin each item with - rank:, or remove the line", 66)
         return
     ranks: list[Any] = []
@@ -70,8 +70,8 @@ def _prize(where: str, prize: dict[str, Any], ranks: list[Any]) -> BundleProblem
     if rank in ranks:
         quote = f"ERROR: Duplicate rank {rank} found in YAML data."
         yield BundleProblem(f"{where}.rank", f"{rank} is there twice", "Renumber", quote, rule=66)
-    wrong = not isinstance(rank, int) or rank < 1
-    if wrong:
+    invalid = not isinstance(rank, int) or rank < 1
+    if invalid:
         quote = f"ERROR: Invalid rank value {rank}. Rank should be an integer."
         yield BundleProblem(f"{where}.rank", f"is {rank!r:.60}", "Write 1 for the winner", quote, rule=66)
     if not isinstance(amount, str):
@@ -82,14 +82,14 @@ def _prize(where: str, prize: dict[str, Any], ranks: list[Any]) -> BundleProblem
             "code (e.g. 100.00USD, 500EUR, 1000INR)."
         )
         yield BundleProblem(f"{where}.amount", f"is {amount}", "Write it as 100.00USD", quote, rule=66)
-    elif not wrong:
-        yield from _dropped(where, prize)
+    elif not invalid:
+        yield from _dropped_prize(where, prize)
 
 
-def _dropped(where: str, prize: dict[str, Any]) -> BundleProblems:
-    """The server leaves out a prize that it cannot keep, and says nothing."""
+def _dropped_prize(where: str, prize: dict[str, Any]) -> BundleProblems:
+    """Yield why the server leaves out a prize without a message."""
     for key, field in PRIZE.items():
-        told = judged(key, prize[key], field) if key in prize else None
-        if told:
-            found = f"cannot be kept ({told.words.rstrip('.')}), so that EvalAI drops the prize and says nothing"
+        error = validate(key, prize[key], field) if key in prize else None
+        if error:
+            found = f"cannot be kept ({error.message.rstrip('.')}), so that EvalAI drops the prize and says nothing"
             yield warning(f"{where}.{key}", found, f"Write {field.about}")

@@ -1,4 +1,4 @@
-"""What EvalAI's web form (`zip_upload`) asks beyond a push: a bundle may take one way and not the other."""
+"""Rules of EvalAI's web form (`zip_upload`) beyond those of a push."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _QUESTIONS = ("method_name", "method_description", "project_url", "publication_u
 
 
 def web_form(bundle: Bundle) -> BundleProblems:
-    """Beyond what a push is refused for."""
+    """Yield the problems that the web form alone refuses."""
     yield from _one_yaml(bundle)
     word = str(bundle.config.get("title")).strip().split(" ")[0].lower()
     for where, phase in entries(bundle, "challenge_phases"):
@@ -35,28 +35,31 @@ def web_form(bundle: Bundle) -> BundleProblems:
 
 
 def _one_yaml(bundle: Bundle) -> BundleProblems:
-    found = [one for one in bundle.listed if one.endswith((".yaml", ".yml")) and not one.startswith("__MACOSX")]
-    if len(found) > 1:
-        quote = f"There are {len(found)} YAML files instead of one in zip folder!"
-        others = [name for name in found if name != bundle.config_name]
+    names = [name for name in bundle.listed_names if name.endswith((".yaml", ".yml"))]
+    names = [name for name in names if not name.startswith("__MACOSX")]
+    if len(names) > 1:
+        quote = f"There are {len(names)} YAML files instead of one in zip folder!"
+        others = [name for name in names if name != bundle.config_name]
         yield BundleProblem(", ".join(others), "is a second YAML file", "Leave it out, or push the bundle", quote)
 
 
 def _questions(where: str, phase: dict[str, Any]) -> BundleProblems:
-    asked = phase.get("default_submission_meta_attributes")
-    if not asked:
+    questions = phase.get("default_submission_meta_attributes")
+    if not questions:
         return
-    if not isinstance(asked, list) or any(not isinstance(one, dict) for one in asked):
+    if not isinstance(questions, list) or any(not isinstance(question, dict) for question in questions):
         yield BundleProblem(where, "is not a list of mappings", "Begin each item with - name:")
         return
-    for place, one in enumerate(asked):
-        missing = [key for key in ("name", "is_visible") if key not in one]
+    for index, question in enumerate(questions):
+        missing = [key for key in ("name", "is_visible") if key not in question]
         if missing:
             quote = (
                 "Please enter the following to the default submission meta attribute in phase "
                 f"{phase.get('id')}: {', '.join(missing)}."
             )
-            yield BundleProblem(f"{where}[{place}]", f"lacks {', '.join(missing)}", "Add it", quote)
-        elif one["name"] not in _QUESTIONS:
-            quote = f"Default meta attribute: {one['name']} in phase: {phase.get('id')} does not exist!"
-            yield BundleProblem(f"{where}[{place}].name", f"is {one['name']}", f"Use {', '.join(_QUESTIONS)}", quote)
+            yield BundleProblem(f"{where}[{index}]", f"lacks {', '.join(missing)}", "Add it", quote)
+        elif question["name"] not in _QUESTIONS:
+            quote = f"Default meta attribute: {question['name']} in phase: {phase.get('id')} does not exist!"
+            yield BundleProblem(
+                f"{where}[{index}].name", f"is {question['name']}", f"Use {', '.join(_QUESTIONS)}", quote
+            )
