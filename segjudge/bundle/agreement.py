@@ -10,6 +10,7 @@ from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.phase import Phase, PhaseSplit
 from segjudge.evaluation_script.phases import PHASES
+from segjudge.evaluation_script.sequence_protocols import BESIDE, SEQUENCE_PROTOCOLS
 
 from .opened_bundle import Bundle
 from .problems import BundleProblems, breaks_later, hashable_value, mappings_in
