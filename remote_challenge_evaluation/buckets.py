@@ -8,7 +8,7 @@ from typing import Any
 
 from segjudge.evalai.http_exchange import StoppedError, Watch, awaited, within
 
-from .journal import Report
+from .journal import JobReport
 from .operator_log import Log
 from .owners import FETCHED
 
@@ -30,7 +30,7 @@ def _bucket_and_prefix(address: str) -> tuple[str, str]:
     return bucket, prefix.strip("/")
 
 
-def keep_report(address: str, submission: int, report: Report, log: Log) -> None:
+def keep_report(address: str, submission: int, report: JobReport, log: Log) -> None:
     """Write a report into the bucket of this address; nothing where none is set."""
     if not address:
         return

@@ -32,7 +32,7 @@ _CLOCK_SECONDS = 5.0
 _THIS_JOB = "submission = ? AND resumed = ?"
 
 
-class Report(TypedDict, total=False):
+class JobReport(TypedDict, total=False):
     """What is reported of a submission: accuracies, or why it was refused."""
 
     accuracies: list[SplitAccuracies]
@@ -61,7 +61,7 @@ class Job:
     attempts: int
     #: How often it was put off for reasons outside this machine.
     delays: int
-    report: Report | None
+    report: JobReport | None
 
 
 class Journal:
@@ -260,8 +260,8 @@ def _may_repeat(row: sqlite3.Row) -> bool:
     return bool(row["outcome"] != "given up" and row["lives"] < _REPEATED_ATTEMPTS)
 
 
-def _report_of(text: str | None) -> Report | None:
+def _report_of(text: str | None) -> JobReport | None:
     with suppress(ValueError, TypeError, RecursionError):
         report = json.loads(text or "null")
-        return cast("Report", report) if isinstance(report, dict) else None
+        return cast("JobReport", report) if isinstance(report, dict) else None
     return None

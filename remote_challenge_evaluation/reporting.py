@@ -12,7 +12,7 @@ from segjudge.evalai.result_shapes import SubmissionRow
 from segjudge.evalai.retries import with_retries
 
 from .buckets import keep_report
-from .journal import BEGUN, SCORED, Job, Report
+from .journal import BEGUN, SCORED, Job, JobReport
 from .services import JobBlockedError, WorkerServices
 
 #: Faults of ours after which a submission is given back to its team.
@@ -58,12 +58,12 @@ class SubmissionReporting:
         """Give a submission back that was tried often enough."""
         self.fault(self._journal.change(job, failures=FAILURES), why)
 
-    def settle(self, job: Job, report: Report) -> None:
+    def settle(self, job: Job, report: JobReport) -> None:
         """Note a result and report it; once it is noted, an outage costs no second evaluation."""
         self.report(self._journal.change(job, state=SCORED, report=report))
 
     def report(self, job: Job) -> None:
-        """Report what was noted, unless the server knows it already."""
+        """JobReport what was noted, unless the server knows it already."""
         row = self._jobs.submission(job.submission)
         if self.is_over(job, row):
             return
@@ -86,7 +86,7 @@ class SubmissionReporting:
         self._log("reported", submission=job.submission, outcome=outcome)
         keep_report(self._services.settings.artifacts, job.submission, report, self._log)
 
-    def _send_until_believed(self, job: Job, report: Report) -> ApiError | None:
+    def _send_until_believed(self, job: Job, report: JobReport) -> ApiError | None:
         """Send a report; return the server's refusal if it refuses again and again."""
         for left in reversed(range(_REFUSALS)):
             try:
@@ -110,7 +110,7 @@ class SubmissionReporting:
         with_retries(lambda: self._jobs.fail(job.submission, job.phase, stderr=message), self._services.stop.wait)
         self._journal.finish(job, "refused")
 
-    def _send(self, job: Job, report: Report) -> None:
+    def _send(self, job: Job, report: JobReport) -> None:
         stdout, stderr = report.get("stdout", ""), report.get("stderr", "")
         if "accuracies" in report:
             result = report.get("submission_result")

@@ -81,6 +81,10 @@ def split(answer: bytes) -> tuple[bytes, bytes]:
     return head, body
 
 
+def without_length(head: bytes) -> list[bytes]:
+    return [line for line in head.split(b"\r\n") if not line.lower().startswith(b"content-length")]
+
+
 def _reset_before(one: Exchange) -> None:
     one.reset()
 
@@ -127,17 +131,17 @@ def _continue_for_ever(one: Exchange) -> None:
 
 def _broken_chunks(one: Exchange) -> None:
     head, body = split(one.forward())
-    kept = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"content-length")]
+    kept = without_length(head)
     size = one.chosen.choice([b"zz", b"-5", b"%x" % (len(body) + 99), b"f" * 40, b""])
     one.send(b"\r\n".join([*kept, b"Transfer-Encoding: chunked", b"", size]) + b"\r\n" + body)
 
 
 def _truncated_gzip(one: Exchange) -> None:
     head, body = split(one.forward())
-    kept = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"content-length")]
+    kept = without_length(head)
     packed = gzip.compress(body)[: -one.chosen.randrange(1, 12)]
-    told = [b"Content-Encoding: gzip", b"Content-Length: %d" % len(packed)]
-    one.send(b"\r\n".join([*kept, *told, b"", b""]) + packed)
+    encoding = [b"Content-Encoding: gzip", b"Content-Length: %d" % len(packed)]
+    one.send(b"\r\n".join([*kept, *encoding, b"", b""]) + packed)
 
 
 def _bomb(one: Exchange) -> None:
@@ -147,7 +151,7 @@ def _bomb(one: Exchange) -> None:
 
 def _wrong_length(one: Exchange) -> None:
     head, body = split(one.forward())
-    kept = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"content-length")]
+    kept = without_length(head)
     length = one.chosen.choice([0, len(body) // 2, len(body) + 7, 10**15, -1])
     one.send(b"\r\n".join([*kept, b"Content-Length: %d" % length, b"", b""]) + body)
 
@@ -198,12 +202,12 @@ def _not_http(one: Exchange) -> None:
 def _mutated(one: Exchange) -> None:
     """The true answer with one value that is missing or of another kind."""
     head, body = split(one.forward())
-    kept = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"content-length")]
+    kept = without_length(head)
     try:
-        told = json.loads(body)
+        answer = json.loads(body)
     except ValueError:
-        told = None
-    rows = told if isinstance(told, list) else [told]
+        answer = None
+    rows = answer if isinstance(answer, list) else [answer]
     for row in one.chosen.sample(rows, min(2, len(rows))):
         if isinstance(row, dict) and row:
             key = one.chosen.choice(sorted(row))
@@ -212,7 +216,7 @@ def _mutated(one: Exchange) -> None:
                 del row[key]
             else:
                 row[key] = value
-    body = body if told is None else json.dumps(told).encode()
+    body = body if answer is None else json.dumps(answer).encode()
     one.send(b"\r\n".join([*kept, b"Content-Length: %d" % len(body), b"", b""]) + body)
 
 
@@ -348,8 +352,8 @@ class Network:
         with socket.create_connection(self._target, 60) as server:
             server.sendall(b"\r\n".join([*lines, b"Connection: close", b"", b""]) + body)
             answer = b""
-            while piece := server.recv(_BLOCK):
-                answer += piece
+            while block := server.recv(_BLOCK):
+                answer += block
         return answer
 
 
@@ -357,18 +361,18 @@ def _whole(client: socket.socket) -> bytes:
     """A request with its body."""
     data = b""
     while b"\r\n\r\n" not in data:
-        piece = client.recv(_BLOCK)
-        if not piece:
+        block = client.recv(_BLOCK)
+        if not block:
             return b""
-        data += piece
+        data += block
     head, body = split(data)
     length = 0
     for line in head.split(b"\r\n"):
         if line.lower().startswith(b"content-length:"):
             length = int(line.split(b":")[1])
     while len(body) < length:
-        piece = client.recv(_BLOCK)
-        if not piece:
+        block = client.recv(_BLOCK)
+        if not block:
             return b""
-        body += piece
+        body += block
     return head + b"\r\n\r\n" + body

@@ -116,12 +116,12 @@ def test_an_answer_is_sound_or_an_error_that_may_pass(odd: Odd, name: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("told", "number"),
+    ("value", "number"),
     [(7, 7), ("7", 7), (0, 0), (-1, 0), ("-1", 0), (True, 0), (7.0, 0), (10**30, 0), ("9" * 30, 0), ("1_0", 0), (" 7", 0), ("७", 0), (1 << 62, 0), ((1 << 62) - 1, (1 << 62) - 1), (None, 0), ({}, 0), ("", 0)],
     ids=repr,
 )  # fmt: skip
-def test_a_key_is_a_number_that_a_database_has(told: Any, number: int) -> None:
-    assert number_of(told) == number
+def test_a_key_is_a_number_that_a_database_has(value: Any, number: int) -> None:
+    assert number_of(value) == number
 
 
 @pytest.mark.parametrize("resumed", ["x", "", "2026", 5, {}, "9999-99-99T00:00:00Z", "2" * 10**6])

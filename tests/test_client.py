@@ -22,7 +22,7 @@ TOKEN = "tok-0123456789"
 
 
 class Odd:
-    """A server that answers what it is told to, and remembers what it was asked."""
+    """A server that answers as it is set to, and remembers what it was asked."""
 
     def __init__(self) -> None:
         self.answer: tuple[int, str, bytes] = (200, "application/json", b"{}")
@@ -116,9 +116,9 @@ def test_what_a_server_says_has_no_token_and_moves_no_cursor(odd: Odd, status: i
     odd.says(body, status)
     with pytest.raises(ApiError) as raised:
         Client(odd.address, TOKEN).call("GET", routes.PARTICIPANT_TEAMS)
-    told = str(raised.value) + str(raised.value.body)
-    assert TOKEN not in told
-    assert "\x1b" not in told
+    message = str(raised.value) + str(raised.value.body)
+    assert TOKEN not in message
+    assert "\x1b" not in message
 
 
 @pytest.mark.parametrize("body", [b"", b"no json", b'"text"', b"5", b"null", b"[" * 100_000, b"<html>"], ids=repr)

@@ -27,10 +27,10 @@ DATA = bytes(range(256)) * 4096
 
 
 class Line:
-    """Sends what it is told of a file, then breaks off."""
+    """Sends a part of a file, then breaks off."""
 
     def __init__(self) -> None:
-        self.pieces: list[int] = []
+        self.lengths: list[int] = []
         self.ranges = True
         self.statuses: list[int] = []
         self.asked: list[dict[str, str]] = []
@@ -44,13 +44,13 @@ class Line:
                     self.send_header("Content-Length", "0")
                     self.end_headers()
                     return
-                told = self.headers.get("Range", "")
-                start = int(told.removeprefix("bytes=").split("-")[0]) if told and line.ranges else 0
+                wanted = self.headers.get("Range", "")
+                start = int(wanted.removeprefix("bytes=").split("-")[0]) if wanted and line.ranges else 0
                 body = DATA[start:]
                 self.send_response(206 if start else 200)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                most = line.pieces.pop(0) if line.pieces else len(body)
+                most = line.lengths.pop(0) if line.lengths else len(body)
                 self.wfile.write(body[:most])
                 self.close_connection = True
 
@@ -69,8 +69,8 @@ def line() -> Iterator[Line]:
     made.server.server_close()
 
 
-def fetched(line: Line, path: Path, limit: int = 1 << 30) -> bytes:
-    download(lambda: line.url, str(path), limit, lambda _seconds: None)
+def fetched(server: Line | Raw, path: Path, limit: int = 1 << 30) -> bytes:
+    download(lambda: server.url, str(path), limit, lambda _seconds: None)
     return path.read_bytes()
 
 
@@ -80,14 +80,14 @@ def test_a_file_comes_whole_and_without_the_token(line: Line, tmp_path: Path) ->
 
 
 def test_what_broke_off_is_taken_up_where_it_was(line: Line, tmp_path: Path) -> None:
-    line.pieces = [1000, 5000]
+    line.lengths = [1000, 5000]
     assert fetched(line, tmp_path / "x") == DATA
     start = f"bytes=0-{downloads._START_BYTES - 1}"
     assert [one.get("Range") for one in line.asked] == [None, "bytes=1000-", "bytes=6000-", start]
 
 
 def test_a_server_that_cannot_go_on_begins_anew(line: Line, tmp_path: Path) -> None:
-    line.pieces, line.ranges = [1000], False
+    line.lengths, line.ranges = [1000], False
     assert fetched(line, tmp_path / "x") == DATA
 
 
@@ -136,6 +136,9 @@ class Raw:
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}/x"
         threading.Thread(target=self._serve, daemon=True).start()
 
+    def close(self) -> None:
+        self.listener.close()
+
     def _serve(self) -> None:
         while True:
             try:
@@ -152,12 +155,25 @@ class Raw:
             request = client.recv(1 << 16)
             last = downloads._START_BYTES - 1
             if script is honest and b"Range: bytes=0-%d" % last in request:
-                told = f"Content-Range: bytes 0-{last}/{len(DATA)}"
-                client.sendall(answered(DATA[: last + 1], "206 X", told))
+                content_range = f"Content-Range: bytes 0-{last}/{len(DATA)}"
+                client.sendall(answered(DATA[: last + 1], "206 X", content_range))
                 return
             start = int(request.split(b"bytes=")[1].split(b"-")[0]) if b"Range:" in request else 0
             client.settimeout(20)
             script(client) if script is not honest else honest(client, start)  # type: ignore[call-arg]
+
+
+Serve = Callable[..., Raw]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    with contextlib.ExitStack() as ends:
+
+        def start(*scripts: Callable[[socket.socket], None]) -> Raw:
+            return ends.enter_context(contextlib.closing(Raw(*scripts)))
+
+        yield start
 
 
 def answered(body: bytes, status: str = "200 OK", *headers: str, length: int | None = None) -> bytes:
@@ -166,8 +182,8 @@ def answered(body: bytes, status: str = "200 OK", *headers: str, length: int | N
 
 
 def honest(client: socket.socket, start: int = 0) -> None:
-    told = [f"Content-Range: bytes {start}-{len(DATA) - 1}/{len(DATA)}"] if start else []
-    client.sendall(answered(DATA[start:], "206 X" if start else "200 OK", *told))
+    headers = [f"Content-Range: bytes {start}-{len(DATA) - 1}/{len(DATA)}"] if start else []
+    client.sendall(answered(DATA[start:], "206 X" if start else "200 OK", *headers))
 
 
 def sends(data: bytes) -> Callable[[socket.socket], None]:
@@ -232,103 +248,75 @@ CONSISTENT = ("flipped", "html", "shorter", "no-length", "huge-length")
 @pytest.mark.parametrize(
     ("name", "times"), [(name, times) for name in LIES for times in (1, 3) if times == 1 or name not in CONSISTENT]
 )
-def test_a_line_that_lies_costs_tries_and_no_byte(name: str, times: int, tmp_path: Path) -> None:
-    raw = Raw(*[LIES[name]] * times, honest)
-    try:
-        download(lambda: raw.url, str(tmp_path / "x"), 1 << 30, lambda _seconds: None)
-    finally:
-        raw.listener.close()
-    assert (tmp_path / "x").read_bytes() == DATA
+def test_a_line_that_lies_costs_tries_and_no_byte(serve: Serve, name: str, times: int, tmp_path: Path) -> None:
+    raw = serve(*[LIES[name]] * times, honest)
+    assert fetched(raw, tmp_path / "x") == DATA
 
 
 @pytest.mark.parametrize("name", sorted(LIES))
-def test_a_line_that_lies_for_ever_is_left_with_one_error(name: str, tmp_path: Path) -> None:
-    raw = Raw(LIES[name])
-    try:
-        with contextlib.suppress(GoneError, TooLargeError):  # nobody can tell a page that always comes from the file
-            download(lambda: raw.url, str(tmp_path / "x"), 1 << 20, lambda _seconds: None)
-    finally:
-        raw.listener.close()
+def test_a_line_that_lies_for_ever_is_left_with_one_error(serve: Serve, name: str, tmp_path: Path) -> None:
+    raw = serve(LIES[name])
+    with contextlib.suppress(GoneError, TooLargeError):  # nobody can tell a page that always comes from the file
+        fetched(raw, tmp_path / "x", 1 << 20)
     assert raw.asked < 60
 
 
-def test_a_second_look_that_breaks_off_agrees_with_nothing(tmp_path: Path) -> None:
+def test_a_second_look_that_breaks_off_agrees_with_nothing(serve: Serve, tmp_path: Path) -> None:
     page = sends(answered(DATA[:100] + b"page" * 1000, length=len(DATA)))
     whole = sends(answered(DATA[:100] + b"x" * (len(DATA) - 100)))
-    raw = Raw(whole, breaks_off_in_a_second_look, page, honest)
-    try:
-        download(lambda: raw.url, str(tmp_path / "x"), 1 << 30, lambda _seconds: None)
-    finally:
-        raw.listener.close()
-    assert (tmp_path / "x").read_bytes() == DATA
+    raw = serve(whole, breaks_off_in_a_second_look, page, honest)
+    assert fetched(raw, tmp_path / "x") == DATA
 
 
-def test_a_file_that_is_empty_is_believed_when_it_always_is(tmp_path: Path) -> None:
-    raw = Raw(sends(answered(b"")))
-    try:
-        download(lambda: raw.url, str(tmp_path / "x"), 1 << 30, lambda _seconds: None)
-    finally:
-        raw.listener.close()
-    assert (tmp_path / "x").read_bytes() == b""
+def test_a_file_that_is_empty_is_believed_when_it_always_is(serve: Serve, tmp_path: Path) -> None:
+    raw = serve(sends(answered(b"")))
+    assert fetched(raw, tmp_path / "x") == b""
     assert raw.asked == 5
 
 
-def test_a_size_beyond_the_limit_that_is_contradicted_is_not_believed(tmp_path: Path) -> None:
+def test_a_size_beyond_the_limit_that_is_contradicted_is_not_believed(serve: Serve, tmp_path: Path) -> None:
     huge, cut = LIES["huge-length"], sends(answered(DATA[:10], length=len(DATA)))
-    raw = Raw(huge, huge, cut, huge, huge, honest)
-    try:
-        download(lambda: raw.url, str(tmp_path / "x"), 1 << 30, lambda _seconds: None)
-    finally:
-        raw.listener.close()
-    assert (tmp_path / "x").read_bytes() == DATA
+    raw = serve(huge, huge, cut, huge, huge, honest)
+    assert fetched(raw, tmp_path / "x") == DATA
 
 
-def test_one_refusal_at_the_end_is_not_a_lasting_one(tmp_path: Path) -> None:
-    raw = Raw(*[resets] * 2, *[sends(answered(b"", "503 X"))] * 5, sends(answered(b"", "404 X")))
-    try:
-        with pytest.raises(GoneError) as raised:
-            download(lambda: raw.url, str(tmp_path / "x"), 1 << 30, lambda _seconds: None)
-    finally:
-        raw.listener.close()
+def test_one_refusal_at_the_end_is_not_a_lasting_one(serve: Serve, tmp_path: Path) -> None:
+    raw = serve(*[resets] * 2, *[sends(answered(b"", "503 X"))] * 5, sends(answered(b"", "404 X")))
+    with pytest.raises(GoneError) as raised:
+        fetched(raw, tmp_path / "x")
     assert not raised.value.lasting
 
 
-def test_a_file_that_drips_ends_by_its_own_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_drips_ends_by_its_own_time(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(downloads, "_SECONDS", 1.0)
-    raw = Raw(drips)
-    try:
-        with pytest.raises(GoneError, match="it comes too slowly") as raised:
-            download(lambda: raw.url, str(tmp_path / "x"), 1 << 30, lambda _seconds: None)
-    finally:
-        raw.listener.close()
+    raw = serve(drips)
+    with pytest.raises(GoneError, match="it comes too slowly") as raised:
+        fetched(raw, tmp_path / "x")
     assert raw.asked == 1
     assert not raised.value.lasting
 
 
 @pytest.mark.parametrize("script", [drips, lambda _client: time.sleep(60), halts], ids=["body", "silence", "head"])
-def test_a_stop_ends_a_download_at_once(script: Any, tmp_path: Path) -> None:
-    raw, asked = Raw(script), time.monotonic() + 0.5
+def test_a_stop_ends_a_download_at_once(serve: Serve, script: Any, tmp_path: Path) -> None:
+    raw, asked = serve(script), time.monotonic() + 0.5
 
     def watch() -> None:
         if time.monotonic() > asked:
             raise StoppedError("asked to stop")
 
-    try:
-        with pytest.raises(StoppedError):
-            download(lambda: raw.url, str(tmp_path / "x"), 1 << 30, lambda _seconds: None, watch)
-    finally:
-        raw.listener.close()
+    with pytest.raises(StoppedError):
+        download(lambda: raw.url, str(tmp_path / "x"), 1 << 30, lambda _seconds: None, watch)
     assert time.monotonic() - asked < 40
 
 
-def test_no_socket_and_no_thread_stays_behind(tmp_path: Path) -> None:
-    raw, threads = Raw(drips), threading.active_count()
+def test_no_socket_and_no_thread_stays_behind(serve: Serve, tmp_path: Path) -> None:
+    raw, threads = serve(drips), threading.active_count()
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(20):
         until = time.monotonic() + 0.1
         with pytest.raises(GoneError):
             exchange_until(raw.url, tmp_path, until)
-    raw.listener.close()
+    raw.close()
     for _ in range(200):
         if threading.active_count() <= threads and len(os.listdir("/proc/self/fd")) <= before + 2:
             break
@@ -354,16 +342,15 @@ def test_an_address_that_is_none_is_a_lasting_refusal(address: str, tmp_path: Pa
     assert raised.value.lasting
 
 
-def test_a_disk_that_is_full_is_said(tmp_path: Path) -> None:
+def test_a_disk_that_is_full_is_said(serve: Serve, tmp_path: Path) -> None:
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000));"
         "from segjudge.remote_challenge_evaluation.download import DiskError, download\n"
         "try: download(lambda: sys.argv[1], sys.argv[2], 1 << 30, lambda s: None)\n"
         "except DiskError as error: print('said:', error)"
     )
-    raw = Raw(honest)
+    raw = serve(honest)
     command = [sys.executable, "-c", code, raw.url, str(tmp_path / "x")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    raw.listener.close()
     assert "said:" in done.stdout
     assert "File too large" in done.stdout

@@ -82,16 +82,16 @@ def test_it_makes_a_team_and_takes_part(server: Rehearsal, aurora: Client, tmp_p
     made = aurora("teams", "create", "participant", answer="Client team\ny\nn\n")
     assert "Client team" in made
     team = server.people["aurora"]["team"]
-    told = aurora("challenge", "1", "participate", team, answer="y\n")
-    assert f"Your team id {team} is now participating in this challenge." in told
-    page = re.search(r"(http://\S+/web/challenges/challenge-page/1/evaluation)", told)
+    output = aurora("challenge", "1", "participate", team, answer="y\n")
+    assert f"Your team id {team} is now participating in this challenge." in output
+    page = re.search(r"(http://\S+/web/challenges/challenge-page/1/evaluation)", output)
     assert page
     assert "How it is scored" in server.text(page.group(1))
 
 
-def submitted(told: str) -> str:
-    found = re.search(r"with the id (\d+) is success|evalai submission (\d+)", told)
-    assert found, told
+def submitted(output: str) -> str:
+    found = re.search(r"with the id (\d+) is success|evalai submission (\d+)", output)
+    assert found, output
     return next(group for group in found.groups() if group)
 
 
@@ -109,8 +109,10 @@ def test_it_submits_polls_and_reads_result_and_leaderboard(aurora: Client) -> No
 
 
 def test_it_submits_large_files_in_parts(aurora: Client) -> None:
-    told = aurora("challenge", "1", "phase", "1", "submit", "--file", str(STRONG), "--large", "--private", answer="n\n")
-    number = submitted(told)
+    output = aurora(
+        "challenge", "1", "phase", "1", "submit", "--file", str(STRONG), "--large", "--private", answer="n\n"
+    )
+    number = submitted(output)
     waited(lambda: "finished" in aurora("submission", number).lower(), 60)
 
 
@@ -153,5 +155,5 @@ def test_logging_in_gives_a_token(server: Rehearsal, tmp_path: Path) -> None:
     home.mkdir()
     evalai = client_of(server, home, "aurora")
     evalai("set_token", "nonsense")
-    told = evalai("login", answer=f"aurora\n{server.people['aurora']['password']}\n")
-    assert "Aurora" in evalai("teams", "--participant"), told
+    output = evalai("login", answer=f"aurora\n{server.people['aurora']['password']}\n")
+    assert "Aurora" in evalai("teams", "--participant"), output

@@ -77,10 +77,10 @@ def test_stopped_while_it_writes_it_leaves_the_file_of_before(
         landed = met(process, lambda: list(tmp_path.glob("*.partial")))
         for _ in range(times):
             os.killpg(process.pid, number)
-        told = process.communicate(timeout=60)[1]
+        output = process.communicate(timeout=60)[1]
         assert os.listdir(tmp_path) == ["truth.zip"]
         if landed and process.returncode:
-            assert told == "segjudge: stopped\n"
+            assert output == "segjudge: stopped\n"
             assert process.returncode == (130 if number == signal.SIGINT else -number)
             assert out.read_bytes() == b"of before"
             return
@@ -102,14 +102,14 @@ def test_stopped_anywhere_nothing_half_written_is_left(command: str, dataset: Pa
         process = begun(*words[command])
         time.sleep(chosen.uniform(0, 1.5))
         os.killpg(process.pid, signal.SIGINT)
-        told = process.communicate(timeout=60)[1]
-        assert process.returncode in (0, 130), told
+        output = process.communicate(timeout=60)[1]
+        assert process.returncode in (0, 130), output
         # What the command says of the files themselves is no word about its end.
         of_files = ("warning: ", "note: ", "Protocol ")
-        last = [line for line in told.splitlines() if not line.startswith(of_files)]
-        assert last in ([], ["segjudge: stopped"]) or command == "score", told
-        assert told.count("segjudge: stopped") == (process.returncode == 130), told
-        assert "Traceback" not in told, told
+        last = [line for line in output.splitlines() if not line.startswith(of_files)]
+        assert last in ([], ["segjudge: stopped"]) or command == "score", output
+        assert output.count("segjudge: stopped") == (process.returncode == 130), output
+        assert "Traceback" not in output, output
         assert not list(tmp_path.glob("*.partial"))
         if (tmp_path / "out.zip").exists():
             assert zipfile.ZipFile(tmp_path / "out.zip").testzip() is None
@@ -123,11 +123,11 @@ def test_processes_that_score_beside_say_nothing() -> None:
         process = begun("score", found, "--truth", truth, "--protocol", "coco", "--jobs", "3")
         landed = met(process, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text)
         os.killpg(process.pid, signal.SIGINT)
-        told = process.communicate(timeout=60)[1]
-        assert "Traceback" not in told
+        output = process.communicate(timeout=60)[1]
+        assert "Traceback" not in output
         if landed and process.returncode:
             assert process.returncode == 130
-            assert told.splitlines()[-1] == "segjudge: stopped"
+            assert output.splitlines()[-1] == "segjudge: stopped"
             return
     raise AssertionError("it was never met while it scored")
 
@@ -194,10 +194,10 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
         for _ in range(taken):
             process.stdout.readline()
         process.stdout.close()
-        told = process.stderr.read()
+        output = process.stderr.read()
         process.stderr.close()
         assert process.wait() == 0
-        assert told == ""
+        assert output == ""
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="NO /dev/full")
@@ -216,9 +216,9 @@ def test_a_disk_that_is_full_is_a_sentence(dataset: Path, tmp_path: Path) -> Non
     out = tmp_path / "truth.zip"
     out.write_bytes(b"of before")
     process = begun(*pack(dataset, out), preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)))
-    told = process.communicate(timeout=60)[1]
+    output = process.communicate(timeout=60)[1]
     assert process.returncode == 3
-    assert told == f"segjudge: {out}: cannot be written (File too large)\n"
+    assert output == f"segjudge: {out}: cannot be written (File too large)\n"
     assert out.read_bytes() == b"of before"
     assert os.listdir(tmp_path) == ["truth.zip"]
 

@@ -232,11 +232,11 @@ def test_a_damaged_journal_is_set_aside_and_kept(name: str, tmp_path: Path) -> N
     path = tmp_path / "journal.sqlite3"
     damaged = GARBAGE[name](path.read_bytes())
     path.write_bytes(damaged)
-    told: list[str] = []
-    journal = Journal(str(tmp_path), say=told.append)
+    said: list[str] = []
+    journal = Journal(str(tmp_path), say=said.append)
     assert journal.claim(1, "", 7) is not None
     journal.close()
-    assert "is damaged" in told[0]
+    assert "is damaged" in said[0]
     (kept,) = [one for one in tmp_path.glob("journal.sqlite3.damaged-*") if not one.name.endswith(("-wal", "-shm"))]
     assert kept.read_bytes() == damaged
 

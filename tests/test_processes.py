@@ -237,9 +237,9 @@ def test_it_works_below_a_process_that_ignores_signals(ignoring: int) -> None:
         "child = Child([sys.executable, '-c', 'raise SystemExit(3)'])\n"
         "child.wait(); print(child.end())"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     # Where the kernel throws statuses away, there is none to tell.
-    assert told.strip() == ("0" if ignoring == signal.SIGCHLD else "3")
+    assert output.strip() == ("0" if ignoring == signal.SIGCHLD else "3")
 
 
 def test_the_environment_holds_what_is_named_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:

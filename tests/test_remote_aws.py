@@ -144,6 +144,6 @@ def _count(sqs: Any, queue: str) -> int:
 
 
 def test_a_bucket_that_is_not_there_is_said(operator: Operator) -> None:
-    told = operator.run("--check", expected=3, ANNOTATIONS="s3://nowhere/truth")
-    assert "s3://nowhere/truth" in told
-    assert "Traceback" not in told
+    output = operator.run("--check", expected=3, ANNOTATIONS="s3://nowhere/truth")
+    assert "s3://nowhere/truth" in output
+    assert "Traceback" not in output

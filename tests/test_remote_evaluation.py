@@ -57,8 +57,8 @@ def run(
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    outcome: dict[str, Any] = json.loads(done.stdout)
+    return outcome
 
 
 def test_the_documented_form_returns_the_rest_list(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,20 +81,20 @@ def test_the_documented_form_raises_with_a_sentence(tmp_path: Path, monkeypatch:
 
 
 def test_it_scores(tmp_path: Path) -> None:
-    told = run(tmp_path)
-    assert told["accuracies"][0]["accuracies"] == hosted(TRUTH, STRONG, "sequences-dev")["result"][0]["dev"]
-    assert "3 of 3 scored" in told["stdout"]
-    assert told["children"] == []
+    outcome = run(tmp_path)
+    assert outcome["accuracies"][0]["accuracies"] == hosted(TRUTH, STRONG, "sequences-dev")["result"][0]["dev"]
+    assert "3 of 3 scored" in outcome["stdout"]
+    assert outcome["children"] == []
 
 
 def test_what_an_incident_says_goes_to_the_operator_alone(tmp_path: Path) -> None:
     shutil.copy(STRONG, tmp_path / "truth.zip")
     broken = tmp_path / "secret-truth.zip"
     broken.write_bytes(b"PK no truth")
-    told = run(tmp_path, truth=str(broken))
-    assert "incident number" in told["incident"]
-    assert "secret-truth" in told["log"]
-    assert "secret-truth" not in told["stdout"] + told["stderr"] + told["incident"]
+    outcome = run(tmp_path, truth=str(broken))
+    assert "incident number" in outcome["incident"]
+    assert "secret-truth" in outcome["log"]
+    assert "secret-truth" not in outcome["stdout"] + outcome["stderr"] + outcome["incident"]
 
 
 @pytest.mark.parametrize(
@@ -116,10 +116,10 @@ def test_a_scorer_that_dies_is_an_incident(tmp_path: Path, script: str, words: s
 
 
 def test_one_that_never_ends_is_ended(tmp_path: Path) -> None:
-    told = run(tmp_path, "import time; time.sleep(1000)", seconds=1)
-    assert "took longer than this challenge allows" in told["refused"]
-    assert told["seconds"] < 5
-    assert told["children"] == []
+    outcome = run(tmp_path, "import time; time.sleep(1000)", seconds=1)
+    assert "took longer than this challenge allows" in outcome["refused"]
+    assert outcome["seconds"] < 5
+    assert outcome["children"] == []
 
 
 def test_one_that_is_in_the_way_of_a_stop_is_handed_back(tmp_path: Path) -> None:
@@ -140,10 +140,10 @@ os.write(int(sys.argv[2]), b'{"refused": "done"}')
 
 
 def test_what_a_scorer_leaves_behind_is_ended_too(tmp_path: Path) -> None:
-    told = run(tmp_path, DAEMON)
-    assert told["refused"] == "done"
-    assert told["children"] == []
-    assert told["seconds"] < 10
+    outcome = run(tmp_path, DAEMON)
+    assert outcome["refused"] == "done"
+    assert outcome["children"] == []
+    assert outcome["seconds"] < 10
 
 
 LOUD = """
@@ -156,21 +156,21 @@ os.write(int(sys.argv[2]), b'{"refused": "done"}')
 
 
 def test_what_it_prints_is_bounded_with_its_beginning_and_its_end(tmp_path: Path) -> None:
-    told = run(tmp_path, LOUD)
-    assert len(told["stdout"]) < 140_000
-    assert told["stdout"].startswith("line 0000000")
-    assert told["stdout"].rstrip().endswith("line 0002999")
-    assert "bytes are left out here" in told["stdout"]
-    assert "\0" not in told["stderr"]
+    outcome = run(tmp_path, LOUD)
+    assert len(outcome["stdout"]) < 140_000
+    assert outcome["stdout"].startswith("line 0000000")
+    assert outcome["stdout"].rstrip().endswith("line 0002999")
+    assert "bytes are left out here" in outcome["stdout"]
+    assert "\0" not in outcome["stderr"]
 
 
 def test_its_environment_is_built_and_not_inherited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AUTH_TOKEN", "AWS_SECRET_ACCESS_KEY", "WEBHOOK", "GITHUB_TOKEN"):
         monkeypatch.setenv(name, "secret")
     script = "import os, json, sys; os.write(int(sys.argv[2]), json.dumps({'refused': json.dumps(dict(os.environ))}).encode())"
-    told = run(tmp_path, script)["refused"]
-    assert "secret" not in told
-    assert "PATH" in told
+    outcome = run(tmp_path, script)["refused"]
+    assert "secret" not in outcome
+    assert "PATH" in outcome
 
 
 def test_nobody_reads_the_workers_memory() -> None:

@@ -75,12 +75,12 @@ def test_a_stop_is_obeyed_at_every_step(server: Rehearsal, operator: Operator, s
             time.sleep(0.3)
             process.send_signal(number)
             asked = time.monotonic()
-            _, told = process.communicate(timeout=60)
+            _, output = process.communicate(timeout=60)
         finally:
             process.kill()
-    assert process.returncode == 0, told
+    assert process.returncode == 0, output
     assert time.monotonic() - asked < 15, "3 s of grace and a noisy machine; without an end to the call it is minutes"
-    assert "Traceback" not in told
+    assert "Traceback" not in output
     assert status(server, sent) in ("submitted", "running")
     operator.run("--once")
     assert status(server, sent) == "finished"
@@ -112,11 +112,11 @@ def test_a_locked_journal_does_not_keep_it(server: Rehearsal, operator: Operator
             db.execute("BEGIN EXCLUSIVE")
             time.sleep(1)
             process.terminate()
-            _, told = process.communicate(timeout=40)
+            _, output = process.communicate(timeout=40)
             db.execute("ROLLBACK")
     finally:
         process.kill()
-    assert process.returncode == 0, told
+    assert process.returncode == 0, output
 
 
 def _command(pid: int) -> str:
@@ -147,9 +147,9 @@ def test_several_stop_together(server: Rehearsal, operator: Operator) -> None:
     locks = operator.folder / "machine/locks"
     waited(lambda: locks.exists() and len([one for one in locks.iterdir() if one.name != "opening"]) == 3, 60)
     parent.terminate()
-    _, told = parent.communicate(timeout=60)
+    _, output = parent.communicate(timeout=60)
     assert parent.returncode == 0
-    assert told.count("  stopped") == 3
+    assert output.count("  stopped") == 3
     assert [one.name for one in locks.iterdir()] == ["opening"]
 
 
@@ -166,8 +166,8 @@ def test_a_killed_workers_download_goes_at_the_next_start(server: Rehearsal, ope
         process.kill()
         process.communicate()
     assert len(list(downloads.iterdir())) == 1
-    told = operator.run("--once")
-    assert "what dead workers left" in told
+    output = operator.run("--once")
+    assert "what dead workers left" in output
     assert list(downloads.iterdir()) == []
     assert status(server, sent) == "finished"
 
@@ -208,8 +208,8 @@ def test_results_that_an_earlier_version_left_are_not_forgotten(operator: Operat
         db.execute("INSERT INTO jobs (submission, resumed, phase, state, changed_at) VALUES (900, '', 1, 'scored', 0)")
     operator.environment.pop("SAVE_DIR")
     operator.environment["PYTHONPATH"] = str(ROOT)
-    told = operator.run("--once", cwd=str(place), expected=2)
-    assert "holds 1 submissions that are not at their end. Move it to" in told
+    output = operator.run("--once", cwd=str(place), expected=2)
+    assert "holds 1 submissions that are not at their end. Move it to" in output
 
 
 def _later(path: Path) -> None:
@@ -230,9 +230,9 @@ def test_a_state_folder_that_cannot_be_one_is_said(
     operator: Operator, make: Any, code: int, words: str, arguments: tuple[str, ...]
 ) -> None:
     make(operator.folder / "machine")
-    told = operator.run(*arguments, expected=3 if "--check" in arguments else code)
-    assert "Traceback" not in told
-    assert words in told or "is not a folder" in told
+    output = operator.run(*arguments, expected=3 if "--check" in arguments else code)
+    assert "Traceback" not in output
+    assert words in output or "is not a folder" in output
 
 
 @pytest.fixture
@@ -259,8 +259,8 @@ def test_a_full_disk_is_waited_for(server: Rehearsal, operator: Operator, small:
             while True:
                 file.write(b"x" * 512)
         sent = submitted(server)
-        told = lines_until(process, "away")
-        assert "Is the disk full" in told[-1] or "No space left" in told[-1]
+        output = lines_until(process, "away")
+        assert "Is the disk full" in output[-1] or "No space left" in output[-1]
         assert process.poll() is None
         filler.unlink()
         waited(lambda: status(server, sent) == "finished", 150)
@@ -316,15 +316,15 @@ def test_a_refusal_that_is_not_evalais_ends_no_worker(server: Rehearsal, operato
             waited(lambda: status(server, sent) == "finished", 120)
         finally:
             process.terminate()
-            _, told = process.communicate(timeout=40)
-    assert process.returncode == 0, told
+            _, output = process.communicate(timeout=40)
+    assert process.returncode == 0, output
 
 
 def test_a_submission_that_is_none_of_ours_ends_no_worker(server: Rehearsal, operator: Operator) -> None:
     foreign = submitted(server)
     with network(server, "unauthorised", only=b"/submission/%d " % foreign) as bad:
-        told = operator.run("--once", API_SERVER=bad.address)
-    assert "it is no submission of ours" in told
+        output = operator.run("--once", API_SERVER=bad.address)
+    assert "it is no submission of ours" in output
     good = submitted(server)
     operator.run("--once")
     assert status(server, good) == "finished"
@@ -359,9 +359,9 @@ def test_a_team_is_not_blamed_for_a_file_that_came_otherwise(
 ) -> None:
     number = submitted(server)
     with network(server, lie, only=b"GET /media/", most=times) as bad:
-        told = operator.run("--once", API_SERVER=bad.address)
+        output = operator.run("--once", API_SERVER=bad.address)
     assert bad.struck[lie] == times
-    assert "came otherwise a second time" in told
+    assert "came otherwise a second time" in output
     assert status(server, number) == "finished"
 
 
@@ -403,16 +403,16 @@ def test_a_delete_that_was_not_carried_out_is_recognised(server: Rehearsal, oper
 
 
 def test_a_check_opens_the_annotations(operator: Operator, tmp_path: Path) -> None:
-    told = operator.run("--check")
-    assert re.search(r"annotations of sequences-dev: dev \d+ sequences of \d+ frames", told)
-    assert re.search(r"annotations of instances-dev: dev \d+ images", told)
+    output = operator.run("--check")
+    assert re.search(r"annotations of sequences-dev: dev \d+ sequences of \d+ frames", output)
+    assert re.search(r"annotations of instances-dev: dev \d+ images", output)
     for number, damage in enumerate((b"PK garbage", b"", _flipped(ROOT / "annotations/sequences-dev.zip"))):
         broken = tmp_path / f"annotations-{number}"
         shutil.copytree(ROOT / "annotations", broken)
         (broken / "sequences-dev.zip").write_bytes(damage)
-        told = operator.run("--check", expected=3, ANNOTATIONS=str(broken))
-        assert "sequences-dev.zip" in told
-        assert "Traceback" not in told
+        output = operator.run("--check", expected=3, ANNOTATIONS=str(broken))
+        assert "sequences-dev.zip" in output
+        assert "Traceback" not in output
 
 
 def _flipped(path: Path) -> bytes:
@@ -428,9 +428,9 @@ def test_annotations_of_another_phase_are_said(operator: Operator, tmp_path: Pat
     shutil.copytree(ROOT / "annotations", broken)
     shutil.copy(broken / "sequences-dev.zip", broken / "sequences-test.zip")
     shutil.copy(broken / "sequences-dev.zip", broken / "instances-dev.zip")
-    told = operator.run("--check", expected=3, ANNOTATIONS=str(broken))
-    assert "has no split 'test'" in told
-    assert "holds mask sequences, which places2017 does not score" in told
+    output = operator.run("--check", expected=3, ANNOTATIONS=str(broken))
+    assert "has no split 'test'" in output
+    assert "holds mask sequences, which places2017 does not score" in output
 
 
 def test_a_check_compares_the_labels(server: Rehearsal, operator: Operator) -> None:
@@ -440,9 +440,9 @@ def test_a_check_compares_the_labels(server: Rehearsal, operator: Operator) -> N
         db.execute("UPDATE leaderboards SET schema = ? WHERE id = 1", (held.replace("J-Decay", "Other"),))
     try:
         for arguments in (("--check",), ("--once",)):
-            told = operator.run(*arguments, expected=3)
-            assert "sequences-dev: phases.py scores dev as J&F-Mean" in told
-            assert "but EvalAI's leaderboard has J&F-Mean, J-Mean, J-Recall, Other" in told
+            output = operator.run(*arguments, expected=3)
+            assert "sequences-dev: phases.py scores dev as J&F-Mean" in output
+            assert "but EvalAI's leaderboard has J&F-Mean, J-Mean, J-Recall, Other" in output
     finally:
         with services.store.write() as db:
             db.execute("UPDATE leaderboards SET schema = ? WHERE id = 1", (held,))
@@ -453,10 +453,10 @@ def test_a_single_run_ends_soon_after_its_last_report_and_says_when_it_waits(
     server: Rehearsal, operator: Operator
 ) -> None:
     numbers = [submitted(server) for _ in range(4)]
-    told = operator.run("--once", REQUESTS_PER_MINUTE="32", LOG_FORMAT="json")
+    output = operator.run("--once", REQUESTS_PER_MINUTE="32", LOG_FORMAT="json")
     ended = time.time()
     assert all(status(server, number) == "finished" for number in numbers)
-    events = [json.loads(line) for line in told.splitlines()]
+    events = [json.loads(line) for line in output.splitlines()]
     assert not [one for one in events if one["event"] == "waits"], "29 requests, and one is kept for the last look"
     last = max(_moment(one) for one in events if one["event"] == "reported")
     assert ended - last < 15, "5 s, on a noisy machine"
@@ -482,6 +482,6 @@ def test_a_port_that_is_taken_is_said(operator: Operator) -> None:
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        told = operator.run("--once", expected=2, HEALTH_PORT=str(taken.getsockname()[1]))
-    assert "HEALTH_PORT" in told
-    assert "Traceback" not in told
+        output = operator.run("--once", expected=2, HEALTH_PORT=str(taken.getsockname()[1]))
+    assert "HEALTH_PORT" in output
+    assert "Traceback" not in output

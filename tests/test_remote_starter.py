@@ -93,9 +93,9 @@ def test_a_fault_of_ours_shows_a_participant_no_path(server: Rehearsal, tmp_path
     number = submitted(server)
     secret = tmp_path / "secret-truth"
     secret.mkdir()
-    told = run(server, tmp_path, ANNOTATIONS=str(secret))
+    output = run(server, tmp_path, ANNOTATIONS=str(secret))
     row = server.get(f"/api/jobs/submission/{number}", "host").json()
     assert row["status"] == "failed"
     assert "no annotation file for sequences-dev" in server.text(row["stderr_file"])
     assert "secret-truth" not in server.text(row["stderr_file"])
-    assert "secret-truth" in told, "the operator's log has it"
+    assert "secret-truth" in output, "the operator's log has it"

@@ -44,11 +44,11 @@ def send(server: Rehearsal, operator: Operator, body: Any) -> None:
 
 def test_a_check_proves_everything_and_touches_nothing(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server)
-    told = operator.run("--check")
+    output = operator.run("--check")
     for words in ("token: accepted", "queue: ", "remote evaluation", "phase 1: sequences-dev", "test, test-hard"):
-        assert words in told
+        assert words in output
     assert status(server, number) == "submitted"
-    assert server.people["host"]["token"] not in told
+    assert server.people["host"]["token"] not in output
 
 
 @pytest.mark.parametrize(
@@ -68,9 +68,9 @@ def test_a_check_proves_everything_and_touches_nothing(server: Rehearsal, operat
 def test_what_is_missing_is_said_before_anything_is_touched(
     operator: Operator, environment: dict[str, str], code: int, words: str
 ) -> None:
-    told = operator.run("--check", expected=code, **environment)
-    assert words in told
-    assert "Traceback" not in told
+    output = operator.run("--check", expected=code, **environment)
+    assert words in output
+    assert "Traceback" not in output
 
 
 def test_a_participants_token_is_not_enough(server: Rehearsal, operator: Operator) -> None:
@@ -92,8 +92,8 @@ def test_a_challenge_that_another_worker_scores_is_left_alone(
     assert server.push(bundle, repository=f"me/{name}").status_code == 201
     listed = server.get("/api/challenges/challenge/all/all/all").json()["results"]
     held = next(one for one in listed if one["title"] == name)
-    told = operator.run("--once", expected=3, QUEUE_NAME=held["queue"], CHALLENGE_PK=str(held["id"]))
-    assert words in told
+    output = operator.run("--once", expected=3, QUEUE_NAME=held["queue"], CHALLENGE_PK=str(held["id"]))
+    assert words in output
 
 
 # ── messages ────────────────────────────────────────────────────────────────
@@ -160,8 +160,8 @@ def test_a_mistake_reads_as_a_sentence(server: Rehearsal, operator: Operator) ->
 def test_a_message_that_makes_no_sense_is_dropped(server: Rehearsal, operator: Operator, body: Any) -> None:
     send(server, operator, body)
     number = submitted(server)
-    told = operator.run("--once")
-    assert "message dropped" in told
+    output = operator.run("--once")
+    assert "message dropped" in output
     assert status(server, number) == "finished", "and the next one is met"
     time.sleep(1.1)
     assert server.get(f"/api/jobs/challenge/queues/{operator.queue}/", "host").json()["body"] is None
@@ -171,9 +171,9 @@ def test_a_message_that_comes_twice_is_recognised(server: Rehearsal, operator: O
     number = submitted(server)
     for kind in (str, int):
         send(server, operator, {"submission_pk": kind(number), "phase_pk": kind(1), "challenge_pk": kind(1)})
-    told = operator.run("--once")
-    assert told.count("reported") == 1
-    assert told.count("message recognised") == 2
+    output = operator.run("--once")
+    assert output.count("reported") == 1
+    assert output.count("message recognised") == 2
     assert operator.jobs()[0]["evaluations"] == 1
 
 
@@ -261,14 +261,14 @@ def test_a_fault_of_ours_is_tried_twice_then_given_back_with_a_number(
     shutil.copytree(ROOT / "annotations", broken)
     (broken / "sequences-dev.zip").write_bytes(b"PK broken")
     number = submitted(server)
-    told = operator.run("--once", ANNOTATIONS=str(broken))
+    output = operator.run("--once", ANNOTATIONS=str(broken))
     row = server.get(f"/api/jobs/submission/{number}", "host").json()
     assert row["status"] == "failed"
     text = server.text(row["stderr_file"])
     assert "it is not your fault. Tell the organisers the incident number" in text
     assert "sequences-dev.zip" not in text, "where the truth lies is nobody's business"
-    assert "sequences-dev.zip" in told
-    assert "ALERT" in told
+    assert "sequences-dev.zip" in output
+    assert "ALERT" in output
 
 
 def test_a_result_that_the_server_refuses_ends_as_failed(server: Rehearsal, operator: Operator) -> None:
@@ -304,11 +304,11 @@ def test_a_token_that_ends_stops_the_worker_and_loses_nothing(server: Rehearsal,
         )
         Services(str(server.data)).submissions.update(number, status="running")
         Services(str(server.data)).accounts.forget(token)
-        _, told = process.communicate(timeout=120)
+        _, output = process.communicate(timeout=120)
     finally:
         process.kill()
     assert process.returncode == 4
-    assert "no longer accepts" in told
+    assert "no longer accepts" in output
     assert operator.jobs()[0]["report"] == report
     operator.journal("UPDATE jobs SET next_at = 0")
     operator.run("--once")
@@ -350,7 +350,7 @@ def test_an_outage_costs_no_second_evaluation(tmp_path: Path) -> None:
     assert operator.jobs()[0]["evaluations"] == 1
 
 
-def test_told_to_stop_it_hands_back_what_takes_too_long(server: Rehearsal, operator: Operator) -> None:
+def test_asked_to_stop_it_hands_back_what_takes_too_long(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server)
     process = operator.start(GRACE_SECONDS="0")
     waited(lambda: status(server, number) in ("running", "finished"))
@@ -391,14 +391,14 @@ def test_an_operator_sees_health_and_numbers(server: Rehearsal, operator: Operat
         numbers = waited(lambda: known in (text := _fetched(f"http://127.0.0.1:{port}/metrics").text) and text)
     finally:
         process.terminate()
-        _, told = process.communicate(timeout=120)
+        _, output = process.communicate(timeout=120)
     assert healthy.status_code == 200
     assert known in numbers
     for stage in ("download", "scoring", "reporting"):
         found = re.search(rf"^segjudge_worker_seconds_{stage} (\S+)$", numbers, re.MULTILINE)
         assert found
         assert float(found.group(1)) > 0
-    events = [json.loads(line) for line in told.splitlines()]
+    events = [json.loads(line) for line in output.splitlines()]
     assert "reported" in {event["event"] for event in events}
     assert {event["worker"] for event in events}
 
@@ -412,9 +412,9 @@ def _fetched(url: str) -> Any:
 
 def test_several_processes_share_the_work(server: Rehearsal, operator: Operator) -> None:
     numbers = [submitted(server) for _ in range(6)]
-    told = operator.run("--once", "--jobs", "3")
+    output = operator.run("--once", "--jobs", "3")
     assert all(status(server, number) == "finished" for number in numbers)
-    assert len({line.split("worker")[-1] for line in told.splitlines() if "reported" in line}) >= 1
+    assert len({line.split("worker")[-1] for line in output.splitlines() if "reported" in line}) >= 1
     assert {job["evaluations"] for job in operator.jobs()} == {1}
 
 
@@ -422,7 +422,7 @@ def test_several_processes_share_the_work(server: Rehearsal, operator: Operator)
 
 
 def lost(server: Rehearsal, number: int, **values: Any) -> None:
-    """A submission without its message, as old as told."""
+    """A submission without its message, of this age."""
     services = Services(str(server.data))
     services.submissions.update(number, **values)
     with services.store.write() as db:
@@ -430,9 +430,9 @@ def lost(server: Rehearsal, number: int, **values: Any) -> None:
 
 
 def swept(operator: Operator, **environment: str) -> str:
-    told = operator.run("--once", SWEEP_SECONDS="0.01", **environment)
+    output = operator.run("--once", SWEEP_SECONDS="0.01", **environment)
     operator.journal("UPDATE numbers SET value = 5 WHERE key = 'empty_answers'")
-    return told + operator.run("--once", SWEEP_SECONDS="0.01", **environment)
+    return output + operator.run("--once", SWEEP_SECONDS="0.01", **environment)
 
 
 def test_the_sweep_brings_home_what_waits_too_long(server: Rehearsal, operator: Operator) -> None:

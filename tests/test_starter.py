@@ -12,7 +12,7 @@ import pytest
 from segjudge.bundle.check import check
 from segjudge.bundle.starter_zip import build_starter_zip, unwanted_files, uploaded_files
 from segjudge.cli import main
-from segjudge.hosted_worker.worker import HostedWorker
+from segjudge.hosted_worker.worker import hosted_worker
 
 from .builders import ROOT
 from .shared import IN_CI
@@ -31,7 +31,7 @@ def test_a_checkout_zipped_by_the_starter_is_accepted(upload: str) -> None:
 
 
 def test_it_scores_as_a_prediction_bundle(upload: str) -> None:
-    with HostedWorker(upload) as stage:
+    with hosted_worker(upload) as stage:
         phase = stage.config["challenge_phases"][0]
         outcome = stage.evaluate(phase, str(ROOT / "examples/sequences-dev/strong.zip"), 1)
     assert outcome.status == "finished", outcome.stderr

@@ -13,7 +13,7 @@ import zipfile
 from contextlib import suppress
 
 from segjudge.evaluation_script.errors import HostError
-from segjudge.hosted_worker.worker import HostedWorker
+from segjudge.hosted_worker.worker import hosted_worker
 
 from .build import samples
 from .opened_bundle import Bundle
@@ -58,7 +58,7 @@ def try_samples(root: str, bundle: str, python: str = sys.executable) -> BundleP
         if opened.evaluated_elsewhere:
             raise UntriedError("the samples, since EvalAI's worker does not score this variant")
     number = 0
-    with HostedWorker(bundle, python) as worker:
+    with hosted_worker(bundle, python) as worker:
         for phase in mappings_in(worker.config, "challenge_phases"):
             for sample in samples(root, str(phase["codename"])):
                 number += 1

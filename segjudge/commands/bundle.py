@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     from segjudge.bundle.build import build as build_bundle
     from segjudge.bundle.check import check as check_bundle
     from segjudge.hosted_worker.interpreter import worker_interpreter
-    from segjudge.hosted_worker.worker import HostedWorker
+    from segjudge.hosted_worker.worker import hosted_worker
 
     root = bundle_root()
     python = worker_interpreter(args.python, root)
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     if has_errors(problems):
         return OURS
     print("Checked: EvalAI would accept it.\n", flush=True)
-    with HostedWorker(bundle, python) as worker:
+    with hosted_worker(bundle, python) as worker:
         failed = _score_samples(worker, root)
         log = worker.log()
     if log:

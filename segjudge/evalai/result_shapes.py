@@ -74,16 +74,21 @@ def number_of(value: object) -> int:
     return value if 0 < value < _KEY_LIMIT else 0
 
 
-def submission_of(row: object, number: int = 0) -> SubmissionRow | None:
-    """Return a row with its keys as numbers if it can be a submission, and this one if a number is given."""
+def _with_keys(row: object, *keys: str) -> dict[str, object] | None:
+    """Return a row whose keys of the database are numbers; None if it is not a row, or lacks one."""
     if not isinstance(row, dict):
         return None
-    known, phase, resumed = (row.get(name) for name in ("id", "challenge_phase", "rerun_resumed_at"))
-    if not number_of(known) or not number_of(phase) or (number and number_of(known) != number):
+    numbers = {key: number_of(row.get(key)) for key in keys}
+    return {**row, **numbers} if all(numbers.values()) else None
+
+
+def submission_of(row: object, number: int = 0) -> SubmissionRow | None:
+    """Return a row if it can be a submission, and this one if a number is given."""
+    fields = _with_keys(row, "id", "challenge_phase")
+    if fields is None or (number and fields["id"] != number) or not isinstance(fields.get("status"), str):
         return None
-    if not isinstance(row.get("status"), str) or not (resumed is None or _is_time(resumed)):
-        return None
-    return cast("SubmissionRow", {**row, "id": number_of(known), "challenge_phase": number_of(phase)})
+    resumed = fields.get("rerun_resumed_at")
+    return cast("SubmissionRow", fields) if resumed is None or _is_time(resumed) else None
 
 
 def _is_time(value: object) -> bool:
@@ -94,16 +99,14 @@ def _is_time(value: object) -> bool:
 
 
 def phase_of(row: object) -> PhaseRow | None:
-    """Return a row with its key as a number if it can be a phase."""
-    if not isinstance(row, dict) or not number_of(row.get("id")) or not isinstance(row.get("codename"), str):
-        return None
-    return cast("PhaseRow", {**row, "id": number_of(row["id"])})
+    """Return a row if it can be a phase."""
+    fields = _with_keys(row, "id")
+    return cast("PhaseRow", fields) if fields and isinstance(fields.get("codename"), str) else None
 
 
 def challenge_of(row: object) -> ChallengeRow | None:
-    """Return a row with its key as a number if it can be a challenge."""
-    number = number_of(row.get("id")) if isinstance(row, dict) else 0
-    return cast("ChallengeRow", {**cast("dict[str, object]", row), "id": number}) if number else None
+    """Return a row if it can be a challenge."""
+    return cast("ChallengeRow | None", _with_keys(row, "id"))
 
 
 def labels_of(split: dict[str, object]) -> list[str] | None:

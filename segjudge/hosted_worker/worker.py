@@ -7,10 +7,11 @@ import os
 import shutil
 import sys
 import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import yaml
 
@@ -36,42 +37,10 @@ class SubmissionOutcome:
 
 
 class HostedWorker:
-    """A worker process with the bundle loaded; a context manager."""
+    """A worker process with a bundle loaded."""
 
-    def __init__(self, bundle: str, python: str | Interpreter = sys.executable) -> None:
-        self._bundle = bundle
-        self._python = python if isinstance(python, Interpreter) else open_interpreter(python)
-        self._folder = WorkerFolder()
-        self._worker: WorkerProcess | None = None
-        self.config: dict[str, Any] = {}
-
-    def __enter__(self) -> Self:
-        try:
-            self._extract()
-            terms = WorkerTerms(sandbox_program=sandbox_for(self._python))
-            self._worker = WorkerProcess(self._python, self._folder, CHALLENGE_PK, terms)
-        except BaseException:
-            self.__exit__(None, None, None)
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._worker is not None:
-            self._worker.close()
-        self._folder.remove()
-
-    def _extract(self) -> None:
-        """Fill the worker's folder from the config zip."""
-        with zipfile.ZipFile(self._bundle) as bundle:
-            self.config = yaml.safe_load(bundle.read("challenge_config.yaml"))
-            with zipfile.ZipFile(io.BytesIO(bundle.read(self.config["evaluation_script"]))) as script:
-                self._folder.add_script(CHALLENGE_PK, script)
-            for phase in self.config["challenge_phases"]:
-                name = phase["test_annotation_file"]
-                suffix, write = os.path.splitext(name)[1], partial(_write, bundle.read(name))
-                phase["annotation"] = self._folder.add_annotation(CHALLENGE_PK, phase["id"], suffix, write)
+    def __init__(self, config: dict[str, Any], folder: WorkerFolder, process: WorkerProcess) -> None:
+        self.config, self._folder, self._process = config, folder, process
 
     def splits(self, phase: dict[str, Any]) -> list[str]:
         """Return the codenames of the splits that a phase shows."""
@@ -104,17 +73,41 @@ class HostedWorker:
         )
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        if self._worker is None:
-            raise HostError("the rehearsal's worker is not running")
         try:
-            return self._worker.ask(request)
+            return self._process.ask(request)
         except DiedError as death:
             message = f"on EvalAI every submission would stay `running`, since {death}. Its log:"
             raise HostError(f"{message}\n{self.log()}") from None
 
     def log(self) -> str:
         """Return what the worker wrote to its own streams."""
-        return self._worker.log() if self._worker else ""
+        return self._process.log()
+
+
+@contextmanager
+def hosted_worker(bundle: str, python: str | Interpreter = sys.executable) -> Iterator[HostedWorker]:
+    """Yield a worker with a bundle loaded, which is extracted as the server does it."""
+    python = python if isinstance(python, Interpreter) else open_interpreter(python)
+    folder = WorkerFolder()
+    with ExitStack() as ends:
+        ends.callback(folder.remove)
+        config = _extract(bundle, folder)
+        process = WorkerProcess(python, folder, CHALLENGE_PK, WorkerTerms(sandbox_program=sandbox_for(python)))
+        ends.callback(process.close)
+        yield HostedWorker(config, folder, process)
+
+
+def _extract(path: str, folder: WorkerFolder) -> dict[str, Any]:
+    """Fill a worker's folder from the config zip; return the config, with the paths of the annotations."""
+    with zipfile.ZipFile(path) as bundle:
+        config: dict[str, Any] = yaml.safe_load(bundle.read("challenge_config.yaml"))
+        with zipfile.ZipFile(io.BytesIO(bundle.read(config["evaluation_script"]))) as script:
+            folder.add_script(CHALLENGE_PK, script)
+        for phase in config["challenge_phases"]:
+            name = phase["test_annotation_file"]
+            suffix, write = os.path.splitext(name)[1], partial(_write, bundle.read(name))
+            phase["annotation"] = folder.add_annotation(CHALLENGE_PK, phase["id"], suffix, write)
+    return config
 
 
 def _write(data: bytes, path: str) -> None:
