@@ -382,6 +382,19 @@ def test_a_workers_own_handlers_and_wakeup_are_its_own() -> None:
         os.close(writer)
 
 
+def test_a_job_ends_with_its_keeper() -> None:
+    said: list[str] = []
+
+    def job(say: Any) -> Any:
+        say(str(os.getpid()))
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(100)
+
+    with pytest.raises(CrashError, match="the keeper of the scoring process was ended"):
+        run(job, said=said)
+    assert is_gone(int(said[0]))
+
+
 def test_a_worker_has_no_more_descriptors_afterwards() -> None:
     def count() -> int:
         return len(os.listdir("/proc/self/fd"))

@@ -1,0 +1,138 @@
+"""A JSON list of records, whatever its pieces are cut at, and where it stops being one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from segjudge.evaluation_script import instance_json
+from segjudge.evaluation_script.errors import Flaw
+
+SIZES = (1, 2, 3, 7, 50, 1 << 20)
+
+
+def parts(data: bytes, size: int) -> Any:
+    return (data[start : start + size] for start in range(0, len(data), size))
+
+
+def read(data: bytes, size: int = 1 << 20, piece: int | None = None) -> list[Any]:
+    """Every record, by parts of this size and pieces of that."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(instance_json, "PIECE", piece or size)
+        found = list(instance_json.json_parts(parts(data, size)))
+    assert all(one.length > 0 for one in found if one.records)
+    return [record for one in found for record in one.records]
+
+
+def flaw(data: bytes, size: int = 1 << 20) -> str:
+    with pytest.raises(Flaw) as caught:
+        read(data, size)
+    return caught.value.found
+
+
+notes = st.recursive(
+    st.none() | st.integers(-9, 9) | st.sampled_from(["", "}, {", '"}, {"', "\\", "]", "[{", "é€\U0001f600", "}"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    sent=st.lists(st.dictionaries(st.sampled_from("xyz"), notes, max_size=3), max_size=5),
+    indent=st.sampled_from([None, 0, 3]),
+    size=st.sampled_from(SIZES),
+    piece=st.sampled_from(SIZES),
+    blanks=st.sampled_from(["", " \r\n\t"]),
+)
+def test_the_records_are_those_of_the_list(sent: Any, indent: Any, size: int, piece: int, blanks: str) -> None:
+    text = blanks + json.dumps(sent, indent=indent, ensure_ascii=False) + blanks
+    assert read(text.encode(), size, piece) == sent
+
+
+@pytest.mark.parametrize("size", [40, 100, 1 << 20])
+def test_raw_pieces_are_cut_between_records(size: int) -> None:
+    """Joined they are the list; each ends where a record does."""
+    sent = [{"a": k, "b": "x" * (k % 7)} for k in range(60)]
+    for text in (json.dumps(sent), json.dumps(sent, indent=1), "\ufeff \n" + json.dumps(sent) + " \n\0"):
+        raw = instance_json.raw_json_parts(parts(text.encode(), size))
+        assert [record for one in raw for record in instance_json.loaded(one.decode())] == sent
+        assert len(raw) == 2 if size > 1000 else len(raw) > 5
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"5", b"[{}", b'[{"a": 1}, {"a": 2}', b"x[]"])
+def test_what_is_no_whole_list_is_not_cut(data: bytes) -> None:
+    assert instance_json.raw_json_parts(parts(data, 4)) == []
+
+
+def test_a_record_of_more_than_two_pieces_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instance_json, "PIECE", 50)
+    for length, whole in ((60, True), (130, False)):
+        data = json.dumps([{"a": "x" * length}]).encode()
+        assert bool(instance_json.raw_json_parts(parts(data, 50))) == whole
+
+
+@pytest.mark.parametrize("size", [1, 5, 1 << 20])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"a": 1}', "is JSON, but not a list of records"),
+        ("", "is JSON, but not a list of records"),
+        ("[", "is not valid JSON: the list does not end at character 1"),
+        ('[{"a": 1}', "is not valid JSON: the list does not end at character 9"),
+        ('[{"a": 1},', "is not valid JSON: the list does not end at character 10"),
+        ('[{"a": 1}, ', "is not valid JSON: the list does not end at character 11"),
+        ('[{"a": 1} {"a": 2}]', "is not valid JSON: no comma at character 9"),
+        ('[{"a": 1}] x', "is not valid JSON: something follows the list at character 11"),
+        ("[] []", "is not valid JSON: something follows the list at character 3"),
+        ('[{"a" 1}]', "is not valid JSON: Expecting ':' delimiter at character 6"),
+        ('[{"a": 1}, ]', "is not valid JSON: Expecting value at character 11"),
+        ('[{"a": "x]', "the list does not end, since no quote ends the text that begins at character 7"),
+        ('[{"a": 1, "a": 2}]', "has the key a twice in one object"),
+        ('[{"a": ' + "9" * 5000 + "}]", "holds a number that cannot be read"),
+    ],
+)
+def test_where_a_list_stops_being_one_is_told(text: str, words: str, size: int) -> None:
+    found = flaw(text.encode(), size)
+    if "number" in words or size == 1 << 20:
+        assert words in found or (words.startswith("holds a number") and "is not valid" in found), found
+    else:
+        assert words.partition(":")[0] in found
+
+
+def test_characters_are_counted_through_all_pieces() -> None:
+    text = "[" + ", ".join(['{"a": 1}'] * 50)
+    for size in (20, 64, 1 << 20):
+        assert flaw((text + ' {"a": 1}]').encode(), size) == f"is not valid JSON: no comma at character {len(text)}"
+
+
+def test_bytes_that_are_no_utf_8_are_no_text() -> None:
+    for data in (b'[{"a": "\xff"}]', b'[{"a": "\xc3'):
+        for size in (1, 1 << 20):
+            assert flaw(data, size) == "is not UTF-8 text"
+    assert read('[{"a": "é"}]'.encode(), 1) == [{"a": "é"}]
+
+
+def test_padding_may_follow_the_list_and_nothing_else() -> None:
+    assert read(b"[{}] \r\n\t\0\0") == [{}]
+    assert read(b"\xef\xbb\xbf\n[ ]") == []
+    assert flaw(b"[{}]\x0b") == "is not valid JSON: something follows the list at character 4"
+
+
+def test_a_record_has_a_longest_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instance_json, "LONGEST_RECORD", 400)
+    data = json.dumps([{"a": "x" * 300}]).encode()
+    assert read(data, 100) == [{"a": "x" * 300}]
+    assert flaw(json.dumps([{"a": "x" * 900}]).encode(), 100) == "holds a record that does not end"
+
+
+def test_a_long_record_is_priced_before_it_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instance_json, "COSTLIEST_RECORD", 5000)
+    data = json.dumps([{"a": [0] * 50}]).encode()
+    assert read(data, 100) == json.loads(data)
+    assert "too many lists and numbers" in flaw(json.dumps([{"a": [0] * 200}]).encode(), 100)
+    assert read(json.dumps([{"a": [0] * 200}]).encode(), 1 << 20)
