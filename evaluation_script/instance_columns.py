@@ -94,7 +94,7 @@ def _masks(segmentations: List[Any], sizes: Array) -> Tuple[List[str], Dict[int,
     if list in set(map(type, texts)):
         lists = [index for index, counts in enumerate(texts) if type(counts) is list]
         pixels = sizes[lists].prod(axis=1)
-        for index, text in zip(lists, rle.compressed_lists([texts[index] for index in lists], pixels)):
+        for index, text in zip(lists, rle.compressed_many([texts[index] for index in lists], pixels)):
             texts[index] = text
     _check_types(texts, str)
     return texts, outlines

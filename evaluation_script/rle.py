@@ -8,22 +8,36 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Iterable, Iterator, List, Tuple
+from typing import Iterable, Iterator, List, Optional, Tuple, TypeVar
 
 import numpy as np
 
 from .errors import Flaw
 from .masks import Array, Size, empty_labels
 
+Pixels = TypeVar("Pixels", int, Array)
+
 #: Characters of one run length; six hold thirty bits.
 LONGEST_VALUE = 6
 #: Even a mask of one pixel may take a few characters.
 LEAST_LENGTH = 64
+#: Characters stand for six bits; this one says that the number goes on.
+HIGHEST_CODE, CONTINUED = 63, 0x20
+#: Characters decoded at a time: what fits into a core's own cache.
+CHARACTERS = 1 << 16
 WRITE_AGAIN = "Write it as pycocotools' encode does"
 
+FAULTS = {
+    1: "has counts with characters that run lengths do not have",
+    2: "has counts that break off or are endless",
+    3: "has counts below zero",
+    4: "has counts that do not add up to the pixels of its image",
+    5: "has counts that are longer than its image can need",
+}
 
-def flags(rle: Any, size: Size) -> Array:
-    """Booleans (1, height, whole words) of run lengths that must fill a frame of this size."""
+
+def flags(rle: object, size: Size) -> Array:
+    """Return booleans (1, height, whole words) of run lengths that must fill a frame of this size."""
     if not isinstance(rle, dict) or not {"size", "counts"} <= rle.keys():
         raise Flaw('is not {"size": [height, width], "counts": …}', WRITE_AGAIN)
     if rle["size"] != list(size) or any(type(side) is not int for side in rle["size"]):
@@ -39,21 +53,25 @@ def flags(rle: Any, size: Size) -> Array:
     return mask
 
 
-def longest(pixels: Any) -> Any:
-    """Characters or numbers that the run lengths of so many pixels can need at the most."""
-    return 2 * pixels + LEAST_LENGTH
+def longest(pixels: Pixels) -> Pixels:
+    """Return how many characters or numbers the run lengths of so many pixels can need."""
+    most: Pixels = 2 * pixels + LEAST_LENGTH
+    return most
 
 
-def runs_of(counts: Any, pixels: int) -> Array:
-    """Run lengths of either form, checked."""
+def runs_of(counts: object, pixels: int) -> Array:
+    """Return the run lengths of either form, checked."""
     if isinstance(counts, (str, list)) and len(counts) > longest(pixels):
         raise Flaw(f"has counts of length {len(counts):,}, more than {pixels} pixels can need", WRITE_AGAIN)
     if isinstance(counts, str):
-        runs = _decompressed(counts)
+        try:
+            runs = np.concatenate([np.zeros(0, np.int64), *_windows(counts)])
+        except _FaultyError as error:
+            raise Flaw(FAULTS[error.fault], WRITE_AGAIN) from None
     elif isinstance(counts, list):
         if not set(map(type, counts)) <= {int}:
             raise Flaw("has counts that are not all whole numbers", WRITE_AGAIN)
-        if counts and (min(counts) < 0 or max(counts) > pixels):
+        if counts and (min(counts) < 0 or max(counts) > pixels):  # before they overflow
             raise Flaw("has counts below zero or beyond the frame", WRITE_AGAIN)
         runs = np.array(counts, np.int64)
     else:
@@ -65,16 +83,8 @@ def runs_of(counts: Any, pixels: int) -> Array:
     return runs
 
 
-def _decompressed(text: str) -> Array:
-    """Run lengths of COCO's text form."""
-    try:
-        return np.concatenate([np.zeros(0, np.int64), *_windows(text)])
-    except _FaultyError as error:
-        raise Flaw(FAULTS[error.fault], WRITE_AGAIN) from None
-
-
 class _FaultyError(Exception):
-    """Raised where one mask's text breaks off being run lengths."""
+    """Raised where the text of a mask cannot be decoded, with a key of FAULTS."""
 
     def __init__(self, fault: int) -> None:
         super().__init__(fault)
@@ -82,14 +92,14 @@ class _FaultyError(Exception):
 
 
 def _windows(text: str) -> Iterator[Array]:
-    """The run lengths of one mask, some at a time, so that a long text takes no more memory than a short one."""
+    """Yield the run lengths of one mask, some at a time, so that a long text takes no more memory than a short one."""
     if not text.isascii():
         raise _FaultyError(1)
     codes = np.frombuffer(text.encode("ascii"), np.uint8) - np.uint8(48)
     if len(codes) and codes.max() > HIGHEST_CODE:
         raise _FaultyError(1)
-    start = count = 0
-    before = [0, 0]  # the last run of either colour
+    start = 0
+    before = np.zeros(0, np.int64)
     while start < len(codes):
         part = codes[start : start + CHARACTERS]
         ends = np.flatnonzero(part < CONTINUED)
@@ -98,42 +108,24 @@ def _windows(text: str) -> Iterator[Array]:
         values, sizes = _values(part, np.concatenate(([0], ends[:-1] + 1)), ends)
         if sizes.max() > LONGEST_VALUE:
             raise _FaultyError(2)
-        # From the fourth on each is a difference to the run two before.
-        for first in (0, 1):
-            chain = values[2 if first == count == 0 else first :: 2]
-            if len(chain):
-                chain[0] += before[(count + first) % 2]
-                np.cumsum(chain, out=chain)
-                before[(count + first) % 2] = int(chain[-1])
-        yield values
-        start, count = start + int(ends[-1]) + 1, count + len(values)
+        background, covered, _ = _runs(np.concatenate((before, values)), np.zeros(1, np.int64))
+        runs = np.stack((background, covered), axis=1).reshape(-1)[: len(before) + len(values)]
+        yield runs[len(before) :]
+        start += int(ends[-1]) + 1
+        # A window is decoded as a mask that begins with the last run of either colour, at the places of its colour.
+        before = runs if len(runs) < 3 else np.concatenate((np.zeros(2 - len(runs) % 2, np.int64), runs[-2:]))
 
 
 @dataclass(frozen=True)
-class Checked:
-    """What many compressed masks turned out to be."""
+class CheckedMasks:
+    """The faults and areas of many compressed masks."""
 
     #: 0 where a mask is good, else a key of FAULTS.
     fault: Array
     area: Array
 
 
-#: Characters stand for six bits; this one says that the number goes on.
-HIGHEST_CODE, CONTINUED = 63, 0x20
-
-FAULTS = {
-    1: "has counts with characters that run lengths do not have",
-    2: "has counts that break off or are endless",
-    3: "has counts below zero",
-    4: "has counts that do not add up to the pixels of its image",
-    5: "has counts that are longer than its image can need",
-}
-
-#: Characters decoded at a time: what fits into a core's own cache.
-CHARACTERS = 1 << 16
-
-
-def check_many(texts: List[str], pixels: Array) -> Checked:
+def check_many(texts: List[str], pixels: Array) -> CheckedMasks:
     """Decode compressed masks far enough to know that every run is sound, and their areas.
 
     Nothing else in this file keeps a C library from an endless loop: pycocotools
@@ -145,8 +137,8 @@ def check_many(texts: List[str], pixels: Array) -> Checked:
     too_long = np.flatnonzero(lengths > longest(pixels))
     if len(too_long):
         texts, lengths[too_long] = list(texts), 0
-        for place in too_long.tolist():
-            texts[place] = ""
+        for index in too_long.tolist():
+            texts[index] = ""
     ends = np.cumsum(lengths)
     start = 0
     while start < len(texts):
@@ -159,11 +151,11 @@ def check_many(texts: List[str], pixels: Array) -> Checked:
             _check_part(texts[part], lengths[part], pixels[part], fault[part], area[part])
         start = stop
     fault[too_long] = 5
-    return Checked(fault, area)
+    return CheckedMasks(fault, area)
 
 
 def _check_long(text: str, pixels: int) -> Tuple[int, int]:
-    """Fault and area of one long mask."""
+    """Return the fault and the area of one long mask."""
     total = area = count = 0
     try:
         for runs in _windows(text):
@@ -193,18 +185,18 @@ def _check_part(texts: List[str], lengths: Array, pixels: Array, fault: Array, a
     starts = np.concatenate(([0], ends[:-1] + 1))
     heads = np.searchsorted(starts, first)
     values, sizes = _values(codes, starts, ends)
-    runs, pair_heads, odd = _runs_of_values(values, heads)
-    area[some] = np.add.reduceat(odd, pair_heads)
-    fault[some[np.add.reduceat(runs, pair_heads) + area[some] != pixels[some]]] = 4
-    fault[some[np.minimum.reduceat(np.minimum(runs, odd), pair_heads) < 0]] = 3
+    background, covered, first_pairs = _runs(values, heads)
+    area[some] = np.add.reduceat(covered, first_pairs)
+    fault[some[np.add.reduceat(background, first_pairs) + area[some] != pixels[some]]] = 4
+    fault[some[np.minimum.reduceat(np.minimum(background, covered), first_pairs) < 0]] = 3
     fault[some[broken | (np.maximum.reduceat(sizes, heads) > LONGEST_VALUE)]] = 2
     fault[some[np.maximum.reduceat(codes, first) > HIGHEST_CODE]] = 1
     if not text.isascii():
-        fault[[place for place, one in enumerate(texts) if not one.isascii()]] = 1
+        fault[[index for index, mask in enumerate(texts) if not mask.isascii()]] = 1
 
 
 def _values(codes: Array, starts: Array, ends: Array) -> Tuple[Array, Array]:
-    """The numbers written between these characters, and how many characters each has."""
+    """Return the numbers written between these characters, and how many characters each has."""
     sizes = ends - starts + 1
     values = (codes[starts] & np.uint8(0x1F)).astype(np.int64)
     more = np.flatnonzero(sizes > 1)  # one in five
@@ -216,52 +208,51 @@ def _values(codes: Array, starts: Array, ends: Array) -> Tuple[Array, Array]:
     return values, sizes
 
 
-def _runs_of_values(values: Array, heads: Array) -> Tuple[Array, Array, Array]:
-    """Runs of background and of object, mask by mask in pairs: from the fourth on, values are differences.
+def _runs(values: Array, heads: Array) -> Tuple[Array, Array, Array]:
+    """Return the runs of background and of object of masks whose values begin at `heads`, and where each mask begins.
 
-    Each mask gets whole pairs, so that both chains of sums are plain strides.
+    From the fourth on, a value is the difference to the run before last.  Each mask gets whole pairs of runs, so that
+    both chains of sums are plain strides.
     """
     counts = np.diff(np.append(heads, len(values)))
     pairs = (counts + 1) // 2
-    pair_heads = np.cumsum(pairs) - pairs
+    first = np.cumsum(pairs) - pairs
     grid = np.zeros(2 * int(pairs.sum()), np.int64)
-    grid[np.arange(len(values)) + np.repeat(2 * pair_heads - heads, counts)] = values
+    grid[np.arange(len(values)) + np.repeat(2 * first - heads, counts)] = values
     even, odd = grid[0::2], grid[1::2]
-    opening = even[pair_heads]
-    even[pair_heads] = 0  # the first value is no part of a chain
-    even_runs, odd_runs = np.cumsum(even), np.cumsum(odd)
-    even_runs -= np.repeat(even_runs[pair_heads], pairs)
-    odd_runs -= np.repeat(odd_runs[pair_heads] - odd[pair_heads], pairs)
-    even_runs[pair_heads] = opening
-    odd_runs[(pair_heads + pairs - 1)[counts % 2 == 1]] = 0  # the empty half of a last pair
-    return even_runs, pair_heads, odd_runs
+    opening = even[first]
+    even[first] = 0  # the first value is no part of a chain
+    background, covered = np.cumsum(even), np.cumsum(odd)
+    background -= np.repeat(background[first], pairs)
+    covered -= np.repeat(covered[first] - odd[first], pairs)
+    background[first] = opening
+    covered[(first + pairs - 1)[counts % 2 == 1]] = 0  # the empty half of a last pair
+    return background, covered, first
 
 
 def compressed(runs: Iterable[int]) -> str:
-    """COCO's text form of run lengths."""
+    """Return COCO's text form of run lengths."""
     return compressed_many([list(runs)])[0]
 
 
-def compressed_lists(masks: List[List[Any]], pixels: Array) -> List[str]:
-    """Text of run lengths that were lists; ValueError or TypeError unless each is whole numbers that fill its image."""
-    lengths = np.fromiter(map(len, masks), np.int64, len(masks))
-    flat = list(chain.from_iterable(masks))
-    if not set(map(type, flat)) <= {int} or (lengths > longest(pixels)).any() or (lengths == 0).any():
-        raise TypeError
-    runs = np.array(flat, np.int64)
-    most = int(pixels.max(initial=0))
-    if len(runs) and (runs.min() < 0 or runs.max() > most):
-        raise ValueError
-    if (np.add.reduceat(runs, np.cumsum(lengths) - lengths) != pixels).any():
-        raise ValueError
-    return compressed_many(masks)
+def compressed_many(masks: List[List[int]], pixels: Optional[Array] = None) -> List[str]:
+    """Return COCO's text form of the run lengths of many masks.
 
-
-def compressed_many(masks: List[List[int]]) -> List[str]:
-    """The same for many masks at once; what they hold must be whole numbers."""
+    With `pixels`, raise ValueError or TypeError unless each mask is whole numbers that fill its image.
+    """
     lengths = np.fromiter(map(len, masks), np.int64, len(masks))
-    runs = np.fromiter(chain.from_iterable(masks), np.int64, int(lengths.sum()))
     ends = np.cumsum(lengths)
+    flat = list(chain.from_iterable(masks))
+    if pixels is not None:
+        whole = set(map(type, flat)) <= {int}
+        if not whole or not lengths.all() or (lengths > longest(pixels)).any():
+            raise TypeError
+    runs = np.fromiter(flat, np.int64, len(flat))
+    if pixels is not None:
+        if (runs < 0).any() or (runs > pixels.max(initial=0)).any():
+            raise ValueError
+        if (np.add.reduceat(runs, ends - lengths) != pixels).any():
+            raise ValueError
     first = np.repeat(ends - lengths, lengths)
     values = runs.copy()
     values[3:] -= np.where(np.arange(3, len(runs)) - first[3:] > 2, runs[1:-2], 0)
