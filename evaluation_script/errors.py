@@ -1,7 +1,7 @@
-"""What people read when something is wrong, and whose mistake it is.
+"""Errors that people read, and whose mistake they are.
 
 Exception
-├── Flaw             an inner room says what is wrong; it does not know the file's name
+├── Flaw             what is wrong, raised where the file's name is not known
 ├── SubmissionError  the participant's mistake: its text is shown in full
 └── HostError        ours or the host's: the participant reads a number to quote
 """
@@ -19,30 +19,29 @@ NAME_LENGTH = 120
 
 
 def printable(name: object) -> str:
-    """An untrusted name, safe for a terminal and short enough for a sentence."""
+    """Return an untrusted name, safe for a terminal and short enough for a sentence."""
     text = _printable(str(name)[: NAME_LENGTH + 1])
     return text if len(text) <= NAME_LENGTH else text[:NAME_LENGTH] + "…"
 
 
 def _printable(text: str) -> str:
-    """Without what could move a terminal's cursor or forge a line."""
+    """Return a text without what could move a terminal's cursor or forge a line."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def listed(names: list[str], most: int = 3) -> str:
-    """`a, b, c and 7 more`."""
+    """Return `a, b, c and 7 more`."""
     head = ", ".join(printable(name) for name in names[:most])
     return head if len(names) <= most else f"{head} and {len(names) - most} more"
 
 
 def counted(count: int, noun: str, of: int = 0) -> str:
-    """`1 frame`, `2 frames`, or as a part `1 of 3 frames`."""
-    whole = of or count
-    return f"{count:,} {f'of {of:,} ' if of else ''}{noun}{'' if whole == 1 else 's'}"
+    """Return `1 frame`, `2 frames`, or as a part `1 of 3 frames`."""
+    return f"{count:,} {f'of {of:,} ' if of else ''}{noun}{'' if (of or count) == 1 else 's'}"
 
 
 def verb(count: int, one: str, many: str) -> str:
-    """The form that agrees with a count."""
+    """Return the form that agrees with a count."""
     return one if count == 1 else many
 
 
@@ -59,7 +58,7 @@ class Problem:
 
 
 class Flaw(Exception):
-    """Raised by a room that can say what is wrong but not where."""
+    """Raised where it is known what is wrong but not in which file."""
 
     def __init__(self, found: str, remedy: str) -> None:
         super().__init__(found, remedy)
@@ -67,7 +66,7 @@ class Flaw(Exception):
         self.remedy = remedy
 
     def at(self, where: str) -> Problem:
-        """The same, with its place."""
+        """Return the problem in the file or place of this name."""
         return Problem(where, self.found, self.remedy)
 
 
@@ -86,7 +85,7 @@ class Problems:
             self.first.append(problem)
 
     def stop(self) -> None:
-        """There are enough: what follows was not looked at."""
+        """Note that what follows was not looked at, since there are enough problems."""
         self._stopped = True
 
     def __iter__(self) -> Iterator[Problem]:
@@ -96,12 +95,12 @@ class Problems:
         return self.count > 0
 
     def raise_if_any(self) -> None:
-        """End the scoring here when something is wrong."""
+        """Raise SubmissionError when there is any problem."""
         if self.count:
             raise SubmissionError(self.text())
 
     def text(self) -> str:
-        """One sentence for one problem, a numbered list for several."""
+        """Return one sentence for one problem, a numbered list for several."""
         if self.count == 1:
             return str(self.first[0])
         many = f"{self.count} or more" if self._stopped else f"{self.count}"
@@ -113,13 +112,13 @@ class Problems:
 
 
 class SubmissionError(Exception):
-    """The submission cannot be scored; the text says why, for the participant."""
+    """Raised when the submission cannot be scored; the text says why, for the participant."""
 
     @classmethod
     def of(cls, problem: Problem) -> SubmissionError:
-        """The error that consists of one problem."""
+        """Return the error that consists of one problem."""
         return cls(str(problem))
 
 
 class HostError(Exception):
-    """Not the participant's fault: a broken annotation file, or a defect of ours."""
+    """Raised for what is not the participant's fault: a broken annotation file, or a defect of ours."""

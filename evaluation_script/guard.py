@@ -2,7 +2,7 @@
 
 EvalAI calls `evaluate()` inside its own long-lived process.  A child that is
 killed, hangs, exits or runs out of memory becomes a sentence.  A keeper stands
-between both (`keeper.py`), so that nothing that the child started outlives it,
+between both (`supervisor.py`), so that nothing that the child started outlives it,
 wherever it went, and nothing outlives the worker.
 """
 
@@ -22,32 +22,43 @@ from typing import Any, Callable, Iterator, List, NoReturn, Optional, Tuple
 
 from . import supervisor
 from .errors import HostError, SubmissionError
-from .guard_messages import LAST, PART, SAID_SO, SAYS, MessageReader, MessageSender, OutputRelay, plain, whole
+from .guard_messages import (
+    LAST,
+    PART,
+    SAID_SO,
+    SAYS,
+    MessageReader,
+    MessageSender,
+    OutputRelay,
+    plain,
+    take_messages,
+)
 
 Say = Callable[[str], None]
 Job = Callable[[Say], Any]
 
-#: Bytes of an answer, as JSON.
+#: The longest answer, in bytes of JSON.
 ANSWER = 64 << 20
-#: A job that has answered ends by itself within this time, mostly.
-_ON_ITS_WAY = 0.1
-_told: List[str] = []
+#: A job that has answered ends by itself within this time in seconds, mostly.
+_GRACE = 0.1
+#: Why no process could be forked, once the participant has read it.
+_reported: List[str] = []
 
 
 class CrashError(Exception):
-    """A defect of ours in the child; the text is its traceback, for the operator."""
+    """Raised for a defect of ours in the child; the text is its traceback, for the operator."""
 
 
 def run_guarded(job: Job, *, memory: int, seconds: float, say: Say) -> Any:
-    """Run a job in a child; what it returns, or SubmissionError, or Crash.
+    """Run a job in a child and return what it returns, which JSON must be able to hold.
 
-    What the job returns must be fit for JSON.
+    Raises SubmissionError, also for a child that ended without an answer, and CrashError for a defect of ours.
     """
     try:
-        kept = _Kept(lambda writer: _work(job, writer, memory))
+        kept = _KeptJob(lambda writer: _work(job, writer, memory))
     except (AttributeError, OSError) as error:
-        if not _told:
-            _told.append(str(error))
+        if not _reported:
+            _reported.append(str(error))
             say(f"Scoring runs without limits here: no process can be forked ({error}).")
         return job(say)
     try:
@@ -56,26 +67,26 @@ def run_guarded(job: Job, *, memory: int, seconds: float, say: Say) -> Any:
         kept.end()
 
 
-class _Kept:
-    """A job in a forked child, with a keeper; raises OSError where none can be forked."""
+class _KeptJob:
+    """A job in a forked child, with a keeper; OSError is raised where none can be forked."""
 
     def __init__(self, work: Callable[[int], object]) -> None:
         self.reader, writer = os.pipe()
-        self._leash, theirs = socket.socketpair()
+        self._leash, keepers_end = socket.socketpair()
         parent, self._keeper = os.getpid(), -1
         try:
             with warnings.catch_warnings():  # numpy's idle threads; none of them holds a lock here
                 warnings.simplefilter("ignore", DeprecationWarning)
                 self._keeper = os.fork()
             if self._keeper == 0:
-                supervisor.keep_forked(lambda: work(writer), theirs.fileno(), parent)
+                supervisor.keep_forked(lambda: work(writer), keepers_end.fileno(), parent)
         finally:
             os.close(writer)
-            theirs.close()
+            keepers_end.close()
             if self._keeper < 0:
                 self._close()
         _, _, error = self._line().partition(" ")
-        if error not in ("", "0"):  # without a word its keeper was ended, and the job began
+        if error not in ("", "0"):  # without a line its keeper was ended, and the job began
             self.end()
             raise OSError(int(error), os.strerror(int(error)))
 
@@ -84,13 +95,13 @@ class _Kept:
         return self._leash.fileno()
 
     def status(self) -> Optional[supervisor.Status]:
-        """Return how the job ended, once it has; None when nobody knows."""
+        """Return how the job ended, once it has; None when the keeper was ended first."""
         line = self._line()
         return int(line) if line else None
 
     def end(self) -> None:
         """End the job and all that it started."""
-        if not self._is_over(_ON_ITS_WAY):
+        if not self._is_over(_GRACE):
             with suppress(OSError):
                 self._leash.shutdown(socket.SHUT_WR)
             if not self._is_over(supervisor.GIVEN_UP):
@@ -123,33 +134,34 @@ class _Kept:
 
 
 def _work(job: Job, writer: int, memory: int) -> NoReturn:
-    """The child's whole life."""
+    """Answer and end, in the child."""
     try:
         _limit_memory(memory)
-        voice = MessageSender(writer)
-        voice.answer(_answer(job, voice))
+        sender = MessageSender(writer)
+        sender.answer(_answer(job, sender))
     finally:
         os._exit(0)
 
 
-def _answer(job: Job, voice: MessageSender) -> bytes:
-    """Return what became of the job, as JSON."""
-    streams = sys.stdout, sys.stderr = OutputRelay(voice.say), OutputRelay(voice.say)
+def _answer(job: Job, sender: MessageSender) -> bytes:
+    """Return how the job ended, as JSON."""
+    streams = sys.stdout, sys.stderr = OutputRelay(sender.say), OutputRelay(sender.say)
     try:
-        told = _told_by(job, voice.say)
+        ending = _ending(job, sender.say)
         for stream in streams:
             stream.finish()
-        answer = json.dumps(told).encode()
+        answer = json.dumps(ending).encode()
     except MemoryError:
         return b'["memory", null]'
-    except (TypeError, ValueError, RecursionError):  # an answer that is no JSON is a defect of ours
+    except (TypeError, ValueError, RecursionError):  # an answer that JSON cannot hold is a defect of ours
         return json.dumps(["crash", traceback.format_exc()]).encode()
     if len(answer) > ANSWER:
         return json.dumps(["crash", f"the answer has {len(answer) >> 20} MB, the most is {ANSWER >> 20}"]).encode()
     return answer
 
 
-def _told_by(job: Job, say: Say) -> Tuple[str, Any]:
+def _ending(job: Job, say: Say) -> Tuple[str, Any]:
+    """Run the job; return how it ended, and what it returned or said at the end."""
     try:
         return "done", job(say)
     except SubmissionError as error:
@@ -165,7 +177,7 @@ def _told_by(job: Job, say: Say) -> Tuple[str, Any]:
 
 
 def _limit_memory(memory: int) -> None:
-    """Bound what this process may add to the memory it was born with."""
+    """Limit what this process may add to the memory it began with."""
     try:
         import resource
 
@@ -182,8 +194,8 @@ def _limit_memory(memory: int) -> None:
 # ── in the parent ───────────────────────────────────────────────────────────
 
 
-def _messages(kept: _Kept, deadline: float) -> Iterator[Tuple[bytes, bytes]]:
-    """What the child writes, until it has ended; raises TimeoutError when its time is over."""
+def _messages(kept: _KeptJob, deadline: float) -> Iterator[Tuple[bytes, bytes]]:
+    """Yield what the child writes, until it has ended; raises TimeoutError when its time is over."""
     data = bytearray()
     waiting = select.poll()  # select itself ends at 1024 open files
     for source in (kept.reader, kept.fileno()):
@@ -192,30 +204,30 @@ def _messages(kept: _Kept, deadline: float) -> Iterator[Tuple[bytes, bytes]]:
         ready = [source for source, _ in waiting.poll(1000 * max(0.0, deadline - time.monotonic()))]
         if kept.reader in ready:
             part = os.read(kept.reader, 1 << 20)
-            if not part:  # it closed its end; whether it lives is the keeper's to say
+            if not part:  # it closed its end; whether it is still running the keeper knows
                 waiting.unregister(kept.reader)
             data += part
-            yield from whole(data)
+            yield from take_messages(data)
         elif ready:
             return
-        if time.monotonic() > deadline:  # looked at last: what was said in time counts
+        if time.monotonic() > deadline:  # checked last: what was written in time counts
             raise TimeoutError
 
 
-def _outcome(kept: _Kept, ear: MessageReader, memory: int, seconds: float) -> Any:
+def _outcome(kept: _KeptJob, reader: MessageReader, memory: int, seconds: float) -> Any:
     parts: List[bytes] = []
     size = 0
     try:
         for kind, data in _messages(kept, time.monotonic() + seconds):
             if kind in (SAYS, SAID_SO):
-                ear.hear(kind, data)
+                reader.receive(kind, data)
                 continue
             parts.append(data)
             size += len(data)
             if kind not in (PART, LAST) or size > ANSWER:
                 raise CrashError("something else than messages came from the scoring process")
             if kind == LAST:
-                return _judged(b"".join(parts), memory)
+                return _result_of(b"".join(parts), memory)
     except TimeoutError:
         raise SubmissionError(_sentence(f"it takes longer than {seconds:g} seconds")) from None
     except UnicodeDecodeError:
@@ -223,8 +235,8 @@ def _outcome(kept: _Kept, ear: MessageReader, memory: int, seconds: float) -> An
     raise _death(kept.status())
 
 
-def _judged(answer: bytes, memory: int) -> Any:
-    """What the job returned, or what it ended with."""
+def _result_of(answer: bytes, memory: int) -> Any:
+    """Return what the job returned, or raise what it ended with."""
     try:
         kind, value = json.loads(answer)
     except (ValueError, TypeError, RecursionError):
@@ -241,14 +253,14 @@ def _judged(answer: bytes, memory: int) -> Any:
 
 
 def _death(status: Optional[supervisor.Status]) -> Exception:
-    """The end of a child that did not answer, in words."""
+    """Return the error for a child that ended without an answer."""
     if status is None:
         return CrashError("the keeper of the scoring process was ended")
     if os.WIFSIGNALED(status):
-        known = {one.value: one.name for one in signal.Signals}
-        name = known.get(os.WTERMSIG(status), f"signal {os.WTERMSIG(status)}")
-        why = ", as happens when memory runs out" if name == "SIGKILL" else ""
-        return SubmissionError(_sentence(f"the scoring process was ended by {name}{why}"))
+        names = {known.value: known.name for known in signal.Signals}
+        name = names.get(os.WTERMSIG(status), f"signal {os.WTERMSIG(status)}")
+        reason = ", as happens when memory runs out" if name == "SIGKILL" else ""
+        return SubmissionError(_sentence(f"the scoring process was ended by {name}{reason}"))
     code = os.WEXITSTATUS(status)
     return SubmissionError(_sentence(f"the scoring process ended without an answer (exit {code})"))
 

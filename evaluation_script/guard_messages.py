@@ -1,8 +1,8 @@
-"""What a forked job writes to its parent: lines for the log, and one answer.
+"""Messages from a forked job to its parent: lines for the log, and one answer.
 
 A message is one letter, a length in two bytes and a text, and is written at once:
-the system mixes none with another's that is no longer than `PIPE_BUF`, so threads
-and forks of the job may write as well.
+the system mixes no message with another when neither is longer than `PIPE_BUF`, so
+threads and forks of the job may write as well.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import select
 import threading
 from typing import Callable, Iterator, List, Tuple
 
-#: Characters that a job may print and say; the participant's log keeps no more.
+#: Characters that a job may print; the participant's log keeps no more.
 SAID = 1 << 20
-#: Parts of a line and its last, parts of the answer and its last.
+#: Kinds of messages: a part of a line and its last part, a part of the answer and its last part.
 SAYS, SAID_SO, PART, LAST = b"s", b"S", b"a", b"A"
-_WHOLE = getattr(select, "PIPE_BUF", 512)
+_LONGEST = getattr(select, "PIPE_BUF", 512)
 _HEADER = 3
-#: What can move a cursor, hide text or not be encoded.
+#: Characters that move a cursor, hide text or cannot be encoded.
 _UNPRINTABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufff9-\ufffb]")
 
 
@@ -31,8 +31,8 @@ class MessageSender:
         self._lock = threading.RLock()
 
     def say(self, text: str) -> None:
-        """Say a line, in pieces that are written whole."""
-        size = (_WHOLE - _HEADER) // 4  # characters, of which none has more bytes
+        """Send a line, in parts that are each written at once."""
+        size = (_LONGEST - _HEADER) // 4  # characters, of which none has more bytes
         text = text[: SAID + 1]
         with self._lock:
             for start in range(0, len(text), size):
@@ -41,7 +41,7 @@ class MessageSender:
 
     def answer(self, data: bytes) -> None:
         """Send the answer, unless this process was forked by the one whose answer is awaited."""
-        size = _WHOLE - _HEADER
+        size = _LONGEST - _HEADER
         for start in range(0, len(data) if os.getpid() == self._process else 0, size):
             self._write(LAST if start + size >= len(data) else PART, data[start : start + size])
 
@@ -50,7 +50,7 @@ class MessageSender:
 
 
 class OutputRelay:
-    """The child's streams: each line that is printed is said by the parent."""
+    """The child's streams: each line that is printed is sent to the parent."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say, self._room = say, SAID + 1
@@ -69,24 +69,24 @@ class OutputRelay:
         return len(text)
 
     def flush(self) -> None:
-        """A line is sent when it is whole."""
+        """Do nothing: a line is sent when it is complete."""
 
     def finish(self) -> None:
-        """Send what no end of a line came for."""
+        """Send the line that was begun."""
         with self._lock:
             line, self._line = "".join(self._line), []
             self._say(line)
 
 
 class MessageReader:
-    """Hands on what the child says, and no more than fits into a log."""
+    """Passes on the child's lines, and no more than fits into a log."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say, self._room = say, SAID
         self._line: List[str] = []
 
-    def hear(self, kind: bytes, data: bytes) -> None:
-        """Take a part of a line, or its last."""
+    def receive(self, kind: bytes, data: bytes) -> None:
+        """Take a part of a line, or its last part."""
         if self._room < 0:
             return
         text = data.decode("utf-8", "surrogatepass")
@@ -100,12 +100,12 @@ class MessageReader:
 
 
 def plain(text: str) -> str:
-    """Without what could move a terminal's cursor or not be written down."""
+    """Return a text without what could move a terminal's cursor or not be encoded."""
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def whole(data: bytearray) -> Iterator[Tuple[bytes, bytes]]:
-    """Take the messages from the data that are complete."""
+def take_messages(data: bytearray) -> Iterator[Tuple[bytes, bytes]]:
+    """Yield the complete messages, and remove them from the data."""
     start = 0
     while len(data) - start >= _HEADER:
         end = start + _HEADER + int.from_bytes(data[start + 1 : start + _HEADER], "big")

@@ -1,7 +1,7 @@
-"""A long JSON list of records, parsed in pieces that fit into memory.
+"""A long JSON list of records, parsed in parts that fit into memory.
 
-A piece is parsed at one go up to what looks like its last border between two
-records.  Where that was part of a text, its records are parsed one by one
+A part is parsed at one go up to what looks like its last border between two
+records.  Where that was inside a text, its records are parsed one by one
 instead: the parser itself says where each ends.  A record that is not complete
 is tried again when twice as much was read, so every byte is parsed a few times
 at the most.
@@ -12,8 +12,9 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Iterator, List, NoReturn, Optional, Pattern, Tuple
+from typing import Any, AnyStr, Iterator, List, NoReturn, Optional, Pattern, Tuple
 
 from .archive_limits import CHUNK_BYTES
 from .errors import Flaw, printable
@@ -34,11 +35,11 @@ _BLANK, _COMMA, _END = (re.compile(pattern) for pattern in (r"[ \t\r\n]*", r"[ \
 #: How many closing braces are looked at for a border.
 MOST_BRACES = 100
 LONGEST_RECORD = 32 << 20
-#: Where no two records meet nothing is a record, or little is left: the reader soon has enough of it.
+#: Where no border is found, so many records at the most are parsed one by one before the next part.
 FEW = 1000
-#: What a record that is longer than a piece may take in memory, roughly.
+#: What a record that is longer than a part may take in memory, roughly.
 COSTLIEST_RECORD = 160 << 20
-#: An error so far from the end of what was read is one whatever follows.
+#: An error further than this from the end of what was read is an error whatever follows.
 NEAR_THE_END = 64
 
 _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
@@ -53,53 +54,55 @@ class JsonPart:
 
 
 def json_parts(parts: Iterator[bytes]) -> Iterator[JsonPart]:
-    """The records of a JSON list, some at a time."""
+    """Yield the records of a JSON list, some at a time."""
     source = _Characters(parts)
     source.begin()
-    more, wanted = not source.at_end(), CHUNK_BYTES
+    more, size = not source.at_end(), CHUNK_BYTES
     while more:
-        source.hold(wanted)
-        text = source.text[:wanted]
-        if wanted > CHUNK_BYTES:
+        source.fill(size)
+        text = source.text[:size]
+        if size > CHUNK_BYTES:
             check_memory(text, COSTLIEST_RECORD, SEND_FEWER)
         records, position, more = _records(text, source)
         if more and not records:
-            if wanted >= LONGEST_RECORD:
+            if size >= LONGEST_RECORD:
                 raise Flaw("holds a record that does not end", f"Write {EXAMPLE}")
-            wanted *= 2
+            size *= 2
             continue
         yield JsonPart(records, position)
         source.drop(position)
-        wanted = CHUNK_BYTES
+        size = CHUNK_BYTES
     source.finish()
 
 
 class _Characters:
-    """A stream of UTF-8 as text, as much of it as is asked for."""
+    """A stream of UTF-8 as text, of which as much is read as is asked for."""
 
     def __init__(self, parts: Iterator[bytes]) -> None:
         self._parts, self._decoder = parts, codecs.getincrementaldecoder("utf-8")()
-        self.text, self.passed = "", 0
-        #: Was everything read?
+        self._dropped = 0
+        #: What was read and not yet dropped.
+        self.text = ""
+        #: Whether everything was read.
         self.ended = False
 
-    def hold(self, count: int) -> None:
-        """Hold so many characters, or all that are left."""
-        held, length = [self.text], len(self.text)
+    def fill(self, count: int) -> None:
+        """Read until there are so many characters, or nothing is left."""
+        texts, length = [self.text], len(self.text)
         while length < count and not self.ended:
             part = next(self._parts, None)
             self.ended = part is None
             try:
-                held.append(self._decoder.decode(part or b"", final=self.ended))
+                texts.append(self._decoder.decode(part or b"", final=self.ended))
             except UnicodeDecodeError:
                 raise Flaw("is not UTF-8 text", "Write the JSON in UTF-8") from None
-            length += len(held[-1])
-        self.text = "".join(held) if len(held) > 1 else self.text
+            length += len(texts[-1])
+        self.text = "".join(texts) if len(texts) > 1 else self.text
 
     def drop(self, count: int) -> None:
         """Go on after so many characters."""
         self.text = self.text[count:]
-        self.passed += count
+        self._dropped += count
 
     def skip(self, blanks: str) -> None:
         """Go to the next character that is not blank, or to the end."""
@@ -107,7 +110,7 @@ class _Characters:
             self.drop(len(self.text) - len(self.text.lstrip(blanks)))
             if self.text or self.ended:
                 return
-            self.hold(1)
+            self.fill(1)
 
     def begin(self) -> None:
         """Go to the first record."""
@@ -117,7 +120,7 @@ class _Characters:
         self.drop(1)
 
     def at_end(self) -> bool:
-        """Is the list empty?"""
+        """Return whether the list is empty."""
         self.skip(BLANKS)
         if not self.text.startswith("]"):
             return False
@@ -125,47 +128,54 @@ class _Characters:
         return True
 
     def finish(self) -> None:
-        """Nothing but blanks may follow the list."""
+        """Refuse anything but blanks after the list."""
         self.skip(PADDING)
         if self.text:
             self.refuse("something follows the list", 0)
 
-    def refuse(self, why: str, position: int) -> NoReturn:
-        """The text is not JSON from here on."""
-        found = f"is not valid JSON: {why} at character {self.passed + position:,}"
+    def refuse(self, reason: str, position: int) -> NoReturn:
+        """Raise a Flaw for text that is not JSON from this position on."""
+        found = f"is not valid JSON: {reason} at character {self._dropped + position:,}"
         raise Flaw(found, "Write it with a JSON library")
 
 
 def _records(text: str, source: _Characters) -> Tuple[List[Any], int, bool]:
-    """The complete records at the start of a text, where the next one begins, and whether the list goes on."""
+    """Return the complete records at the start of a text, where the next one begins, and whether the list goes on."""
     if len(text) > CHUNK_BYTES:
-        return _scanned(text, source, most=1)  # one long record: what follows it is read by pieces again
-    stop, following = _last_border(text)
+        return _scanned(text, source, most=1)  # one long record: what follows it is read by parts again
+    stop, following = _last_border(text, _BORDER, "}")
     if stop:
         try:
             return loaded(text[:stop]), following, True
         except json.JSONDecodeError:
-            return _scanned(text, source, most=len(text))  # a border in a text, or broken JSON: the scanner tells
+            return _scanned(text, source, most=len(text))  # a border inside a text, or broken JSON
     return _scanned(text, source, most=FEW)
 
 
-def _last_border(text: str) -> Tuple[int, int]:
-    """Where the last record ends that is followed by another, and where that begins; 0 when nothing looks like it."""
+def _last_border(text: AnyStr, border: Pattern[AnyStr], brace: AnyStr) -> Tuple[int, int]:
+    """Return where the last record ends that is followed by another, and where that begins; zeros without a border."""
     end = len(text)
     for _ in range(MOST_BRACES):
-        end = text.rfind("}", 0, end)
+        end = text.rfind(brace, 0, end)
         if end < 0:
             break
-        border = _BORDER.match(text, end)
-        if border:
-            return end + 1, border.end()
+        match = border.match(text, end)
+        if match:
+            return end + 1, match.end()
     return 0, 0
 
 
 def loaded(text: str) -> List[Any]:
-    """These records without the brackets around them; JSONDecodeError when they are not whole."""
-    try:
+    """Parse records without the brackets around them; raises JSONDecodeError when they are not complete."""
+    with _flaws_of_values():
         return list(_DECODER.decode(f"[{text}]"))
+
+
+@contextmanager
+def _flaws_of_values() -> Iterator[None]:
+    """Raise a Flaw for JSON that the parser cannot turn into values."""
+    try:
+        yield
     except json.JSONDecodeError:
         raise
     except RecursionError:
@@ -175,18 +185,18 @@ def loaded(text: str) -> List[Any]:
 
 
 def _scanned(text: str, source: _Characters, most: int) -> Tuple[List[Any], int, bool]:
-    """The same, record by record, up to so many."""
+    """Return the same as `_records`, record by record, up to so many."""
     ended = source.ended and len(text) == len(source.text)
     records: List[Any] = []
-    position = _after(_BLANK, text, 0)
+    position = _end_of(_BLANK, text, 0)
     while len(records) < most:
-        found = _one(text, position, source, ended=ended)
-        if found is None:
+        parsed = _next_record(text, position, source, ended=ended)
+        if parsed is None:
             break
-        record, stop = found
-        comma, end = _after(_COMMA, text, stop), _after(_END, text, stop)
+        record, stop = parsed
+        comma, end = _end_of(_COMMA, text, stop), _end_of(_END, text, stop)
         if not comma and not end:
-            if ended or len(text) - _after(_BLANK, text, stop) > NEAR_THE_END:
+            if ended or len(text) - _end_of(_BLANK, text, stop) > NEAR_THE_END:
                 source.refuse("the list does not end" if not text[stop:].strip(BLANKS) else "no comma", stop)
             break
         records.append(record)
@@ -196,36 +206,31 @@ def _scanned(text: str, source: _Characters, most: int) -> Tuple[List[Any], int,
     return records, position, True
 
 
-def _after(pattern: Pattern[str], text: str, position: int) -> int:
-    """Where what matches here ends; 0 when nothing does."""
-    found = pattern.match(text, position)
-    return found.end() if found else 0
+def _end_of(pattern: Pattern[str], text: str, position: int) -> int:
+    """Return where what matches at a position ends; 0 when nothing does."""
+    match = pattern.match(text, position)
+    return match.end() if match else 0
 
 
-def _one(text: str, position: int, source: _Characters, *, ended: bool) -> Optional[Tuple[Any, int]]:
-    """The record that begins here and where it ends; None when it is not complete."""
+def _next_record(text: str, position: int, source: _Characters, *, ended: bool) -> Optional[Tuple[Any, int]]:
+    """Return the record that begins here and where it ends; None when it is not complete."""
     try:
-        record, stop = _DECODER.raw_decode(text, position)
+        with _flaws_of_values():
+            return _DECODER.raw_decode(text, position)
     except json.JSONDecodeError as error:
-        at, why = error.pos, error.msg
-        if why.startswith("Unterminated"):
-            at, why = (at if ended else len(text)), "the list does not end, since no quote ends the text that begins"
-        elif not text[at:].strip(BLANKS):
-            why = "the list does not end"
-    except RecursionError:
-        raise Flaw("is nested too deeply", f"Write {EXAMPLE}") from None
-    except ValueError as error:
-        raise Flaw(f"holds a number that cannot be read ({printable(error)})", "Write plain numbers") from None
-    else:
-        return record, stop
+        at, reason = error.pos, error.msg
+    if reason.startswith("Unterminated"):
+        at, reason = (at if ended else len(text)), "the list does not end, since no quote ends the text that begins"
+    elif not text[at:].strip(BLANKS):
+        reason = "the list does not end"
     if ended or len(text) - at > NEAR_THE_END:
-        source.refuse(why, at)
+        source.refuse(reason, at)
     return None
 
 
 def raw_json_parts(parts: Iterator[bytes]) -> List[bytes]:
-    """The same pieces unparsed, cut at what looks like the last border of each; none when they cannot be cut."""
-    found: List[bytes] = []
+    """Return the parts of a list unparsed, cut at what looks like borders; nothing when they cannot be cut."""
+    cut: List[bytes] = []
     waiting, begun = b"", False
     for part in parts:
         waiting += part
@@ -234,17 +239,11 @@ def raw_json_parts(parts: Iterator[bytes]) -> List[bytes]:
             if not waiting.startswith(b"["):
                 return []
             waiting, begun = waiting[1:], True
-        end = waiting.rfind(b"}", 0, len(waiting))
-        border = None
-        for _ in range(MOST_BRACES):
-            border = _RAW_BORDER.match(waiting, end) if end >= 0 else None
-            if border or end < 0:
-                break
-            end = waiting.rfind(b"}", 0, end)
-        if border:
-            found.append(waiting[: end + 1])
-            waiting = waiting[border.end() :]
+        stop, following = _last_border(waiting, _RAW_BORDER, b"}")
+        if stop:
+            cut.append(waiting[:stop])
+            waiting = waiting[following:]
         elif len(waiting) > 2 * CHUNK_BYTES:
             return []
     waiting = waiting.rstrip(PADDING.encode())
-    return [*found, waiting[:-1]] if begun and waiting.endswith(b"]") else []
+    return [*cut, waiting[:-1]] if begun and waiting.endswith(b"]") else []

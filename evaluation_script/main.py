@@ -102,7 +102,7 @@ def score_phase(
     for split in phase.splits:
         begun = time.monotonic()
         truth = truth_of(phase, truths, split.codename)
-        progress = _progress_lines(split, say)
+        progress = _progress(split, say)
         reports.append(
             score_split(submission, split.codename, truth, rules_of(phase, split), elsewhere=known, progress=progress)
         )
@@ -157,7 +157,7 @@ def sequences_of(truths: Mapping[str, SplitTruth]) -> FrozenSet[str]:
     return frozenset(sequence.name for split in splits for sequence in split.sequences)
 
 
-def _progress_lines(split: PhaseSplit, say: Say) -> Progress:
+def _progress(split: PhaseSplit, say: Say) -> Progress:
     def report(name: str, done: int, total: int) -> None:
         if split.hidden:
             if done == total:

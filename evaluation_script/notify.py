@@ -1,4 +1,4 @@
-"""Tell a host's Slack channel or webhook of a score; never at the score's expense.
+"""Notify a host's Slack channel or webhook of a score; a failure never affects the score.
 
 Addresses come from the environment (`SEGJUDGE_SLACK`, `SEGJUDGE_WEBHOOK`) or
 from a file outside the repository (`~/.config/segjudge/notify.json`, keys
@@ -15,26 +15,26 @@ from typing import Any, Dict, List
 
 from .phase import Phase
 
-#: Slack and webhooks get this long, all together.
+#: How long Slack and webhooks may take, all together.
 SECONDS = 3.0
 FILE = "~/.config/segjudge/notify.json"
 KINDS = ("slack", "webhook")
 
-#: Keys of the submission that may leave the house: no file addresses.
-TOLD = ("id", "participant_team_name", "method_name", "challenge_phase", "submitted_at", "is_baseline")
+#: Keys of the submission that are sent: no file addresses.
+SENT_KEYS = ("id", "participant_team_name", "method_name", "challenge_phase", "submitted_at", "is_baseline")
 
 
-def notify(phase: Phase, answer: Dict[str, Any], submission: Any) -> str:
-    """Send what the phase asks for; returns a line for the operator's log, or nothing."""
+def notify(phase: Phase, answer: Dict[str, Any], submission: object) -> str:
+    """Send what the phase asks for; return a line for the operator's log, or nothing."""
     try:
-        places = addresses()
-        if not places or not wanted(phase, answer):
+        targets = addresses()
+        if not targets or not wanted(phase, answer):
             return ""
         body = message(phase, answer, submission if isinstance(submission, dict) else {})
         failures: List[str] = []
         threads = [
             threading.Thread(target=_post, args=(kind, address, body, failures), daemon=True)
-            for kind, address in places.items()
+            for kind, address in targets.items()
         ]
         for thread in threads:
             thread.start()
@@ -47,22 +47,22 @@ def notify(phase: Phase, answer: Dict[str, Any], submission: Any) -> str:
 
 
 def addresses() -> Dict[str, str]:
-    """Where to send, by kind."""
-    found = {}
+    """Return where to send, by kind."""
+    targets = {}
     try:
         with open(os.path.expanduser(FILE), encoding="utf-8") as file:
-            found = {kind: address for kind, address in json.load(file).items() if kind in KINDS}
+            targets = {kind: address for kind, address in json.load(file).items() if kind in KINDS}
     except (OSError, ValueError, AttributeError):
         pass
     for kind in KINDS:
         address = os.environ.get(f"SEGJUDGE_{kind.upper()}")
         if address:
-            found[kind] = address
-    return {kind: address for kind, address in found.items() if isinstance(address, str) and address}
+            targets[kind] = address
+    return {kind: address for kind, address in targets.items() if isinstance(address, str) and address}
 
 
 def wanted(phase: Phase, answer: Dict[str, Any]) -> bool:
-    """Does the phase's rule ask for this one?"""
+    """Return whether the phase's rule asks for this notification."""
     rule = phase.notify
     if rule is None or rule.threshold is None:
         return rule is not None
@@ -72,25 +72,25 @@ def wanted(phase: Phase, answer: Dict[str, Any]) -> bool:
 
 
 def message(phase: Phase, answer: Dict[str, Any], submission: Dict[str, Any]) -> Dict[str, Any]:
-    """What is sent: a line for people, and the numbers."""
+    """Return what is sent: a line for people, and the numbers."""
     result = _public(phase, answer)
-    who = submission.get("participant_team_name") or "a team"
+    team = submission.get("participant_team_name") or "a team"
     scores = "; ".join(
         f"{split}: " + ", ".join(f"{name} {value:.4g}" for name, value in list(metrics.items())[:4])
         for entry in result
         for split, metrics in entry.items()
     )
-    text = f"Submission {submission.get('id', '?')} of {who} in {phase.codename} scored {scores}".rstrip()
+    text = f"Submission {submission.get('id', '?')} of {team} in {phase.codename} scored {scores}".rstrip()
     return {
         "text": text,
         "phase": phase.codename,
         "result": result,
-        "submission": {key: submission.get(key) for key in TOLD},
+        "submission": {key: submission.get(key) for key in SENT_KEYS},
     }
 
 
 def _public(phase: Phase, answer: Dict[str, Any]) -> List[Dict[str, Dict[str, float]]]:
-    """Without hidden splits: who reads a channel is not known here."""
+    """Return the result without hidden splits: who reads a channel is not known here."""
     return [entry for entry in answer["result"] if not phase.hidden & entry.keys()]
 
 

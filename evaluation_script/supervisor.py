@@ -1,13 +1,14 @@
-"""A process between us and a job, which ends with the job everything that the job started.
+"""A keeper: a process between its parent and a job, which ends the job and everything that the job started.
 
 On Linux it adopts the job's orphans, so that what leaves the process group or the
 session is found as well; elsewhere only the process group is ended.  It ends all
-of them when the job has ended, when it is told to, and when its parent is gone.
+of them when the job has ended, when its parent asks for it, and when its parent is
+gone.
 
-`guard.py` forks it for the jobs that score.  As a program it runs a command and
-ends with the command's exit code (the toolkit starts its children so):
+`guard.py` forks a keeper for the jobs that score.  As a program it runs a command
+and ends with the command's exit code (the toolkit starts its children so):
 
-usage: keeper.py DESCRIPTOR COMMAND…
+usage: supervisor.py DESCRIPTOR COMMAND…
 
 Over its socket the keeper reports the job's process number with the error number
 of `fork` or `exec` (or 0), and at the end the job's status; a byte that it reads is
@@ -27,21 +28,21 @@ import time
 from contextlib import suppress
 from typing import Callable, Dict, List, NoReturn, Optional, Set, Tuple
 
-#: What ended a process, as `os.waitpid` tells it.
+#: How a process ended, as `os.waitpid` returns it.
 Status = int
-#: What a job is given is a descriptor to close when it has begun.
+#: Runs in a child; its argument is a descriptor to close when it has begun.
 Job = Callable[[int], object]
 
 _DEATH_SIGNAL, _CHILD_SUBREAPER = 1, 36
-#: Seconds between two looks at whether the parent is still there, should the socket not say so.
-_LOOK = 1.0
-#: Seconds until what cannot be killed (another user's, or waiting for a disk) is given up.
+#: Seconds between checks of whether the parent is still there, should the socket not show it.
+_POLL_SECONDS = 1.0
+#: Seconds after which a process that cannot be killed (another user's, or waiting for a disk) is given up.
 GIVEN_UP = 60.0
 _PAUSE = 0.01
-#: What ends a keeper in order.
+#: Signals that end a keeper in order.
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _HAS_PROC = os.path.exists("/proc/self/stat")
-# Loaded now: in a forked child another thread's lock on the loader would stay locked.
+# Loaded now: in a forked child the loader's lock, held by another thread, would stay locked.
 _prctl: Optional[Callable[..., int]] = None
 with suppress(OSError, AttributeError):  # elsewhere than on Linux
     _prctl = ctypes.CDLL(None).prctl
@@ -51,7 +52,7 @@ def die_with_parent(parent: int) -> None:
     """Have the kernel kill this process when its parent, of this number, ends (on Linux)."""
     _set(_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != parent:
-        os._exit(1)  # it ended before we asked
+        os._exit(1)  # it ended before the kernel was asked
 
 
 def descendants(process: int) -> Dict[int, int]:
@@ -64,28 +65,28 @@ def descendants(process: int) -> Dict[int, int]:
                 # A zombie is dead, unless only its first thread has ended.
                 if fields[0] not in (b"Z", b"X") or int(fields[17]) > 1:
                     children.setdefault(int(fields[1]), []).append((int(name), int(fields[2])))
-    found: Dict[int, int] = {}
+    groups: Dict[int, int] = {}
     left = [process]
     while left:
         below = children.get(left.pop(), [])
-        found.update(below)
-        left += [one for one, _ in below]
-    return found
+        groups.update(below)
+        left += [child for child, _ in below]
+    return groups
 
 
 def keep_forked(job: Callable[[], object], leash: int, parent: int) -> NoReturn:
-    """Keep a job, in a child that was forked for it."""
+    """Keep a job, in a child that was forked for that."""
     try:
         collecting = gc.isenabled()
         gc.disable()  # what it would collect is the parent's, whose descriptors are closed here
         signal.set_wakeup_fd(-1)
         os.setsid()
-        allowed, allowing = os.pipe()  # `_let_go` closes it, once the parent has heard that the job is there
+        allowed, allowing = os.pipe()  # `_let_go` closes it, once the parent knows that the job is there
 
         def begin(ready: int) -> None:
             os.close(ready)
             os.close(allowing)
-            os.read(allowed, 1)  # a job that began earlier could stop us before we have said anything
+            os.read(allowed, 1)  # a job that began earlier could stop the keeper before it has reported anything
             os.close(allowed)
             if collecting:
                 gc.enable()
@@ -117,7 +118,7 @@ def _keep(job: Job, leash: int, parent: int) -> Status:
 
 
 def _nothing(*_: object) -> None:
-    """Handle a signal: the wake-up descriptor has it already."""
+    """Handle a signal that the wake-up descriptor has already passed on."""
 
 
 def _set(option: int, value: int) -> None:
@@ -147,12 +148,12 @@ def _started(job: Job, leash: int) -> Tuple[int, int]:
             os._exit(127)
     os.close(writer)
     with os.fdopen(reader, "rb") as file:
-        told = file.read()
-    return child, int(told or 0)
+        error_number = file.read()
+    return child, int(error_number or 0)
 
 
 def _become(command: List[str], ready: int) -> None:
-    """Turn into a command; `exec` closes `ready`."""
+    """Replace this process by a command; `exec` closes `ready`."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and `exec` would keep that
         signal.signal(number, signal.SIG_DFL)
     try:
@@ -162,7 +163,7 @@ def _become(command: List[str], ready: int) -> None:
 
 
 def _let_go(kept: int) -> None:
-    """Hold none of the job's streams and locks open."""
+    """Close the job's streams and locks in this process."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nothing, number)
@@ -185,7 +186,7 @@ def _watched(child: int, leash: int, parent: int) -> Optional[Status]:
         status = reaped()[0].get(child)
         if status is not None:
             return status
-        ready = [number for number, _ in waiting.poll(1000 * _LOOK)]
+        ready = [number for number, _ in waiting.poll(1000 * _POLL_SECONDS)]
         if woken in ready and set(os.read(woken, 4096)) & set(_ENDING):
             return None
         if leash in ready and not _obeyed(leash, child):
@@ -194,7 +195,7 @@ def _watched(child: int, leash: int, parent: int) -> Optional[Status]:
 
 
 def _obeyed(leash: int, child: int) -> bool:
-    """Hand on the signals that are asked for; False when the leash is gone."""
+    """Send the job the signals that the parent asks for; return False when the leash is gone."""
     orders = b""
     with suppress(OSError):
         orders = os.read(leash, 256)
@@ -205,9 +206,9 @@ def _obeyed(leash: int, child: int) -> bool:
 
 
 def _ended(child: int, status: Optional[Status]) -> Status:
-    """End what is left; return the child's status."""
+    """End what is left of the job; return the child's status."""
     statuses = _end_all()
-    if not _HAS_PROC:  # all there is to do
+    if not _HAS_PROC:  # only the group can be found
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child, signal.SIGKILL)
         until = time.monotonic() + GIVEN_UP
@@ -227,13 +228,13 @@ def _end_all() -> Dict[int, Status]:
     statuses, some = reaped()
     while some and _HAS_PROC and time.monotonic() < until:
         left = descendants(os.getpid())
-        fresh = left.keys() - stopped
-        _signal(left, signal.SIGSTOP if fresh else signal.SIGKILL)
-        stopped |= fresh
-        if not fresh:
+        running = left.keys() - stopped
+        _signal(left, signal.SIGSTOP if running else signal.SIGKILL)
+        stopped |= running
+        if not running:
             time.sleep(_PAUSE)
-        found, some = reaped()
-        statuses.update(found)
+        ended, some = reaped()
+        statuses.update(ended)
     return statuses
 
 
@@ -242,26 +243,26 @@ def _signal(processes: Dict[int, int], number: int) -> None:
     for group in set(processes.values()) - {ours}:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(group, number)
-    for process in [one for one, group in processes.items() if group == ours]:
+    for process in [process for process, group in processes.items() if group == ours]:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(process, number)
 
 
 def reaped() -> Tuple[Dict[int, Status], bool]:
-    """Bury the children that have ended; return their statuses, and whether others are left."""
-    found: Dict[int, Status] = {}
+    """Collect the children that have ended; return their statuses, and whether others are left."""
+    statuses: Dict[int, Status] = {}
     while True:
         try:
             process, status = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
-            return found, False
+            return statuses, False
         if not process:
-            return found, True
-        found[process] = status
+            return statuses, True
+        statuses[process] = status
 
 
 def _end_as(status: Status) -> NoReturn:
-    """End as the command did."""
+    """End this process as the command ended."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         with suppress(ImportError, OSError, ValueError):
@@ -275,7 +276,7 @@ def _end_as(status: Status) -> NoReturn:
 
 
 def main() -> None:
-    """Keep a command."""
+    """Keep the command of the arguments."""
     leash, command = int(sys.argv[1]), sys.argv[2:]
     os.set_inheritable(leash, False)  # noqa: FBT003 - as the standard library has it
     _end_as(_keep(lambda ready: _become(command, ready), leash, os.getppid()))

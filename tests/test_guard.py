@@ -207,13 +207,13 @@ def test_a_child_that_hangs_deaf_to_signals_is_ended() -> None:
     ],
 )
 def test_a_child_that_does_nothing_any_more_is_ended(job: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard.keeper, "GIVEN_UP", 1.0)
+    monkeypatch.setattr(guard.supervisor, "GIVEN_UP", 1.0)
     with pytest.raises(SubmissionError, match=r"longer than 0\.3 seconds"):
         run(job, seconds=0.3)
 
 
 def test_a_child_cannot_stop_its_keeper_before_it_was_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard.keeper, "GIVEN_UP", 0.2)
+    monkeypatch.setattr(guard.supervisor, "GIVEN_UP", 0.2)
     for _ in range(20):
         with pytest.raises(SubmissionError, match=r"longer than 0\.1 seconds"):
             run(lambda say: (os.kill(os.getppid(), signal.SIGSTOP), time.sleep(100)), seconds=0.1)
@@ -437,7 +437,7 @@ def test_without_fork_it_says_so_once_and_scores(monkeypatch: pytest.MonkeyPatch
         raise OSError("no more processes")
 
     monkeypatch.setattr(guard.os, "fork", refuse)
-    monkeypatch.setattr(guard, "_told", [])
+    monkeypatch.setattr(guard, "_reported", [])
     said: list[str] = []
 
     assert [run(lambda say: "scored", said=said) for _ in range(2)] == ["scored", "scored"]
@@ -452,7 +452,7 @@ def test_all_end_with_a_worker_that_was_killed(way: str) -> None:
         "from tests.test_guard import left\n"
         "def job(say):\n"
         "    say(str(os.getpid())); left(say, sys.argv[1]); time.sleep(1000)\n"
-        "guarded(job, memory=1 << 28, seconds=1000, say=lambda text: print(text, flush=True))\n"
+        "run_guarded(job, memory=1 << 28, seconds=1000, say=lambda text: print(text, flush=True))\n"
     )
     with subprocess.Popen([sys.executable, "-c", code, way], stdout=subprocess.PIPE) as worker:
         assert worker.stdout is not None

@@ -8,97 +8,101 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
-import pycocotools.mask as coco
 from PIL import Image
 
 from segjudge.evaluation_script.errors import HostError, listed
+from segjudge.evaluation_script.progress import Progress
+from segjudge.masks.run_lengths import encoded
 
-Progress = Callable[[str, int, int], None]
+
+class CocoDocument(TypedDict):
+    """Annotations in COCO's format."""
+
+    images: list[dict[str, Any]]
+    categories: list[dict[str, Any]]
+    annotations: list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Found:
-    """The instances of one picture."""
+class PlacesImage:
+    """The instances of one PNG."""
 
     size: tuple[int, int]
     instances: list[dict[str, Any]]
-    odd: list[str]
+    oddities: list[str]
 
 
-def convert(root: str, categories: str, progress: Progress) -> tuple[dict[str, Any], list[str]]:
-    """The document of a folder of PNGs, and what was odd about them."""
+def convert(root: str, categories: str, progress: Progress) -> tuple[CocoDocument, list[str]]:
+    """Return the document of a folder of PNGs, and what was odd about them."""
     listing = _listing(categories)
-    names = (
-        sorted(name for name in os.listdir(root) if name.lower().endswith(".png") and not name.startswith("."))
-        if os.path.isdir(root)
-        else []
-    )
+    files = sorted(os.listdir(root)) if os.path.isdir(root) else []
+    names = [name for name in files if name.lower().endswith(".png") and not name.startswith(".")]
     if not names:
         raise HostError(f"{root}: holds no PNGs")
-    known = {image["file_name"]: image for image in listing.get("images", [])}
+    known = {image["file_name"]: image for image in listing["images"]}
     unlisted = [name for name in names if known and _picture(name) not in known]
     if unlisted:
         raise HostError(f"{categories}: does not list the images of {listed(unlisted)}")
     numbers = {category["id"] for category in listing["categories"]}
-    document: dict[str, Any] = {"images": [], "categories": listing["categories"], "annotations": []}
-    odd = [] if known else [f"{categories} lists no images: names and numbers are taken from the sorted PNGs"]
-    for place, (name, found) in enumerate(_all(root, names, numbers, progress)):
-        height, width = found.size
-        fresh = {"file_name": _picture(name), "width": width, "height": height, "id": place}
+    document: CocoDocument = {"images": [], "categories": listing["categories"], "annotations": []}
+    oddities = [] if known else [f"{categories} lists no images: names and numbers are taken from the sorted PNGs"]
+    for index, (name, read) in enumerate(_read_all(root, names, numbers, progress)):
+        height, width = read.size
+        fresh = {"file_name": _picture(name), "width": width, "height": height, "id": index}
         image = known.get(_picture(name), fresh)
-        if (image["height"], image["width"]) != found.size:
-            odd.append(f"{name}: is {width}×{height} but listed as {image['width']}×{image['height']}")
+        if (image["height"], image["width"]) != read.size:
+            oddities.append(f"{name}: is {width}×{height} but listed as {image['width']}×{image['height']}")
         document["images"].append(image)
-        odd += [f"{name}: {line}" for line in found.odd]
-        for instance in found.instances:
+        oddities += [f"{name}: {line}" for line in read.oddities]
+        for instance in read.instances:
             number = len(document["annotations"])
             document["annotations"].append({"id": number, "image_id": image["id"], "iscrowd": 0, **instance})
-    return document, odd
+    return document, oddities
 
 
-def _listing(path: str) -> dict[str, Any]:
+def _listing(path: str) -> CocoDocument:
+    """Return the categories and images that a file lists."""
     try:
         with open(path, encoding="utf-8") as file:
             listing = json.load(file)
         for category in listing["categories"]:
             int(category["id"])
             str(category["name"])
-        for image in listing.get("images", []):
-            known = {"file_name", "id", "width", "height"} & image.keys()
-            if len(known) < 4:
-                raise KeyError("file_name, id, width or height of an image")
+        images = listing.get("images", [])
+        if any({"file_name", "id", "width", "height"} - image.keys() for image in images):
+            raise KeyError("file_name, id, width or height of an image")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HostError(
             f"{path}: is not a list of categories ({getattr(error, 'strerror', None) or error!r})"
         ) from None
-    return dict(listing)
+    return {"images": images, "categories": listing["categories"], "annotations": []}
 
 
 def _picture(name: str) -> str:
     return name.replace(".png", ".jpg").replace(".PNG", ".jpg")
 
 
-def _all(root: str, names: list[str], numbers: set[int], progress: Progress) -> list[tuple[str, Found]]:
-    """Every picture's instances, on all cores."""
-    found: list[tuple[str, Found]] = []
+def _read_all(
+    root: str, names: list[str], categories: set[int], progress: Progress
+) -> Iterator[tuple[str, PlacesImage]]:
+    """Yield the instances of every PNG, read on all cores."""
     with ProcessPoolExecutor() as pool:
-        work = partial(instances_of, categories=numbers)
-        paths = (os.path.join(root, name) for name in names)
-        for name, one in zip(names, pool.map(work, paths, chunksize=4), strict=True):
-            progress(name, len(found), len(names))
-            found.append((name, one))
-    return found
+        paths = [os.path.join(root, name) for name in names]
+        images = pool.map(partial(read_png, categories=categories), paths, chunksize=4)
+        for done, (name, image) in enumerate(zip(names, images, strict=True)):
+            progress(name, done, len(names))
+            yield name, image
 
 
-def instances_of(path: str, categories: set[int]) -> Found:
-    """The instances of one PNG, by rising number."""
+def read_png(path: str, categories: set[int]) -> PlacesImage:
+    """Return the instances of one PNG, by rising number."""
     try:
         with Image.open(path) as image:
             pixels = np.asarray(image)
@@ -107,30 +111,19 @@ def instances_of(path: str, categories: set[int]) -> Found:
     if pixels.ndim != 3 or pixels.shape[2] < 2:
         raise HostError(f"{path}: is not a colour PNG with categories in red and instances in green")
     red, green = pixels[:, :, 0], pixels[:, :, 1]
-    instances, odd = [], []
-    for number in np.unique(green).tolist():
-        if number == 0:
-            continue
-        mask = green == number
-        inside = red[mask]
+    size = (pixels.shape[0], pixels.shape[1])
+    instances, oddities = [], []
+    for number, counts in encoded(green).items():
+        inside = red[green == number]
         category = int(inside[0])  # of the first pixel, as in the official converter
         others = sorted(set(np.unique(inside).tolist()) - {category})
         if others:
-            odd.append(f"instance {number} has the categories {category} and {listed([str(one) for one in others])}")
+            names = listed([str(other) for other in others])
+            oddities.append(f"instance {number} has the categories {category} and {names}")
         if category not in categories:
-            odd.append(
+            oddities.append(
                 f"instance {number} has the category {category}, which is not in the list: it is kept, and never scored"
             )
-        encoded = coco.encode(np.asfortranarray(mask.astype(np.uint8)))
-        counts = encoded["counts"]
-        instances.append(
-            {
-                "category_id": category,
-                "segmentation": {
-                    "size": [int(side) for side in encoded["size"]],
-                    "counts": counts if isinstance(counts, str) else counts.decode("ascii"),
-                },
-                "area": int(mask.sum()),
-            }
-        )
-    return Found((pixels.shape[0], pixels.shape[1]), instances, odd)
+        segmentation = {"size": list(size), "counts": counts}
+        instances.append({"category_id": category, "segmentation": segmentation, "area": len(inside)})
+    return PlacesImage(size, instances, oddities)

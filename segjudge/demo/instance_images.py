@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-
-Array = np.ndarray[Any, Any]
+from numpy.typing import NDArray
 
 CATEGORIES = ("disk", "bar", "ring", "wedge")
 SIZE = (240, 320)
@@ -15,15 +13,15 @@ SIZE = (240, 320)
 
 @dataclass(frozen=True)
 class Thing:
-    """One instance: its category by place, where it lies and how large it is."""
+    """One instance: the index of its category, where it lies and how large it is."""
 
     category: int
     centre: tuple[float, float]
     radius: float
     turn: float
 
-    def mask(self, dy: float = 0.0, dx: float = 0.0, grow: float = 0.0) -> Array:
-        """Its pixels, or those of a detection that is a little off."""
+    def mask(self, dy: float = 0.0, dx: float = 0.0, grow: float = 0.0) -> NDArray[np.bool_]:
+        """Return its pixels, or those of a detection that is a little off."""
         y, x = np.mgrid[: SIZE[0], : SIZE[1]]
         y, x = y - self.centre[0] - dy, x - self.centre[1] - dx
         radius = max(self.radius + grow, 1.5)
@@ -36,25 +34,25 @@ class Thing:
             (distance <= radius) & (distance >= 0.55 * radius),
             (distance <= 1.3 * radius) & (along >= abs(across)),
         )
-        mask: Array = shapes[self.category]
+        mask: NDArray[np.bool_] = shapes[self.category]
         return mask
 
 
-def instance_image(lot: np.random.Generator) -> list[Thing]:
-    """The things of one image, drawn by lot."""
+def instance_image(generator: np.random.Generator) -> list[Thing]:
+    """Return the things of one random image."""
     return [
         Thing(
-            int(lot.integers(len(CATEGORIES))),
-            (float(lot.uniform(10, SIZE[0] - 10)), float(lot.uniform(10, SIZE[1] - 10))),
-            float(lot.choice([8.0, 16.0, 32.0, 66.0]) * lot.uniform(0.8, 1.2)),
-            float(lot.uniform(0, np.pi)),
+            int(generator.integers(len(CATEGORIES))),
+            (float(generator.uniform(10, SIZE[0] - 10)), float(generator.uniform(10, SIZE[1] - 10))),
+            float(generator.choice([8.0, 16.0, 32.0, 66.0]) * generator.uniform(0.8, 1.2)),
+            float(generator.uniform(0, np.pi)),
         )
-        for _ in range(int(lot.integers(3, 8)))
+        for _ in range(int(generator.integers(3, 8)))
     ]
 
 
-def places_png(things: list[Thing]) -> Array:
-    """Red holds the category (from 1), green the instance, as Places publishes truth."""
+def places_png(things: list[Thing]) -> NDArray[np.uint8]:
+    """Return truth as Places publishes it: red holds the category (from 1), green the instance."""
     image = np.zeros((*SIZE, 3), np.uint8)
     for number, thing in enumerate(things, 1):
         image[thing.mask()] = (thing.category + 1, number, 0)

@@ -7,10 +7,11 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TypedDict
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from segjudge.datasets.opening import TruthSource
@@ -18,10 +19,11 @@ from segjudge.datasets.packing import pack, pack_places
 from segjudge.evaluation_script.packed_file import EPOCH, replaced
 from segjudge.evaluation_script.png import davis_palette
 from segjudge.evaluation_script.rle import compressed
-from segjudge.files import written as whole
+from segjudge.files import written
+from segjudge.masks.run_lengths import runs_of_mask
 
 from .instance_images import CATEGORIES, SIZE, Thing, instance_image, places_png
-from .scenes import Array, Scene, scene
+from .scenes import Labels, Scene, scene
 
 SEED = 2017
 
@@ -37,65 +39,72 @@ SPLITS: dict[str, dict[str, list[tuple[str, int, int, bool]]]] = {
 INSTANCE_PHASE = "instances-dev"
 PICTURES = 12
 
-Predict = Callable[[Scene, int], Array]
+Predict = Callable[[Scene, int], Labels]
 
-#: What the sample submissions do, from strong to weak.
+#: A lagging method is so many frames behind.
 LAG = 3
 
 
-def strong(one: Scene, frame: int) -> Array:
-    """A method whose masks are a little too fat."""
-    return one.labels(frame, grow=1.0)
+class RunLengths(TypedDict):
+    """COCO's uncompressed run lengths: down the columns, background first."""
+
+    size: list[int]
+    counts: list[int]
 
 
-def lagging(one: Scene, frame: int) -> Array:
-    """A method that is three frames behind."""
-    return one.labels(max(frame - LAG, 0))
+def strong(video: Scene, frame: int) -> Labels:
+    """Predict masks that are a little too fat."""
+    return video.labels(frame, grow=1.0)
 
 
-def first_mask(one: Scene, frame: int) -> Array:
-    """The first mask, repeated."""
+def lagging(video: Scene, frame: int) -> Labels:
+    """Predict the masks of some frames ago."""
+    return video.labels(max(frame - LAG, 0))
+
+
+def first_mask(video: Scene, frame: int) -> Labels:
+    """Predict the first mask, repeated."""
     del frame
-    return one.labels(0)
+    return video.labels(0)
 
 
 def make(root: str, seed: int = SEED) -> list[str]:
-    """Write `annotations/` and `examples/` below a folder; returns the files written."""
-    written = []
+    """Write `annotations/` and `examples/` below a folder; return the files written."""
+    paths = []
     for phase, splits in SPLITS.items():
         scenes = {split: _scenes(rows, f"{phase}/{split}", seed) for split, rows in splits.items()}
-        written.append(_annotations(root, phase, scenes))
-        every = [one for members in scenes.values() for one in members]
+        paths.append(_annotations(root, phase, scenes))
+        videos = [video for members in scenes.values() for video in members]
         folder = os.path.join(root, "examples", phase)
         os.makedirs(folder, exist_ok=True)
         for name, predict in (("strong", strong), ("lagging", lagging)):
             path = os.path.join(folder, f"{name}.zip")
-            _write_zip(path, _images(every, predict))
-            written.append(path)
+            _write_zip(path, _images(videos, predict))
+            paths.append(path)
         path = os.path.join(folder, "first-mask.json")
-        with whole(path) as file:
-            json.dump(_run_lengths(every, first_mask), file, separators=(",", ":"))
+        with written(path) as file:
+            json.dump(_run_lengths(videos, first_mask), file, separators=(",", ":"))
             file.write("\n")
-        written.append(path)
-    return written + _instances(root, seed)
+        paths.append(path)
+    return paths + _instances(root, seed)
 
 
 def frames(root: str, seed: int = SEED) -> None:
-    """The pictures of the sequences, below a folder: for agents, who look at them."""
+    """Write the pictures of the sequences below a folder, for agents."""
     for phase, splits in SPLITS.items():
         for split, rows in splits.items():
-            for one in _scenes(rows, f"{phase}/{split}", seed):
-                folder = os.path.join(root, one.name)
+            for video in _scenes(rows, f"{phase}/{split}", seed):
+                folder = os.path.join(root, video.name)
                 os.makedirs(folder, exist_ok=True)
-                for frame in range(one.frames):
-                    Image.fromarray(one.picture(frame)).save(os.path.join(folder, f"{frame:05d}.jpg"), quality=92)
-                Image.fromarray(one.labels(0)).save(os.path.join(folder, "first.png"))
+                for frame in range(video.frames):
+                    Image.fromarray(video.picture(frame)).save(os.path.join(folder, f"{frame:05d}.jpg"), quality=92)
+                Image.fromarray(video.labels(0)).save(os.path.join(folder, "first.png"))
 
 
 def _instances(root: str, seed: int) -> list[str]:
-    """The phase of instance masks: truth from Places-style PNGs, and detections of three qualities."""
-    lot = np.random.default_rng(seed)
-    pictures = [instance_image(lot) for _ in range(PICTURES)]
+    """Write the phase of instance masks: truth from Places-style PNGs, and detections of three qualities."""
+    generator = np.random.default_rng(seed)
+    pictures = [instance_image(generator) for _ in range(PICTURES)]
     annotations = os.path.join(root, "annotations", f"{INSTANCE_PHASE}.zip")
     if os.path.exists(annotations):
         os.remove(annotations)
@@ -107,19 +116,19 @@ def _instances(root: str, seed: int) -> list[str]:
         with open(listing, "w", encoding="utf-8") as file:
             json.dump(_listing(), file)
         pack_places(TruthSource(masks, categories=listing), annotations, split="dev")
-    written = [annotations]
+    paths = [annotations]
     folder = os.path.join(root, "examples", INSTANCE_PHASE)
     os.makedirs(folder, exist_ok=True)
     for name, quality in (("sharp.json", 0.9), ("coarse.json", 0.5), ("wild.json", 0.15)):
         path = os.path.join(folder, name)
-        with whole(path) as file:
+        with written(path) as file:
             json.dump(_detections(pictures, quality, np.random.default_rng(seed + 1)), file, separators=(",", ":"))
             file.write("\n")
-        written.append(path)
-    return written
+        paths.append(path)
+    return paths
 
 
-def _listing() -> dict[str, Any]:
+def _listing() -> dict[str, list[dict[str, object]]]:
     return {
         "images": [
             {"id": number + 1, "file_name": f"image_{number:03d}.jpg", "height": SIZE[0], "width": SIZE[1]}
@@ -129,29 +138,24 @@ def _listing() -> dict[str, Any]:
     }
 
 
-def _detections(pictures: list[list[Thing]], quality: float, lot: np.random.Generator) -> list[dict[str, Any]]:
-    """Masks that are the more off, the worse the method is; the worst also sees things that are not there."""
-    found = []
+def _detections(pictures: list[list[Thing]], quality: float, generator: np.random.Generator) -> list[dict[str, object]]:
+    """Return masks that are the more off, the worse the method is; the worst also sees things that are not there."""
+    records: list[dict[str, object]] = []
     for image, things in enumerate(pictures, 1):
-        seen = [*things, *(instance_image(lot) if quality < 0.3 else [])]
+        seen = [*things, *(instance_image(generator) if quality < 0.3 else [])]
         for thing in seen:
-            off = lot.normal(0, 6 * (1 - quality), 3)
-            right = lot.random() < 0.5 + quality / 2
-            category = thing.category if right else int(lot.integers(len(CATEGORIES)))
-            found.append(
+            off = generator.normal(0, 6 * (1 - quality), 3)
+            right = generator.random() < 0.5 + quality / 2
+            category = thing.category if right else int(generator.integers(len(CATEGORIES)))
+            records.append(
                 {
                     "image_id": image,
                     "category_id": category + 1,
-                    "score": round(float(np.clip(lot.normal(0.4 + quality / 2 * right, 0.15), 0.01, 0.99)), 3),
-                    "segmentation": _compressed(thing.mask(*off.tolist())),
+                    "score": round(float(np.clip(generator.normal(0.4 + quality / 2 * right, 0.15), 0.01, 0.99)), 3),
+                    "segmentation": {"size": list(SIZE), "counts": compressed(runs_of_mask(thing.mask(*off.tolist())))},
                 }
             )
-    return found
-
-
-def _compressed(mask: Array) -> dict[str, Any]:
-    runs = run_lengths(mask)
-    return {"size": runs["size"], "counts": compressed(runs["counts"])}
+    return records
 
 
 def _scenes(rows: list[tuple[str, int, int, bool]], salt: str, seed: int) -> list[Scene]:
@@ -163,7 +167,7 @@ def _scenes(rows: list[tuple[str, int, int, bool]], salt: str, seed: int) -> lis
 
 
 def _annotations(root: str, phase: str, scenes: dict[str, list[Scene]]) -> str:
-    """The truth in DAVIS's layout, packed."""
+    """Pack the truth in DAVIS's layout."""
     out = os.path.join(root, "annotations", f"{phase}.zip")
     if os.path.exists(out):
         os.remove(out)
@@ -176,14 +180,14 @@ def _annotations(root: str, phase: str, scenes: dict[str, list[Scene]]) -> str:
     return out
 
 
-def _images(scenes: list[Scene], labels: Predict) -> Iterator[tuple[str, bytes]]:
-    for one in scenes:
-        for frame in range(one.frames):
-            yield f"{one.name}/{frame:05d}.png", png_of(labels(one, frame))
+def _images(scenes: list[Scene], labels: Predict) -> Iterable[tuple[str, bytes]]:
+    for video in scenes:
+        for frame in range(video.frames):
+            yield f"{video.name}/{frame:05d}.png", png_of(labels(video, frame))
 
 
-def png_of(labels: Array) -> bytes:
-    """A label image as DAVIS publishes it, with its palette."""
+def png_of(labels: NDArray[np.uint8]) -> bytes:
+    """Return a label image as DAVIS publishes it, with its palette."""
     image = Image.fromarray(labels)
     image.putpalette(davis_palette().tobytes())
     out = io.BytesIO()
@@ -191,28 +195,23 @@ def png_of(labels: Array) -> bytes:
     return out.getvalue()
 
 
-def _write_zip(path: str, files: Iterator[tuple[str, bytes]]) -> None:
+def _write_zip(path: str, files: Iterable[tuple[str, bytes]]) -> None:
     with replaced(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as out:
         for name, data in files:
             out.writestr(zipfile.ZipInfo(name, EPOCH), data)
 
 
-def _run_lengths(scenes: list[Scene], labels: Predict) -> dict[str, dict[str, list[Any]]]:
-    """The JSON form of a submission."""
-    document: dict[str, dict[str, list[Any]]] = {}
-    for one in scenes:
-        objects: dict[str, list[Any]] = {}
-        for number in range(1, len(one.shapes) + 1):
-            masks = [labels(one, frame) == number for frame in range(one.frames)]
+def _run_lengths(scenes: list[Scene], labels: Predict) -> dict[str, dict[str, list[RunLengths | None]]]:
+    """Return the JSON form of a submission."""
+    document: dict[str, dict[str, list[RunLengths | None]]] = {}
+    for video in scenes:
+        objects = document[video.name] = {}
+        for number in range(1, len(video.shapes) + 1):
+            masks = [labels(video, frame) == number for frame in range(video.frames)]
             objects[str(number)] = [run_lengths(mask) if mask.any() else None for mask in masks]
-        document[one.name] = objects
     return document
 
 
-def run_lengths(mask: Array) -> dict[str, Any]:
-    """COCO's uncompressed run lengths: down the columns, background first."""
-    down = mask.T.reshape(-1)
-    edges = np.flatnonzero(np.diff(down)) + 1
-    bounds = np.concatenate(([0], edges, [len(down)]))
-    runs = np.diff(bounds).tolist()
-    return {"size": list(mask.shape), "counts": [0, *runs] if down[0] else runs}
+def run_lengths(mask: NDArray[np.bool_]) -> RunLengths:
+    """Return a mask as COCO's uncompressed run lengths."""
+    return {"size": list(mask.shape), "counts": runs_of_mask(mask)}

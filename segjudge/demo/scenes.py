@@ -1,13 +1,14 @@
-"""Synthetic videos: ellipses that move, hide each other, enter late and have a blurred rim nobody judges."""
+"""Synthetic videos: ellipses that move, hide each other, enter late and have a rim that does not count."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-Array = np.ndarray[Any, Any]
+#: An image of object ids.
+Labels = NDArray[np.uint8]
 
 VOID = 255
 
@@ -22,15 +23,17 @@ class Shape:
     turn: float
     enters: int = 0
 
-    def mask(self, frame: int, size: tuple[int, int], grow: float = 0.0) -> Array:
-        """Its pixels in a frame; `grow` makes it larger or smaller."""
+    def mask(self, frame: int, size: tuple[int, int], grow: float = 0.0) -> NDArray[np.bool_]:
+        """Return its pixels in a frame; `grow` makes it larger or smaller."""
         y, x = np.mgrid[: size[0], : size[1]]
         y = y - self.centre[0] - self.speed[0] * frame
         x = x - self.centre[1] - self.speed[1] * frame
         angle = self.turn * frame
         along = x * np.cos(angle) + y * np.sin(angle)
         across = y * np.cos(angle) - x * np.sin(angle)
-        inside: Array = (along / max(self.radii[1] + grow, 1)) ** 2 + (across / max(self.radii[0] + grow, 1)) ** 2 <= 1
+        inside: NDArray[np.bool_] = (along / max(self.radii[1] + grow, 1)) ** 2 + (
+            across / max(self.radii[0] + grow, 1)
+        ) ** 2 <= 1
         return inside & (frame >= self.enters)
 
 
@@ -45,30 +48,30 @@ class Scene:
     #: Width of the rim of void around the first object.
     rim: int = 0
 
-    def labels(self, frame: int, grow: float = 0.0) -> Array:
-        """Truth, or with `grow` a prediction that is too fat or too thin."""
+    def labels(self, frame: int, grow: float = 0.0) -> Labels:
+        """Return the truth, or with `grow` a prediction that is too fat or too thin."""
         labels = np.zeros(self.size, np.uint8)
         for number, shape in enumerate(self.shapes, 1):
             labels[shape.mask(frame, self.size, grow)] = number
         return labels
 
-    def truth(self, frame: int) -> Array:
-        """The labels with the rim of void."""
+    def truth(self, frame: int) -> Labels:
+        """Return the labels with the rim of void."""
         labels = self.labels(frame)
         if self.rim:
             rim = self.shapes[0].mask(frame, self.size, self.rim) & (labels == 0)
             labels[rim] = VOID
         return labels
 
-    def picture(self, frame: int) -> Array:
-        """What a camera would see: coloured shapes with a grain that moves with them, before a speckled ground."""
-        lot = np.random.default_rng(len(self.name) + 7 * len(self.shapes))
-        ground = _grain(lot, self.size, (96, 108, 92))
+    def picture(self, frame: int) -> NDArray[np.uint8]:
+        """Return what a camera would see: coloured shapes with a grain that moves along, on a speckled ground."""
+        generator = np.random.default_rng(len(self.name) + 7 * len(self.shapes))
+        ground = _grain(generator, self.size, (96, 108, 92))
         labels = self.labels(frame)
         for number, shape in enumerate(self.shapes, 1):
-            coat = _grain(lot, self.size, COATS[number % len(COATS)])
-            way = (round(shape.speed[0] * frame), round(shape.speed[1] * frame))
-            ground[labels == number] = np.roll(coat, way, axis=(0, 1))[labels == number]
+            coat = _grain(generator, self.size, COATS[number % len(COATS)])
+            shift = (round(shape.speed[0] * frame), round(shape.speed[1] * frame))
+            ground[labels == number] = np.roll(coat, shift, axis=(0, 1))[labels == number]
         return ground
 
 
@@ -76,31 +79,31 @@ class Scene:
 COATS = ((70, 130, 180), (200, 80, 60), (230, 190, 90), (120, 70, 150), (60, 150, 90))
 
 
-def _grain(lot: np.random.Generator, size: tuple[int, int], colour: tuple[int, int, int]) -> Array:
-    """A plain of one colour with speckles four pixels wide."""
-    speckles = lot.normal(0, 16, (-(-size[0] // 4), -(-size[1] // 4), 1))
+def _grain(generator: np.random.Generator, size: tuple[int, int], colour: tuple[int, int, int]) -> NDArray[np.uint8]:
+    """Return an image of one colour with speckles four pixels wide."""
+    speckles = generator.normal(0, 16, (-(-size[0] // 4), -(-size[1] // 4), 1))
     wide = np.kron(speckles, np.ones((4, 4, 1)))[: size[0], : size[1]]
-    grain: Array = np.clip(np.array(colour) + wide, 0, 255).astype(np.uint8)
+    grain: NDArray[np.uint8] = np.clip(np.array(colour) + wide, 0, 255).astype(np.uint8)
     return grain
 
 
 def scene(name: str, seed: int, *, objects: int, frames: int, hard: bool = False) -> Scene:
-    """A scene drawn by lot: the same seed gives the same scene everywhere."""
-    lot = np.random.default_rng(seed)
+    """Return a random scene: the same seed gives the same scene everywhere."""
+    generator = np.random.default_rng(seed)
     height, width = 120, 160
     shapes = []
     for number in range(objects):
         small = hard and number == objects - 1
-        radii = lot.uniform(5, 8, 2) if small else lot.uniform(14, 26, 2)
-        centre = lot.uniform(0.25, 0.75, 2) * (height, width)
-        towards = ((height, width) - 2 * centre) / (1.5 * frames) + lot.uniform(-1.5, 1.5, 2)
+        radii = generator.uniform(5, 8, 2) if small else generator.uniform(14, 26, 2)
+        centre = generator.uniform(0.25, 0.75, 2) * (height, width)
+        towards = ((height, width) - 2 * centre) / (1.5 * frames) + generator.uniform(-1.5, 1.5, 2)
         enters = frames // 3 if number == 1 and objects > 2 else 0
         shapes.append(
             Shape(
                 (float(centre[0]), float(centre[1])),
                 (float(towards[0]), float(towards[1])),
                 (float(radii[0]), float(radii[1])),
-                float(lot.uniform(-0.08, 0.08)),
+                float(generator.uniform(-0.08, 0.08)),
                 enters,
             )
         )

@@ -3,52 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from segjudge.evaluation_script import rle
 from segjudge.evaluation_script.errors import Flaw
 
 
-def encoded(mask: Any) -> dict[int, str]:
-    """Object id → run lengths, for each object of a label image (height, width)."""
-    down = np.ascontiguousarray(np.asarray(mask).T).reshape(-1)
+def encoded(labels: ArrayLike) -> dict[int, str]:
+    """Return the compressed run lengths of each object in a label image (height, width), by its id."""
+    down = np.ascontiguousarray(np.asarray(labels).T).reshape(-1)
     if not down.size:
         return {}
-    edges = np.flatnonzero(down[1:] != down[:-1]) + 1
-    starts = np.concatenate(([0], edges))
-    ends = np.concatenate((edges, [down.size]))
+    starts = np.concatenate(([0], np.flatnonzero(down[1:] != down[:-1]) + 1))
+    ends = np.append(starts[1:], down.size)
     values = down[starts]
-    found = {}
-    for one in np.unique(values).tolist():
-        if one:
-            mine = values == one
-            found[int(one)] = _text(starts[mine], ends[mine], down.size)
-    return found
+    objects = [number for number in np.unique(values).tolist() if number]
+    return {
+        int(number): rle.compressed(_runs(starts[values == number], ends[values == number], down.size))
+        for number in objects
+    }
 
 
-def _text(starts: Any, ends: Any, total: int) -> str:
-    """Runs from where an object begins and ends, background first."""
+def runs_of_mask(mask: NDArray[np.bool_]) -> list[int]:
+    """Return the uncompressed run lengths of one mask: down the columns, background first."""
+    padded = np.concatenate(([0], mask.T.reshape(-1).astype(np.int8), [0]))
+    edges = np.diff(padded)
+    return _runs(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1), mask.size)
+
+
+def _runs(starts: NDArray[np.int_], ends: NDArray[np.int_], total: int) -> list[int]:
+    """Return the runs of an object from where it begins and ends."""
     bounds = np.empty(2 * len(starts) + 2, np.int64)
     bounds[0], bounds[-1] = 0, total
     bounds[1:-1:2], bounds[2:-1:2] = starts, ends
-    runs = np.diff(bounds)
-    if not runs[-1]:
-        runs = runs[:-1]
-    return rle.compressed(runs.tolist())
+    runs: list[int] = np.diff(bounds).tolist()
+    return runs if runs[-1] else runs[:-1]
 
 
-def decoded(objects: Iterable[tuple[int, str]], size: tuple[int, int], *, overlapping: bool = False) -> Any:
-    """The label image, within the bounds of a size that is ours; raises Flaw.
+def decoded(
+    objects: Iterable[tuple[int, str]], size: tuple[int, int], *, overlapping: bool = False
+) -> NDArray[np.uint8]:
+    """Return the label image of some objects' run lengths, within the bounds of a size that is ours; raises Flaw.
 
     The work is that of the runs and of the objects' pixels; unless masks may overlap (then the larger id lies on top),
-    these are no more than a frame has, however many masks a stranger sends for it.
+    these are no more than a frame has, however many masks an untrusted agent sends for it.
     """
     height, width = size
     down = np.zeros(height * width, np.uint8)
     left = down.size
-    for one, counts in objects:
+    for number, counts in objects:
         runs = rle.runs_of(counts, down.size)
         lengths = runs[1::2]
         left -= int(lengths.sum())
@@ -56,5 +61,5 @@ def decoded(objects: Iterable[tuple[int, str]], size: tuple[int, int], *, overla
             raise Flaw("has masks that overlap", "Give each pixel one object at most")
         skipped = np.cumsum(runs[::2])[: len(lengths)]
         pixels = np.repeat(skipped, lengths) + np.arange(int(lengths.sum()))
-        down[pixels] = np.maximum(down[pixels], np.uint8(one))
+        down[pixels] = np.maximum(down[pixels], np.uint8(number))
     return np.ascontiguousarray(down.reshape(width, height).T)
