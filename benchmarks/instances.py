@@ -10,7 +10,6 @@ core; CPU is user and system time of a process and its children, start-up includ
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.sequences import measured
+from segjudge.evaluation_script.rle import compressed
 from tests.data import ROOT
 
 CATEGORIES = 100
@@ -65,100 +65,97 @@ print(json.dumps([{"val": {"AP": float(run.stats[0])}}]))
 """
 
 
-def blob(lot: np.random.Generator, size: tuple[int, int], radius: float) -> tuple[int, list[int]]:
-    """A wobbly disk as runs down the columns: first column and, column by column, top and height."""
+#: A blob: its first column, and column by column top and height.
+Blob = tuple[int, list[int]]
+Size = tuple[int, int]
+
+
+def blob(generator: np.random.Generator, size: Size) -> Blob:
+    """Draw a wobbly disk."""
     height, width = size
-    centre = lot.uniform(0.1, 0.9, 2) * size
+    radius = float(generator.lognormal(3.3, 0.6))
+    centre = generator.uniform(0.1, 0.9, 2) * size
     left = int(max(0, centre[1] - radius))
     columns = np.arange(left, int(min(width, centre[1] + radius)) + 1)[: width - left]
-    half = np.sqrt(np.maximum(radius**2 - (columns - centre[1]) ** 2, 0)) * lot.uniform(0.85, 1.15, len(columns))
+    half = np.sqrt(np.maximum(radius**2 - (columns - centre[1]) ** 2, 0)) * generator.uniform(0.85, 1.15, len(columns))
     top = np.clip(centre[0] - half, 0, height - 1).astype(int)
     bottom = np.clip(centre[0] + half, 0, height - 1).astype(int)
     return left, np.stack([top, np.maximum(bottom - top, 0)], axis=1).reshape(-1).tolist()
 
 
-def shifted(
-    lot: np.random.Generator, shape: tuple[int, list[int]], size: tuple[int, int], by: int
-) -> tuple[int, list[int]]:
-    """The same blob a little elsewhere and frayed."""
+def shifted(generator: np.random.Generator, shape: Blob, size: Size, by: int) -> Blob:
+    """Return the same blob a little elsewhere and frayed."""
     left, spans = shape
     table = np.array(spans).reshape(-1, 2)
-    table[:, 0] = np.clip(table[:, 0] + by + lot.integers(-1, 2, len(table)), 0, size[0] - 1)
-    table[:, 1] = np.clip(table[:, 1] + lot.integers(-2, 3, len(table)), 0, size[0] - table[:, 0])
+    table[:, 0] = np.clip(table[:, 0] + by + generator.integers(-1, 2, len(table)), 0, size[0] - 1)
+    table[:, 1] = np.clip(table[:, 1] + generator.integers(-2, 3, len(table)), 0, size[0] - table[:, 0])
     left = int(np.clip(left + by, 0, size[1] - 1))
     return left, table[: size[1] - left].reshape(-1).tolist()
 
 
-def run_lengths(shape: tuple[int, list[int]], size: tuple[int, int]) -> tuple[str, int]:
-    """COCO's compressed text, and the area."""
-    from segjudge.evaluation_script.rle import compressed
-
+def segmentation(shape: Blob, size: Size) -> dict[str, Any]:
+    """Return a blob as COCO's compressed run lengths."""
     left, spans = shape
     height, width = size
-    runs, gap, area = [], left * height, 0
+    runs, gap = [], left * height
     for top, tall in zip(spans[::2], spans[1::2], strict=True):
         if tall:
             runs += [gap + top, tall]
-            gap, area = height - top - tall, area + tall
+            gap = height - top - tall
         else:
             gap += height
     used = left * height + len(spans) // 2 * height
-    return compressed([*runs, gap + width * height - used]), area
+    return {"size": list(size), "counts": compressed([*runs, gap + width * height - used])}
+
+
+def category_of(generator: np.random.Generator) -> int:
+    return int(generator.zipf(1.35)) % CATEGORIES + 1
+
+
+def detection(generator: np.random.Generator, truths: list[tuple[Blob, int]], size: Size) -> dict[str, Any]:
+    """Draw a record: mostly a true instance with another outline, else something that is not there."""
+    if truths and generator.random() < 0.55:
+        shape, category = truths[int(generator.integers(len(truths)))]
+        shape = shifted(generator, shape, size, int(generator.integers(-6, 7)))
+        category = category if generator.random() < 0.85 else int(generator.integers(1, CATEGORIES + 1))
+    else:
+        shape, category = blob(generator, size), category_of(generator)
+    score = float(generator.random())
+    score = round(score, 2) if generator.random() < 0.3 else score
+    return {"category_id": category, "score": score, "segmentation": segmentation(shape, size)}
 
 
 def write_set(folder: Path, images: int, seed: int = 2017) -> tuple[int, int]:
-    """Truth and detections; how many of each."""
-    lot = np.random.default_rng(seed)
-    truth: dict[str, Any] = {
-        "images": [],
-        "categories": [{"id": k, "name": f"category {k}"} for k in range(1, CATEGORIES + 1)],
-        "annotations": [],
-    }
-    found = []
+    """Write truth and detections; return how many of each."""
+    generator = np.random.default_rng(seed)
+    categories = [{"id": k, "name": f"category {k}"} for k in range(1, CATEGORIES + 1)]
+    truth: dict[str, Any] = {"images": [], "categories": categories, "annotations": []}
+    records = []
     for image in range(1, images + 1):
         size = ((480, 640), (512, 683))[image % 2]
         truth["images"].append({"id": image, "file_name": f"{image}.jpg", "height": size[0], "width": size[1]})
-        shapes = []
-        for _ in range(int(lot.poisson(13.44))):
-            shape = blob(lot, size, float(lot.lognormal(3.3, 0.6)))
-            category = int(lot.zipf(1.35)) % CATEGORIES + 1
-            counts, area = run_lengths(shape, size)
-            shapes.append((shape, category))
-            truth["annotations"].append(
-                {
-                    "id": len(truth["annotations"]) + 1,
-                    "image_id": image,
-                    "category_id": category,
-                    "area": area,
-                    "iscrowd": 0,
-                    "segmentation": {"size": list(size), "counts": counts},
-                }
-            )
-        for _ in range(340 if image % 40 == 0 else int(lot.poisson(101))):
-            if shapes and lot.random() < 0.55:
-                shape, category = shapes[int(lot.integers(len(shapes)))]
-                shape = shifted(lot, shape, size, int(lot.integers(-6, 7)))
-                category = category if lot.random() < 0.85 else int(lot.integers(1, CATEGORIES + 1))
-            else:
-                shape, category = blob(lot, size, float(lot.lognormal(3.3, 0.6))), int(lot.zipf(1.35)) % CATEGORIES + 1
-            score = float(lot.random())
-            found.append(
-                {
-                    "image_id": image,
-                    "category_id": category,
-                    "score": round(score, 2) if lot.random() < 0.3 else score,
-                    "segmentation": {"size": list(size), "counts": run_lengths(shape, size)[0]},
-                }
-            )
+        shapes = [(blob(generator, size), category_of(generator)) for _ in range(int(generator.poisson(13.44)))]
+        truth["annotations"] += [
+            {
+                "id": number,
+                "image_id": image,
+                "category_id": category,
+                "area": sum(shape[1][1::2]),
+                "iscrowd": 0,
+                "segmentation": segmentation(shape, size),
+            }
+            for number, (shape, category) in enumerate(shapes, len(truth["annotations"]) + 1)
+        ]
+        count = 340 if image % 40 == 0 else int(generator.poisson(101))
+        records += [{"image_id": image, **detection(generator, shapes, size)} for _ in range(count)]
     (folder / "truth.json").write_text(json.dumps(truth))
-    (folder / "found.json").write_text(json.dumps(found))
-    (folder / "found.json.gz").write_bytes(gzip.compress((folder / "found.json").read_bytes(), 1))
-    return len(truth["annotations"]), len(found)
+    (folder / "records.json").write_text(json.dumps(records))
+    return len(truth["annotations"]), len(records)
 
 
-def measured_wall(python: str, truth: str, found: str, jobs: int) -> float:
-    """Seconds of `segjudge score` with so many processes, on all cores."""
-    command = [python, "-m", "segjudge", "score", found, "--truth", truth, "--protocol", "places2017-official"]
+def measured_wall(python: str, truth: str, records: str, jobs: int) -> float:
+    """Return the seconds of `segjudge score` with so many processes, on all cores."""
+    command = [python, "-m", "segjudge", "score", records, "--truth", truth, "--protocol", "places2017-official"]
     started = time.perf_counter()
     subprocess.run([*command, "--jobs", str(jobs)], check=True, capture_output=True, cwd=ROOT)
     return time.perf_counter() - started
@@ -174,21 +171,21 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(args.folder or temporary)
-        if not (folder / "found.json").exists():
+        if not (folder / "records.json").exists():
             print("{} instances, {} detections".format(*write_set(folder, args.images)))
-        truth, found = str(folder / "truth.json"), str(folder / "found.json")
-        runs = [measured([args.python, "-c", OURS, str(ROOT), truth, found]) for _ in range(args.repeat)]
+        truth, records = str(folder / "truth.json"), str(folder / "records.json")
+        runs = [measured([args.python, "-c", OURS, str(ROOT), truth, records]) for _ in range(args.repeat)]
         cpu = min(run[0] for run in runs)
         spread = max(run[0] for run in runs) / cpu - 1
         print(
             f"segjudge: {cpu:.2f} CPU-s (spread {spread:.0%} of {args.repeat} runs), {max(run[2] for run in runs):.0f} MB"
         )
         print("  ", runs[0][3].splitlines()[-1][:200])
-        walls = [min(measured_wall(args.python, truth, found, jobs) for _ in range(args.repeat)) for jobs in (1, 2)]
+        walls = [min(measured_wall(args.python, truth, records, jobs) for _ in range(args.repeat)) for jobs in (1, 2)]
         print(f"wall: one process {walls[0]:.2f} s, two {walls[1]:.2f} s: {walls[1] / walls[0]:.2f}")
         for name, code in (("pycocotools", PYCOCOTOOLS), ("hotcoco", HOTCOCO)):
             try:
-                peer = measured([args.peer_python, "-c", code, truth, found])
+                peer = measured([args.peer_python, "-c", code, truth, records])
             except SystemExit as error:
                 print(f"{name}: not measured ({str(error).splitlines()[-1]})")
                 continue
