@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Iterator
 
 #: More problems than this are counted, not shown.
-SHOWN = 20
+MOST_SHOWN = 20
 
 #: What a participant named is cut to this length before it is shown.
 NAME_LENGTH = 120
@@ -40,9 +40,9 @@ def counted(count: int, noun: str, of: int = 0) -> str:
     return f"{count:,} {f'of {of:,} ' if of else ''}{noun}{'' if (of or count) == 1 else 's'}"
 
 
-def verb(count: int, one: str, many: str) -> str:
+def verb(count: int, singular: str, plural: str) -> str:
     """Return the form that agrees with a count."""
-    return one if count == 1 else many
+    return singular if count == 1 else plural
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Problems:
     def add(self, problem: Problem) -> None:
         """Keep the first ones, count the rest."""
         self.count += 1
-        if len(self.first) < SHOWN:
+        if len(self.first) < MOST_SHOWN:
             self.first.append(problem)
 
     def stop(self) -> None:

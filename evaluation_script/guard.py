@@ -23,10 +23,10 @@ from typing import Any, Callable, Iterator, List, NoReturn, Optional, Tuple
 from . import supervisor
 from .errors import HostError, SubmissionError
 from .guard_messages import (
-    LAST,
-    PART,
-    SAID_SO,
-    SAYS,
+    ANSWER_END,
+    ANSWER_PART,
+    LINE_END,
+    LINE_PART,
     MessageReader,
     MessageSender,
     OutputRelay,
@@ -219,14 +219,14 @@ def _outcome(kept: _KeptJob, reader: MessageReader, memory: int, seconds: float)
     size = 0
     try:
         for kind, data in _messages(kept, time.monotonic() + seconds):
-            if kind in (SAYS, SAID_SO):
+            if kind in (LINE_PART, LINE_END):
                 reader.receive(kind, data)
                 continue
             parts.append(data)
             size += len(data)
-            if kind not in (PART, LAST) or size > ANSWER:
+            if kind not in (ANSWER_PART, ANSWER_END) or size > ANSWER:
                 raise CrashError("something else than messages came from the scoring process")
-            if kind == LAST:
+            if kind == ANSWER_END:
                 return _result_of(b"".join(parts), memory)
     except TimeoutError:
         raise SubmissionError(_sentence(f"it takes longer than {seconds:g} seconds")) from None

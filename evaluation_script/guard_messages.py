@@ -14,9 +14,9 @@ import threading
 from typing import Callable, Iterator, List, Tuple
 
 #: Characters that a job may print; the participant's log keeps no more.
-SAID = 1 << 20
+LOG_CHARACTERS = 1 << 20
 #: Kinds of messages: a part of a line and its last part, a part of the answer and its last part.
-SAYS, SAID_SO, PART, LAST = b"s", b"S", b"a", b"A"
+LINE_PART, LINE_END, ANSWER_PART, ANSWER_END = b"s", b"S", b"a", b"A"
 _LONGEST = getattr(select, "PIPE_BUF", 512)
 _HEADER = 3
 #: Characters that move a cursor, hide text or cannot be encoded.
@@ -33,17 +33,17 @@ class MessageSender:
     def say(self, text: str) -> None:
         """Send a line, in parts that are each written at once."""
         size = (_LONGEST - _HEADER) // 4  # characters, of which none has more bytes
-        text = text[: SAID + 1]
+        text = text[: LOG_CHARACTERS + 1]
         with self._lock:
             for start in range(0, len(text), size):
-                kind = SAID_SO if start + size >= len(text) else SAYS
+                kind = LINE_END if start + size >= len(text) else LINE_PART
                 self._write(kind, text[start : start + size].encode("utf-8", "surrogatepass"))
 
     def answer(self, data: bytes) -> None:
         """Send the answer, unless this process was forked by the one whose answer is awaited."""
         size = _LONGEST - _HEADER
         for start in range(0, len(data) if os.getpid() == self._process else 0, size):
-            self._write(LAST if start + size >= len(data) else PART, data[start : start + size])
+            self._write(ANSWER_END if start + size >= len(data) else ANSWER_PART, data[start : start + size])
 
     def _write(self, kind: bytes, data: bytes) -> None:
         os.write(self._writer, kind + len(data).to_bytes(2, "big") + data)
@@ -53,7 +53,7 @@ class OutputRelay:
     """The child's streams: each line that is printed is sent to the parent."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        self._say, self._room = say, SAID + 1
+        self._say, self._room = say, LOG_CHARACTERS + 1
         self._line: List[str] = []
         self._lock = threading.RLock()
 
@@ -82,7 +82,7 @@ class MessageReader:
     """Passes on the child's lines, and no more than fits into a log."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        self._say, self._room = say, SAID
+        self._say, self._room = say, LOG_CHARACTERS
         self._line: List[str] = []
 
     def receive(self, kind: bytes, data: bytes) -> None:
@@ -90,11 +90,11 @@ class MessageReader:
         if self._room < 0:
             return
         text = data.decode("utf-8", "surrogatepass")
-        self._room -= len(text) + (kind == SAID_SO)
+        self._room -= len(text) + (kind == LINE_END)
         self._line.append(text)
         if self._room < 0:
-            self._line = [f"… what is printed beyond {SAID:,} characters is left out …"]
-        if kind == SAID_SO or self._room < 0:
+            self._line = [f"… what is printed beyond {LOG_CHARACTERS:,} characters is left out …"]
+        if kind == LINE_END or self._room < 0:
             line, self._line = "".join(self._line), []
             self._say(plain(line.replace("\r\n", "\n").replace("\r", "\n")))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from .instance_records import InstanceRecords, read_records
 from .instance_truth import InstanceTruth
 from .masks import Array
 from .parallel import map_in_processes
+
+if TYPE_CHECKING:
+    from pycocotools import _EncodedRLE
 
 #: Standard errors redraw the images so often, and only where that costs little: this many curves in all.
 RESAMPLES = 40
@@ -151,27 +154,31 @@ class _Overlap:
     """IoU of detections and instances; masks by pycocotools, which is safe once every run was checked."""
 
     def __init__(
-        self, records: InstanceRecords, kept: Array, truth: InstanceTruth, known: Array, protocol: InstanceProtocol
+        self,
+        records: InstanceRecords,
+        detections: Array,
+        truth: InstanceTruth,
+        instances: Array,
+        protocol: InstanceProtocol,
     ) -> None:
         from pycocotools.mask import iou
 
         self._iou = iou
-        self._records, self._kept, self._truth, self._known = records, kept, truth, known
+        self._records, self._detections, self._truth, self._instances = records, detections, truth, instances
         self._boxes = protocol.boxes
         self._sizes = truth.images.sizes.tolist()
         self._image, self._crowd = truth.image.tolist(), truth.crowd.astype(np.uint8).tolist()
 
     def __call__(self, detections: Array, instances: Array) -> Array:
-        ours = self._kept[detections].tolist()
-        theirs = self._known[instances].tolist()
-        crowd = [self._crowd[index] for index in theirs]
+        sent = self._detections[detections].tolist()
+        known = self._instances[instances].tolist()
+        crowd = [self._crowd[index] for index in known]
         if self._boxes:
-            pair: Tuple[Any, Any] = (self._records.boxes[ours], self._truth.boxes[theirs])
-        else:
-            size = self._sizes[self._image[theirs[0]]]
-            pair = (
-                [{"size": size, "counts": self._records.masks[index]} for index in ours],
-                [{"size": size, "counts": self._truth.masks[index]} for index in theirs],
-            )
-        ious: Array = np.asarray(self._iou(*pair, crowd))
-        return ious
+            return np.asarray(self._iou(self._records.boxes[sent], self._truth.boxes[known], crowd))
+        size = self._sizes[self._image[known[0]]]
+        pair = _encoded(self._records.masks, sent, size), _encoded(self._truth.masks, known, size)
+        return np.asarray(self._iou(*pair, crowd))
+
+
+def _encoded(masks: List[str], indices: List[int], size: List[int]) -> List[_EncodedRLE]:
+    return [{"size": size, "counts": masks[index]} for index in indices]

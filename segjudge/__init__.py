@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["HostError", "Scores", "SubmissionError", "UsageError", "score"]
 
 #: Where each public name is defined; imported on first use, since EvalAI's worker has an older Python.
-_HOMES = {
+_MODULES = {
     "HostError": "segjudge.evaluation_script.errors",
     "Scores": "segjudge.scoring",
     "SubmissionError": "segjudge.evaluation_script.errors",
@@ -23,9 +23,9 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -20,7 +20,7 @@ import pytest
 from segjudge.evaluation_script import guard
 from segjudge.evaluation_script.errors import HostError, SubmissionError
 from segjudge.evaluation_script.guard import CrashError, run_guarded
-from segjudge.evaluation_script.guard_messages import SAID
+from segjudge.evaluation_script.guard_messages import LOG_CHARACTERS
 
 from .endings import is_gone
 
@@ -86,7 +86,7 @@ def test_threads_and_forks_of_a_job_may_print() -> None:
         return "answer"
 
     assert run(job, said=said) == "answer"
-    assert sum(map(len, said[:-1])) <= SAID
+    assert sum(map(len, said[:-1])) <= LOG_CHARACTERS
     assert said[-1].startswith("… what is printed beyond")
     assert set("".join(said[:-1])) == {"x"}
 
@@ -113,7 +113,7 @@ def test_a_job_may_print_a_gigabyte(line: bytes) -> None:
         return "done"
 
     assert run(job, said=said, seconds=300) == "done"
-    assert sum(map(len, said)) < SAID + 100
+    assert sum(map(len, said)) < LOG_CHARACTERS + 100
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50 << 10
 
 

@@ -12,7 +12,7 @@ SIZE = (240, 320)
 
 
 @dataclass(frozen=True)
-class Thing:
+class SyntheticInstance:
     """One instance: the index of its category, where it lies and how large it is."""
 
     category: int
@@ -38,10 +38,10 @@ class Thing:
         return mask
 
 
-def instance_image(generator: np.random.Generator) -> list[Thing]:
-    """Return the things of one random image."""
+def instance_image(generator: np.random.Generator) -> list[SyntheticInstance]:
+    """Return the instances of one random image."""
     return [
-        Thing(
+        SyntheticInstance(
             int(generator.integers(len(CATEGORIES))),
             (float(generator.uniform(10, SIZE[0] - 10)), float(generator.uniform(10, SIZE[1] - 10))),
             float(generator.choice([8.0, 16.0, 32.0, 66.0]) * generator.uniform(0.8, 1.2)),
@@ -51,9 +51,9 @@ def instance_image(generator: np.random.Generator) -> list[Thing]:
     ]
 
 
-def places_png(things: list[Thing]) -> NDArray[np.uint8]:
+def places_png(instances: list[SyntheticInstance]) -> NDArray[np.uint8]:
     """Return truth as Places publishes it: red holds the category (from 1), green the instance."""
     image = np.zeros((*SIZE, 3), np.uint8)
-    for number, thing in enumerate(things, 1):
-        image[thing.mask()] = (thing.category + 1, number, 0)
+    for number, instance in enumerate(instances, 1):
+        image[instance.mask()] = (instance.category + 1, number, 0)
     return image

@@ -22,7 +22,7 @@ from segjudge.evaluation_script.rle import compressed
 from segjudge.files import written
 from segjudge.masks.run_lengths import runs_of_mask
 
-from .instance_images import CATEGORIES, SIZE, Thing, instance_image, places_png
+from .instance_images import CATEGORIES, SIZE, SyntheticInstance, instance_image, places_png
 from .scenes import Labels, Scene, scene
 
 SEED = 2017
@@ -45,7 +45,7 @@ Predict = Callable[[Scene, int], Labels]
 LAG = 3
 
 
-class RunLengths(TypedDict):
+class UncompressedMask(TypedDict):
     """COCO's uncompressed run lengths: down the columns, background first."""
 
     size: list[int]
@@ -111,8 +111,8 @@ def _instances(root: str, seed: int) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         masks, listing = (os.path.join(folder, name) for name in ("png", "listing.json"))
         os.mkdir(masks)
-        for number, things in enumerate(pictures):
-            Image.fromarray(places_png(things)).save(os.path.join(masks, f"image_{number:03d}.png"))
+        for number, instances in enumerate(pictures):
+            Image.fromarray(places_png(instances)).save(os.path.join(masks, f"image_{number:03d}.png"))
         with open(listing, "w", encoding="utf-8") as file:
             json.dump(_listing(), file)
         pack_places(TruthSource(masks, categories=listing), annotations, split="dev")
@@ -138,21 +138,26 @@ def _listing() -> dict[str, list[dict[str, object]]]:
     }
 
 
-def _detections(pictures: list[list[Thing]], quality: float, generator: np.random.Generator) -> list[dict[str, object]]:
-    """Return masks that are the more off, the worse the method is; the worst also sees things that are not there."""
+def _detections(
+    pictures: list[list[SyntheticInstance]], quality: float, generator: np.random.Generator
+) -> list[dict[str, object]]:
+    """Return masks that are the more off, the worse the method is; the worst also sees instances that are not there."""
     records: list[dict[str, object]] = []
-    for image, things in enumerate(pictures, 1):
-        seen = [*things, *(instance_image(generator) if quality < 0.3 else [])]
-        for thing in seen:
+    for image, instances in enumerate(pictures, 1):
+        seen = [*instances, *(instance_image(generator) if quality < 0.3 else [])]
+        for instance in seen:
             off = generator.normal(0, 6 * (1 - quality), 3)
             right = generator.random() < 0.5 + quality / 2
-            category = thing.category if right else int(generator.integers(len(CATEGORIES)))
+            category = instance.category if right else int(generator.integers(len(CATEGORIES)))
             records.append(
                 {
                     "image_id": image,
                     "category_id": category + 1,
                     "score": round(float(np.clip(generator.normal(0.4 + quality / 2 * right, 0.15), 0.01, 0.99)), 3),
-                    "segmentation": {"size": list(SIZE), "counts": compressed(runs_of_mask(thing.mask(*off.tolist())))},
+                    "segmentation": {
+                        "size": list(SIZE),
+                        "counts": compressed(runs_of_mask(instance.mask(*off.tolist()))),
+                    },
                 }
             )
     return records
@@ -201,9 +206,9 @@ def _write_zip(path: str, files: Iterable[tuple[str, bytes]]) -> None:
             out.writestr(zipfile.ZipInfo(name, EPOCH), data)
 
 
-def _run_lengths(scenes: list[Scene], labels: Predict) -> dict[str, dict[str, list[RunLengths | None]]]:
+def _run_lengths(scenes: list[Scene], labels: Predict) -> dict[str, dict[str, list[UncompressedMask | None]]]:
     """Return the JSON form of a submission."""
-    document: dict[str, dict[str, list[RunLengths | None]]] = {}
+    document: dict[str, dict[str, list[UncompressedMask | None]]] = {}
     for video in scenes:
         objects = document[video.name] = {}
         for number in range(1, len(video.shapes) + 1):
@@ -212,6 +217,6 @@ def _run_lengths(scenes: list[Scene], labels: Predict) -> dict[str, dict[str, li
     return document
 
 
-def run_lengths(mask: NDArray[np.bool_]) -> RunLengths:
+def run_lengths(mask: NDArray[np.bool_]) -> UncompressedMask:
     """Return a mask as COCO's uncompressed run lengths."""
     return {"size": list(mask.shape), "counts": runs_of_mask(mask)}

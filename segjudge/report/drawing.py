@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Colour = tuple[int, int, int]
 Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
-FOUND, MISSED, WRONG = (46, 160, 67), (215, 58, 73), (227, 148, 0)
+MATCHED, MISSED, WRONG = (46, 160, 67), (215, 58, 73), (227, 148, 0)
 GROUND = (58, 62, 70)
 #: Instances of a truth that is drawn alone.
 COLOURS = ((0, 114, 178), (213, 94, 0), (0, 158, 115), (204, 121, 167), (230, 159, 0), (86, 180, 233))
@@ -116,14 +116,14 @@ def _both_sides(
     matched = set(matches.values())
     names = [category.name for category in truth.categories]
     left = [
-        _Mask(_pixels(truth.masks[one], size), names[truth.category[one]], FOUND if one in matched else MISSED)
+        _Mask(_pixels(truth.masks[one], size), names[truth.category[one]], MATCHED if one in matched else MISSED)
         for one in instances
     ]
     right = [
         _Mask(
             _pixels(records.masks[one], size),
             f"{names[records.category[one]]} {records.score[one]:.2f}",
-            FOUND if one in matches else WRONG,
+            MATCHED if one in matches else WRONG,
         )
         for one in detections
     ]
@@ -228,7 +228,7 @@ def _page(images: list[DrawnImage], view: View, *, alone: bool) -> str:
         loader=jinja2.FileSystemLoader(os.path.dirname(__file__)), autoescape=True, keep_trailing_newline=True
     )
     environment.filters["number"] = "{:g}".format
-    rows = (("right", FOUND, "matched"), ("wrong", WRONG, "wrong"), ("missed", MISSED, "missed"))
+    rows = (("right", MATCHED, "matched"), ("wrong", WRONG, "wrong"), ("missed", MISSED, "missed"))
     return environment.get_template("drawn_images.html").render(
         title="Truth" if alone else "Truth and detections",
         images=images,
