@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import zlib
-from typing import Any, Callable, Dict, Iterable, List, Optional
+from typing import Any, Dict, Iterable, List, Optional
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from .dataset_layouts import (
 from .errors import Flaw, HostError, Problems, SubmissionError, counted, listed, verb
 from .mask_files import LabelImages, MaskFiles, ObjectFolders, Stacks
 from .masks import Array, Size
+from .progress import Progress, ignore_progress
 from .sequence_truth import (
     VOID,
     Block,
@@ -50,11 +51,6 @@ LVOS_STEP = 5
 STRAY_PIXELS = 8
 
 
-def _unheard(name: str, done: int, total: int) -> None:
-    """Progress that nobody asked for."""
-    del name, done, total
-
-
 def read(
     path: str,
     layout: Layout = GENERIC,
@@ -62,7 +58,7 @@ def read(
     *,
     unseen: str = "",
     split: str = "",
-    progress: Callable[[str, int, int], None] = _unheard,
+    progress: Progress = ignore_progress,
 ) -> Truth:
     """Open a dataset in its published layout as a truth with one split."""
     try:

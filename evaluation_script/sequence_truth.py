@@ -19,7 +19,7 @@ import numpy as np
 from .errors import HostError
 from .mask_files import Stacks
 from .masks import Array, Size, Stack
-from .packed_file import FORMAT, MANIFEST, Source, add_member, replaced, track_of, unreadable
+from .packed_file import FORMAT, MANIFEST, Source, add_member, replaced, unreadable
 
 TRACK = "sequences"
 
@@ -185,11 +185,6 @@ def _facts_entry(facts: ObjectFacts) -> Dict[str, Any]:
 
 def _member(split: str, sequence: str, index: int) -> str:
     return f"masks/{split}/{sequence}/{index:05d}"
-
-
-def is_packed(source: Source) -> bool:
-    """Return whether `segjudge pack` made this file from mask sequences."""
-    return track_of(source) == TRACK
 
 
 def read(source: Source) -> Truth:
