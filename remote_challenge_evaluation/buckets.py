@@ -11,6 +11,7 @@ from segjudge.evalai.http_exchange import StoppedError, Watch, awaited, within
 from .journal import JobReport
 from .operator_log import Log
 from .owners import FETCHED
+from .startup_check import StartError
 
 #: Seconds within which AWS answers.
 AWS_SECONDS = 60.0
@@ -52,7 +53,7 @@ def annotations_from(address: str, folder: str, names: list[str], owner: str, wa
     except StoppedError:
         raise
     except Exception as error:  # noqa: BLE001 - botocore's errors have no family; all of them say what is wrong
-        raise RuntimeError(f"ANNOTATIONS {address}: {error}") from None
+        raise StartError(f"ANNOTATIONS {address}: {error}") from None
 
 
 def _fetch(address: str, folder: str, names: list[str], owner: str) -> str:

@@ -16,6 +16,7 @@ from segjudge.evalai.http_exchange import StoppedError, Watch
 from segjudge.processes import IMPORT_ROOT, Child, ExitCode, Streams, Tail, clean_environment
 
 from .scoring_messages import AnnotationReport, ScoredPhase, ScoringRequest
+from .startup_check import StartError
 
 #: Bytes of each stream that are kept of its beginning and of its end.
 _KEPT_BYTES = 64 << 10
@@ -59,7 +60,7 @@ def has_process_limit() -> bool:
 
 
 def read_phases(folder: str, watch: Watch = lambda: None) -> dict[str, ScoredPhase]:
-    """Return the phases that this machine can score; raise RuntimeError if the scorers cannot be loaded."""
+    """Return the phases that this machine can score; raise StartError if the scorers cannot be loaded."""
     return cast("dict[str, ScoredPhase]", _scorer_output(["describe"], folder, watch))
 
 
@@ -82,7 +83,7 @@ def _scorer_output(arguments: list[str], folder: str, watch: Watch) -> dict[str,
             answer = json.loads(output.text())
             if isinstance(answer, dict):
                 return answer
-    raise RuntimeError(f"the scorers cannot be loaded (the process {code.sentence}):\n{errors.text().strip()}")
+    raise StartError(f"the scorers cannot be loaded (the process {code.sentence}):\n{errors.text().strip()}")
 
 
 def run_scorer(request: ScoringRequest, folder: str, seconds: float, lock: int, watch: Watch) -> ScoringOutcome:

@@ -63,7 +63,7 @@ class SubmissionReporting:
         self.report(self._journal.change(job, state=SCORED, report=report))
 
     def report(self, job: Job) -> None:
-        """JobReport what was noted, unless the server knows it already."""
+        """Report what was noted, unless the server knows it already."""
         row = self._jobs.submission(job.submission)
         if self.is_over(job, row):
             return

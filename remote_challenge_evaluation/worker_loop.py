@@ -71,8 +71,6 @@ class WorkerLoop:
                 lines = check_challenge(self._jobs, self._settings, phases)
                 reports = read_annotations(folder, self._settings.annotations, self._stop.check)
                 return lines + check_annotations(reports, phases)
-            except RuntimeError as error:
-                raise StartError(str(error)) from None
             except ApiError as error:
                 raise self._start_failure(error) from None
             finally:
@@ -130,10 +128,7 @@ class WorkerLoop:
         removed = self._journal.owners.remove_abandoned()
         if removed:
             self._log("removed", what="what dead workers left", paths=", ".join(removed))
-        try:
-            phases = self._read_challenge(self._settings.save_dir)
-        except RuntimeError as error:
-            raise StartError(str(error)) from None
+        phases = self._read_challenge(self._settings.save_dir)
         refusals = 0
         for pause in growing_pauses():
             self._stop.check()
