@@ -87,16 +87,17 @@ class Child:
         folder: str | None = None,
     ) -> None:
         streams = streams or Streams()
-        self._leash, theirs = socket.socketpair()
-        with theirs:
+        # Bytes that we send are signals for the command; the end of the socket ends everything.
+        self._control, supervisor_end = socket.socketpair()
+        with supervisor_end:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", SUPERVISOR, str(theirs.fileno()), *command],
+                [sys.executable, "-I", "-S", SUPERVISOR, str(supervisor_end.fileno()), *command],
                 stdin=streams.input,
                 stdout=streams.output,
                 stderr=streams.errors,
                 env=None if environment is None else dict(environment),
                 cwd=folder,
-                pass_fds=(*streams.passed, theirs.fileno()),
+                pass_fds=(*streams.passed, supervisor_end.fileno()),
                 start_new_session=True,
             )
         report = self._start_report()
@@ -111,14 +112,14 @@ class Child:
 
     def _start_report(self) -> list[int]:
         """Return the command's process number and the error number of its start; nothing if there is no report."""
-        self._leash.settimeout(_START_SECONDS)
+        self._control.settimeout(_START_SECONDS)
         try:
-            with self._leash.makefile("rb") as file:
+            with self._control.makefile("rb") as file:
                 return [int(number) for number in file.readline().split()]
         except TimeoutError:  # a command may stop its supervisor
             return []
         finally:
-            self._leash.settimeout(None)
+            self._control.settimeout(None)
 
     @property
     def input(self) -> IO[bytes]:
@@ -167,19 +168,19 @@ class Child:
     def signal(self, number: int) -> None:
         """Send a signal to the command alone; nothing happens if it has ended."""
         with suppress(OSError):
-            self._leash.send(bytes([number]))
+            self._control.send(bytes([number]))
 
     def end(self) -> ExitCode:
         """Kill the command and all of its descendants, and return how it ended; may be called again."""
         with suppress(OSError):
-            self._leash.shutdown(socket.SHUT_RDWR)
+            self._control.shutdown(socket.SHUT_RDWR)
         code = self.wait(_END_SECONDS)
         if code is None:  # stopped or stuck; the command ends with it, and its group here
             self._process.kill()
             code = ExitCode(self._process.wait())
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
-        self._leash.close()
+        self._control.close()
         return code
 
     def close_streams(self) -> None:

@@ -14,6 +14,7 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -219,7 +220,7 @@ with Environment(quiet=True) as e:
 
 
 def test_without_a_sandbox_it_says_so(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    monkeypatch.setattr(sandbox, "find_sandbox", lambda **_: None)
+    monkeypatch.setattr(sandbox, "shutil", SimpleNamespace(which=lambda _name: None))
     assert duel(data, str(AGENTS / "agent.py"), more=("--require-sandbox",)) == 3
     assert "no bwrap here that works" in capsys.readouterr().err
     needy = agent(tmp_path, "x = bytearray(400 << 20)")
