@@ -132,9 +132,9 @@ class _File:
         received, own_start = self._received, self._start()
         if size not in (None, received) or not own_start.startswith(start):
             self._forget()
-            raise WireError(f"two answers differ: {received:,} bytes came, and then it had {size} or began otherwise")
+            raise WireError(f"two answers differ: {received:,} bytes came, and then it had {size} or began differently")
         if len(start) < len(own_start):
-            raise WireError("a second look at it broke off")
+            raise WireError("its beginning broke off when it was fetched again")
         self._agreed += 1
         if self._agreed < (_AGREEING if received and size is not None else _AGREEING_IN_DOUBT):
             raise WireError("it is empty, or its size is not known")
@@ -254,7 +254,7 @@ def _opened(session: requests.Session, url: str, headers: dict[str, str]) -> Ite
                 yield response
                 return
             url = urljoin(url, response.headers.get("Location", ""))
-    raise WireError("its address leads in circles")
+    raise WireError("its address redirects without end")
 
 
 def _is_http(url: str) -> bool:

@@ -40,7 +40,7 @@ class SubmissionFiles:
             is_same = filecmp.cmp(path, copy, shallow=False)
             os.remove(copy)
             if not is_same:
-                raise JobBlockedError("the file that was scored came otherwise a second time")
+                raise JobBlockedError("the file that was scored was different when it was fetched again")
 
     def is_awaited(self, row: SubmissionRow) -> bool:
         """Return whether the file of a large upload is not there yet."""

@@ -107,7 +107,8 @@ class Worker:
                 why = str(error)
             if left and self._services.stop.wait(_LOOKUP_PAUSE):
                 raise ApiError(0, "asked to stop")
-        self._log("message dropped", submission=message.submission, why=f"it is no submission of ours: {why}")
+        why = f"it is not a submission of this challenge: {why}"
+        self._log("message dropped", submission=message.submission, why=why)
         return None
 
     def _acknowledge(self, message: QueueMessage) -> None:

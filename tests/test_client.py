@@ -99,7 +99,7 @@ def test_a_netrc_does_not_take_the_tokens_place(odd: Odd, tmp_path: Path, monkey
 def test_a_redirect_is_not_followed(odd: Odd) -> None:
     odd.says({}, 302)
     odd.headers = {"Location": f"{odd.address}/elsewhere"}
-    with pytest.raises(ApiError, match="sends elsewhere"):
+    with pytest.raises(ApiError, match="redirects"):
         Client(odd.address, TOKEN).call("GET", routes.PARTICIPANT_TEAMS)
     assert len(odd.asked) == 1
 

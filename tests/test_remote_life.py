@@ -324,7 +324,7 @@ def test_a_submission_that_is_none_of_ours_ends_no_worker(server: Rehearsal, ope
     foreign = submitted(server)
     with network(server, "unauthorised", only=b"/submission/%d " % foreign) as bad:
         output = operator.run("--once", API_SERVER=bad.address)
-    assert "it is no submission of ours" in output
+    assert "it is not a submission of this challenge" in output
     good = submitted(server)
     operator.run("--once")
     assert status(server, good) == "finished"
@@ -361,13 +361,13 @@ def test_a_team_is_not_blamed_for_a_file_that_came_otherwise(
     with network(server, lie, only=b"GET /media/", most=times) as bad:
         output = operator.run("--once", API_SERVER=bad.address)
     assert bad.struck[lie] == times
-    assert "came otherwise a second time" in output
+    assert "was different when it was fetched again" in output
     assert status(server, number) == "finished"
 
 
 def test_a_file_that_is_always_wrong_is_its_teams(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server, b"PK\x03\x04")
-    assert "came otherwise" not in operator.run("--once")
+    assert "was different" not in operator.run("--once")
     assert status(server, number) == "failed"
 
 

@@ -200,7 +200,7 @@ def _wait(answer: _Answer) -> float | None:
 def _message(answer: _Answer, body: object) -> str:
     """Return what the server says, whichever key it says it under."""
     if answer.status in range(300, 400):
-        return f"sends elsewhere ({answer.headers.get('Location', '')[:300]}); is the address right?"
+        return f"redirects ({answer.headers.get('Location', '')[:300]}); is the address right?"
     if body is not None:
         words = (body.get("error") or body.get("detail")) if isinstance(body, dict) else None
         return str(words or body)[:_MESSAGE_LENGTH]

@@ -133,7 +133,7 @@ class WorkerProcess:
         if not is_the_answer:
             # A script that forks, or writes where answers go, would give one team another's score.
             self.kill()
-            raise DiedError("something else than the answer came from its process", killed=False)
+            raise DiedError("something other than the answer came from its process", killed=False)
         return answer
 
     def _watch(self, seconds: float | None, unwanted: Callable[[], bool]) -> Callable[[], None]:
