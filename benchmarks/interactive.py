@@ -15,21 +15,22 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from benchmarks import robot
+from benchmarks import robot as plain_robot
 from segjudge.datasets.opening import TruthSource
 from segjudge.datasets.packing import pack
 from segjudge.demo.make import png_of
 from segjudge.demo.scenes import scene
+from segjudge.evaluation_script import dataset_reader, sequence_truth
 from segjudge.evaluation_script.main import score_split
 from segjudge.evaluation_script.masks import Array
 from segjudge.evaluation_script.phase import ScoringRules
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 from segjudge.interactive.evaluation import ROBOT_DEFAULT_PARAMETERS, EvaluationService
 from segjudge.interactive.robot import InteractiveScribblesRobot
+from segjudge.interactive.utils.scribbles import Scribbles
 from segjudge.scoring import LOCAL_LIMITS
 from tests.data import INTERACTIVE
 
@@ -41,22 +42,21 @@ def regions() -> list[Array]:
         index = json.loads((INTERACTIVE / "robot/index.json").read_text())
         masks = np.load(INTERACTIVE / "robot/masks.npz")
         return [
-            (masks[f"{pair}__gt"].squeeze() == int(one)) & (masks[f"{pair}__pred"].squeeze() != int(one))
+            (masks[f"{pair}__gt"].squeeze() == int(number)) & (masks[f"{pair}__pred"].squeeze() != int(number))
             for pair in sorted({key.partition("/")[0] for key in index})
-            for one in index.get(f"{pair}/service", {"objects": {}})["objects"]
+            for number in index.get(f"{pair}/service", {"objects": {}})["objects"]
         ]
-    one = scene("bench", 7, objects=3, frames=20)
-    grow = np.ones((4, 5), bool)
+    video = scene("bench", 7, objects=3, frames=20)
     return [
-        np.kron((one.labels(frame) == k) & (one.labels(max(frame - 4, 0)) != k), grow)
-        for frame in range(4, one.frames)
+        np.kron((video.labels(frame) == k) & (video.labels(max(frame - 4, 0)) != k), np.ones((4, 5), bool))
+        for frame in range(4, video.frames)
         for k in range(4)
     ]
 
 
-def ours(missing: Array) -> Any:
-    made = InteractiveScribblesRobot(**ROBOT_DEFAULT_PARAMETERS)
-    return made.interact("bench", np.zeros_like(missing)[None], missing[None], 1, 0)
+def drawn(missing: Array) -> Scribbles:
+    robot = InteractiveScribblesRobot(**ROBOT_DEFAULT_PARAMETERS)
+    return robot.interact("bench", np.zeros_like(missing)[None], missing[None], 1, 0)
 
 
 def spent(call: Callable[[], object]) -> float:
@@ -66,35 +66,32 @@ def spent(call: Callable[[], object]) -> float:
 
 
 def the_robot(repeat: int) -> None:
-    found = regions()
+    missing = regions()
     best = {"ours": 9e9, "plain": 9e9}
     for _ in range(repeat):
-        best["ours"] = min(best["ours"], spent(lambda: [ours(one) for one in found]))
-        best["plain"] = min(best["plain"], spent(lambda: [robot.lines(one) for one in found]))
-    each = {name: 1000 * seconds / len(found) for name, seconds in best.items()}
-    print(f"robot, {len(found)} regions: ours {each['ours']:.1f} ms each, the plain one {each['plain']:.1f} ms: "
+        best["ours"] = min(best["ours"], spent(lambda: [drawn(region) for region in missing]))
+        best["plain"] = min(best["plain"], spent(lambda: [plain_robot.lines(region) for region in missing]))
+    each = {name: 1000 * seconds / len(missing) for name, seconds in best.items()}
+    print(f"robot, {len(missing)} regions: ours {each['ours']:.1f} ms each, the plain one {each['plain']:.1f} ms: "
           f"ratio {each['plain'] / each['ours']:.1f}")  # fmt: skip
 
 
 def dataset(folder: Path) -> Array:
-    """A DAVIS root of one sequence of 480p, and predictions as PNGs and as an array."""
-    one = scene("video", 3, objects=OBJECTS, frames=FRAMES)
-    sides = []
-    for place, shift in (("root/Annotations/480p/video", 0), ("predictions/video", 2)):
-        (folder / place).mkdir(parents=True)
+    """Write a DAVIS root of one sequence of 480p, and predictions as PNGs; return these as an array."""
+    video = scene("video", 3, objects=OBJECTS, frames=FRAMES)
+    for path, shift in (("root/Annotations/480p/video", 0), ("predictions/video", 2)):
+        (folder / path).mkdir(parents=True)
         masks = []
         for frame in range(FRAMES):
-            labels = np.kron(one.labels(max(frame - shift, 0)), np.ones((4, 5), np.uint8))
-            labels = np.pad(labels, ((0, 0), (0, 54)))
-            (folder / place / f"{frame:05d}.png").write_bytes(png_of(labels))
-            masks.append(labels)
-        sides.append(np.stack(masks))
+            labels = np.kron(video.labels(max(frame - shift, 0)), np.ones((4, 5), np.uint8))
+            masks.append(np.pad(labels, ((0, 0), (0, 54))))
+            (folder / path / f"{frame:05d}.png").write_bytes(png_of(masks[-1]))
     (folder / "root/ImageSets/2017").mkdir(parents=True)
     (folder / "root/ImageSets/2017/val.txt").write_text("video\n")
     (folder / "root/Scribbles/video").mkdir(parents=True)
-    drawn = {"sequence": "video", "scribbles": [[] for _ in range(FRAMES)]}
-    (folder / "root/Scribbles/video/001.json").write_text(json.dumps(drawn))
-    return sides[1]
+    scribbles = {"sequence": "video", "scribbles": [[] for _ in range(FRAMES)]}
+    (folder / "root/Scribbles/video/001.json").write_text(json.dumps(scribbles))
+    return np.stack(masks)
 
 
 def scoring(repeat: int) -> None:
@@ -103,9 +100,7 @@ def scoring(repeat: int) -> None:
         prediction = dataset(folder)
         packed = str(folder / "truth.zip")
         pack(TruthSource(str(folder / "root"), "davis2017"), packed, split="val")
-        from segjudge.evaluation_script import sequence_truth as truths
-
-        splits = truths.read(packed).splits
+        truth = sequence_truth.read(packed).splits
         service = EvaluationService("val", davis_root=str(folder / "root"))
         number = iter(range(1, 10_000))
         rules = ScoringRules(SEQUENCE_PROTOCOLS["davis2017"], LOCAL_LIMITS)
@@ -113,19 +108,17 @@ def scoring(repeat: int) -> None:
         def interactive() -> None:
             service.post_predicted_masks("video", 1, prediction, 1.0, next(number), "", "key")
 
-        def predicted() -> None:
+        def predicted(splits: dict[str, sequence_truth.Split]) -> None:
             score_split(str(folder / "predictions"), "val", splits["val"], rules)
 
         def from_pngs() -> None:
-            from segjudge.evaluation_script import dataset_reader
+            predicted(dataset_reader.read(str(folder / "root"), dataset_reader.LAYOUTS["davis2017"], "val").splits)
 
-            read = dataset_reader.read(str(folder / "root"), dataset_reader.LAYOUTS["davis2017"], "val").splits
-            score_split(str(folder / "predictions"), "val", read["val"], rules)
-
-        best = {"first": spent(interactive), "again": 9e9, "prediction": spent(predicted), "pngs": spent(from_pngs)}
+        best = {"first": spent(interactive), "again": 9e9, "prediction": spent(lambda: predicted(truth))}
+        best["pngs"] = spent(from_pngs)
         for _ in range(repeat):
             best["again"] = min(best["again"], spent(interactive))
-            best["prediction"] = min(best["prediction"], spent(predicted))
+            best["prediction"] = min(best["prediction"], spent(lambda: predicted(truth)))
     print(f"scoring {FRAMES} frames of 480p with {OBJECTS} objects: prediction scorer {best['prediction']:.3f} s, "
           f"an interaction {best['again']:.3f} s: ratio {best['again'] / best['prediction']:.2f}; where both read the "
           f"truth's PNGs first {best['pngs']:.3f} s and {best['first']:.3f} s")  # fmt: skip

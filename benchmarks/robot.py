@@ -1,9 +1,8 @@
-"""The robot's lines, straight from the specification with scikit-image and networkx: the yardstick of ours."""
+"""The robot's lines, written plainly from the specification with scikit-image and networkx, to compare ours with."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -12,9 +11,11 @@ from scipy.spatial import cKDTree
 from scipy.special import comb
 from skimage.morphology import medial_axis
 
+from segjudge.evaluation_script.masks import Array
 
-def lines(missing: Any, kernel_size: float = 0.2, min_nodes: int = 4, samples: int = 1000) -> list[Any]:
-    """Curves through a region, as rows of x and y in pixels."""
+
+def lines(missing: Array, kernel_size: float = 0.2, min_nodes: int = 4, samples: int = 1000) -> list[Array]:
+    """Return curves through a region, as rows of x and y in pixels."""
     if not missing.any():
         return []
     radius = min(kernel_size * math.sqrt(missing.sum()) / 2, 16)
@@ -31,28 +32,28 @@ def lines(missing: Any, kernel_size: float = 0.2, min_nodes: int = 4, samples: i
             break
         radius *= 0.9
     thin = medial_axis(np.pad(region, 1), rng=0)[1:-1, 1:-1]
-    places = np.argwhere(thin)
-    if not len(places):
+    pixels = np.argwhere(thin)
+    if not len(pixels):
         return []
-    pairs = cKDTree(places).query_pairs(math.sqrt(2) + 1e-6, output_type="ndarray")
-    far = np.linalg.norm(places[pairs[:, 0]] - places[pairs[:, 1]], axis=1)
-    matrix = sparse.coo_matrix((far, (pairs[:, 0], pairs[:, 1])), shape=(len(places), len(places)))
+    pairs = cKDTree(pixels).query_pairs(math.sqrt(2) + 1e-6, output_type="ndarray")
+    far = np.linalg.norm(pixels[pairs[:, 0]] - pixels[pairs[:, 1]], axis=1)
+    matrix = sparse.coo_matrix((far, (pairs[:, 0], pairs[:, 1])), shape=(len(pixels), len(pixels)))
     graph = nx.from_scipy_sparse_array(matrix)
-    found = []
+    curves = []
     for nodes in list(nx.connected_components(graph)):
-        tree = without_cycles(graph.subgraph(nodes).copy())
-        if len(tree) >= min_nodes:
-            found.append(bezier(places[longest(tree)][:, ::-1].astype(float), samples))
-    return found
+        acyclic = without_cycles(graph.subgraph(nodes).copy())
+        if len(acyclic) >= min_nodes:
+            curves.append(bezier(pixels[longest(acyclic)][:, ::-1].astype(float), samples))
+    return curves
 
 
-def disk(radius: float) -> Any:
-    """A disk of a radius that need not be whole."""
+def disk(radius: float) -> Array:
+    """Return a disk of a fractional radius."""
     along = np.arange(math.ceil(2 * radius + 1)) - radius
     return (along[:, None] ** 2 + along[None] ** 2 <= radius**2).astype(np.uint8)
 
 
-def without_cycles(graph: Any) -> Any:
+def without_cycles(graph: nx.Graph) -> nx.Graph:
     """Cut each cycle at its first heaviest edge."""
     while True:
         try:
@@ -62,19 +63,19 @@ def without_cycles(graph: Any) -> Any:
         graph.remove_edge(*max(cycle, key=lambda edge: graph.edges[edge]["weight"]))
 
 
-def longest(tree: Any) -> list[int]:
-    """The longest way by number of edges, as two searches find it."""
-    start = next(iter(tree))
+def longest(acyclic: nx.Graph) -> list[int]:
+    """Return the longest path by number of edges, which two searches find."""
+    start = next(iter(acyclic))
     for _ in range(2):
-        ways = nx.single_source_shortest_path(tree, start)
-        path = max(ways.values(), key=len)
+        paths = nx.single_source_shortest_path(acyclic, start)
+        path = max(paths.values(), key=len)
         start = path[-1]
     return path
 
 
-def bezier(points: Any, samples: int) -> Any:
-    """One curve with all points as control points."""
+def bezier(points: Array, samples: int) -> Array:
+    """Return one curve with all points as control points."""
     if len(points) > samples:
         return points
-    degree, place, t = len(points) - 1, np.arange(len(points)), np.linspace(0, 1, samples)[:, None]
-    return (comb(degree, place) * t ** (degree - place) * (1 - t) ** place) @ points
+    degree, index, t = len(points) - 1, np.arange(len(points)), np.linspace(0, 1, samples)[:, None]
+    return (comb(degree, index) * t ** (degree - index) * (1 - t) ** index) @ points

@@ -98,7 +98,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         (["methods:breaks"], 1, r"methods:breaks: failed at drift, scribbles 1, interaction 1 \(KeyError: 'weights'\)"),
         (["methods:small"], 1, r"failed at drift.*must have the same shape"),
-        (["methods:nothing"], 2, "is no MODULE:FUNCTION that can be imported here"),
+        (["methods:nothing"], 2, "is not a MODULE:FUNCTION that can be imported here"),
         (["methods:Broken"], 1, "methods:Broken: cannot be made .RuntimeError: no weights"),
         (["methods:small", "--max-time", "nan"], 2, ""),
         (["nowhere:f"], 2, "No module named 'nowhere'"),
@@ -185,11 +185,11 @@ def test_the_page_steps_through_interactions(runs: dict[str, Path], tmp_path: Pa
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda report: report.with_suffix(".summary.json").write_text("[]"), "is no summary"),
-        (lambda report: report.with_suffix(".summary.json").write_text('{"auc": NaN}'), "is no summary"),
+        (lambda report: report.with_suffix(".summary.json").write_text("[]"), "is not a summary"),
+        (lambda report: report.with_suffix(".summary.json").write_text('{"auc": NaN}'), "is not a summary"),
         (lambda report: report.write_text(report.read_text().replace(",1,1,1,", ",1,10000000,1,")), "from 1 to 16"),
-        (lambda report: report.write_text(report.read_text().replace(",1,1,1,0,", ",1,1,1,0,x")), "is no report"),
-        (lambda report: next(report.with_suffix(".steps").iterdir()).write_text("{}"), "is no interaction"),
+        (lambda report: report.write_text(report.read_text().replace(",1,1,1,0,", ",1,1,1,0,x")), "is not a report"),
+        (lambda report: next(report.with_suffix(".steps").iterdir()).write_text("{}"), "is not an interaction"),
     ],
     ids=["list", "nan", "many", "words", "step"],
 )
@@ -222,7 +222,7 @@ def test_names_are_names(runs: dict[str, Path], tmp_path: Path, capsys: Any) -> 
 def test_what_is_no_report_is_said(tmp_path: Path, text: str, capsys: Any) -> None:
     (tmp_path / "r.csv").write_text(text)
     assert main(["interactive", "plot", str(tmp_path / "r.csv"), "--out", str(tmp_path / "page")]) == 3
-    assert "r.csv: is no report of an interactive session" in capsys.readouterr().err
+    assert "r.csv: is not a report of an interactive session" in capsys.readouterr().err
 
 
 def test_a_curve_without_its_summary_counts_every_sample_of_a_named_dataset(

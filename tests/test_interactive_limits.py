@@ -18,8 +18,8 @@ import requests
 
 from segjudge.files import locked
 from segjudge.interactive import wire_format
-from segjudge.interactive.hosting import SessionLimits, checksum_of, name_of
-from segjudge.interactive.server import SMALL
+from segjudge.interactive.server import SMALL_BODY
+from segjudge.interactive.session_host import SessionLimits, checksum_of, name_of
 
 from .test_interactive_session import Clock, root  # noqa: F401 - a fixture
 from .test_interactive_wire import ANN, BOB, SHAPE, Served, Wire, answer, hosting, served
@@ -218,15 +218,15 @@ def test_sessions_of_an_older_server_go_on_under_another_name(root: Path) -> Non
     key, session = host.begin("ann", "asked")
     session.advance()
     session.scribbles(only_last=False)
-    folder = session.report_save_dir
+    folder = session.folder
     owner = json.loads((folder / "owner.json").read_text())
     (folder / "owner.json").write_text(json.dumps({**owner, "request": "asked"}))
     folder.rename(folder.parent / key)
     (folder.parent / key).chmod(0o755)
     again = hosting(root)
     with again.using("ann", key) as found:
-        assert found.told()["samples"] == [("box", 1)]
-        assert found.running_model
+        assert found.terms()["samples"] == [("box", 1)]
+        assert found.state.running_model
     assert again.begin("ann", "asked")[0] == key
     assert set(modes(root.parent / "kept").values()) == {"0o700", "0o600"}
 
@@ -279,7 +279,7 @@ def test_large_submissions_of_two_sessions_take_turns_in_memory(root: Path) -> N
             both[0].masks()
             | {"pred_masks": {"size": [4, 40, 60], "frames": [[{"object_id": 1, "counts": counts}]] * 4}}
         ).encode()
-        assert len(body) > SMALL
+        assert len(body) > SMALL_BODY
         for _ in range(2):
             codes: list[int] = []
 
@@ -308,7 +308,7 @@ def test_a_submission_that_was_refused_is_not_kept(root: Path) -> None:  # noqa:
         gc.collect()
         gc.disable()
         try:
-            text = "x" * (SMALL // 2)
+            text = "x" * (SMALL_BODY // 2)
             for _ in range(3):
                 assert (
                     wired.post(
@@ -320,7 +320,7 @@ def test_a_submission_that_was_refused_is_not_kept(root: Path) -> None:  # noqa:
             kept = [
                 one
                 for one in gc.get_objects()
-                if isinstance(one, dict) and isinstance(one.get("x"), str) and len(one["x"]) > SMALL // 4
+                if isinstance(one, dict) and isinstance(one.get("x"), str) and len(one["x"]) > SMALL_BODY // 4
             ]
         finally:
             gc.enable()

@@ -73,7 +73,7 @@ def seconds(tag: str, interaction: int, number: int) -> float:
 
 
 @needs_shared
-@pytest.mark.filterwarnings("ignore:Candidates that are no frames", "ignore:The time for")
+@pytest.mark.filterwarnings("ignore:Candidates that are not frames", "ignore:The time for")
 @pytest.mark.parametrize("path", SESSIONS, ids=lambda path: path.stem)
 def test_a_session_is_the_originals(path: Path, tmp_path: Path) -> None:
     golden, clock = json.loads(path.read_text()), Clock()
@@ -165,8 +165,9 @@ def root(tmp_path: Path) -> Path:
 
 def begun(root: Path, **more: Any) -> DavisInteractiveSession:
     return DavisInteractiveSession(
-        davis_root=str(root), report_save_dir=root.parent / "out", clock=Clock(), **{"max_nb_interactions": 2, **more}
-    )
+        davis_root=str(root), report_save_dir=root.parent / "out",
+        **{"max_nb_interactions": 2, "clock": Clock(), **more},
+    )  # fmt: skip
 
 
 EMPTY = np.zeros((4, 40, 60), int)
@@ -193,8 +194,8 @@ def test_a_session_from_its_readme(root: Path) -> None:
         ),
         pytest.param(np.zeros((40, 60)), ValueError, "y_pred array must have 3 dimensions.", id="2-d"),
         pytest.param(None, TypeError, "not 'NoneType'", id="none"),
-        pytest.param(np.full((4, 40, 60), np.nan), ValueError, "no numbers", id="nan"),
-        pytest.param(np.full((4, 40, 60), np.inf), ValueError, "no numbers", id="infinity"),
+        pytest.param(np.full((4, 40, 60), np.nan), ValueError, "not finite numbers", id="nan"),
+        pytest.param(np.full((4, 40, 60), np.inf), ValueError, "not finite numbers", id="infinity"),
         pytest.param(np.full((4, 40, 60), "a"), ValueError, "invalid literal for int", id="texts"),
     ],
 )
@@ -224,7 +225,7 @@ def test_what_was_accepted_is_accepted(root: Path, masks: Any) -> None:
         assert len(session.get_report()) == 4
 
 
-@pytest.mark.filterwarnings("ignore:Candidates that are no frames")
+@pytest.mark.filterwarnings("ignore:Candidates that are not frames")
 @pytest.mark.parametrize(
     ("candidates", "frame"),
     [([2], 2), ((2, 3), 2), (np.array([1, 3]), 1), ([], 0), ([100], 0), ([-1, 3], 3), ([1.0], 1)],
@@ -316,10 +317,11 @@ def test_limits_are_capped(root: Path) -> None:
 
 
 def test_nothing_evaluated_is_an_area_of_zero(root: Path) -> None:
-    with begun(root, max_time=10) as session:
+    clock = Clock()
+    with begun(root, max_time=10, clock=clock) as session:
         while session.next():
             session.get_scribbles()
-            session._clock.now += 11  # type: ignore[attr-defined]
+            clock.now += 11
             with pytest.warns(UserWarning, match="these masks do not count"):
                 session.submit_masks(EMPTY)
     summary = session.get_global_summary()
@@ -333,10 +335,11 @@ def second_set(root: Path) -> None:
 
 def test_a_sample_whose_masks_all_came_late_counts_as_zero(root: Path) -> None:
     second_set(root)
-    with begun(root, max_time=20) as session:
+    clock = Clock()
+    with begun(root, max_time=20, clock=clock) as session:
         for sequence, _, _ in session.scribbles_iterator():
             late = session.samples[session.sample_idx or 0][1] == 2
-            session._clock.now += 21 if late else 4  # type: ignore[attr-defined]
+            clock.now += 21 if late else 4
             masks = session.connector.service.davis.load_annotations(sequence)
             if late:
                 with pytest.warns(UserWarning, match="these masks do not count"):

@@ -25,12 +25,14 @@ from PIL import Image
 
 from segjudge.interactive import DavisInteractiveSession, wire_format
 from segjudge.interactive.dataset import Davis
-from segjudge.interactive.hosted import SessionTerms, means_of
-from segjudge.interactive.hosting import Host, SessionLimits, checksum_of, users_of
-from segjudge.interactive.remote import RemoteSession
+from segjudge.interactive.hosted_session import HostedSession, means_of
+from segjudge.interactive.local_session import SessionTerms
+from segjudge.interactive.remote_connector import RemoteConnector
 from segjudge.interactive.server import app
+from segjudge.interactive.session_host import SessionHost, SessionLimits, checksum_of, users_of
+from segjudge.interactive.untrusted_masks import MaskSubmission
 from segjudge.interactive.uptime import Uptime
-from segjudge.interactive.utils.mask import encode_batch_masks
+from segjudge.interactive.utils.mask import encode_batch_masks, encode_frames
 
 from .rehearsals import steady_port
 from .test_interactive_session import Clock, root  # noqa: F401 - a fixture
@@ -41,7 +43,7 @@ SHAPE = (4, 40, 60)
 
 
 @contextmanager
-def served(host: Host) -> Iterator[str]:
+def served(host: SessionHost) -> Iterator[str]:
     """The server in a thread of ours, so that a test has its clock."""
     port = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app(host), log_level="error", lifespan="off"))
@@ -55,9 +57,9 @@ def served(host: Host) -> Iterator[str]:
         port.close()
 
 
-def hosting(root: Path, clock: Any = None, limits: SessionLimits | None = None, **terms: Any) -> Host:  # noqa: F811
-    made = SessionTerms(Davis(str(root)), **{"max_nb_interactions": 2, **terms})
-    return Host(root.parent / "kept", made, USERS, limits or SessionLimits(), clock or Clock())
+def hosting(root: Path, clock: Any = None, limits: SessionLimits | None = None, **terms: Any) -> SessionHost:  # noqa: F811
+    made = SessionTerms(**{"max_nb_interactions": 2, **terms})
+    return SessionHost(root.parent / "kept", Davis(str(root)), made, USERS, limits or SessionLimits(), clock or Clock())
 
 
 def client(address: str, root: Path, key: str = ANN, **more: Any) -> DavisInteractiveSession:  # noqa: F811
@@ -290,6 +292,11 @@ def test_a_body_of_brackets_is_refused_before_it_is_read(root: Path) -> None:  #
         assert (told.status_code, told.json()["error"]) == (413, "OverflowError")
 
 
+def submitted(session: HostedSession, sequence: str, interaction: int, checksum: str, host: SessionHost) -> None:
+    empty = encode_frames(np.zeros(SHAPE, np.uint8))
+    session.submit(MaskSubmission(sequence, 1, interaction, empty), host.limits.runs, checksum, host.clock())
+
+
 def test_scribbles_that_were_sent_again_do_not_grow(root: Path) -> None:  # noqa: F811
     host = hosting(root)
     _, session = host.begin("ann", "")
@@ -297,9 +304,7 @@ def test_scribbles_that_were_sent_again_do_not_grow(root: Path) -> None:  # noqa
     session.scribbles(only_last=False)
     again = session.scribbles(only_last=False)
     before = json.dumps(again)
-    masks = np.zeros(SHAPE, np.uint8)
-    told = {"sequence": "box", "scribble_idx": 1, "interaction": 1}
-    session.submit(told, lambda _shape: masks, "x", host.clock())
+    submitted(session, "box", 1, "x", host)
     assert json.dumps(again) == before
 
 
@@ -315,11 +320,10 @@ def test_a_killed_server_keeps_rows_of_sequences_with_numbers_for_names(root: Pa
         number = len(host.report(session)) + 1
         session.advance()
         session.scribbles(only_last=False)
-        told = {"sequence": "001", "scribble_idx": 1, "interaction": number}
-        session.submit(told, lambda _shape: np.zeros(SHAPE, np.uint8), str(number), host.clock())
+        submitted(session, "001", number, str(number), host)
     assert host.report(session)["interaction"].tolist() == [1, 2]
     assert session.advance() == {"finished": True}
-    (done,) = session.report_save_dir.glob("result_*.csv")
+    (done,) = session.folder.glob("result_*.csv")
     (done.parent / f"{done.stem}.tmp.csv").write_text("cut off")
     assert host.report(session)["sequence"].tolist() == ["001", "001"]
 
@@ -383,7 +387,7 @@ def test_masks_after_the_time_do_not_count(root: Path) -> None:  # noqa: F811
         (np.zeros((3, 40, 60)), ValueError, r"must have the same shape. \(4, 40, 60\) != \(3, 40, 60\)"),
         (np.zeros((40, 60)), ValueError, "y_pred array must have 3 dimensions."),
         (None, TypeError, "not 'NoneType'"),
-        (np.full(SHAPE, np.nan), ValueError, "no numbers"),
+        (np.full(SHAPE, np.nan), ValueError, "not finite numbers"),
     ],
     ids=["frames", "2-d", "none", "nan"],
 )
@@ -437,7 +441,7 @@ def test_a_client_goes_on_where_the_server_stands(root: Path) -> None:  # noqa: 
         ):  # fmt: skip
             pass
         with client(address, root, resume=True) as again:
-            assert isinstance(again, RemoteSession)
+            assert isinstance(again.connector, RemoteConnector)
             seen = []
             for _, _, new in again.scribbles_iterator():
                 seen.append((again.interaction_nb, new))

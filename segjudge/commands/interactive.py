@@ -1,4 +1,4 @@
-"""`segjudge interactive`: serve sessions, run a method through one, look at what came of it."""
+"""`segjudge interactive`: serve sessions, run a method through one, plot its curve."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ import logging
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import HostError, Problem, SubmissionError
 
 from .shared import DONE, ProgressBar, listening, program, say, seconds, whole_number
+
+if TYPE_CHECKING:
+    from segjudge.interactive import DavisInteractiveSession
+    from segjudge.interactive.dataset_protocol import InteractiveDataset
+    from segjudge.interactive.method_run import Model
+    from segjudge.interactive.summary import Sample, Summary
 
 LOOPBACK, PORT = "127.0.0.1", 8897
 USER_KEY = "SEGJUDGE_USER_KEY"
@@ -22,9 +29,9 @@ USER_KEY = "SEGJUDGE_USER_KEY"
 def interactive(args: argparse.Namespace) -> int:
     """Segment interactively: serve sessions, run a method, plot its curve."""
     try:
-        code: int = args.deed(args)
+        code: int = args.action(args)
     except (OSError, ValueError, LookupError, NameError) as error:
-        if isinstance(error, (KeyError, IndexError)):  # no words of ours
+        if isinstance(error, (KeyError, IndexError)):  # a defect
             raise
         raise HostError(str(error)) from None
     except ModuleNotFoundError as error:
@@ -34,13 +41,13 @@ def interactive(args: argparse.Namespace) -> int:
     return code
 
 
-def _dataset(args: argparse.Namespace) -> Any:
-    """The reader that the options name."""
+def _dataset(args: argparse.Namespace) -> InteractiveDataset:
+    """Return the dataset that the options name."""
     from segjudge.interactive.dataset import Davis
     from segjudge.interactive.other_datasets import DrawnScribbles, MaskDataset
 
-    reader: Any = MaskDataset(args.root, args.layout, args.images) if args.layout else Davis.existing(args.root)
-    return DrawnScribbles(reader, args.draw) if args.draw else reader
+    dataset = MaskDataset(args.root, args.layout, args.images) if args.layout else Davis.existing(args.root)
+    return DrawnScribbles(dataset, args.draw) if args.draw else dataset
 
 
 def _check_limits(args: argparse.Namespace) -> None:
@@ -53,33 +60,31 @@ def _serve(args: argparse.Namespace) -> int:
     import uvicorn
 
     from segjudge.files import locked
-    from segjudge.interactive.hosted import SessionTerms
-    from segjudge.interactive.hosting import Host, SessionLimits, users_of
+    from segjudge.interactive.local_session import SessionTerms
     from segjudge.interactive.server import app
+    from segjudge.interactive.session_host import SessionHost, SessionLimits, users_of
     from segjudge.interactive.uptime import Uptime
 
     logging.basicConfig(format="%(asctime)s %(name)s %(message)s")
     _check_limits(args)
     users = users_of(args.users)
     port = listening(args.bind, args.port)
-    terms = SessionTerms(
-        _dataset(args), args.subset, args.shuffle, args.max_time, args.max_nb_interactions, args.metric
-    )
+    dataset = _dataset(args)
+    terms = SessionTerms(args.subset, args.shuffle, args.max_time, args.max_nb_interactions, args.metric)
     limits = SessionLimits(
         args.max_body << 20, args.max_runs << 20, args.max_pixels << 20, args.sessions, args.idle,
         args.sessions_per_sequence,
     )  # fmt: skip
     folder = Path(args.data)
-    os.umask(0o077)  # sessions, and what they were told, are the server's alone
+    os.umask(0o077)  # sessions and their reports are the server's alone
     folder.mkdir(parents=True, exist_ok=True)
     lock = locked(str(folder), "server of sessions")
     clock = Uptime(folder)
     try:
-        host = Host(folder, terms, users, limits, clock)
-        samples = len(terms.dataset.sequences(args.subset))
-        say(f"{samples} sequences for {len(users)} users; {folder} keeps the sessions.")
+        host = SessionHost(folder, dataset, terms, users, limits, clock)
+        say(f"{len(dataset.sequences(args.subset))} sequences for {len(users)} users; {folder} keeps the sessions.")
         if args.bind not in (LOOPBACK, "::1", "localhost"):
-            say("Keys and masks cross the network as they are: put a proxy with TLS before it.")
+            say("Keys and masks cross the network unencrypted: put a proxy with TLS in front of it.")
         print(f"Sessions are held at http://{args.bind}:{port.getsockname()[1]} until you press Ctrl-C.", flush=True)
         config = uvicorn.Config(
             app(host), log_level="warning", access_log=False, lifespan="off", server_header=False,
@@ -98,32 +103,32 @@ def _run(args: argparse.Namespace) -> int:
     from segjudge.interactive.method_run import ModelError, run
 
     model = _model(args.model)
-    session, pictures = _session(args)
+    session, image_paths = _session(args)
     with ProgressBar("interaction") as bar:
         try:
-            summary = run(session, model, pictures, bar, steps=args.steps)
+            summary = run(session, model, image_paths, bar, steps=args.steps)
         except ModelError as error:
             traceback.print_exception(error.__cause__)
-            told = f"failed at {error.where} ({type(error.__cause__).__name__}: {error.__cause__})"
-            remedy = "Mend it, and run it again" if error.first else "Mend it, and go on from here with --resume"
-            raise SubmissionError.of(Problem(args.model, told, remedy)) from None
-    _tell(session, summary)
+            what = f"failed at {error.where} ({type(error.__cause__).__name__}: {error.__cause__})"
+            remedy = "Fix it, and run it again" if error.first else "Fix it, and go on from here with --resume"
+            raise SubmissionError.of(Problem(args.model, what, remedy)) from None
+    _print_summary(session, summary)
     return DONE
 
 
-def _session(args: argparse.Namespace) -> tuple[Any, Any]:
-    """The session that the options name, and where a sequence's pictures are."""
+def _session(args: argparse.Namespace) -> tuple[DavisInteractiveSession, Callable[[str], list[str]]]:
+    """Return the session that the options name, and a function from a sequence to the paths of its images."""
     from segjudge.interactive import DavisInteractiveSession
     from segjudge.interactive.dataset import files
 
-    def named(sequence: str) -> list[str]:
+    def of_option(sequence: str) -> list[str]:
         return files(os.path.join(args.images, sequence), ".jpg") if args.images else []
 
     if args.host:
         key = args.user_key or os.environ.get(USER_KEY)
         if not key:
             raise UsageError(f"--host needs --user-key, or the variable {USER_KEY}")
-        return DavisInteractiveSession(args.host, key, report_save_dir=args.out, resume=args.resume), named
+        return DavisInteractiveSession(args.host, key, report_save_dir=args.out, resume=args.resume), of_option
     if not args.root:
         raise UsageError("give --root, or --host for a session over the wire")
     _check_limits(args)
@@ -132,10 +137,10 @@ def _session(args: argparse.Namespace) -> tuple[Any, Any]:
         subset=args.subset, max_time=args.max_time, max_nb_interactions=args.max_nb_interactions,
         metric_to_optimize=args.metric, report_save_dir=args.out, resume=args.resume, dataset=dataset,
     )  # fmt: skip
-    return session, named if args.images and not args.layout else dataset.image_paths
+    return session, of_option if args.images and not args.layout else dataset.image_paths
 
 
-def _tell(session: Any, summary: dict[str, Any]) -> None:
+def _print_summary(session: DavisInteractiveSession, summary: Summary) -> None:
     from segjudge.interactive.plots import NAMES
 
     (metric,) = summary["curve"].keys() - {"time"}
@@ -149,30 +154,30 @@ def _tell(session: Any, summary: dict[str, Any]) -> None:
     print(f"Report: {report}\nLook at it: {program()} interactive plot {report} --out page")
 
 
-def _model(told: str) -> Any:
-    """What MODULE:FUNCTION names; a class is made an object of."""
+def _model(name: str) -> Model:
+    """Return what MODULE:FUNCTION names; of a class, an instance."""
     import importlib
 
-    module, _, name = told.partition(":")
+    module, _, attribute = name.partition(":")
     sys.path.insert(0, os.getcwd())
     try:
-        found = getattr(importlib.import_module(module), name)
-        return found() if isinstance(found, type) else found
+        found = getattr(importlib.import_module(module), attribute)
+        model: Model = found() if isinstance(found, type) else found
     except (ImportError, AttributeError, ValueError, TypeError) as error:
-        raise UsageError(f"{told}: is no MODULE:FUNCTION that can be imported here ({error})") from None
+        raise UsageError(f"{name}: is not a MODULE:FUNCTION that can be imported here ({error})") from None
     except Exception as error:  # noqa: BLE001 - a participant's own code
         traceback.print_exc()
-        raise SubmissionError.of(
-            Problem(told, f"cannot be made ({type(error).__name__}: {error})", "Mend it")
-        ) from None
+        what = f"cannot be made ({type(error).__name__}: {error})"
+        raise SubmissionError.of(Problem(name, what, "Fix it")) from None
+    return model
 
 
 def _plot(args: argparse.Namespace) -> int:
     """Draw the curves of runs, and a page in which each interaction can be stepped through."""
-    from segjudge.interactive.plots import opened, plot
+    from segjudge.interactive.plots import plot, read_run
 
     samples = _samples(args) if args.root else None
-    runs = [opened(told, samples) for told in args.reports]
+    runs = [read_run(report, samples) for report in args.reports]
     for run in runs:
         if not run.complete:
             say(f"{run.name}: no summary is beside this report, so samples without masks in time are left out; "
@@ -189,8 +194,8 @@ def _plot(args: argparse.Namespace) -> int:
     return DONE
 
 
-def _samples(args: argparse.Namespace) -> dict[tuple[str, int], int]:
-    """The objects of each sample of a session."""
+def _samples(args: argparse.Namespace) -> dict[Sample, int]:
+    """Return the number of objects of each sample of a session."""
     dataset = _dataset(args)
     return {
         (name, number): dataset.dataset[name]["num_objects"]
@@ -211,18 +216,18 @@ def _demo(args: argparse.Namespace) -> int:
 
 
 def interactive_options(sub: argparse.ArgumentParser) -> None:
-    """What `interactive` takes."""
+    """Add the options of `interactive`."""
     from segjudge.demo.make import SEED
 
-    deeds = sub.add_subparsers(required=True, metavar="ACTION")
+    actions = sub.add_subparsers(required=True, metavar="ACTION")
 
-    def deed(name: str, function: Any) -> argparse.ArgumentParser:
-        parser = deeds.add_parser(name, help=function.__doc__, description=function.__doc__)
-        parser.set_defaults(deed=function)
+    def action(name: str, function: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
+        parser = actions.add_parser(name, help=function.__doc__, description=function.__doc__)
+        parser.set_defaults(action=function)
         return parser
 
-    _serve_options(deed("serve", _serve))
-    sub = deed("run", _run)
+    _serve_options(action("serve", _serve))
+    sub = action("run", _run)
     sub.add_argument("model", metavar="MODULE:FUNCTION", help="called with sequence, scribbles, new_sequence, images")
     _sequences_options(sub, required=False)
     sub.add_argument("--host", help="address of a server; subset, order and limits are then its own")
@@ -230,10 +235,10 @@ def interactive_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--out", default=".", help="where the report goes (here)")
     sub.add_argument("--resume", action="store_true", help="go on with the newest unfinished report there")
     sub.add_argument("--steps", action="store_true", help="keep scribbles and masks of each interaction for `plot`")
-    sub = deed("demo", _demo)
+    sub = action("demo", _demo)
     sub.add_argument("--out", required=True, help="the folder to write")
     sub.add_argument("--seed", type=int, default=SEED, help="another seed makes other videos")
-    sub = deed("plot", _plot)
+    sub = action("plot", _plot)
     sub.add_argument("reports", nargs="+", metavar="[NAME=]REPORT", help="CSV files of sessions")
     sub.add_argument("--out", required=True, help="folder for curves.png, curves.svg and index.html")
     _dataset_options(sub, required=False)

@@ -1,95 +1,56 @@
-"""DAVIS' folders as the interactive session reads them: masks, scribbles, and lists of sequences."""
+"""The DAVIS dataset in its folders: masks, scribbles, images, and lists of sequences."""
 
 from __future__ import annotations
 
 import json
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Generic, TypeVar, cast
 
 import numpy as np
+from numpy.typing import DTypeLike
 from PIL import Image
 
+from segjudge.evaluation_script.masks import Array
+from segjudge.interactive.utils.scribbles import Scribbles
 from segjudge.masks.comparison import VOID
 
+from .dataset_protocol import LookupMapping, MissingFiles, SequenceRecord, WrongFile, shape_of
 from .davis_catalogue import YEARS, published, published_record, published_set
 
 ROOT_VARIABLE = "DATASET_DAVIS"
+ValueT = TypeVar("ValueT")
 
 
-class MissingFiles(FileNotFoundError, AssertionError):
-    """Raised when files of a sequence are missing; programs expect either class."""
+class Catalogue(dict[str, ValueT], Generic[ValueT]):
+    """What was published; programs may change it.  Other names are looked up in the root that was opened last."""
 
+    def __init__(self, published_values: dict[str, ValueT], look_up: Callable[[Davis, str], ValueT]) -> None:
+        super().__init__(published_values)
+        self._look_up = look_up
 
-class WrongFile(ValueError, AssertionError):
-    """Raised when a file does not hold what it should; programs expect either class."""
-
-
-class Sequences(Protocol):
-    """What a session asks of a dataset."""
-
-    def __hash__(self) -> int: ...
-
-    @property
-    def dataset(self) -> Mapping[str, dict[str, Any]]:
-        """Sequence → `num_frames`, `num_objects` and `image_size` [width, height], for which masks are read."""
-
-    def sequences(self, subset: str) -> list[str]:
-        """Names in their order; ValueError for a subset that is not there."""
-
-    def check_files(self, sequences: list[str]) -> None:
-        """Raises FileNotFoundError, naming what is missing."""
-
-    def num_scribbles(self, sequence: str) -> int:
-        """How many sets of first scribbles there are."""
-
-    def load_scribble(self, sequence: str, scribble_idx: int) -> dict[str, Any]:
-        """The first scribbles of a set, counted from 1."""
-
-    def load_annotations(self, sequence: str, dtype: Any = int) -> Any:
-        """Masks (frames, height, width) of ids from 1 on; 255 is void."""
-
-    def image_paths(self, sequence: str) -> list[str]:
-        """A picture for each frame, or none."""
-
-
-class Catalogue(dict[str, Any]):
-    """What was published, for programs to read and to change; other names are asked of the root opened last."""
-
-    #: The attribute of a root that knows other names.
-    of_root = ""
-
-    def __missing__(self, name: str) -> Any:
-        opened = Davis.opened
-        if opened is None:
+    def __missing__(self, name: str) -> ValueT:
+        if Davis.opened is None:
             raise KeyError(name)
-        return getattr(opened, self.of_root)[name]
-
-
-class _KnownSets(Catalogue):
-    of_root = "sets"
-
-
-class _KnownRecords(Catalogue):
-    of_root = "dataset"
+        return self._look_up(Davis.opened, name)
 
 
 class Davis:
     """A root with `Annotations/480p`, `Scribbles` and, for `load_images`, `JPEGImages/480p`.
 
-    `Davis.sets` and `Davis.dataset` hold the published subsets and sequences and may be changed: what was changed
-    goes before what a root says.  Else the lists of a root (`ImageSets/2017`) and the masks of the sequences they name
-    describe it, and without lists it is taken for the published dataset.  A root's `sets` and `dataset` say what came
-    of that.  A root that is not there is made, empty; nothing is downloaded.
+    `Davis.sets` and `Davis.dataset` hold the published subsets and sequences and may be changed: a changed entry takes
+    precedence over the root.  Otherwise the lists of a root (`ImageSets/2017`) and the masks of the sequences they name
+    describe it; a root without lists is taken for the published dataset.  `sets` and `dataset` of a root are the
+    result.  A root that does not exist is created, empty; nothing is downloaded.
     """
 
     VERSION = "2017"
     IMAGES_SUBDIR, ANNOTATIONS_SUBDIR, SCRIBBLES_SUBDIR = "JPEGImages", "Annotations", "Scribbles"
     RESOLUTION = "480p"
-    sets: Mapping[str, list[str]] = _KnownSets(published()[0])
-    dataset: Mapping[str, dict[str, Any]] = _KnownRecords(published()[1])
+    sets: Mapping[str, list[str]] = Catalogue(published()[0], lambda davis, subset: davis.sets[subset])
+    dataset: Mapping[str, SequenceRecord] = Catalogue(published()[1], lambda davis, name: davis.dataset[name])
     years = YEARS
     #: The root that was opened last.
     opened: ClassVar[Davis | None] = None
@@ -103,14 +64,14 @@ class Davis:
             warnings.warn(f"{self.davis_root}: there is no such folder; an empty one is made", stacklevel=2)
             os.makedirs(self.davis_root)
         self._lists = lists_of(self.davis_root)
-        self._found: dict[str, dict[str, Any]] = {}
-        self.sets = _Sets(self._lists)
-        self.dataset = SequenceRecords(self._names, self._record)
+        self._records: dict[str, SequenceRecord] = {}
+        self.sets = LookupMapping(self._subsets, self._subset)
+        self.dataset = LookupMapping(self._names, self._record)
         Davis.opened = self
 
     @classmethod
     def existing(cls, root: str | os.PathLike[str] | None) -> Davis:
-        """Open a root that must be there; a mistyped path makes no folder."""
+        """Open a root that must exist, so that a mistyped path creates no folder."""
         if root and not os.path.isdir(os.path.expanduser(root)):
             raise FileNotFoundError(f"{root}: there is no such folder")
         return cls(root)
@@ -126,29 +87,39 @@ class Davis:
             raise ValueError(f"{path}: names {twice[0]} twice" if twice else f"{path}: names no sequence")
         return names
 
+    def _is_set_as_catalogued(self, subset: str) -> bool:
+        """Return whether the catalogue takes precedence: a program changed it, or the root has no lists."""
+        return subset in Davis.sets and (Davis.sets[subset] != published_set(subset) or not self._lists)
+
+    def _subsets(self) -> list[str]:
+        return list(dict.fromkeys([*self._lists, *filter(self._is_set_as_catalogued, Davis.sets)]))
+
+    def _subset(self, subset: str) -> list[str]:
+        return Davis.sets[subset] if self._is_set_as_catalogued(subset) else self._lists[subset]
+
     def _names(self) -> list[str]:
         return list(dict.fromkeys([*(name for names in self.sets.values() for name in names), *Davis.dataset]))
 
-    def _record(self, sequence: str) -> dict[str, Any]:
-        """What a program wrote into the catalogue, else what is on the disk, else what was published."""
-        known: dict[str, Any] | None = Davis.dataset.get(sequence)
+    def _record(self, sequence: str) -> SequenceRecord:
+        """Return what a program wrote into the catalogue, else what the files say, else what was published."""
+        known = Davis.dataset.get(sequence)
         if known is not None and (self._is_as_catalogued(sequence) or not self._mask_files(sequence)):
             return known
-        if sequence not in self._found:
-            self._found[sequence] = self._read_record(sequence)
-        return self._found[sequence]
+        if sequence not in self._records:
+            self._records[sequence] = self._read_record(sequence)
+        return self._records[sequence]
 
     def _is_as_catalogued(self, sequence: str) -> bool:
-        """Whether the catalogue goes before the disk: a program changed it, or no list of the root has the sequence."""
+        """Return whether the catalogue takes precedence: a program changed it, or no list names the sequence."""
         known = Davis.dataset.get(sequence)
         if known is None:
             return False
         listed = any(sequence in names for names in self._lists.values())
         return known != published_record(sequence) or not listed
 
-    def _read_record(self, sequence: str) -> dict[str, Any]:
+    def _read_record(self, sequence: str) -> SequenceRecord:
         masks = self._masks(sequence)
-        largest = max(_largest(mask) for mask in masks)
+        largest = max(_largest_id(mask) for mask in masks)
         if not largest:
             raise ValueError(f"{sequence}: its masks below {self.davis_root} show no object")
         return {
@@ -161,67 +132,76 @@ class Davis:
         }
 
     def annotation_paths(self, sequence: str) -> list[str]:
-        """One PNG for each frame."""
-        paths = self._mask_files(sequence)
+        """Return the path of a PNG for each frame."""
+        return self._of_catalogued_frames(sequence, self._mask_files(sequence))
+
+    def image_paths(self, sequence: str) -> list[str]:
+        """Return the path of a JPEG for each frame, where there are any."""
+        folder = os.path.join(self.davis_root, self.IMAGES_SUBDIR, self.RESOLUTION, sequence)
+        return self._of_catalogued_frames(sequence, files(folder, ".jpg"))
+
+    def _of_catalogued_frames(self, sequence: str, paths: list[str]) -> list[str]:
         return paths[: Davis.dataset[sequence]["num_frames"]] if self._is_as_catalogued(sequence) else paths
 
     def _mask_files(self, sequence: str) -> list[str]:
         return files(os.path.join(self.davis_root, self.ANNOTATIONS_SUBDIR, self.RESOLUTION, sequence), ".png")
 
     def scribble_paths(self, sequence: str) -> list[str]:
-        """One JSON for each set of scribbles."""
+        """Return the path of a JSON for each set of scribbles."""
         return files(os.path.join(self.davis_root, self.SCRIBBLES_SUBDIR, sequence), ".json")
 
     def num_scribbles(self, sequence: str) -> int:
-        """How many sets of first scribbles there are."""
+        """Return the number of sets of first scribbles."""
         if self._is_as_catalogued(sequence):
             return int(Davis.dataset[sequence]["num_scribbles"])
         return len(self.scribble_paths(sequence))
 
     def check_files(self, sequences: list[str]) -> None:
-        """Each sequence has its masks and scribbles; raises MissingFiles with what is missing."""
+        """Raise MissingFiles if a sequence lacks masks or scribbles."""
         for sequence in sequences:
-            wanted = Davis.dataset[sequence] if self._is_as_catalogued(sequence) else {}
-            for what, paths, number in (
-                ("masks", self.annotation_paths(sequence), "num_frames"),
-                ("scribbles", self.scribble_paths(sequence), "num_scribbles"),
+            known = Davis.dataset[sequence] if self._is_as_catalogued(sequence) else None
+            for kind, paths, expected in (
+                ("masks", self.annotation_paths(sequence), known.get("num_frames", 1) if known else 1),
+                ("scribbles", self.scribble_paths(sequence), known.get("num_scribbles", 1) if known else 1),
             ):
                 if not paths:
-                    raise MissingFiles(f"{sequence}: has no {what} below {self.davis_root}")
-                if len(paths) < wanted.get(number, 1):
-                    found = f"{sequence}: has {len(paths)} of {wanted[number]} {what} below {self.davis_root}"
-                    raise MissingFiles(f"{found}; download what is missing, or list the sequence in ImageSets/2017")
+                    raise MissingFiles(f"{sequence}: has no {kind} below {self.davis_root}")
+                if len(paths) < expected:
+                    raise MissingFiles(
+                        f"{sequence}: has {len(paths)} of {expected} {kind} below {self.davis_root}; download what is "
+                        "missing, or list the sequence in ImageSets/2017"
+                    )
 
-    def load_scribble(self, sequence: str, scribble_idx: int) -> dict[str, Any]:
-        """The scribbles that somebody drew first; sets are counted from 1."""
+    def load_scribble(self, sequence: str, scribble_idx: int) -> Scribbles:
+        """Return the scribbles that a person drew first; sets are counted from 1."""
         path = os.path.join(self.davis_root, self.SCRIBBLES_SUBDIR, sequence, f"{scribble_idx:03d}.json")
         try:
             with open(path, encoding="utf-8") as file:
-                found = json.load(file)
+                scribbles = json.load(file)
         except FileNotFoundError:
             raise MissingFiles(f"{path}: there is no such file") from None
         except ValueError as error:
             raise WrongFile(f"{path}: is not JSON ({error})") from None
-        if not isinstance(found, dict) or not isinstance(found.get("scribbles"), list):
+        if not isinstance(scribbles, dict) or not isinstance(scribbles.get("scribbles"), list):
             raise WrongFile(f'{path}: is not {{"scribbles": [[…], …], "sequence": …}}')
-        if found.get("sequence") != sequence:
-            raise WrongFile(f"{path}: is of the sequence {found.get('sequence')!r}")
-        return found
+        if scribbles.get("sequence") != sequence:
+            raise WrongFile(f"{path}: is of the sequence {scribbles.get('sequence')!r}")
+        return cast("Scribbles", scribbles)
 
-    def load_annotations(self, sequence: str, dtype: Any = int) -> Any:
-        """All masks, (frames, height, width), as an array of the caller's own."""
+    def load_annotations(self, sequence: str, dtype: DTypeLike = int) -> Array:
+        """Return all masks (frames, height, width) as an array that the caller may change."""
         return self._masks(sequence).astype(dtype)
 
-    def _masks(self, sequence: str) -> Any:
+    def _masks(self, sequence: str) -> Array:
         paths = self.annotation_paths(sequence)
         if not paths:
             raise MissingFiles(f"{sequence}: has no masks below {self.davis_root}")
-        masks = _annotations(tuple(paths))
+        masks = _read_masks(tuple(paths))
         self._check_shape(sequence, masks)
         return masks
 
-    def load_images(self, sequence: str, dtype: Any = np.uint8) -> Any:
-        """All images, (frames, height, width, 3)."""
+    def load_images(self, sequence: str, dtype: DTypeLike = np.uint8) -> Array:
+        """Return all images (frames, height, width, 3)."""
         paths = self.image_paths(sequence)
         if not paths:
             raise MissingFiles(f"{sequence}: has no images below {self.davis_root}")
@@ -229,49 +209,34 @@ class Davis:
         self._check_shape(sequence, images)
         return images
 
-    def _check_shape(self, sequence: str, found: Any) -> None:
-        """Frames and size are those of the catalogue, where that describes the sequence."""
+    def _check_shape(self, sequence: str, masks: Array) -> None:
+        """Raise WrongFile if the catalogue describes the sequence and has other frames or another size."""
         if self._is_as_catalogued(sequence):
-            record = Davis.dataset[sequence]
-            wanted = (record["num_frames"], *record["image_size"][::-1])
-            if found.shape[:3] != wanted:
-                told = f"its frames, height and width are {found.shape[:3]}, and the catalogue says {wanted}"
-                raise WrongFile(f"{sequence}: {told}")
-
-    def image_paths(self, sequence: str) -> list[str]:
-        """One JPEG for each frame, where there are any."""
-        paths = files(os.path.join(self.davis_root, self.IMAGES_SUBDIR, self.RESOLUTION, sequence), ".jpg")
-        return paths[: Davis.dataset[sequence]["num_frames"]] if self._is_as_catalogued(sequence) else paths
-
-
-def first_scribbles(dataset: Sequences, sequence: str, scribble_idx: int) -> dict[str, Any]:
-    """A dataset's first scribbles, with a list for each frame of the sequence."""
-    found = dataset.load_scribble(sequence, scribble_idx)
-    frames = dataset.dataset[sequence]["num_frames"]
-    if len(found["scribbles"]) != frames:
-        told = f"has scribbles for {len(found['scribbles'])} frames, and {sequence} has {frames}"
-        raise WrongFile(f"{sequence}, scribbles {scribble_idx}: {told}")
-    return found
+            expected = shape_of(Davis.dataset[sequence])
+            if masks.shape[:3] != expected:
+                raise WrongFile(
+                    f"{sequence}: its frames, height and width are {masks.shape[:3]}, and the catalogue says {expected}"
+                )
 
 
 def files(folder: str, ending: str) -> list[str]:
-    """Paths of the files of a folder, sorted; none where there is no folder."""
+    """Return the sorted paths of a folder's files with an ending; none if there is no folder."""
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     return [os.path.join(folder, name) for name in names if name.endswith(ending)]
 
 
 @lru_cache(maxsize=1)
-def _annotations(paths: tuple[str, ...]) -> Any:
-    frames = [_mask(path) for path in paths]
+def _read_masks(paths: tuple[str, ...]) -> Array:
+    frames = [_read_mask(path) for path in paths]
     other = next((path for path, mask in zip(paths, frames, strict=True) if mask.shape != frames[0].shape), None)
     if other is not None:
         raise ValueError(f"{other}: has another size than the frames before it; all frames of a session have one")
     masks = np.stack(frames)
-    masks.flags.writeable = False  # it is handed to many
+    masks.flags.writeable = False  # all callers share it
     return masks
 
 
-def _mask(path: str) -> Any:
+def _read_mask(path: str) -> Array:
     try:
         with Image.open(path) as image:
             mask = np.asarray(image)
@@ -282,19 +247,19 @@ def _mask(path: str) -> Any:
     return mask
 
 
-def _largest(mask: Any) -> int:
-    """The largest id of a frame; void is none, and seldom there."""
+def _largest_id(mask: Array) -> int:
+    """Return the largest id of a frame but void, which is seldom there."""
     top = int(mask.max(initial=0))
     return top if top < VOID else int(mask[mask < VOID].max(initial=0))
 
 
 def root_of(davis_root: str | os.PathLike[str] | None) -> str:
-    """The root that was named, else that of the environment, else nothing."""
+    """Return the root that was named, else that of the environment, else nothing."""
     return os.path.expanduser(davis_root or os.environ.get(ROOT_VARIABLE) or "")
 
 
 def lists_of(root: str) -> dict[str, list[str]]:
-    """A root's own lists; `trainval` is both of its parts where there is no list of it."""
+    """Return a root's own lists; `trainval` is made of both of its parts if there is no list of it."""
     lists: dict[str, list[str]] = {}
     if not root:
         return lists
@@ -304,41 +269,3 @@ def lists_of(root: str) -> dict[str, list[str]]:
     if {"train", "val"} <= lists.keys() and "trainval" not in lists:
         lists["trainval"] = lists["train"] + lists["val"]
     return lists
-
-
-class _Sets(Mapping[str, list[str]]):
-    """Subset → sequences: as a program changed the catalogue, else as the root lists them, else as published."""
-
-    def __init__(self, lists: dict[str, list[str]]) -> None:
-        self._lists = lists
-
-    def __getitem__(self, subset: str) -> list[str]:
-        known = Davis.sets.get(subset)
-        if known is not None and (known != published_set(subset) or not self._lists):
-            return known
-        return self._lists[subset]
-
-    def __iter__(self) -> Iterator[str]:
-        changed = [name for name, names in Davis.sets.items() if names != published_set(name) or not self._lists]
-        return iter(dict.fromkeys([*self._lists, *changed]))
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
-
-
-class SequenceRecords(Mapping[str, dict[str, Any]]):
-    """Sequence → what is known about it, found when it is asked for."""
-
-    def __init__(self, names: Callable[[], Collection[str]], find: Callable[[str], dict[str, Any]]) -> None:
-        self._names, self._find = names, find
-
-    def __getitem__(self, sequence: str) -> dict[str, Any]:
-        if sequence not in self._names():
-            raise KeyError(sequence)
-        return self._find(sequence)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names())
-
-    def __len__(self) -> int:
-        return len(self._names())

@@ -6,27 +6,28 @@ import copy
 import csv
 from functools import lru_cache
 from importlib import resources
-from typing import Any
+
+from .dataset_protocol import SequenceRecord
 
 Sets = dict[str, list[str]]
-Records = dict[str, dict[str, Any]]
+Records = dict[str, SequenceRecord]
 
 #: Years in which sequences were published.
 YEARS = [2016, 2017]
 
 
 def published() -> tuple[Sets, Records]:
-    """Subset → sequences and sequence → record, as copies that a program may change."""
+    """Return subset → sequences and sequence → record, as copies that a program may change."""
     return copy.deepcopy(_read())
 
 
 def published_set(subset: str) -> list[str] | None:
-    """A subset's sequences, or None where it was not published."""
+    """Return a subset's sequences, or None where it was not published."""
     return _read()[0].get(subset)
 
 
-def published_record(sequence: str) -> dict[str, Any] | None:
-    """What was published about a sequence, or None."""
+def published_record(sequence: str) -> SequenceRecord | None:
+    """Return what was published about a sequence, or None."""
     return _read()[1].get(sequence)
 
 
@@ -42,7 +43,7 @@ def _read() -> tuple[Sets, Records]:
     return sets, records
 
 
-def _record(row: dict[str, str]) -> dict[str, Any]:
+def _record(row: dict[str, str]) -> SequenceRecord:
     return {
         "name": row["sequence"],
         "attributes": row["attributes"].split(),

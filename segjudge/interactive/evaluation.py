@@ -1,4 +1,4 @@
-"""What happens to submitted masks: measure them, remember, choose the frame for the robot, and sum up."""
+"""The evaluation of masks: measure and store them, choose the frame for the robot's scribbles, and sum up."""
 
 from __future__ import annotations
 
@@ -7,47 +7,66 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
+from segjudge.evaluation_script.masks import Array
+from segjudge.interactive.utils.scribbles import Scribbles
 from segjudge.masks.comparison import FrameComparison
 
-from .dataset import Davis, Sequences, first_scribbles, lists_of, root_of
+from .dataset import Davis, lists_of, root_of
+from .dataset_protocol import InteractiveDataset, first_scribbles
 from .metrics import as_ids, object_ids
 from .robot import InteractiveScribblesRobot
 from .storage import AbstractStorage, LocalStorage
-from .summary import METRICS, THRESHOLD, SummaryTerms, summary
+from .summary import METRICS, THRESHOLD, Sample, Summary, SummaryTerms, summary
 
-#: What the sessions of the challenge gave their robot.
-ROBOT_DEFAULT_PARAMETERS = {"kernel_size": 0.2, "max_kernel_radius": 16, "min_nb_nodes": 4, "nb_points": 1000}
+
+class RobotParameters(TypedDict, total=False):
+    """What a robot may be given; its own defaults stand for the rest."""
+
+    kernel_size: float
+    max_kernel_radius: float
+    min_nb_nodes: int
+    nb_points: int
+
+
+#: The robot's parameters in the sessions of the challenge.
+ROBOT_DEFAULT_PARAMETERS: RobotParameters = {
+    "kernel_size": 0.2,
+    "max_kernel_radius": 16,
+    "min_nb_nodes": 4,
+    "nb_points": 1000,
+}
 #: The subset whose masks were never published.
 UNPUBLISHED = "test-dev"
 
 
 class EvaluationService:
-    """Knows the truth of a subset; sessions ask it."""
+    """Measures masks by the truth of a subset, and has the robot draw on what they miss."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the signature that programs know
+    def __init__(  # noqa: PLR0913, PLR0917 - a published signature
         self,
         subset: str,
         storage: AbstractStorage | None = None,
         davis_root: str | os.PathLike[str] | None = None,
-        robot_parameters: dict[str, Any] | None = None,
+        robot_parameters: RobotParameters | None = None,
         max_t: float | None = None,
         max_i: int | None = None,
         metric_to_optimize: str = "J_AND_F",
         time_threshold: float | None = None,
         *,
         clock: Callable[[], float] = time.time,
-        dataset: Sequences | None = None,
+        dataset: InteractiveDataset | None = None,
     ) -> None:
         if metric_to_optimize not in METRICS:
             raise ValueError(f"metric_to_optimize not between available metrics: {tuple(METRICS)}")
         if dataset is None and subset not in {**Davis.sets, **lists_of(root_of(davis_root))}:
             raise ValueError(f"Subset must be a valid subset: {Davis.sets.keys()}")
-        self.davis = Davis(davis_root) if dataset is None else dataset
+        self.davis: InteractiveDataset = Davis(davis_root) if dataset is None else dataset
         self.storage = LocalStorage() if storage is None else storage
         self.subset, self.sequences = subset, self.davis.sequences(subset)
         if subset != UNPUBLISHED:
@@ -59,59 +78,58 @@ class EvaluationService:
 
     @property
     def avg_nb_objects(self) -> float:
-        """Over the sequences of the subset."""
-        return float(sum(self.davis.dataset[one]["num_objects"] for one in self.sequences)) / len(self.sequences)
+        """The mean number of objects of a sequence of the subset."""
+        counts = [self.davis.dataset[name]["num_objects"] for name in self.sequences]
+        return float(sum(counts)) / len(counts)
 
     @property
     def num_entries(self) -> int:
-        """How many rows a whole report has, with a limit of interactions; without one those of one interaction."""
-        rows = 0
-        for name in self.sequences:
-            record = self.davis.dataset[name]
-            rows += self.davis.num_scribbles(name) * record["num_frames"] * record["num_objects"]
+        """The number of rows of a complete report; without a limit of interactions, of one interaction."""
+        records = ((name, self.davis.dataset[name]) for name in self.sequences)
+        rows = sum(self.davis.num_scribbles(name) * one["num_frames"] * one["num_objects"] for name, one in records)
         return rows * (self.max_i or 1)
 
-    def get_samples(self) -> tuple[list[tuple[str, int]], float | None, int | None]:
-        """Every sequence with each of its sets of scribbles, and the limits."""
+    def get_samples(self) -> tuple[list[Sample], float | None, int | None]:
+        """Return every sequence with each of its sets of scribbles, and the limits."""
         samples = [(name, number + 1) for name in self.sequences for number in range(self.davis.num_scribbles(name))]
         return samples, self.max_t, self.max_i
 
-    def get_scribble(self, sequence: str, scribble_idx: int) -> dict[str, Any]:
-        """What was drawn first, with a list for each frame."""
+    def get_scribble(self, sequence: str, scribble_idx: int) -> Scribbles:
+        """Return the first scribbles, with a list for each frame."""
         if sequence not in self.sequences:
             raise ValueError(f"Invalid sequence: {sequence}")
         if not 1 <= scribble_idx <= self.davis.num_scribbles(sequence):
             raise ValueError(f"Invalid scribble index: {scribble_idx}")
-        # Masks that cannot be read are found here, before a method's time begins.
+        # The record may have to read the masks: an error in them is raised here, before a method's time begins.
         return first_scribbles(self.davis, sequence, scribble_idx)
 
     get_starting_scribble = get_scribble
 
-    def post_predicted_masks(  # noqa: PLR0913, PLR0917 - the signature that programs know
+    def post_predicted_masks(  # noqa: PLR0913, PLR0917 - a published signature
         self,
         sequence: str,
         scribble_idx: int,
-        pred_masks: Any,
+        pred_masks: ArrayLike,
         timing: float,
         interaction: int,
         user_key: str | None = None,
         session_key: str = "",
-        next_scribble_frame_candidates: Any = None,
-    ) -> dict[str, Any]:
-        """Measure and keep masks; the robot's scribbles in the frame that is worst and was not chosen before.
+        next_scribble_frame_candidates: Iterable[int] | None = None,
+    ) -> Scribbles:
+        """Measure and store masks; return the robot's scribbles in the worst frame that was not chosen before.
 
-        Whatever is wrong is said before anything is kept, so that the call may be repeated.
+        An error is raised before anything is stored, so that the call may be repeated.
         """
         self._check(sequence, scribble_idx, interaction)
         count = self.davis.dataset[sequence]["num_objects"]
-        truth, objects = _truth(self.davis, sequence, count)
+        truth, comparison = _truth(self.davis, sequence, count)
         prediction = as_masks(pred_masks)
         object_ids(truth, prediction, count)
-        jaccard, contour = objects.similarities(prediction)
+        jaccard, contour = comparison.similarities(prediction)
         values = {"J": jaccard, "F": contour, "J_AND_F": 0.5 * jaccard + 0.5 * contour}[self.metric_to_optimize]
         candidates = _candidates(next_scribble_frame_candidates, len(truth))
         used = self.storage.get_annotated_frames(session_key, sequence, scribble_idx)
-        frame = _chosen(values.mean(axis=1), set(used), candidates)
+        frame = _worst_frame(values.mean(axis=1), set(used), candidates)
         drawn = self.robot.interact(sequence, prediction, truth, count, frame)
         frames, ids = np.repeat(np.arange(len(truth)), count), np.tile(np.arange(1, count + 1), len(truth))
         self.storage.store_interactions_results(
@@ -124,8 +142,9 @@ class EvaluationService:
 
     def _check(self, sequence: str, scribble_idx: int, interaction: int) -> None:
         if self.max_i and interaction > self.max_i:
-            told = f"Interaction {interaction} is higher than the maximum number of interactions {self.max_i}"
-            raise ValueError(told)
+            raise ValueError(
+                f"Interaction {interaction} is higher than the maximum number of interactions {self.max_i}"
+            )
         if interaction < 1:
             raise ValueError("Interaction value invalid. Should be higher than 0.")
         known = sequence in self.sequences and 1 <= scribble_idx <= self.davis.num_scribbles(sequence)
@@ -133,11 +152,11 @@ class EvaluationService:
             raise ValueError(f"Sequence: {sequence} and scribble index: {scribble_idx} invalid")
 
     def get_report(self, session_id: str | None = None) -> pd.DataFrame:
-        """A row for each frame and object of each interaction, of one session or of all."""
+        """Return a row for each frame and object of each interaction, of one session or of all."""
         return self.storage.get_report(session_id)
 
-    def summarize_report(self, report: pd.DataFrame) -> dict[str, Any]:
-        """The curve over time, its area, and its value at the threshold."""
+    def summarize_report(self, report: pd.DataFrame) -> Summary:
+        """Return the curve over time, its area, and its value at the threshold."""
         samples = {(name, number): self.davis.dataset[name]["num_objects"] for name, number in self.get_samples()[0]}
         terms = SummaryTerms(
             self.metric_to_optimize, self.max_i, self.max_t, self.avg_nb_objects, self.time_threshold, samples
@@ -145,37 +164,36 @@ class EvaluationService:
         return summary(report, terms)
 
 
-def _chosen(values: Any, used: set[int], candidates: set[int]) -> int:
-    """The worst frame, of several the first; frames that were used come again only when no other is left."""
+def _worst_frame(values: Array, used: set[int], candidates: set[int]) -> int:
+    """Return the first frame of lowest value; frames that were used come again only if no other is left."""
     free = candidates if len(used) == len(values) else candidates - used or candidates
-    return next(int(one) for one in np.argsort(values, kind="stable") if int(one) in free)
+    return next(int(frame) for frame in np.argsort(values, kind="stable") if int(frame) in free)
 
 
 @lru_cache(maxsize=2)
-def _truth(dataset: Sequences, sequence: str, count: int) -> tuple[Any, FrameComparison]:
-    """A sequence's masks and objects, ready for all sessions that use this dataset."""
+def _truth(dataset: InteractiveDataset, sequence: str, count: int) -> tuple[Array, FrameComparison]:
+    """Return a sequence's masks and their comparison, shared by all sessions with this dataset."""
     masks = dataset.load_annotations(sequence, np.uint8)
     return masks, FrameComparison(masks, list(range(1, count + 1)))
 
 
-def as_masks(told: Any) -> Any:
-    """Ids as bytes; what is no number is refused before it becomes one."""
-    if told is None:
+def as_masks(values: ArrayLike | None) -> Array:
+    """Return ids as bytes; raises TypeError or ValueError for values that are not finite numbers."""
+    if values is None:
         raise TypeError("int() argument must be a string, a bytes-like object or a number, not 'NoneType'")
-    masks = np.asarray(told)
+    masks = np.asarray(values)
     if masks.dtype.kind == "f" and not np.isfinite(masks).all():
-        raise ValueError("The masks hold values that are no numbers (NaN or infinity).")
+        raise ValueError("The masks hold values that are not finite numbers (NaN or infinity).")
     return as_ids(masks)
 
 
-def _candidates(told: Any, frames: int) -> set[int]:
-    """The frames to choose from: those that were named and are there, or all."""
-    everything = set(range(frames))
-    if told is None:
-        return everything
-    named: Iterable[Any] = told
-    numbers = [int(one) for one in named]
-    wrong = [one for one in numbers if one not in everything]
-    if wrong:
-        warnings.warn(f"Candidates that are no frames are ignored: {wrong}", stacklevel=2)
-    return everything & set(numbers) or everything
+def _candidates(named: Iterable[int] | None, frames: int) -> set[int]:
+    """Return the frames to choose from: those that were named and exist, or all."""
+    every = set(range(frames))
+    if named is None:
+        return every
+    numbers = [int(number) for number in named]
+    unknown = [number for number in numbers if number not in every]
+    if unknown:
+        warnings.warn(f"Candidates that are not frames are ignored: {unknown}", stacklevel=2)
+    return every & set(numbers) or every

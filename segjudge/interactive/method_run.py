@@ -1,4 +1,4 @@
-"""Drive a method through a session, and keep what it was given and what it answered."""
+"""Run a method through a session, and keep the scribbles and masks of each interaction."""
 
 from __future__ import annotations
 
@@ -7,45 +7,57 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Protocol, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from PIL import Image
 
+from segjudge.evaluation_script.masks import Array
 from segjudge.files import replace
 from segjudge.interactive.utils.mask import encode_frames
 from segjudge.interactive.utils.scribbles import Scribbles
 
+from .davis_session import DavisInteractiveSession
 from .metrics import as_ids
-from .session import DavisInteractiveSession
+from .summary import Summary
 
-#: Called with `sequence`, `scribbles`, `new_sequence` and `images`; answers with masks (frames, height, width).
-Model = Callable[..., Any]
 Progress = Callable[[str, int, int], None]
-#: Every so many points of a line are kept: as many as the eye can tell.
+#: One point of a line in so many is kept, which looks the same.
 THINNED = 10
 
 
-class Frames(Sequence[Any]):
-    """The pictures of a sequence as arrays (height, width, 3), read when they are asked for."""
+class Frames(Sequence[Array]):
+    """The images of a sequence as arrays (height, width, 3), read when they are used."""
 
     def __init__(self, paths: list[str]) -> None:
         self.paths = paths
-        self._read = lru_cache(maxsize=256)(lambda path: np.asarray(Image.open(path).convert("RGB")))
+        self._read = lru_cache(maxsize=256)(_read_image)
 
     def __len__(self) -> int:
         return len(self.paths)
 
     @overload
-    def __getitem__(self, place: int) -> Any: ...
+    def __getitem__(self, index: int) -> Array: ...
     @overload
-    def __getitem__(self, place: slice) -> list[Any]: ...
-    def __getitem__(self, place: int | slice) -> Any:
-        if isinstance(place, slice):
-            return [self._read(path) for path in self.paths[place]]
+    def __getitem__(self, index: slice) -> list[Array]: ...
+    def __getitem__(self, index: int | slice) -> Array | list[Array]:
+        if isinstance(index, slice):
+            return [self._read(path) for path in self.paths[index]]
         if not self.paths:
             raise FileNotFoundError("there are no pictures of this sequence here; name their folder with --images")
-        return self._read(self.paths[place])
+        return self._read(self.paths[index])
+
+
+def _read_image(path: str) -> Array:
+    return np.asarray(Image.open(path).convert("RGB"))
+
+
+class Model(Protocol):
+    """A method: answers scribbles with masks (frames, height, width)."""
+
+    def __call__(self, *, sequence: str, scribbles: Scribbles, new_sequence: bool, images: Frames) -> ArrayLike | None:
+        """Return the masks of all frames."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +68,10 @@ class Step:
     scribble_idx: int
     interaction: int
     scribbles: Scribbles
-    masks: Any
+    masks: ArrayLike
 
-    def told(self) -> dict[str, Any]:
-        """As JSON."""
+    def as_json(self) -> dict[str, Any]:
+        """Return the step as JSON, with fewer points for each line."""
         lines = [
             [{"path": _thinned(line["path"]), "object_id": line["object_id"]} for line in frame]
             for frame in self.scribbles["scribbles"]
@@ -75,11 +87,11 @@ def _thinned(path: list[list[float]]) -> list[list[float]]:
 
 
 class ModelError(Exception):
-    """The method failed; where says at what."""
+    """Raised when the method failed; `where` names the interaction."""
 
     def __init__(self, where: str, *, first: bool) -> None:
         super().__init__(where)
-        #: Nothing was submitted yet, so there is nothing to go on with.
+        #: Whether nothing was submitted yet, so that there is nothing to resume.
         self.where, self.first = where, first
 
 
@@ -90,17 +102,17 @@ def run(
     progress: Progress,
     *,
     steps: bool,
-) -> dict[str, Any]:
-    """The summary of a whole session; beside its report lie the summary and, with `steps`, every interaction."""
+) -> Summary:
+    """Return the summary of a complete session; write it beside the report and, with `steps`, every interaction."""
     with session:
-        total = len(session.samples) * (session.max_nb_interactions or 1)
+        per_sample = session.max_nb_interactions or 1
+        total = len(session.samples) * per_sample
         images = Frames([])
         done = 0
         for sequence, scribbles, new in session.scribbles_iterator():
             interaction = (session.interaction_nb or 0) + 1
             number = session.samples[session.sample_idx or 0][1]
-            place = (session.sample_idx or 0) * (session.max_nb_interactions or 1) + interaction - 1
-            done = max(done + 1, place)
+            done = max(done + 1, (session.sample_idx or 0) * per_sample + interaction - 1)
             progress(f"{sequence} {number}", min(done, total), total)
             if new:
                 images = Frames(paths(sequence))
@@ -116,20 +128,19 @@ def run(
             except (ValueError, TypeError, OverflowError) as error:
                 raise ModelError(where, first=done == 1) from error
             if steps:
-                step = Step(sequence, number, interaction, scribbles, masks)
-                _keep(session, step, images.paths)
-    found = session.get_global_summary()
-    replace(session.report_save_dir / f"{session.report_name}.summary.json", json.dumps(found))
-    return found
+                _write_step(session, Step(sequence, number, interaction, scribbles, masks), images.paths)
+    summary = session.global_summary
+    replace(session.report_save_dir / f"{session.report_name}.summary.json", json.dumps(summary))
+    return summary
 
 
-def _keep(session: DavisInteractiveSession, step: Step, images: list[str]) -> None:
+def _write_step(session: DavisInteractiveSession, step: Step, images: list[str]) -> None:
     folder = steps_of(session.report_save_dir / f"{session.report_name}.csv")
     folder.mkdir(exist_ok=True)
     name = f"{step.sequence}-{step.scribble_idx}-{step.interaction:02d}.json"
-    replace(folder / name, json.dumps({**step.told(), "images": images}, separators=(",", ":")))
+    replace(folder / name, json.dumps({**step.as_json(), "images": images}, separators=(",", ":")))
 
 
 def steps_of(report: Path) -> Path:
-    """Where the interactions of a report are kept."""
+    """Return the folder with the interactions of a report."""
     return report.with_suffix(".steps")

@@ -17,11 +17,11 @@ BEAT = 1.0
 
 
 class Uptime:
-    """Seconds for which the server has run, restarts and all: time while it is down counts for nobody."""
+    """The seconds for which the server has run, over all restarts: time while it is down counts for nobody."""
 
     def __init__(self, folder: Path, beat: float = BEAT) -> None:
         self._path, self._beat = folder / _UPTIME, beat
-        self._before = max([0.0, *_noted(folder)])
+        self._before = max([0.0, *_noted_times(folder)])
         self._start = time.monotonic()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._note, daemon=True)
@@ -31,32 +31,29 @@ class Uptime:
         return self._before + time.monotonic() - self._start
 
     def begin(self) -> None:
-        """Count from now on."""
+        """Count this run from now on."""
         self._start = time.monotonic()
 
     def _note(self) -> None:
         while not self._ended.wait(self._beat):
             with suppress(OSError):  # a full disk may have room again
-                self._keep()
-
-    def _keep(self) -> None:
-        replace(self._path, repr(self()))
+                replace(self._path, repr(self()))
 
     def stop(self) -> None:
-        """Note the time for the last time."""
+        """Stop the thread, and note the time once more."""
         self._ended.set()
         self._thread.join()
         with suppress(OSError):
-            self._keep()
+            replace(self._path, repr(self()))
 
 
-def _noted(folder: Path) -> Iterator[float]:
-    """The time as it was noted, and as sessions noted it: the later one is nearer to when the server died."""
+def _noted_times(folder: Path) -> Iterator[float]:
+    """Yield the time as it was noted here and in sessions: the latest is nearest to when the server died."""
     for path in (folder / _UPTIME, *folder.glob("*/result_*.state.json")):
         with suppress(OSError, ValueError, KeyError, TypeError):
-            told = json.loads(path.read_text())
-            if isinstance(told, dict):
-                yield float(told["clock"])
-                yield float(told["interaction_start_time"] or 0.0)
+            noted = json.loads(path.read_text())
+            if isinstance(noted, dict):
+                yield float(noted["clock"])
+                yield float(noted["interaction_start_time"] or 0.0)
             else:
-                yield float(told)
+                yield float(noted)

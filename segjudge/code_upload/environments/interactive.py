@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from segjudge.interactive.dataset import Davis, Sequences
+from segjudge.interactive.dataset import Davis
+from segjudge.interactive.dataset_protocol import InteractiveDataset, SequenceRecord, shape_of
+from segjudge.interactive.local_connector import LocalConnector
+from segjudge.interactive.local_session import LocalSession, SessionTerms
 from segjudge.interactive.other_datasets import DrawnScribbles, MaskDataset
-from segjudge.interactive.session import DavisInteractiveSession
-from segjudge.interactive.utils.scribbles import scribbles2mask
+from segjudge.interactive.report_files import ReportFiles
+from segjudge.interactive.utils.scribbles import ScribbleLine, scribbles2mask
 
 from .footage import decoded_picture
 from .tasks import ActionError, Observation, Picture, Result
@@ -25,47 +30,50 @@ from .video import SPLIT
 AREA, AT = "AUC", "J&F@60s"
 
 
-class _Session(DavisInteractiveSession):
-    """Whoever holds the task may call, in any thread."""
+class _OneSequence:
+    """A dataset with one of its sequences in each subset."""
 
-    def _own_thread(self) -> None:
-        return
-
-
-class _Part:
-    """One sequence of a dataset."""
-
-    def __init__(self, dataset: Sequences, sequence: str) -> None:
+    def __init__(self, dataset: InteractiveDataset, sequence: str) -> None:
         self._dataset, self._sequence = dataset, sequence
+        self.check_files, self.num_scribbles = dataset.check_files, dataset.num_scribbles
+        self.load_scribble, self.load_annotations = dataset.load_scribble, dataset.load_annotations
+        self.image_paths = dataset.image_paths
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._dataset, name)
+    @property
+    def dataset(self) -> Mapping[str, SequenceRecord]:
+        """The records of the dataset."""
+        return self._dataset.dataset
 
     def sequences(self, subset: str) -> list[str]:
-        """That one alone."""
+        """Return the one name; raises ValueError if the subset does not have it."""
         if self._sequence not in self._dataset.sequences(subset):
             raise ValueError(f"there is no sequence {self._sequence!r} in {subset}")
         return [self._sequence]
 
 
-def dataset_of(truth: str, frames: str | None, sequence: str | None, layout: str | None, draw: int) -> Sequences:
-    """A DAVIS root with scribbles, or anything else, for which the robot draws the first ones."""
-    found: Any = MaskDataset(truth, layout or "generic", frames) if layout or frames else Davis.existing(truth)
+def dataset_of(
+    truth: str, frames: str | None, sequence: str | None, layout: str | None, draw: int
+) -> InteractiveDataset:
+    """Return a DAVIS root with scribbles, or any other dataset, for which the robot draws the first ones."""
+    dataset: InteractiveDataset = (
+        MaskDataset(truth, layout or "generic", frames) if layout or frames else Davis.existing(truth)
+    )
     if draw:
-        found = DrawnScribbles(found, draw)
-    one: Sequences = _Part(found, sequence) if sequence else found
-    return one
+        dataset = DrawnScribbles(dataset, draw)
+    return _OneSequence(dataset, sequence) if sequence else dataset
 
 
 class InteractiveTask:
     """All samples of a subset; the clock runs from the scribbles to the masks."""
 
     def __init__(
-        self, dataset: Sequences, subset: str = "val", interactions: int = 5, clock: Callable[[], float] | None = None
-    ) -> None:
-        self._dataset, self._subset, self._interactions, self._clock = dataset, subset, interactions, clock
-        self._session: _Session | None = None
-        self._emptied: weakref.finalize[..., Any] | None = None
+        self, dataset: InteractiveDataset, subset: str = "val", interactions: int = 5,
+        clock: Callable[[], float] | None = None,
+    ) -> None:  # fmt: skip
+        self._dataset, self._clock = dataset, clock
+        self._terms = SessionTerms(subset, max_nb_interactions=interactions)
+        self._session: LocalSession | None = None
+        self._remove_folder: Callable[[], object] = lambda: None
 
     def space(self) -> dict[str, Any]:
         """Masks of all frames, and where the robot may draw next."""
@@ -79,18 +87,17 @@ class InteractiveTask:
         self.close()
         folder = tempfile.mkdtemp(prefix="segjudge-")
         # Notebooks seldom close an environment.
-        self._emptied = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        self._session = _Session(
-            subset=self._subset, max_nb_interactions=self._interactions, report_save_dir=folder,
-            dataset=self._dataset, clock=self._clock,
-        )  # fmt: skip
-        self._session.__enter__()
+        self._remove_folder = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        connector = LocalConnector(clock=self._clock or time.time, dataset=self._dataset)
+        files = ReportFiles(Path(folder))
+        self._session = LocalSession(connector, self._terms, files, self._clock or time.monotonic)
+        self._session.enter(resume=False)
         return self._next()
 
     def act(self, action: Any) -> Observation:
         """The next scribbles, for masks: `{"masks": [Labels…] or an array, "candidates": [frames…]}`."""
         session = self._session
-        if session is None or not session.running:
+        if session is None or not session.state.running:
             raise ActionError("the episode is over; reset begins another")
         if not isinstance(action, dict) or "masks" not in action:
             raise ActionError('the action is not a mapping with "masks"')
@@ -107,55 +114,54 @@ class InteractiveTask:
                 raise ActionError("masks is not a list of masks of one size") from None
         candidates = action.get("candidates")
         try:
-            session.submit_masks(masks, list(candidates) if candidates is not None and len(candidates) else None)
+            session.submit(masks, list(candidates) if candidates is not None and len(candidates) else None)
         except (ValueError, TypeError) as error:
             raise ActionError(str(error)) from None
         return self._next()
 
+    @property
+    def _begun(self) -> LocalSession:
+        assert self._session is not None  # noqa: S101 - a task is begun first
+        return self._session
+
     def _next(self) -> Observation:
-        session = self._session
-        assert session is not None  # noqa: S101 - begun
+        session = self._begun
         if not session.next():
             return Observation({}, done=True)
-        sequence, scribbles, new = session.get_scribbles()
-        record = self._dataset.dataset[sequence]
-        width, height = record["image_size"]
-        frames = []
-        for path in self._dataset.image_paths(sequence) if new else ():  # later they are known
+        sequence, scribbles, new = session.scribbles(only_last=False)
+        frames, height, width = shape_of(self._dataset.dataset[sequence])
+        pictures = []
+        for path in self._dataset.image_paths(sequence) if new else ():  # later the agent has them
             with open(path, "rb") as file:
-                frames.append(Picture(file.read()))
-        drawn = [
+                pictures.append(Picture(file.read()))
+        lines_with_frames = [
             {"object_id": line["object_id"], "frame": frame, "path": np.asarray(line["path"], np.float32)}
             for frame, lines in enumerate(scribbles["scribbles"])
             for line in lines
         ]
         values = {
             "sequence": sequence,
-            "frames": frames,
-            "size": [record["num_frames"], height, width],
-            "scribbles": drawn,
+            "frames": pictures,
+            "size": [frames, height, width],
+            "scribbles": lines_with_frames,
             "new_sequence": int(new),
         }
-        where = f"{sequence}, interaction {(session.interaction_nb or 0) + 1}"
-        return Observation(values, where=where, sizes=[(height, width)] * record["num_frames"])
+        where = f"{sequence}, interaction {session.state.interaction}"
+        return Observation(values, where=where, sizes=[(height, width)] * frames)
 
     def result(self) -> Result:
-        """The area under the curve, and its value after a minute."""
-        session = self._session
-        assert session is not None  # noqa: S101 - begun
-        found = session.get_global_summary()
-        return [{SPLIT: {AREA: found["auc"], AT: found["metric_at_threshold"]["J_AND_F"]}}]
+        """Return the area under the curve, and its value after a minute."""
+        summary = self._begun.summary
+        return [{SPLIT: {AREA: summary["auc"], AT: summary["metric_at_threshold"]["J_AND_F"]}}]
 
     def last_score(self) -> float:
-        """The mean J&F of the masks that were submitted last."""
-        session = self._session
-        assert session is not None  # noqa: S101 - begun
-        report = session.get_report()
+        """Return the mean J&F of the masks that were submitted last."""
+        report = self._begun.report()
         return float(report["j_and_f"][report["interaction"] == report["interaction"].iloc[-1]].mean())
 
     def close(self) -> None:
-        if self._emptied is not None:
-            self._emptied()
+        """Remove the report's folder."""
+        self._remove_folder()
 
 
 class InteractiveSegmentation(gymnasium.Env[dict[str, Any], dict[str, Any]]):
@@ -186,7 +192,7 @@ class InteractiveSegmentation(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         self.task = InteractiveTask(dataset, subset, interactions, clock)
         self._reward = reward
         records = [dataset.dataset[name] for name in dataset.sequences(subset)]
-        sizes = [(one["num_frames"], *one["image_size"][::-1]) for one in records]
+        sizes = [shape_of(record) for record in records]
         count, height, width = self._padded = tuple(int(side) for side in np.max(sizes, axis=0))
         self.observation_space = spaces.Dict(
             {
@@ -232,11 +238,13 @@ class InteractiveSegmentation(gymnasium.Env[dict[str, Any], dict[str, Any]]):
             self._frames[:] = 0
             for place, picture in enumerate(shown.values["frames"]):
                 self._frames[place, :height, :width] = decoded_picture(picture)
-        lines: list[list[Any]] = [[] for _ in range(count)]
+        lines: list[list[ScribbleLine]] = [[] for _ in range(count)]
         for line in shown.values["scribbles"]:
             lines[line["frame"]].append(line)
         found["frames"] = self._frames.copy()
-        found["scribbles"][:count, :height, :width] = scribbles2mask({"scribbles": lines}, (height, width))
+        found["scribbles"][:count, :height, :width] = scribbles2mask(
+            {"scribbles": lines, "sequence": shown.values["sequence"]}, (height, width)
+        )
         found["size"][:] = (count, height, width)
         found["new_sequence"] = np.int64(shown.values["new_sequence"])
         return found

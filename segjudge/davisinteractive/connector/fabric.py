@@ -1,5 +1,5 @@
 """Which connector a host needs."""
 
-from segjudge.interactive.remote import ServerConnectionFabric
+from segjudge.interactive.remote_connector import ServerConnectionFabric
 
 __all__ = ["ServerConnectionFabric"]

@@ -1,5 +1,5 @@
 """A service of this process."""
 
-from segjudge.interactive.connectors import LocalConnector
+from segjudge.interactive.local_connector import LocalConnector
 
 __all__ = ["LocalConnector"]

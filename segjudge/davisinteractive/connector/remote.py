@@ -1,5 +1,5 @@
 """A server of sessions (`docs/interactive-protocol.md`)."""
 
-from segjudge.interactive.remote import RemoteConnector
+from segjudge.interactive.remote_connector import RemoteConnector
 
 __all__ = ["RemoteConnector"]

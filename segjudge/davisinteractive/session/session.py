@@ -1,5 +1,5 @@
 """The session."""
 
-from segjudge.interactive.session import DavisInteractiveSession
+from segjudge.interactive.davis_session import DavisInteractiveSession
 
 __all__ = ["DavisInteractiveSession"]

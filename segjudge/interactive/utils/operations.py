@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import itertools
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import comb
 
-#: More samples than this are never made.
+from segjudge.evaluation_script.masks import Array
+
+#: The most samples of a curve.
 MOST_POINTS = 1000
 
 
-def bezier_curve(points: Any, nb_points: int = MOST_POINTS) -> Any:
-    """One Bezier curve with all points as control points, from the last to the first.
+def bezier_curve(points: ArrayLike, nb_points: int = MOST_POINTS) -> Array:
+    """Return one Bezier curve with all points as control points, from the last point to the first.
 
-    With many points close together it is a local smoother.  More points than samples come back as they are.
+    With many points close together it is a local smoother.  More points than samples are returned unchanged.
     """
     points = np.asarray(points, dtype=float)
     if points.ndim != 2 or points.shape[1] != 2:
@@ -24,35 +26,36 @@ def bezier_curve(points: Any, nb_points: int = MOST_POINTS) -> Any:
     nb_points = min(nb_points, MOST_POINTS)
     if len(points) > nb_points:
         return points
-    return _weights(len(points), nb_points) @ points
+    curve: Array = _bernstein_polynomials(len(points), nb_points) @ points
+    return curve
 
 
 @lru_cache(maxsize=16)
-def _weights(count: int, samples: int) -> Any:
-    """Bernstein's polynomials, a row for each sample; up to a thousand points no binomial overflows."""
-    degree, place = count - 1, np.arange(count)
+def _bernstein_polynomials(count: int, samples: int) -> Array:
+    """Return a row of weights for each sample; up to a thousand points no binomial coefficient overflows."""
+    degree, index = count - 1, np.arange(count)
     t = np.linspace(0.0, 1.0, samples)[:, None]
-    found: Any = comb(degree, place) * t ** (degree - place) * (1 - t) ** place
-    return found
+    weights: Array = comb(degree, index) * t ** (degree - index) * (1 - t) ** index
+    return weights
 
 
-def bresenham(points: Any) -> Any:
-    """All pixels on the straight lines between points; a point between two lines appears twice."""
+def bresenham(points: ArrayLike) -> Array:
+    """Return all pixels on the straight lines between points; a point between two lines appears twice."""
     points = np.asarray(points).astype(int)
     if len(points) < 2:
         return points
     return np.concatenate([_line(first, last) for first, last in itertools.pairwise(points)])
 
 
-def _line(first: Any, last: Any) -> Any:
-    """From one pixel to another: a step along the longer side for each pixel, along y where both are equal."""
+def _line(first: Array, last: Array) -> Array:
+    """Return the pixels from one to another: one for each step along the longer side, along y where both are equal."""
     delta = last - first
     length, sign = np.abs(delta), np.sign(delta)
     major = 0 if length[0] > length[1] else 1
     steps = np.arange(length[major] + 1)
-    found = np.empty((len(steps), 2), dtype=int)
-    found[:, major] = first[major] + sign[major] * steps
+    pixels = np.empty((len(steps), 2), dtype=int)
+    pixels[:, major] = first[major] + sign[major] * steps
     long, short = int(length[major]), int(length[1 - major])
     aside = (2 * steps * short + long) // (2 * long) if long else steps
-    found[:, 1 - major] = first[1 - major] + sign[1 - major] * aside
-    return found
+    pixels[:, 1 - major] = first[1 - major] + sign[1 - major] * aside
+    return pixels

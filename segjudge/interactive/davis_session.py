@@ -1,0 +1,188 @@
+"""The session that programs use: scribbles come, masks go, and the clock runs."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import secrets
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
+
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from segjudge.files import written
+from segjudge.interactive.utils.scribbles import Scribbles
+
+from .dataset_protocol import InteractiveDataset
+from .local_connector import LocalConnector
+from .local_session import LocalSession, SessionTerms
+from .report_files import ReportFiles
+from .session import LOCAL_HOST, NOT_BEGUN
+from .summary import Sample, Summary
+
+if TYPE_CHECKING:
+    from .remote_connector import RemoteConnector
+    from .remote_session import RemoteSession
+
+ValueT = TypeVar("ValueT")
+
+
+class _OfState(Generic[ValueT]):
+    """A published attribute that the session's state holds under the same name."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, session: DavisInteractiveSession, owner: type) -> ValueT:
+        value: ValueT = getattr(session._shell.state, self._name)  # noqa: SLF001 - defined for this class
+        return value
+
+
+class DavisInteractiveSession:
+    """A context manager over all samples of a subset, in this process or on a server.
+
+    `clock` returns seconds and decides durations and limits; it is for tests, and for methods that are simulated.
+    `resume` goes on with the newest unfinished report of `report_save_dir`: the time between does not count, and
+    scribbles without submitted masks are returned again, as new.  `dataset` is another dataset than DAVIS (see
+    `other_datasets`); `davis_root` is then not needed.  With an address as `host`, the server has the dataset, the
+    order, the limits and the clock.
+    """
+
+    max_time = _OfState[float | None]()
+    max_nb_interactions = _OfState[int | None]()
+    samples = _OfState[list[Sample]]()
+    sample_idx = _OfState[int | None]()
+    interaction_nb = _OfState[int | None]()
+    running = _OfState[bool]()
+    running_model = _OfState[bool]()
+    sample_start_time = _OfState[float | None]()
+    interaction_start_time = _OfState[float | None]()
+    sample_scribbles = _OfState[Scribbles | None]()
+    sample_last_scribble = _OfState[Scribbles | None]()
+
+    def __init__(  # noqa: PLR0913, PLR0917 - a published signature
+        self,
+        host: str = LOCAL_HOST,
+        user_key: str | None = None,
+        davis_root: str | None = None,
+        subset: str = "val",
+        shuffle: bool = False,  # noqa: FBT001, FBT002 - a published signature
+        max_time: float | None = None,
+        max_nb_interactions: int | None = 5,
+        metric_to_optimize: str = "J_AND_F",
+        report_save_dir: str | os.PathLike[str] | None = None,
+        *,
+        resume: bool = False,
+        clock: Callable[[], float] | None = None,
+        dataset: InteractiveDataset | None = None,
+    ) -> None:
+        self.davis_root, self.subset, self.shuffle = davis_root, subset, shuffle
+        self.metric_to_optimize = metric_to_optimize
+        self._resume, self._thread = resume, threading.get_ident()
+        session_key, folder = secrets.token_hex(32), report_save_dir or Path.cwd()
+        self._shell: LocalSession | RemoteSession
+        if host == LOCAL_HOST:
+            self.user_key = user_key or _user_name()
+            terms = SessionTerms(subset, shuffle, max_time, max_nb_interactions, metric_to_optimize, davis_root)
+            connector = LocalConnector(self.user_key, session_key, clock=clock or time.time, dataset=dataset)
+            self._shell = LocalSession(connector, terms, ReportFiles(folder), clock or time.monotonic)
+        else:
+            from .remote_connector import RemoteConnector
+            from .remote_session import RemoteSession
+
+            server = RemoteConnector(user_key, session_key, host)
+            self.user_key = server.user_key
+            self._shell = RemoteSession(server, ReportFiles(folder))
+
+    @property
+    def connector(self) -> LocalConnector | RemoteConnector:
+        """What the session asks; locally `connector.service.robot` is the robot."""
+        return self._shell.connector
+
+    @property
+    def session_key(self) -> str:
+        """Drawn by the session, or by its server."""
+        return self._shell.connector.session_key
+
+    @session_key.setter
+    def session_key(self, key: str) -> None:
+        self._shell.connector.session_key = key
+
+    @property
+    def report_save_dir(self) -> Path:
+        """The folder of the report."""
+        return self._shell.files.folder
+
+    @property
+    def report_name(self) -> str:
+        """The name of the report, without its ending."""
+        return self._shell.files.name
+
+    @property
+    def global_summary(self) -> Summary:
+        """The summary, once the session has ended; before that `{}`."""
+        return self._shell.summary
+
+    def __enter__(self) -> Self:
+        self._shell.enter(resume=self._resume)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Do nothing: the report of a session that has not finished remains, and the session can be resumed."""
+
+    def _entered_shell(self) -> LocalSession | RemoteSession:
+        if threading.get_ident() != self._thread:
+            raise RuntimeError("A session belongs to the thread that made it.")
+        if self._shell.state.sample_idx is None:
+            raise RuntimeError(NOT_BEGUN)
+        return self._shell
+
+    def next(self) -> bool:
+        """Return whether there is another interaction; the temporary report is written each time."""
+        return self._entered_shell().next()
+
+    def get_scribbles(self, only_last: bool = False) -> tuple[str, Scribbles, bool]:  # noqa: FBT001, FBT002
+        """Return sequence, scribbles so far (or the last ones), and whether the sample is new; the time begins."""
+        return self._entered_shell().scribbles(only_last=only_last)
+
+    def submit_masks(self, pred_masks: ArrayLike, next_scribble_frame_candidates: Iterable[int] | None = None) -> None:
+        """Submit the masks of all frames; a refused submission changes nothing and may be repeated."""
+        shell = self._entered_shell()
+        if not shell.submit(pred_masks, next_scribble_frame_candidates):
+            told = f"The time for {shell.state.sample[0]} is over: these masks do not count."
+            warnings.warn(told, stacklevel=2)
+
+    def scribbles_iterator(self, only_last: bool = False) -> Iterator[tuple[str, Scribbles, bool]]:  # noqa: FBT001, FBT002
+        """Yield `get_scribbles` as long as there is another interaction."""
+        while self.next():
+            yield self.get_scribbles(only_last)
+
+    def get_report(self) -> pd.DataFrame:
+        """Return all rows so far."""
+        return self._entered_shell().report()
+
+    def get_global_summary(self, save_file: str | os.PathLike[str] | None = None) -> Summary:
+        """Return the curve and its area, once the session has ended; before that `{}`, with a warning."""
+        if self.running:
+            warnings.warn("There is no summary before the session has ended.", stacklevel=2)
+            return {}
+        if save_file is not None:
+            with written(save_file) as file:
+                json.dump(self.global_summary, file)
+        return self.global_summary
+
+
+def _user_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "nobody"
