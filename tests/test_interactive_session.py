@@ -316,6 +316,17 @@ def test_limits_are_capped(root: Path) -> None:
     assert (session.max_time, session.max_nb_interactions) == (600, 16)
 
 
+def test_a_program_may_set_published_attributes(root: Path) -> None:
+    session = begun(root)
+    session.max_nb_interactions, session.session_key, session.report_name = 1, KEY, "mine"
+    with session:
+        for _ in session.scribbles_iterator():
+            session.submit_masks(EMPTY)
+    assert set(session.get_report()["session_id"]) == {KEY}
+    assert session.get_report()["interaction"].max() == 1
+    assert [path.name for path in session.report_save_dir.iterdir()] == ["mine.csv"]
+
+
 def test_nothing_evaluated_is_an_area_of_zero(root: Path) -> None:
     clock = Clock()
     with begun(root, max_time=10, clock=clock) as session:

@@ -251,7 +251,7 @@ def deep_size() -> bytes:
         pytest.param('{"sequence": "box"}'.encode("utf-16"), "not JSON in UTF-8", id="utf-16"),
     ],
 )  # fmt: skip
-def test_hostile_masks_are_refused_and_may_be_mended(root: Path, body: Any, words: str) -> None:  # noqa: F811
+def test_hostile_masks_are_refused_and_may_be_fixed(root: Path, body: Any, words: str) -> None:  # noqa: F811
     with served(hosting(root)) as address:
         wired = Wire(address).begun().handed()
         told = wired.post(wire_format.INTERACTION, body if isinstance(body, bytes) else wired.masks() | body)
@@ -391,7 +391,7 @@ def test_masks_after_the_time_do_not_count(root: Path) -> None:  # noqa: F811
     ],
     ids=["frames", "2-d", "none", "nan"],
 )
-def test_a_clients_mistakes_are_told_as_here(root: Path, masks: Any, error: Any, words: str) -> None:  # noqa: F811
+def test_a_clients_mistakes_are_reported_as_here(root: Path, masks: Any, error: Any, words: str) -> None:  # noqa: F811
     with served(hosting(root)) as address, client(address, root) as session:
         with pytest.raises(RuntimeError, match="call next"):
             session.get_scribbles()

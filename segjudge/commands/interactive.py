@@ -99,7 +99,7 @@ def _serve(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    """Run a method through a whole session: MODULE:FUNCTION answers scribbles with masks."""
+    """Run a method through a complete session: MODULE:FUNCTION answers scribbles with masks."""
     from segjudge.interactive.method_run import ModelError, run
 
     model = _model(args.model)
@@ -161,8 +161,8 @@ def _model(name: str) -> Model:
     module, _, attribute = name.partition(":")
     sys.path.insert(0, os.getcwd())
     try:
-        found = getattr(importlib.import_module(module), attribute)
-        model: Model = found() if isinstance(found, type) else found
+        named = getattr(importlib.import_module(module), attribute)
+        model: Model = named() if isinstance(named, type) else named
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise UsageError(f"{name}: is not a MODULE:FUNCTION that can be imported here ({error})") from None
     except Exception as error:  # noqa: BLE001 - a participant's own code

@@ -10,6 +10,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
@@ -34,15 +35,18 @@ if TYPE_CHECKING:
 ValueT = TypeVar("ValueT")
 
 
-class _OfState(Generic[ValueT]):
-    """A published attribute that the session's state holds under the same name."""
+class _OfShell(Generic[ValueT]):
+    """A published attribute whose value the shell of the session holds."""
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
+    def __init__(self, path: str) -> None:
+        self._parent, _, self._name = f"_shell.{path}".rpartition(".")
 
     def __get__(self, session: DavisInteractiveSession, owner: type) -> ValueT:
-        value: ValueT = getattr(session._shell.state, self._name)  # noqa: SLF001 - defined for this class
+        value: ValueT = getattr(attrgetter(self._parent)(session), self._name)
         return value
+
+    def __set__(self, session: DavisInteractiveSession, value: ValueT) -> None:
+        setattr(attrgetter(self._parent)(session), self._name, value)
 
 
 class DavisInteractiveSession:
@@ -55,17 +59,25 @@ class DavisInteractiveSession:
     order, the limits and the clock.
     """
 
-    max_time = _OfState[float | None]()
-    max_nb_interactions = _OfState[int | None]()
-    samples = _OfState[list[Sample]]()
-    sample_idx = _OfState[int | None]()
-    interaction_nb = _OfState[int | None]()
-    running = _OfState[bool]()
-    running_model = _OfState[bool]()
-    sample_start_time = _OfState[float | None]()
-    interaction_start_time = _OfState[float | None]()
-    sample_scribbles = _OfState[Scribbles | None]()
-    sample_last_scribble = _OfState[Scribbles | None]()
+    max_time = _OfShell[float | None]("state.max_time")
+    max_nb_interactions = _OfShell[int | None]("state.max_nb_interactions")
+    samples = _OfShell[list[Sample]]("state.samples")
+    sample_idx = _OfShell[int | None]("state.sample_idx")
+    interaction_nb = _OfShell[int | None]("state.interaction_nb")
+    running = _OfShell[bool]("state.running")
+    running_model = _OfShell[bool]("state.running_model")
+    sample_start_time = _OfShell[float | None]("state.sample_start_time")
+    interaction_start_time = _OfShell[float | None]("state.interaction_start_time")
+    sample_scribbles = _OfShell[Scribbles | None]("state.sample_scribbles")
+    sample_last_scribble = _OfShell[Scribbles | None]("state.sample_last_scribble")
+    #: Drawn by the session, or by its server.
+    session_key = _OfShell[str]("connector.session_key")
+    report_save_dir = _OfShell[Path]("files.folder")
+    report_name = _OfShell[str]("files.name")
+    #: Empty until the session has ended.
+    global_summary = _OfShell[Summary]("summary")
+    #: Locally `connector.service.robot` is the robot.
+    connector: _OfShell[LocalConnector | RemoteConnector] = _OfShell("connector")
 
     def __init__(  # noqa: PLR0913, PLR0917 - a published signature
         self,
@@ -101,35 +113,6 @@ class DavisInteractiveSession:
             self.user_key = server.user_key
             self._shell = RemoteSession(server, ReportFiles(folder))
 
-    @property
-    def connector(self) -> LocalConnector | RemoteConnector:
-        """What the session asks; locally `connector.service.robot` is the robot."""
-        return self._shell.connector
-
-    @property
-    def session_key(self) -> str:
-        """Drawn by the session, or by its server."""
-        return self._shell.connector.session_key
-
-    @session_key.setter
-    def session_key(self, key: str) -> None:
-        self._shell.connector.session_key = key
-
-    @property
-    def report_save_dir(self) -> Path:
-        """The folder of the report."""
-        return self._shell.files.folder
-
-    @property
-    def report_name(self) -> str:
-        """The name of the report, without its ending."""
-        return self._shell.files.name
-
-    @property
-    def global_summary(self) -> Summary:
-        """The summary, once the session has ended; before that `{}`."""
-        return self._shell.summary
-
     def __enter__(self) -> Self:
         self._shell.enter(resume=self._resume)
         return self
@@ -158,8 +141,8 @@ class DavisInteractiveSession:
         """Submit the masks of all frames; a refused submission changes nothing and may be repeated."""
         shell = self._entered_shell()
         if not shell.submit(pred_masks, next_scribble_frame_candidates):
-            told = f"The time for {shell.state.sample[0]} is over: these masks do not count."
-            warnings.warn(told, stacklevel=2)
+            sequence, _ = shell.state.sample
+            warnings.warn(f"The time for {sequence} is over: these masks do not count.", stacklevel=2)
 
     def scribbles_iterator(self, only_last: bool = False) -> Iterator[tuple[str, Scribbles, bool]]:  # noqa: FBT001, FBT002
         """Yield `get_scribbles` as long as there is another interaction."""

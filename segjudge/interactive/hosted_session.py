@@ -7,9 +7,11 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pandas as pd
+
+from segjudge.evaluation_script.masks import Array
 
 from .dataset_protocol import InteractiveDataset, shape_of
 from .local_connector import LocalConnector
@@ -124,7 +126,7 @@ class HostedSession:
             raise RuntimeError(f"These masks are for [{named}]; those that are due are for {due}.")
         self.state.check_masks_due()
         in_time = not self.state.is_late(arrived)
-        masks: Any = None
+        masks: Array = np.zeros(0)  # late masks are not decoded
         if in_time:
             record = self._session.connector.service.davis.dataset[sequence]
             masks = submission.decode(shape_of(record), most_runs)

@@ -67,8 +67,8 @@ def read_run(name_and_report: str, samples: Mapping[Sample, int] | None = None) 
             raise ValueError(f"interactions go from 1 to {MOST_INTERACTIONS}")
         summary_file = file.with_suffix(".summary.json")
         has_summary = summary_file.exists()
-        found = _read_summary(summary_file) if has_summary else summary(report, SummaryTerms(samples=samples))
-        return Run(name or file.stem, report, found, steps_of(file), has_summary or samples is not None)
+        of_run = _read_summary(summary_file) if has_summary else summary(report, SummaryTerms(samples=samples))
+        return Run(name or file.stem, report, of_run, steps_of(file), has_summary or samples is not None)
     except FileNotFoundError:
         raise ValueError(f"{file}: there is no such report") from None
     except (KeyError, UnicodeDecodeError, ValueError) as error:
@@ -79,17 +79,17 @@ def read_run(name_and_report: str, samples: Mapping[Sample, int] | None = None) 
 
 def _read_summary(path: Path) -> Summary:
     """Return what `run` wrote beside a report; raises ValueError for anything else."""
-    found = json.loads(path.read_text())
+    values = json.loads(path.read_text())
     try:
-        curve = found["curve"]
+        curve = values["curve"]
         (metric,) = curve.keys() - {"time"}
-        numbers = [found["auc"], found["metric_at_threshold"][metric], *curve["time"], *curve[metric]]
+        numbers = [values["auc"], values["metric_at_threshold"][metric], *curve["time"], *curve[metric]]
         valid = metric in METRICS and len(curve["time"]) == len(curve[metric]) >= 2
     except (KeyError, TypeError, ValueError, AttributeError):
         valid, numbers = False, []
     if not valid or not all(isinstance(number, (int, float)) and math.isfinite(number) for number in numbers):
         raise ValueError(f"{path.name} beside it is not a summary")
-    return cast("Summary", found)
+    return cast("Summary", values)
 
 
 def plot(runs: list[Run], out: Path, progress: Callable[[str, int, int], None]) -> None:

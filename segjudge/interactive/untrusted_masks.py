@@ -72,8 +72,8 @@ def _decoded(encoded: object, shape: tuple[int, int, int], most_runs: int) -> Ar
         raise ValueError('pred_masks is not {"size": [frames, height, width], "frames": […]}')
     if encoded.get("size") != list(shape):
         size = encoded.get("size")
-        shown = f"({', '.join(map(short, size[:4]))})" if isinstance(size, list) else short(size)
-        raise ValueError(f"y_true and y_pred must have the same shape. {shape} != {shown}")
+        sent = f"({', '.join(map(short, size[:4]))})" if isinstance(size, list) else short(size)
+        raise ValueError(f"y_true and y_pred must have the same shape. {shape} != {sent}")
     frames = encoded["frames"]
     if len(frames) != shape[0]:
         raise ValueError(f"pred_masks has {len(frames)} frames, and its size says {shape[0]}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,18 +14,11 @@ from segjudge.evaluation_script.png import davis_palette
 
 from .scribbles import Scribbles
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 #: The pixels that a line is wide.
 LINE_WIDTH = 5
-
-
-class Axes(Protocol):
-    """What is used of Matplotlib's axes."""
-
-    def plot(self, x: Array, y: Array, /, **line: object) -> object:
-        """Draw a line."""
-
-
-AxesT = TypeVar("AxesT", bound=Axes)
 
 
 def _paths(scribbles: Scribbles, frame: int, size: tuple[int, int]) -> list[tuple[int, Array]]:
@@ -53,8 +46,8 @@ def draw_scribble(
 
 
 def plot_scribble(
-    ax: AxesT, scribble: Scribbles, frame: int, output_size: tuple[int, int] | None = None, **line: object
-) -> AxesT:
+    ax: Axes, scribble: Scribbles, frame: int, output_size: tuple[int, int] | None = None, **line: Any
+) -> Axes:
     """Draw the lines of a frame into axes and return them; further options are those of Matplotlib's lines."""
     unscaled = (2, 2)
     for object_id, path in _paths(scribble, frame, output_size or unscaled):
