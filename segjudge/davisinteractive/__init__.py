@@ -1,7 +1,7 @@
 """The names of the DAVIS interactive framework, for programs that were written for it.
 
 Such a program runs after `davisinteractive` was replaced by `segjudge.davisinteractive`.  Everything is defined in
-`segjudge.interactive`; these modules only repeat its names where those programs look for them.
+`segjudge.interactive`; these modules re-export its names where those programs import them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MODULES = (
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Import a module when it is first asked for."""
+    """Import a module when it is first used."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return importlib.import_module(f"{__name__}.{name}")

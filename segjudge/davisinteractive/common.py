@@ -1,4 +1,4 @@
-"""What programs take from the framework beside its own names."""
+"""Names of the standard library that programs import from the framework."""
 
 from pathlib import Path
 

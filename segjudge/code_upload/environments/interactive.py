@@ -76,14 +76,14 @@ class InteractiveTask:
         self._remove_folder: Callable[[], object] = lambda: None
 
     def space(self) -> dict[str, Any]:
-        """Masks of all frames, and where the robot may draw next."""
+        """Return what an action is: masks of all frames, and the frames in which the robot may draw next."""
         return {
             "type": "mapping",
             "values": {"masks": {"type": "list", "of": "labels"}, "candidates": {"type": "list", "of": "integer"}},
         }
 
     def begin(self) -> Observation:
-        """The first scribbles."""
+        """Begin an episode; return the first scribbles."""
         self.close()
         folder = tempfile.mkdtemp(prefix="segjudge-")
         # Notebooks seldom close an environment.
@@ -95,7 +95,7 @@ class InteractiveTask:
         return self._next()
 
     def act(self, action: Any) -> Observation:
-        """The next scribbles, for masks: `{"masks": [Labels…] or an array, "candidates": [frames…]}`."""
+        """Submit `{"masks": [Labels…] or an array, "candidates": [frames…]}`; return the next scribbles."""
         session = self._session
         if session is None or not session.state.running:
             raise ActionError("the episode is over; reset begins another")
@@ -215,7 +215,7 @@ class InteractiveSegmentation(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         super().reset(seed=seed, options=options)
-        return self._observation(self.task.begin()), {}
+        return self._padded_observation(self.task.begin()), {}
 
     def step(self, action: dict[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         if self._now is None:
@@ -223,31 +223,31 @@ class InteractiveSegmentation(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         count, height, width = self._now.values["size"]
         candidates = np.flatnonzero(action["candidates"][:count])
         masks = np.asarray(action["masks"])[:count, :height, :width]
-        shown = self.task.act({"masks": masks, "candidates": candidates})
+        observation = self.task.act({"masks": masks, "candidates": candidates})
         reward = self.task.last_score() if self._reward else 0.0
-        if not shown.done:
-            return self._observation(shown), reward, False, False, {}
+        if not observation.done:
+            return self._padded_observation(observation), reward, False, False, {}
         result = self.task.result()
         self._now = None
         return self._padding(), reward if self._reward else result[0][SPLIT][AREA], True, False, {"result": result}
 
-    def _observation(self, shown: Observation) -> dict[str, Any]:
-        self._now = shown
-        found, (count, height, width) = self._padding(), shown.values["size"]
-        if shown.values["new_sequence"]:
+    def _padded_observation(self, observation: Observation) -> dict[str, Any]:
+        self._now = observation
+        padded, (count, height, width) = self._padding(), observation.values["size"]
+        if observation.values["new_sequence"]:
             self._frames[:] = 0
-            for place, picture in enumerate(shown.values["frames"]):
-                self._frames[place, :height, :width] = decoded_picture(picture)
+            for index, picture in enumerate(observation.values["frames"]):
+                self._frames[index, :height, :width] = decoded_picture(picture)
         lines: list[list[ScribbleLine]] = [[] for _ in range(count)]
-        for line in shown.values["scribbles"]:
+        for line in observation.values["scribbles"]:
             lines[line["frame"]].append(line)
-        found["frames"] = self._frames.copy()
-        found["scribbles"][:count, :height, :width] = scribbles2mask(
-            {"scribbles": lines, "sequence": shown.values["sequence"]}, (height, width)
+        padded["frames"] = self._frames.copy()
+        padded["scribbles"][:count, :height, :width] = scribbles2mask(
+            {"scribbles": lines, "sequence": observation.values["sequence"]}, (height, width)
         )
-        found["size"][:] = (count, height, width)
-        found["new_sequence"] = np.int64(shown.values["new_sequence"])
-        return found
+        padded["size"][:] = (count, height, width)
+        padded["new_sequence"] = np.int64(observation.values["new_sequence"])
+        return padded
 
     def _padding(self) -> dict[str, Any]:
         return {

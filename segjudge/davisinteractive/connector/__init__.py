@@ -1,4 +1,4 @@
-"""What a session asks: a service here, or a server."""
+"""Connectors of a session: to an evaluation service of this process, or to a server."""
 
 from . import fabric, local, remote
 

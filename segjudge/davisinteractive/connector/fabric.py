@@ -1,4 +1,4 @@
-"""Which connector a host needs."""
+"""The choice of a connector for a host."""
 
 from segjudge.interactive.remote_connector import ServerConnectionFabric
 

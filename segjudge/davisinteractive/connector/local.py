@@ -1,4 +1,4 @@
-"""A service of this process."""
+"""The connector to an evaluation service of this process."""
 
 from segjudge.interactive.local_connector import LocalConnector
 

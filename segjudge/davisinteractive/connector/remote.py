@@ -1,4 +1,4 @@
-"""A server of sessions (`docs/interactive-protocol.md`)."""
+"""The connector to a server of sessions (`docs/interactive-protocol.md`)."""
 
 from segjudge.interactive.remote_connector import RemoteConnector
 

@@ -1,4 +1,4 @@
-"""The dataset."""
+"""The DAVIS dataset."""
 
 from . import davis
 from .davis import Davis

@@ -1,4 +1,4 @@
-"""The dataset of DAVIS."""
+"""The DAVIS dataset."""
 
 from segjudge.interactive.dataset import Davis
 

@@ -1,4 +1,4 @@
-"""The service that knows the truth."""
+"""The evaluation service."""
 
 from segjudge.interactive.evaluation import ROBOT_DEFAULT_PARAMETERS, EvaluationService
 

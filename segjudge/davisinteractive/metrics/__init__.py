@@ -1,4 +1,4 @@
-"""Measures."""
+"""The measures J and F."""
 
 from . import f_measure, jaccard
 from .jaccard import batched_f_measure, batched_jaccard

@@ -1,4 +1,4 @@
-"""F."""
+"""The measure F."""
 
 from segjudge.interactive.metrics import batched_f_measure, f_measure
 

@@ -1,4 +1,4 @@
-"""J and F."""
+"""The measures J and F."""
 
 from segjudge.interactive.metrics import batched_f_measure, batched_jaccard, f_measure
 

@@ -1,4 +1,4 @@
-"""The robot."""
+"""The robot that draws scribbles."""
 
 from . import interactive_robot
 from .interactive_robot import InteractiveScribblesRobot

@@ -1,4 +1,4 @@
-"""Sessions."""
+"""The interactive session."""
 
 from . import session
 from .session import DavisInteractiveSession

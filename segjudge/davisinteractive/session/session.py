@@ -1,4 +1,4 @@
-"""The session."""
+"""The interactive session."""
 
 from segjudge.interactive.davis_session import DavisInteractiveSession
 

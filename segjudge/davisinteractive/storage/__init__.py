@@ -1,4 +1,4 @@
-"""Where an evaluation service keeps its results."""
+"""Storages of an evaluation service."""
 
 from . import abstract, local
 from .abstract import AbstractStorage

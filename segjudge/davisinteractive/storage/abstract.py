@@ -1,4 +1,4 @@
-"""What a storage can do."""
+"""The interface of a storage."""
 
 from segjudge.interactive.storage import AbstractStorage
 

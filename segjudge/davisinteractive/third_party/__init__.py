@@ -1,4 +1,4 @@
-"""Run lengths."""
+"""Masks as COCO run lengths."""
 
 from . import mask_api
 
