@@ -11,7 +11,6 @@ by one client after the other over one connection.
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import shutil
 import statistics
@@ -22,7 +21,9 @@ from pathlib import Path
 import requests
 
 from segjudge.rehearsal.accounts import PARTICIPANT
+from segjudge.rehearsal.models import Submission, Team
 from segjudge.rehearsal.services import Services
+from segjudge.rehearsal.submissions import SplitScores
 from tests.data import ROOT
 from tests.journeys.rush import rush
 from tests.rehearsals import Rehearsal
@@ -48,26 +49,23 @@ def filled(data: Path, rows: int) -> None:
     """A leaderboard of so many teams, written as results are."""
     services = Services(str(data))
     split = services.challenges.splits_of(1)[0]
-    labels = json.loads(split["schema"])["labels"]
     chosen = random.Random(1)
-    with services.store.write() as db:
-        user = db.execute("SELECT id FROM users WHERE username = 'aurora'").fetchone()[0]
+    user = services.accounts.named("aurora")
+    assert user is not None
+    with services.store.write() as session:
         for number in range(rows):
-            team = db.execute(
-                "INSERT INTO teams (kind, team_name, created_by) VALUES (?, ?, ?)",
-                (PARTICIPANT, f"Team {number:04d}", user),
-            ).lastrowid
-            sent = db.execute(
-                "INSERT INTO submissions (phase_id, team_id, created_by, status, submitted_at, is_public, method_name) "
-                "VALUES (1, ?, ?, 'finished', ?, 1, ?)",
-                (team, user, time.time(), f"Method {number}"),
-            ).lastrowid
-            values = {label: chosen.random() for label in labels}
-            errors = {f"error_{label}": chosen.random() / 50 for label in labels}
-            db.execute(
-                "INSERT INTO results (submission_id, phase_split_id, result, error, disabled) VALUES (?, ?, ?, ?, 0)",
-                (sent, split["id"], json.dumps(values), json.dumps(errors)),
-            )
+            team = Team(kind=PARTICIPANT, team_name=f"Team {number:04d}", created_by=user.id)
+            session.add(team)
+            session.flush()
+            submission = Submission(
+                phase_id=1, team_id=team.id, created_by=user.id, status="finished", submitted_at=time.time(),
+                is_public=True, method_name=f"Method {number}",
+            )  # fmt: skip
+            session.add(submission)
+            session.flush()
+            values = {label: chosen.random() for label in split.labels}
+            errors = {f"error_{label}": chosen.random() / 50 for label in split.labels}
+            services.submissions.keep_scores(submission.id, [SplitScores(split.id, values, errors)])
 
 
 def report_latency(folder: Path, args: argparse.Namespace) -> None:

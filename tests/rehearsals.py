@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,9 @@ import requests
 import yaml
 
 from segjudge.bundle.build import build
+from segjudge.rehearsal.store import Store
 
+from . import postgres
 from .builders import ROOT
 
 FINAL = ("finished", "failed", "cancelled")
@@ -42,12 +44,18 @@ class Rehearsal:
     #: As a terminal starts it: Ctrl-C reaches everything in its process group.
     grouped: bool = False
     environment: dict[str, str] = field(default_factory=dict)
+    #: PostgreSQL's URL; without one SQLite is embedded, unless these tests are run on PostgreSQL.
+    database: str = ""
 
     def start(self, *more: str) -> Rehearsal:
         command = [sys.executable, "-m", "segjudge", "rehearse", "--port", "0", "--data", str(self.data)]
         self.log = open(self.data.parent / f"{self.data.name}.log", "ab")  # noqa: SIM115 - closed by stop()
         if self.bundle is not None:
             command.append(str(self.bundle))
+        if not self.database and os.environ.get(postgres.VARIABLE):
+            self.database = postgres.new_database(os.environ[postgres.VARIABLE])
+        if self.database:
+            command += ["--database", self.database]
         environment = {**os.environ, "SEGJUDGE_BUNDLE": str(self.root), **self.environment}
         environment["SEGJUDGE_WORKER_PYTHON"] = sys.executable
         self.process = subprocess.Popen(
@@ -81,6 +89,15 @@ class Rehearsal:
         self.process.wait(120)
         self.process.stdout.close()
         self.log.close()
+
+    @contextlib.contextmanager
+    def store(self) -> Iterator[Store]:
+        """The server's database, seen from beside it."""
+        opened = Store(str(self.data), self.database)
+        try:
+            yield opened
+        finally:
+            opened.close()
 
     def errors(self) -> str:
         return (self.data.parent / f"{self.data.name}.log").read_text()

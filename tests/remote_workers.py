@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from segjudge.rehearsal.models import StoredMessage
 from segjudge.rehearsal.services import Services
 
 from .builders import ROOT
@@ -82,8 +83,7 @@ class Operator:
 
 def operator_of(server: Rehearsal, folder: Path) -> Operator:
     """An operator whose queue is empty."""
-    with Services(str(server.data)).store.write() as db:
-        db.execute("DELETE FROM messages")
+    Services(str(server.data)).store.remove(StoredMessage)
     return Operator(server, folder)
 
 

@@ -277,8 +277,8 @@ def given_up(sender: _Sender, *, stopping: bool = False) -> bool:
 @pytest.mark.parametrize("silent", [True, False], ids=["silent", "dripping"])
 def test_a_body_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatch, silent: bool) -> None:
     monkeypatch.setattr(request_bodies, "_TICK", 0.05)
-    monkeypatch.setattr(request_bodies, "_SILENCE", 0.3)
-    monkeypatch.setattr(request_bodies, "_PATIENCE", 0.3)
+    monkeypatch.setattr(request_bodies, "_SILENCE_SECONDS", 0.3)
+    monkeypatch.setattr(request_bodies, "_PACED_AFTER", 0.3)
     monkeypatch.setattr(request_bodies, "_PACE", 10**9)
     assert given_up(_Sender(silent=silent))
 

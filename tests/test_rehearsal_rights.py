@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sqlite3
 import stat
 import sys
 import time
@@ -18,6 +17,8 @@ import requests
 
 from segjudge import sandbox
 from segjudge.evalai import routes
+from segjudge.rehearsal.accounts import HOST, Accounts
+from segjudge.rehearsal.models import Challenge, ChallengePhaseSplit
 
 from .builders import ROOT
 from .rehearsals import Rehearsal, bundle_with, many, private, started, without_sandbox
@@ -79,13 +80,10 @@ def test_a_host_team_of_an_older_rehearsal_pushes_nothing_either(tmp_path: Path)
     server = started(tmp_path, "--workers", "1")
     try:
         server.stop()
-        with sqlite3.connect(server.data / "rehearsal.sqlite3") as db:
-            user = db.execute("SELECT id FROM users WHERE username = 'aurora'").fetchone()[0]
-            team = db.execute(
-                "INSERT INTO teams (kind, team_name, created_by) VALUES ('host', 'Old', ?)", (user,)
-            ).lastrowid
-            db.execute("INSERT INTO members VALUES (?, ?)", (team, user))
-            db.execute("UPDATE challenges SET host_team = ?", (team,))
+        with server.store() as store:
+            accounts = Accounts(store)
+            team = accounts.new_team(accounts.named("aurora"), HOST, "Old")
+            store.change(Challenge, 1, host_team=team)
         server.start()
         path = f"/api/challenges/challenge/challenge_host_team/{team}/create_or_update_github_challenge/"
         answer = server.call(
@@ -299,8 +297,8 @@ def test_a_private_phase_and_its_boards_are_for_hosts(closed: Rehearsal, who: st
         assert closed.get(path, who).status_code == 404
         assert closed.get(path, "host").status_code == 200
     assert closed.get("/api/challenges/challenge/1/challenge_phase/2", who).status_code == 406
-    with sqlite3.connect(closed.data / "rehearsal.sqlite3") as db:
-        boards = dict(db.execute("SELECT id, phase_id FROM phase_splits"))
+    with closed.store() as store:
+        boards = {split.id: split.phase_id for split in store.find(ChallengePhaseSplit)}
     for number, phase in boards.items():
         answer = closed.get(f"/api/jobs/challenge_phase_split/{number}/leaderboard/", who)
         assert answer.status_code == (200 if phase == 1 else 400), answer.text

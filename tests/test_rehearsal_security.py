@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 import requests
 
+from segjudge.rehearsal.models import StoredFile
 from segjudge.rehearsal.signed_urls import SignedUrls
 from segjudge.rehearsal.store import Store
 
@@ -91,10 +91,10 @@ def test_a_link_that_has_ended_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
     links = SignedUrls(Store(str(tmp_path)))
     url = links.part("upload", 1, "http://x")
     expires, signature = re.findall(r"=(\w+)", url)
-    assert links.good("upload/1", expires, signature)
+    assert links.is_valid("upload/1", expires, signature)
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 3601)
-    assert not links.good("upload/1", expires, signature)
+    assert not links.is_valid("upload/1", expires, signature)
 
 
 def test_files_are_downloads_that_no_browser_guesses_about(server: Rehearsal) -> None:
@@ -140,8 +140,8 @@ def test_a_name_of_a_file_is_never_a_path(server: Rehearsal) -> None:
     )
     assert server.settled(answer.json()["id"])["status"] == "finished"
     assert not Path("/tmp/evil.zip").exists()
-    with sqlite3.connect(server.data / "rehearsal.sqlite3") as db:
-        names = {row[0] for row in db.execute("SELECT name FROM files")}
+    with server.store() as store:
+        names = {file.name for file in store.find(StoredFile)}
     assert not [name for name in names if "/" in name]
 
 

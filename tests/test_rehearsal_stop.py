@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import socket
-import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 
 from segjudge.bundle.build import build
 from segjudge.demo.make import frames
+from segjudge.rehearsal.models import LeaderboardData, StoredMessage, Submission
 
 from .builders import ROOT
 from .rehearsals import Rehearsal, bundle_with, waited, without_sandbox
@@ -69,10 +69,10 @@ def scored(server: Rehearsal, wanted: dict[int, float]) -> None:
     for number in wanted:
         done = server.settled(number)
         assert done["status"] == "finished", server.text(done["stderr_file"])
-    with sqlite3.connect(server.data / "rehearsal.sqlite3") as db:
-        rows = db.execute("SELECT submission_id, result FROM results WHERE disabled = 0").fetchall()
-        left = db.execute("SELECT count(*) FROM messages").fetchone()[0]
-    values = {number: json.loads(result)["J&F-Mean"] for number, result in rows}
+    with server.store() as store:
+        rows = store.find(LeaderboardData, LeaderboardData.disabled.is_(False))
+        left = store.count(StoredMessage)
+    values = {row.submission_id: row.result["J&F-Mean"] for row in rows}
     assert {number: values[number] for number in wanted} == wanted
     assert left == 0
 
@@ -114,10 +114,10 @@ def test_what_is_scored_at_a_stop_is_scored_at_the_next_start(tmp_path: Path, st
     wanted = send(server, 4, 0.7)
     waited(lambda: running(server, wanted))
     stopped(server, stop)
-    with sqlite3.connect(server.data / "rehearsal.sqlite3") as db:
-        found = dict(db.execute("SELECT id, status FROM submissions"))
-        hidden = db.execute("SELECT count(*) FROM messages WHERE visible_at > ?", (time.time(),)).fetchone()[0]
-    assert set(found.values()) <= {"submitted", "finished"}
+    with server.store() as store:
+        statuses = {row.status for row in store.find(Submission)}
+        hidden = store.count(StoredMessage, StoredMessage.visible_at > time.time())
+    assert statuses <= {"submitted", "finished"}
     assert hidden == 0, "the next start finds them at once, not after thirty seconds"
     server.start()
     scored(server, wanted)
@@ -182,8 +182,8 @@ def test_an_upload_in_flight_breaks_off_and_nothing_else(tmp_path: Path) -> None
         stopped(server, once(signal.SIGTERM))
     server.start()
     scored(server, wanted)
-    with sqlite3.connect(server.data / "rehearsal.sqlite3") as db:
-        assert db.execute("SELECT count(*) FROM submissions").fetchone()[0] == len(wanted)
+    with server.store() as store:
+        assert store.count(Submission) == len(wanted)
     stopped(server, once(signal.SIGTERM))
 
 
@@ -203,8 +203,8 @@ def test_a_cancelled_submission_is_left_and_never_scored(tmp_path: Path) -> None
     rows = server.get(f"/api/jobs/challenge_phase_split/{split}/leaderboard/", "host").json()["results"]
     assert first not in [row["submission__id"] for row in rows]
     stopped(server, once(signal.SIGTERM))
-    with sqlite3.connect(server.data / "rehearsal.sqlite3") as db:
-        assert db.execute("SELECT count(*) FROM results WHERE submission_id = ?", (first,)).fetchone()[0] == 0
+    with server.store() as store:
+        assert not store.exists(LeaderboardData.submission_id == first)
 
 
 # ── code uploads ────────────────────────────────────────────────────────────
@@ -237,9 +237,9 @@ def test_an_agent_at_a_stop_plays_again_at_the_next_start(tmp_path: Path) -> Non
         waited(lambda: status(server, number) == "running")
         time.sleep(0.5)
         stopped(server, stop)
-        with sqlite3.connect(server.data / "rehearsal.sqlite3") as db:
-            assert db.execute("SELECT status FROM submissions").fetchall() == [("submitted",)]
-            assert db.execute("SELECT count(*) FROM messages").fetchone()[0] == 1
+        with server.store() as store:
+            assert [row.status for row in store.find(Submission)] == ["submitted"]
+            assert store.count(StoredMessage) == 1
         server.start()
     done = server.settled(number)
     assert done["status"] == "finished", server.text(done["stderr_file"])

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from segjudge.evaluation_script.supervisor import descendants
+from segjudge.rehearsal.models import Leaderboard
 from segjudge.rehearsal.services import Services
 
 from .builders import ROOT
@@ -435,17 +436,16 @@ def test_annotations_of_another_phase_are_said(operator: Operator, tmp_path: Pat
 
 def test_a_check_compares_the_labels(server: Rehearsal, operator: Operator) -> None:
     services = Services(str(server.data))
-    with services.store.write() as db:
-        held = db.execute("SELECT schema FROM leaderboards WHERE id = 1").fetchone()[0]
-        db.execute("UPDATE leaderboards SET schema = ? WHERE id = 1", (held.replace("J-Decay", "Other"),))
+    schema = services.store.one(Leaderboard, 1).schema
+    labels = ["Other" if label == "J-Decay" else label for label in schema["labels"]]
+    services.store.change(Leaderboard, 1, schema={**schema, "labels": labels})
     try:
         for arguments in (("--check",), ("--once",)):
             output = operator.run(*arguments, expected=3)
             assert "sequences-dev: phases.py scores dev as J&F-Mean" in output
             assert "but EvalAI's leaderboard has J&F-Mean, J-Mean, J-Recall, Other" in output
     finally:
-        with services.store.write() as db:
-            db.execute("UPDATE leaderboards SET schema = ? WHERE id = 1", (held,))
+        services.store.change(Leaderboard, 1, schema=schema)
     operator.run("--check")
 
 

@@ -16,6 +16,7 @@ import pytest
 import requests
 
 from segjudge.evalai import routes
+from segjudge.rehearsal.models import ChallengePhase, StoredMessage
 from segjudge.rehearsal.services import Services
 
 from .builders import ROOT
@@ -213,7 +214,7 @@ def test_a_resumed_submission_is_new_work(server: Rehearsal, operator: Operator)
         number,
         status="resuming",
         rerun_resumed_at=time.time(),
-        input_file=services.store.keep(STRONG.read_bytes(), "x.zip", "input_file"),
+        input_file=services.files.keep(STRONG.read_bytes(), "x.zip", "input_file"),
     )
     services.submissions.enqueue(number)
     operator.run("--once")
@@ -237,16 +238,13 @@ def test_a_file_that_is_too_large_is_said(server: Rehearsal, operator: Operator)
 
 def test_logs_are_not_sent_where_the_phase_says_so(server: Rehearsal, operator: Operator) -> None:
     services = Services(str(server.data))
-    row = services.challenges.phase_row(1)
-    silent = json.dumps({**json.loads(row["config"]), "disable_logs": True})
-    with services.store.write() as db:
-        db.execute("UPDATE phases SET config = ? WHERE id = 1", (silent,))
+    config = services.store.one(ChallengePhase, 1).config
+    services.store.change(ChallengePhase, 1, config={**config, "disable_logs": True})
     try:
         number = submitted(server)
         operator.run("--once")
     finally:
-        with services.store.write() as db:
-            db.execute("UPDATE phases SET config = ? WHERE id = 1", (row["config"],))
+        services.store.change(ChallengePhase, 1, config=config)
     held = server.get(f"/api/jobs/submission/{number}", "host").json()
     assert server.text(held["stdout_file"]) == ""
 
@@ -425,8 +423,7 @@ def lost(server: Rehearsal, number: int, **values: Any) -> None:
     """A submission without its message, of this age."""
     services = Services(str(server.data))
     services.submissions.update(number, **values)
-    with services.store.write() as db:
-        db.execute("DELETE FROM messages")
+    services.store.remove(StoredMessage)
 
 
 def swept(operator: Operator, **environment: str) -> str:

@@ -5,20 +5,42 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import socket
 import tempfile
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Protocol
 
 from segjudge.bundle.script_rules import PYTHON
 from segjudge.errors import UsageError
 
 from .shared import DONE, bundle_root, listening, say, seconds, whole_number
 
+if TYPE_CHECKING:
+    from segjudge.rehearsal.code_uploads import AgentTable, CodeUploads
+    from segjudge.rehearsal.faults import Faults
+    from segjudge.rehearsal.first_run import Person
+    from segjudge.rehearsal.services import Services
+    from segjudge.rehearsal.workers import Scorer, Workers
+
 PORT = 8899
 
 
+class Background(Protocol):
+    """What works in threads beside the server."""
+
+    def start(self) -> None:
+        """Begin."""
+
+    def give_up(self) -> None:
+        """Begin nothing more; safe in a signal's handler."""
+
+    def stop(self) -> None:
+        """Wait until what was under way is given back."""
+
+
 def rehearse(args: argparse.Namespace) -> int:
-    """Play EvalAI: its API, its worker and a web page, with this bundle in it."""
+    """Serve EvalAI's API and web pages, with this bundle in it, and play its worker."""
     from segjudge.rehearsal import first_run
     from segjudge.rehearsal.code_uploads import read_table
     from segjudge.rehearsal.server import LOOPBACK
@@ -35,48 +57,50 @@ def rehearse(args: argparse.Namespace) -> int:
     # What is kept here is nobody else's: tokens, truths, submissions.
     os.umask(0o077)
     if args.reset:
-        first_run.reset(folder)
-    lock = first_run.taken(folder)
-    hosts = {first_run.HOST_NAME, *(name for one in args.hosts for name in one.split(",") if name)}
-    services = Services(folder, args.visibility, faults.strikes if faults else lambda: False, hosts)
-    _introduce(first_run.people(services, hosts))
-    with tempfile.TemporaryDirectory() as made:
-        challenge, new = first_run.take(services, args.bundle or _built(root, made), made)
+        first_run.reset(folder, args.database)
+    lock = first_run.reserved(folder)
+    hosts = {first_run.HOST_NAME, *(name for names in args.hosts for name in names.split(",") if name)}
+    services = Services(folder, args.visibility, faults.strikes if faults else lambda: False, hosts, args.database)
+    _introduce(first_run.create_people(services, hosts))
+    with tempfile.TemporaryDirectory() as temporary:
+        bundle = args.bundle or _built(root, temporary)
+        challenge, new = first_run.create_challenge(services, bundle, temporary)
     workers = Workers(services, scorer, args.workers)
-    sent = first_run.seed(services, challenge, root) if args.seed_demo else 0
+    sent = first_run.send_samples(services, challenge, root) if args.seed_demo else 0
     address = f"http://{LOOPBACK}:{port.getsockname()[1]}"
-    _tell(services, address, challenge, new=new)
-    print(_worker_told(scorer, workers, args.workers) + (f"Sent {sent} sample submissions.\n" if sent else ""))
+    _print_challenge(services, address, challenge, new=new)
+    print(_about_workers(scorer, workers, args.workers) + (f"Sent {sent} sample submissions.\n" if sent else ""))
     print(f"The rehearsal runs at {address} until you press Ctrl-C; {os.path.relpath(folder)} keeps it.", flush=True)
     agents = _agents(services, table, address)
     try:
-        _serve(
-            services, (args.requests_per_minute, faults), port, [one for one in (workers, agents) if one is not None]
-        )
+        background: list[Background] = [workers, agents] if agents else [workers]
+        _serve(services, (args.requests_per_minute, faults), port, background)
     finally:
         lock.close()
     return DONE
 
 
-def _serve(services: Any, manner: tuple[int, Any], port: Any, at_work: list[Any]) -> None:
-    """Until a signal ends it: then nothing more is begun, and what is in hand is given back to its queue."""
+def _serve(
+    services: Services, limits: tuple[int, Faults | None], port: socket.socket, background: Sequence[Background]
+) -> None:
+    """Serve until a signal: then nothing more is begun, and what is under way is given back to its queue."""
     import uvicorn
 
     from segjudge.rehearsal.request_bodies import PromptProtocol
     from segjudge.rehearsal.server import ServerOptions, app
 
     def give_up() -> None:
-        for one in at_work:
-            one.give_up()
+        for part in background:
+            part.give_up()
 
     class Server(uvicorn.Server):
-        def handle_exit(self, sig: int, frame: Any) -> None:
-            # First: what workers and agents meet from now on is the stop's fault.
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            # First: workers and agents blame the stop for what fails from now on.
             give_up()
             super().handle_exit(sig, frame)
 
     config = uvicorn.Config(
-        app(services, ServerOptions(*manner, lambda: server.should_exit)),
+        app(services, ServerOptions(*limits, lambda: server.should_exit)),
         http=PromptProtocol,
         ws="none",
         log_level="warning",
@@ -93,13 +117,13 @@ def _serve(services: Any, manner: tuple[int, Any], port: Any, at_work: list[Any]
 
     # Before and after uvicorn's own, and for what it does not know: a second Ctrl-C interrupts no giving back.
     _on_signals(end)
-    for one in at_work:
-        one.start()
+    for part in background:
+        part.start()
     try:
         server.run(sockets=[port])
     finally:
-        for one in reversed(at_work):
-            one.stop()
+        for part in reversed(background):
+            part.stop()
 
 
 def _leave(_number: int, _frame: object) -> None:
@@ -113,18 +137,18 @@ def _on_signals(end: Callable[[int, object], None]) -> None:
             signal.signal(number, end)
 
 
-def _faults(told: str | None) -> Any:
-    """The faults that calls meet; nothing where none were asked for."""
+def _faults(text: str | None) -> Faults | None:
+    """Return the faults that calls meet; None where none were asked for."""
     from segjudge.rehearsal.faults import Faults
 
     try:
-        return Faults.told(told) if told else None
+        return Faults.parsed(text) if text else None
     except ValueError as error:
-        raise UsageError(f"--faults {told}: {error}. Write SEED:RATE, for instance 7:0.05") from None
+        raise UsageError(f"--faults {text}: {error}. Write SEED:RATE, for instance 7:0.05") from None
 
 
-def _scorer(args: argparse.Namespace, root: str) -> Any:
-    """What plays the worker, tried before anything is begun."""
+def _scorer(args: argparse.Namespace, root: str) -> Scorer:
+    """Return what plays the worker, tried before anything is begun."""
     from segjudge.hosted_worker.interpreter import worker_interpreter
     from segjudge.hosted_worker.process import sandbox_for
     from segjudge.rehearsal.workers import Scorer
@@ -139,55 +163,63 @@ def _built(root: str, folder: str) -> str:
     return build(root, os.path.join(folder, "challenge_config.zip"), lenient=True).path
 
 
-def _introduce(persons: list[Any]) -> None:
-    """At once: nothing that fails later may swallow what is told only now."""
+def _introduce(persons: list[Person]) -> None:
+    """Print the passwords at once: they are shown once, and nothing that fails later may swallow them."""
     if persons:
         print("Who can log in; this is shown once:")
-        for one in persons:
-            print(f"  {one.username:<9} password {one.password}  team {one.team} ({one.team_id})  token {one.token}")
+        for person in persons:
+            print(
+                f"  {person.username:<9} password {person.password}  team {person.team} ({person.team_id})"
+                f"  token {person.token}"
+            )
         print(flush=True)
 
 
-def _tell(services: Any, address: str, challenge: int, *, new: bool) -> None:
-    row = services.challenges.row(challenge)
-    shown = services.challenges.shown(row, address)
-    print(f"{'New challenge' if new else 'Challenge'} {challenge}: {shown['title']} (queue {row['queue']})")
-    for phase in services.challenges.phase_rows(challenge, services.accounts.named("host")):
-        print(f"  phase {phase['id']}  {phase['codename']}")
+def _print_challenge(services: Services, address: str, number: int, *, new: bool) -> None:
+    challenge = services.challenges.get(number)
+    if challenge is not None:
+        title = services.json.challenge(challenge, address)["title"]
+        print(f"{'New challenge' if new else 'Challenge'} {number}: {title} (queue {challenge.queue})")
+    for phase in services.challenges.phases(number):
+        print(f"  phase {phase.id}  {phase.codename}")
     print()
 
 
-def _agents(services: Any, table: Any, address: str) -> Any:
-    """What runs code uploads, where the host has a table of agents."""
+def _agents(services: Services, table: AgentTable | None, address: str) -> CodeUploads | None:
+    """Return what runs code uploads, where the host has a table of agents."""
     from segjudge.rehearsal.code_uploads import CodeUploads
     from segjudge.rehearsal.first_run import HOST_NAME
 
-    if table is None:
+    host = services.accounts.named(HOST_NAME)
+    if table is None or host is None:
         return None
     print(f"Code uploads are run here: {', '.join(sorted(table.images)) or 'no image'}.", flush=True)
-    if not any(services.challenges.shown(row, address)["is_docker_based"] for row in services.challenges.all()):
+    if not any(challenge.flag("is_docker_based") for challenge in services.challenges.all()):
         print("No challenge here takes code yet: build one with --variant code-upload, and name the zip.", flush=True)
-    return CodeUploads(services, table, address, services.accounts.named(HOST_NAME))
+    return CodeUploads(services, table, address, host)
 
 
-def _worker_told(scorer: Any, workers: Any, number: int) -> str:
-    """How like EvalAI's worker ours is."""
+def _about_workers(scorer: Scorer, workers: Workers, number: int) -> str:
+    """Return how like EvalAI's worker ours is."""
     if not number:
         return "No worker runs here.\n"
-    wanted = ".".join(map(str, PYTHON))
-    told = f"{number} worker{'s' if number > 1 else ''} on Python {scorer.python.version}, 1 GiB each.\n"
-    if scorer.python.version != wanted:
-        told += f"EvalAI has Python {wanted}, which was not found here.\n"
+    version = ".".join(map(str, PYTHON))
+    text = f"{number} worker{'s' if number > 1 else ''} on Python {scorer.python.version}, 1 GiB each.\n"
+    if scorer.python.version != version:
+        text += f"EvalAI has Python {version}, which was not found here.\n"
     if not workers.sandboxed:
         say("No sandbox: a scoring script can read whatever you can. Install bubblewrap (bwrap) to keep it apart.")
-    return told if workers.limited else told + "CPU is not limited here; EvalAI has half a core.\n"
+    return text if workers.limited else text + "CPU is not limited here; EvalAI has half a core.\n"
 
 
 def rehearse_options(sub: argparse.ArgumentParser) -> None:
-    """What `rehearse` takes."""
+    """Add the options of `rehearse`."""
     sub.add_argument("bundle", nargs="?", help="a built zip (default: build one)")
     sub.add_argument("--port", type=whole_number(0, 65535), default=PORT, help=f"default {PORT}; 0 takes any")
     sub.add_argument("--data", help="where it is kept (default: .segjudge/rehearsal)")
+    sub.add_argument(
+        "--database", metavar="URL", default="", help="PostgreSQL in the place of the SQLite file in --data"
+    )
     sub.add_argument(
         "--workers", type=whole_number(0, 64), default=1, help="how many score at once (EvalAI has 1; 0: none)"
     )

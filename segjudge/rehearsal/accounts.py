@@ -6,139 +6,123 @@ import hashlib
 import secrets
 import time
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Any
 
+from .models import AccessToken, JsonObject, Membership, Team, User
 from .store import Store
 
 #: Seconds that a token of the profile page, of a login and of a browser lasts.
-LIFE = {"profile": 365 * 86400.0, "login": 7 * 86400.0, "browser": 7 * 86400.0}
+_TOKEN_SECONDS = {"profile": 365 * 86400.0, "login": 7 * 86400.0, "browser": 7 * 86400.0}
 HOST, PARTICIPANT = "host", "participant"
 _SCRYPT = {"n": 1 << 13, "r": 8, "p": 1}
 
 
-@dataclass(frozen=True)
-class User:
-    """Who calls."""
-
-    id: int
-    username: str
-    email: str
-
-
 class Accounts:
-    """Who may do what."""
+    """All users and teams."""
 
     def __init__(self, store: Store, hosts: Collection[str] = ()) -> None:
         """`hosts` are the names of those who may push challenges, whose scripts are run here."""
         self._store, self._hosts = store, frozenset(hosts)
 
     def may_push(self, user: User | None) -> bool:
-        """Whether a user was named as a host when the rehearsal was started."""
+        """Return whether a user was named as a host when the rehearsal was started."""
         return user is not None and user.username in self._hosts
 
     def pushed_by_host(self, team: int) -> bool:
-        """Whether a host team has a member who may push: nobody else's script is run, however it came here."""
-        rows = self._store.rows("SELECT username FROM users JOIN members ON user_id = users.id WHERE team_id = ?", team)
-        return any(row["username"] in self._hosts for row in rows)
+        """Return whether a host team has a member who may push: nobody else's script is run, however it came here."""
+        return self._store.exists(
+            User.username.in_(self._hosts), User.id == Membership.user_id, Membership.team_id == team
+        )
 
     def create(self, username: str, password: str) -> User:
-        """A new user, verified at once."""
+        """Create a user, verified at once."""
         salt = secrets.token_hex(8)
-        with self._store.write() as db:
-            number = db.execute(
-                "INSERT INTO users (username, email, password) VALUES (?, ?, ?)",
-                (username, f"{username}@rehearsal.invalid", f"{salt}${_stretched(password, salt)}"),
-            ).lastrowid
-        return User(int(number or 0), username, f"{username}@rehearsal.invalid")
+        user = User(
+            username=username,
+            email=f"{username}@rehearsal.invalid",
+            password=f"{salt}${_stretched(password, salt)}",
+        )
+        with self._store.write() as session:
+            session.add(user)
+            session.flush()
+        return user
 
     def named(self, username: str) -> User | None:
-        """A user by name."""
-        return _user(self._store.row("SELECT * FROM users WHERE username = ?", username))
+        """Return the user with a name."""
+        return self._store.first(User, User.username == username)
 
     def with_password(self, username: str, password: str) -> User | None:
-        """Who logs in; None when the pair is wrong, after as much work as when it is right."""
-        row = self._store.row("SELECT * FROM users WHERE username = ?", username)
-        salt, _, kept = (row["password"] if row else "x$").partition("$")
-        right = secrets.compare_digest(_stretched(password[:200], salt), kept)
-        return _user(row) if row and right else None
+        """Return the user with a name and a password; None when the pair is wrong, after as much work."""
+        user = self.named(username)
+        salt, _, expected = (user.password if user else "x$").partition("$")
+        matches = secrets.compare_digest(_stretched(password[:200], salt), expected)
+        return user if matches else None
 
     def mint(self, user: User, kind: str) -> tuple[str, float]:
-        """A new token, and when it ends."""
+        """Create a token and return it with the moment when it ends."""
         # Hexadecimal: a token that begins with "-" would be read as an option by `evalai set_token`.
-        token, expires = secrets.token_hex(32), time.time() + LIFE[kind]
-        with self._store.write() as db:
-            db.execute("DELETE FROM tokens WHERE expires_at < ?", (time.time(),))
-            db.execute("INSERT INTO tokens VALUES (?, ?, ?, ?)", (hashed(token), user.id, kind, expires))
+        token, now = secrets.token_hex(32), time.time()
+        expires = now + _TOKEN_SECONDS[kind]
+        with self._store.write() as session:
+            self._store.remove(AccessToken, AccessToken.expires_at < now)
+            session.add(AccessToken(hash=_hashed(token), user_id=user.id, kind=kind, expires_at=expires))
         return token, expires
 
     def of_token(self, token: str) -> User | None:
-        """Whose token it is, while it lasts."""
-        return _user(
-            self._store.row(
-                "SELECT users.* FROM users JOIN tokens ON user_id = users.id WHERE hash = ? AND expires_at > ?",
-                hashed(token),
-                time.time(),
-            )
+        """Return whose token it is, while it lasts."""
+        return self._store.first(
+            User,
+            User.id == AccessToken.user_id,
+            AccessToken.hash == _hashed(token),
+            AccessToken.expires_at > time.time(),
         )
 
     def forget(self, token: str) -> None:
         """End a session."""
-        with self._store.write() as db:
-            db.execute("DELETE FROM tokens WHERE hash = ?", (hashed(token),))
+        self._store.remove(AccessToken, AccessToken.hash == _hashed(token))
 
     def new_team(self, user: User, kind: str, name: str, url: str = "") -> int:
-        """A team with one member; raises ValueError when the name is taken."""
-        with self._store.write() as db:
-            if db.execute("SELECT 1 FROM teams WHERE kind = ? AND team_name = ?", (kind, name)).fetchone():
+        """Create a team with one member and return its number; raises ValueError when the name is taken."""
+        with self._store.write() as session:
+            if self._store.exists(Team.kind == kind, Team.team_name == name):
                 raise ValueError(name)
-            number = db.execute(
-                "INSERT INTO teams (kind, team_name, team_url, created_by) VALUES (?, ?, ?, ?)",
-                (kind, name, url, user.id),
-            ).lastrowid
-            db.execute("INSERT INTO members VALUES (?, ?)", (number, user.id))
-        return int(number or 0)
+            team = Team(kind=kind, team_name=name, team_url=url, created_by=user.id)
+            session.add(team)
+            session.flush()
+            session.add(Membership(team_id=team.id, user_id=user.id))
+        return team.id
 
-    def teams(self, user: User, kind: str) -> list[dict[str, Any]]:
-        """The teams of a user, as the API shows them."""
-        rows = self._store.rows(
-            "SELECT teams.*, users.username AS maker FROM teams JOIN members ON team_id = teams.id "
-            "JOIN users ON users.id = teams.created_by WHERE kind = ? AND user_id = ? ORDER BY teams.id",
-            kind,
-            user.id,
-        )
-        return [self._shown(row, kind) for row in rows]
+    def teams(self, user: User, kind: str) -> list[Team]:
+        """Return the teams of a kind that a user belongs to."""
+        return self._store.find(Team, Team.kind == kind, Team.id == Membership.team_id, Membership.user_id == user.id)
 
-    def _shown(self, row: Any, kind: str) -> dict[str, Any]:
-        people = self._store.rows(
-            "SELECT users.id, username FROM users JOIN members ON user_id = users.id WHERE team_id = ?", row["id"]
-        )
-        key = "user" if kind == HOST else "member_name"
+    def team_json(self, team: Team) -> JsonObject:
+        """Return a team as EvalAI's API shows it."""
+        members = self._store.find(User, User.id == Membership.user_id, Membership.team_id == team.id)
+        creator = self._store.get(User, team.created_by)
+        key = "user" if team.kind == HOST else "member_name"
         return {
-            "id": row["id"],
-            "team_name": row["team_name"],
-            "created_by": row["maker"],
-            "team_url": row["team_url"],
+            "id": team.id,
+            "team_name": team.team_name,
+            "created_by": creator.username if creator else "",
+            "team_url": team.team_url,
             "members": [
-                {key: one["username"], "member_id": one["id"], "status": "Accepted", "permissions": "Admin"}
-                for one in people
+                {key: member.username, "member_id": member.id, "status": "Accepted", "permissions": "Admin"}
+                for member in members
             ],
         }
 
     def is_member(self, user: User | None, team: int, kind: str = "") -> bool:
-        """Whether a user belongs to a team, of a kind."""
-        sql = "SELECT 1 FROM members JOIN teams ON id = team_id WHERE team_id = ? AND user_id = ? AND ? IN ('', kind)"
-        return user is not None and bool(self._store.row(sql, team, user.id, kind))
+        """Return whether a user belongs to a team, and the team is of a kind."""
+        if user is None:
+            return False
+        conditions = [Membership.team_id == team, Membership.user_id == user.id]
+        return self._store.exists(*conditions, *([Team.id == team, Team.kind == kind] if kind else []))
 
 
-def hashed(token: str) -> str:
-    """What is kept of a token; it is long and random, so one round is enough."""
+def _hashed(token: str) -> str:
+    """Return what is kept of a token; it is long and random, so one round is enough."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
 def _stretched(password: str, salt: str) -> str:
     return hashlib.scrypt(password.encode("utf-8", "replace"), salt=salt.encode(), **_SCRYPT).hex()
-
-
-def _user(row: Any) -> User | None:
-    return User(row["id"], row["username"], row["email"]) if row else None

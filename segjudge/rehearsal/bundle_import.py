@@ -1,25 +1,38 @@
-"""A bundle on its way in: refused by EvalAI's rules, or kept as a challenge."""
+"""Bundles that are pushed: refused by EvalAI's rules, or stored as a challenge."""
 
 from __future__ import annotations
 
 import datetime
 import json
 import secrets
-from typing import Any
+from typing import TypeVar
 
 from segjudge.bundle.check import refusal, server_rules
 from segjudge.bundle.field_values import TRUE, as_integer
 from segjudge.bundle.fields import TEXTS
 from segjudge.bundle.opened_bundle import Bundle, BundleRefusedError
 from segjudge.bundle.problems import mappings_in
-from segjudge.bundle.server_state import ServerState, state_after_push
+from segjudge.bundle.server_state import state_after_push
 
-from .challenges import slug
+from .accounts import PARTICIPANT
+from .challenges import Challenges, slug
+from .models import (
+    Challenge,
+    ChallengePhase,
+    ChallengePhaseSplit,
+    DatasetSplit,
+    JsonObject,
+    Leaderboard,
+    Membership,
+    Participation,
+    Team,
+)
 from .store import Store
+from .stored_files import FileStore
 
 #: What EvalAI assumes of a phase where the YAML says nothing.
 _LIMIT = 100_000
-_PHASE_DEFAULTS: dict[str, Any] = {
+_PHASE_DEFAULTS: JsonObject = {
     "max_submissions_per_day": _LIMIT,
     "max_concurrent_submissions_allowed": 3,
     "allowed_submission_file_types": ".json, .zip, .txt, .tsv, .gz, .csv, .h5, .npy",
@@ -29,7 +42,7 @@ _PHASE_DEFAULTS: dict[str, Any] = {
     "submission_meta_attributes": None,
     "default_submission_meta_attributes": None,
 }
-_WHOLE = (
+_NUMBERS = (
     "max_submissions_per_day",
     "max_submissions_per_month",
     "max_submissions",
@@ -39,18 +52,19 @@ _WHOLE = (
 _RESET = ("tags", "domain", "prizes", "sponsors")
 _RESET_OF_PHASE = ("submission_meta_attributes", "default_submission_meta_attributes", "max_submissions_per_month")
 _UNSAVED = "Error in creating challenge: {}. Please check the yaml configuration!"
+_Block = TypeVar("_Block", Leaderboard, DatasetSplit)
 
 
 class BundleImport:
     """Makes challenges of bundles, and brings them up to date."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, files: FileStore) -> None:
+        self._store, self._files, self._challenges = store, files, Challenges(store)
 
-    def refused(self, bundle: str, repository: str, *, saving: bool = True) -> str:
-        """What EvalAI would say against a bundle, as it validates or saves it; nothing when it takes it."""
-        held = self._store.row("SELECT config FROM challenges WHERE repository = ?", repository)
-        state: ServerState | None = state_after_push(json.loads(held["config"]), source="here") if held else None
+    def refusal(self, bundle: str, repository: str, *, saving: bool = True) -> str:
+        """Return what EvalAI would say against a bundle, as it validates or saves it; nothing when it takes it."""
+        challenge = self._challenges.of_repository(repository)
+        state = state_after_push(challenge.config, source="here") if challenge else None
         try:
             with Bundle(bundle) as opened:
                 return refusal(list(server_rules(opened, state)), saving=saving)
@@ -58,142 +72,143 @@ class BundleImport:
             return refusal([error.problem]) or str(error.problem)
 
     def create_or_update(self, bundle: str, repository: str, team: int) -> tuple[int, bool]:
-        """Take a bundle that was not refused; the challenge's number and whether it is new."""
-        with Bundle(bundle) as opened:
-            files = _Files(self._store, opened)
-            with self._store.write() as db:
-                row = db.execute("SELECT * FROM challenges WHERE repository = ?", (repository,)).fetchone()
-                old = json.loads(row["config"]) if row else {}
-                config = _readable(opened)
-                if row and old.get("sponsors") and config.get("sponsors"):
-                    raise ValueError(_UNSAVED.format(None))
-                merged = {**{key: value for key, value in old.items() if key not in _RESET}, **config}
-                image = files.kept(config.get("image"), "image")
-                script = files.kept(config.get("evaluation_script"), "script") or ""
-                text = json.dumps(merged, default=_plain)
-                if row:
-                    number = int(row["id"])
-                    db.execute(
-                        "UPDATE challenges SET config = ?, image = ?, script = ?, version = version + 1 WHERE id = ?",
-                        (text, image or row["image"], script, number),
-                    )
-                else:
-                    cursor = db.execute(
-                        "INSERT INTO challenges (host_team, repository, queue, config, image, script) "
-                        "VALUES (?, ?, ?, ?, ?, ?)",
-                        (team, repository, "", text, image, script),
-                    )
-                    number = int(cursor.lastrowid or 0)
-                    queue = f"{slug(merged['title'])[:40]}-{number}-rehearsal-{secrets.token_hex(4)}"
-                    db.execute("UPDATE challenges SET queue = ? WHERE id = ?", (queue, number))
-                    if not merged.get("is_docker_based"):
-                        self._host_participates(number, team)
-                self._save_blocks(number, merged, files)
-        return number, row is None
+        """Store a bundle that was not refused; return the challenge's number and whether it is new."""
+        with Bundle(bundle) as opened, self._store.write() as session:
+            files = _BundleFiles(self._files, opened)
+            old = self._challenges.of_repository(repository)
+            config = _with_texts(opened)
+            if old is not None and old.config.get("sponsors") and config.get("sponsors"):
+                raise ValueError(_UNSAVED.format(None))
+            merged = _plain({**_without(old.config if old else {}, _RESET), **config})
+            image = files.kept(config.get("image"), "image")
+            script = files.kept(config.get("evaluation_script"), "script") or ""
+            if old is not None:
+                old.config, old.image, old.script = merged, image or old.image, script
+                old.version += 1
+                challenge = old
+            else:
+                challenge = Challenge(
+                    host_team=team, repository=repository, queue="", config=merged, image=image, script=script
+                )
+                session.add(challenge)
+                session.flush()
+                title = slug(merged["title"])[:40]
+                challenge.queue = f"{title}-{challenge.id}-rehearsal-{secrets.token_hex(4)}"
+                if not challenge.flag("is_docker_based"):
+                    self._let_host_participate(challenge)
+            self._save_blocks(challenge.id, merged, files)
+        return challenge.id, old is None
 
-    def _host_participates(self, challenge: int, team: int) -> None:
+    def _let_host_participate(self, challenge: Challenge) -> None:
         """EvalAI lets the hosts of a new challenge submit at once, as a team of their own."""
-        with self._store.write() as db:
-            maker = db.execute("SELECT created_by FROM teams WHERE id = ?", (team,)).fetchone()[0]
-            name = f"Host_{secrets.randbelow(10**5):05d}_Team"
-            entered = db.execute(
-                "INSERT INTO teams (kind, team_name, created_by) VALUES ('participant', ?, ?)", (name, maker)
-            ).lastrowid
-            db.execute("INSERT INTO members SELECT ?, user_id FROM members WHERE team_id = ?", (entered, team))
-            db.execute("INSERT INTO participants VALUES (?, ?)", (challenge, entered))
+        creator = self._store.one(Team, challenge.host_team).created_by
+        members = self._store.find(Membership, Membership.team_id == challenge.host_team)
+        name = f"Host_{secrets.randbelow(10**5):05d}_Team"
+        with self._store.write() as session:
+            team = Team(kind=PARTICIPANT, team_name=name, created_by=creator)
+            session.add(team)
+            session.flush()
+            session.add_all(Membership(team_id=team.id, user_id=member.user_id) for member in members)
+            session.add(Participation(challenge_id=challenge.id, team_id=team.id))
 
-    def _save_blocks(self, challenge: int, config: dict[str, Any], files: _Files) -> None:
-        for board in mappings_in(config, "leaderboard"):
-            self._upsert("leaderboards", challenge, board["id"], {"schema": json.dumps(board["schema"])})
-        for split in mappings_in(config, "dataset_splits"):
-            values = {"name": str(split["name"]), "codename": str(split["codename"])}
-            self._upsert("splits", challenge, split["id"], values)
-        for phase in mappings_in(config, "challenge_phases"):
-            self._save_phase(challenge, phase, files)
-        with self._store.write() as db:
-            for row in mappings_in(config, "challenge_phase_splits"):
-                places = [
-                    db.execute(
-                        f"SELECT id FROM {table} WHERE challenge_id = ? AND config_id = ?",  # noqa: S608 - our tables
-                        (challenge, as_integer(row[key])),
-                    ).fetchone()[0]
-                    for table, key in (
-                        ("phases", "challenge_phase_id"),
-                        ("leaderboards", "leaderboard_id"),
-                        ("splits", "dataset_split_id"),
-                    )
-                ]
-                db.execute(
-                    "INSERT INTO phase_splits (phase_id, leaderboard_id, split_id, visibility, decimals, descending) "
-                    "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET visibility = excluded.visibility, "
-                    "decimals = excluded.decimals, descending = excluded.descending",
-                    (
-                        *places,
-                        as_integer(row["visibility"]),
-                        as_integer(row["leaderboard_decimal_precision"]),
-                        row["is_leaderboard_order_descending"] in TRUE,
-                    ),
+    def _save_blocks(self, challenge: int, config: JsonObject, files: _BundleFiles) -> None:
+        with self._store.write() as session:
+            boards, splits, phases = {}, {}, {}
+            for block in mappings_in(config, "leaderboard"):
+                board = self._block(Leaderboard, challenge, as_integer(block["id"]))
+                board.schema = block["schema"]
+                session.add(board)
+                boards[board.config_id] = board
+            for block in mappings_in(config, "dataset_splits"):
+                split = self._block(DatasetSplit, challenge, as_integer(block["id"]))
+                split.name, split.codename = str(block["name"]), str(block["codename"])
+                session.add(split)
+                splits[split.config_id] = split
+            for block in mappings_in(config, "challenge_phases"):
+                phase = self._saved_phase(challenge, block, files)
+                phases[phase.config_id] = phase
+            session.flush()
+            for block in mappings_in(config, "challenge_phase_splits"):
+                self._save_phase_split(
+                    block,
+                    phases[_number(block["challenge_phase_id"])].id,
+                    boards[_number(block["leaderboard_id"])].id,
+                    splits[_number(block["dataset_split_id"])].id,
                 )
 
-    def _save_phase(self, challenge: int, phase: dict[str, Any], files: _Files) -> None:
-        found = self._store.row(
-            "SELECT * FROM phases WHERE challenge_id = ? AND config_id = ?", challenge, as_integer(phase["id"])
-        )
-        old = json.loads(found["config"]) if found else {}
-        merged = {
-            **_PHASE_DEFAULTS,
-            **{key: value for key, value in old.items() if key not in _RESET_OF_PHASE},
-            **phase,
-        }
+    def _block(self, model: type[_Block], challenge: int, number: int | None) -> _Block:
+        """Return the row of a block of the YAML; a new one where there is none yet."""
+        row = self._store.first(model, model.challenge_id == challenge, model.config_id == number)
+        return row or model(challenge_id=challenge, config_id=number)
+
+    def _save_phase_split(self, block: JsonObject, phase: int, board: int, split: int) -> None:
+        row = self._store.first(
+            ChallengePhaseSplit,
+            ChallengePhaseSplit.phase_id == phase,
+            ChallengePhaseSplit.leaderboard_id == board,
+            ChallengePhaseSplit.split_id == split,
+        ) or ChallengePhaseSplit(phase_id=phase, leaderboard_id=board, split_id=split)
+        row.visibility = _number(block["visibility"])
+        row.decimals = _number(block["leaderboard_decimal_precision"])
+        row.descending = block["is_leaderboard_order_descending"] in TRUE
+        with self._store.write() as session:
+            session.add(row)
+
+    def _saved_phase(self, challenge: int, block: JsonObject, files: _BundleFiles) -> ChallengePhase:
+        number = _number(block["id"])
+        phase = self._store.first(
+            ChallengePhase, ChallengePhase.challenge_id == challenge, ChallengePhase.config_id == number
+        ) or ChallengePhase(challenge_id=challenge, config_id=number, config={}, by_client=False)
+        merged = {**_PHASE_DEFAULTS, **_without(phase.config, _RESET_OF_PHASE), **block}
         merged.setdefault("max_submissions", _LIMIT)
         if merged.get("max_submissions_per_month") is None:
             merged["max_submissions_per_month"] = merged["max_submissions"]
-        merged["description"] = files.texts.get(str(phase.get("description")), str(merged.get("description", "")))
-        for key in _WHOLE:
+        merged["description"] = files.texts.get(str(block.get("description")), str(merged.get("description", "")))
+        for key in _NUMBERS:
             merged[key] = int(float(merged[key]))  # "5" and "5.0" are taken too
         at_once = merged["max_concurrent_submissions_allowed"]
         merged["max_concurrent_submissions_allowed"] = min(at_once, merged["max_submissions_per_day"])
-        by_client = bool(found and found["by_client"])
-        annotation = None if by_client else files.kept(phase.get("test_annotation_file"), "annotation")
-        values = {
-            "codename": str(merged["codename"]),
-            "slug": f"{str(merged['name']).split()[0].lower()}-{slug(str(merged['codename']))}-{challenge}",
-            "config": json.dumps(merged, default=_plain),
-            "annotation": annotation or (found["annotation"] if found else None),
-        }
-        self._upsert("phases", challenge, phase["id"], values)
-
-    def _upsert(self, table: str, challenge: int, number: Any, values: dict[str, Any]) -> None:
-        names, marks = ", ".join(values), ", ".join("?" * len(values))
-        renewed = ", ".join(f"{name} = excluded.{name}" for name in values)
-        with self._store.write() as db:
-            db.execute(
-                f"INSERT INTO {table} (challenge_id, config_id, {names}) VALUES (?, ?, {marks}) "  # noqa: S608 - our names
-                f"ON CONFLICT (challenge_id, config_id) DO UPDATE SET {renewed}",
-                (challenge, as_integer(number), *values.values()),
-            )
+        if not phase.by_client:
+            phase.annotation = files.kept(block.get("test_annotation_file"), "annotation") or phase.annotation
+        phase.codename = str(merged["codename"])
+        phase.slug = f"{str(merged['name']).split()[0].lower()}-{slug(phase.codename)}-{challenge}"
+        phase.config = _plain(merged)
+        with self._store.write() as session:
+            session.add(phase)
+        return phase
 
 
-class _Files:
-    """Files of a bundle on their way into the store, each kept once."""
+class _BundleFiles:
+    """Files of a bundle, which are stored as they are asked for."""
 
-    def __init__(self, store: Store, bundle: Bundle) -> None:
-        self._store, self._bundle = store, bundle
+    def __init__(self, files: FileStore, bundle: Bundle) -> None:
+        self._files, self._bundle = files, bundle
         self.texts: dict[str, str] = {}
         for phase in mappings_in(bundle.config, "challenge_phases"):
             path = phase.get("description")
             if bundle.has(path) and str(path).endswith(".html"):
                 self.texts[str(path)] = bundle.read(str(path)).decode("utf-8")
 
-    def kept(self, path: Any, kind: str) -> str | None:
-        """The id of a file that the YAML names; None when it names none."""
+    def kept(self, path: object, kind: str) -> str | None:
+        """Store a file that the YAML names and return its id; None when it names none."""
         if not self._bundle.has(path):
             return None
-        return self._store.keep(self._bundle.read(str(path)), str(path), kind)
+        return self._files.keep(self._bundle.read(str(path)), str(path), kind)
 
 
-def _readable(bundle: Bundle) -> dict[str, Any]:
-    """The config with texts in the place of their paths."""
+def _number(value: object) -> int:
+    """Return a number that the server's rules have accepted."""
+    number = as_integer(value)
+    assert number is not None  # noqa: S101 - `refusal` was asked before
+    return number
+
+
+def _without(config: JsonObject, keys: tuple[str, ...]) -> JsonObject:
+    return {key: value for key, value in config.items() if key not in keys}
+
+
+def _with_texts(bundle: Bundle) -> JsonObject:
+    """Return the config with texts in the place of their paths."""
     config = dict(bundle.config)
     for key in TEXTS:
         if bundle.has(config.get(key)):
@@ -201,7 +216,11 @@ def _readable(bundle: Bundle) -> dict[str, Any]:
     return config
 
 
-def _plain(value: Any) -> str:
-    if isinstance(value, (datetime.datetime, datetime.date)):
-        return value.isoformat()
-    return str(value)
+def _plain(config: JsonObject) -> JsonObject:
+    """Return a config of the YAML as JSON keeps it: dates as texts, keys as texts."""
+    plain: JsonObject = json.loads(json.dumps(config, default=_as_text))
+    return plain
+
+
+def _as_text(value: object) -> str:
+    return value.isoformat() if isinstance(value, (datetime.datetime, datetime.date)) else str(value)

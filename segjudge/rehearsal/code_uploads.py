@@ -1,6 +1,6 @@
 """EvalAI's code upload on a laptop: agents that the host knows, run against the host's environments, without AWS.
 
-Only what the host wrote into a table is ever run; what participants send is the name of an image, which is looked up.
+Only what the host wrote into a table is ever run; participants send the name of an image, which is looked up there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import threading
 import time
 import tomllib
 from dataclasses import dataclass, field
-from typing import Any
 
 import requests
 
@@ -21,16 +20,16 @@ from segjudge.evalai.jobs import CANCELLED, FAILED, FINISHED
 from segjudge.evaluation_script.errors import HostError
 from segjudge.sandbox import MEMORY, ProcessLimits
 
-from .accounts import User
+from .models import Challenge, Submission, User
 from .queue import ReceivedMessage
+from .refusal import Refusal
 from .services import Services
-from .submissions import Refusal
-from .workers import turn_until
+from .workers import repeat_until
 
 _ENDED = (FINISHED, FAILED, CANCELLED)
 #: Seconds in which everything that runs has ended.
-_FAREWELL = 10.0
-#: What the table may say, and of what kind.
+_STOP_SECONDS = 10.0
+#: The keys of the table, and the kinds of their values.
 _KINDS: dict[str, type] = {
     "images": dict, "environments": dict, "data": str, "seconds": float, "memory_mb": int, "look_every": float,
     "sandbox": bool, "hidden": list,
@@ -39,7 +38,7 @@ _EXAMPLE = '[images."team/name:1"] with command = ["python", "agent.py"] and fol
 
 
 @dataclass(frozen=True)
-class Table:
+class AgentTable:
     """`agents.toml`: what images are, and what environments the phases have."""
 
     images: dict[str, arena.Agent]
@@ -53,57 +52,57 @@ class Table:
     hidden: tuple[str, ...] = ()
 
 
-def read_table(path: str, *, sandbox: bool = False) -> Table:
-    """The host's table; folders and paths are relative to it.  Raises HostError with what is wrong."""
+def read_table(path: str, *, sandbox: bool = False) -> AgentTable:
+    """Return the host's table; folders and paths are relative to it.  Raises HostError with what is wrong."""
     try:
         with open(path, "rb") as file:
-            told = tomllib.load(file)
+            table = tomllib.load(file)
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise HostError(f"{path}: cannot be read ({error})") from None
-    unknown = sorted(set(told) - set(_KINDS))
+    unknown = sorted(set(table) - set(_KINDS))
     if unknown:
         raise HostError(f"{path}: has {unknown[0]!r}, which means nothing here")
     for key, kind in _KINDS.items():
-        if not isinstance(told.get(key, kind()), (int, float) if kind is float else kind):
-            raise HostError(f"{path}: {key} is {told[key]!r}, which is not of the kind {kind.__name__}")
+        if not isinstance(table.get(key, kind()), (int, float) if kind is float else kind):
+            raise HostError(f"{path}: {key} is {table[key]!r}, which is not of the kind {kind.__name__}")
     home = os.path.dirname(os.path.abspath(path))
-    images = {name: _agent(path, home, name, one) for name, one in told.get("images", {}).items()}
+    images = {name: _agent(path, home, name, entry) for name, entry in table.get("images", {}).items()}
     environments = {}
-    for phase, words in told.get("environments", {}).items():
+    for phase, words in table.get("environments", {}).items():
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise HostError(f'{path}: environments.{phase} is not a list of words as ["--env", "…"]')
-        environments[phase] = [_placed(home, word) for word in words]
+        environments[phase] = [_with_path(home, word) for word in words]
     limits = ProcessLimits(
-        seconds=float(told.get("seconds", ProcessLimits.seconds)),
-        memory=int(told.get("memory_mb", MEMORY >> 20)) << 20,
-        sandbox=sandbox or bool(told.get("sandbox", False)),
+        seconds=float(table.get("seconds", ProcessLimits.seconds)),
+        memory=int(table.get("memory_mb", MEMORY >> 20)) << 20,
+        sandbox=sandbox or bool(table.get("sandbox", False)),
     )
-    data = os.path.join(home, told["data"]) if told.get("data") else ""
-    hidden = tuple(os.path.join(home, one) for one in told.get("hidden", []))
-    return Table(images, environments, data, limits, float(told.get("look_every", 1.0)), hidden)
+    data = os.path.join(home, table["data"]) if table.get("data") else ""
+    hidden = tuple(os.path.join(home, name) for name in table.get("hidden", []))
+    return AgentTable(images, environments, data, limits, float(table.get("look_every", 1.0)), hidden)
 
 
-def _agent(path: str, home: str, name: str, told: Any) -> arena.Agent:
-    command = told.get("command") if isinstance(told, dict) else None
+def _agent(path: str, home: str, name: str, entry: object) -> arena.Agent:
+    entry = entry if isinstance(entry, dict) else {}
+    command = entry.get("command")
     if not isinstance(command, list) or not command or not all(isinstance(word, str) for word in command):
         raise HostError(f"{path}: the image {name!r} is not as {_EXAMPLE}")
-    folder = os.path.join(home, str(told.get("folder", "")))
+    folder = os.path.join(home, str(entry.get("folder", "")))
     if not os.path.isdir(folder):
         raise HostError(f"{path}: the folder of the image {name!r}, {folder}, is not there")
     return arena.Agent(arena.with_python(command), os.path.abspath(folder))
 
 
-def _placed(home: str, word: str) -> str:
-    """`truth=annotations/x.zip` with the place that is meant."""
+def _with_path(home: str, word: str) -> str:
+    """Return `truth=annotations/x.zip` with a path from the table's folder."""
     name, equals, value = word.partition("=")
-    there = os.path.join(home, value)
-    return f"{name}={there}" if equals and name in ("truth", "frames") else word
+    return f"{name}={os.path.join(home, value)}" if equals and name in ("truth", "frames") else word
 
 
 class CodeUploads:
-    """A thread that takes code uploads from the queues, one after the other."""
+    """A thread that receives code uploads from the queues and runs them, one after the other."""
 
-    def __init__(self, services: Services, table: Table, address: str, host: User) -> None:
+    def __init__(self, services: Services, table: AgentTable, address: str, host: User) -> None:
         self._services, self._table, self._address, self._host = services, table, address, host
         # The folder of an agent may lie around ours.
         self._hidden = (*table.hidden, services.store.folder)
@@ -111,11 +110,11 @@ class CodeUploads:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        """Begin to take messages."""
+        """Begin to receive messages."""
         self._thread.start()
 
     def give_up(self) -> None:
-        """Take nothing more, and give back what is in hand; from a signal's handler, too.
+        """Receive nothing more, and give back what runs; safe in a signal's handler.
 
         What an environment reports afterwards meets a server that has ended, and is nobody's fault.
         """
@@ -124,102 +123,100 @@ class CodeUploads:
     def stop(self) -> None:
         """End what runs, and wait until it is given back."""
         self.give_up()
-        until = time.monotonic() + _FAREWELL
-        while self._thread.is_alive() and time.monotonic() < until:
+        deadline = time.monotonic() + _STOP_SECONDS
+        while self._thread.is_alive() and time.monotonic() < deadline:
             arena.end_all()  # again: one may have begun meanwhile
             self._thread.join(timeout=0.2)
 
     def _run(self) -> None:
-        stumbled = "code uploads stumbled: {!r}"
-        turn_until(self._stop, self._turn, lambda error: self._services.store.note(0, stumbled.format(error)))
+        log = self._services.store.log
+        repeat_until(self._stop, self._turn, lambda error: log(0, f"code uploads stumbled: {error!r}"))
 
     def _turn(self) -> bool:
         for challenge in self._services.challenges.all():
-            config = json.loads(challenge["config"])
-            if not config.get("is_docker_based") or config.get("remote_evaluation"):
+            if not challenge.flag("is_docker_based") or challenge.flag("remote_evaluation"):
                 continue
-            message = self._services.queue.receive(challenge["queue"], hosted=False)
+            message = self._services.queue.receive(challenge.queue, hosted=False)
             if message is not None:
-                self._answer(challenge, message, static=bool(config.get("is_static_dataset_code_upload")))
+                self._answer(challenge, message)
                 return True
         return False
 
-    def _answer(self, challenge: Any, message: ReceivedMessage, *, static: bool) -> None:
+    def _answer(self, challenge: Challenge, message: ReceivedMessage) -> None:
         number = int(message.body["submission_pk"])
         try:
-            row = self._services.submissions.row(number)
+            submission = self._services.submissions.get(number)
         except Refusal:
-            self._services.queue.delete(challenge["queue"], message.handle)
+            self._services.queue.delete(challenge.queue, message.handle)
             return
-        if row["status"] not in _ENDED:
-            image = str(message.body.get("submitted_image_uri", ""))
+        if submission.status not in _ENDED:
             try:
-                failure = self._played(challenge, row, message, image, static=static)
+                failure = self._failure(challenge, submission, message)
             except Exception:
                 if not self._stop.is_set():
                     raise
                 failure = ""
-            after = self._services.submissions.row(number)
-            handed_on = static and after["submission_input_file"] is not None
-            if self._stop.is_set() and after["status"] not in _ENDED and not handed_on:
-                self._services.submissions.give_back(number, challenge["queue"], message.handle)
+            after = self._services.submissions.get(number)
+            produced = challenge.flag("is_static_dataset_code_upload") and after.submission_input_file is not None
+            if self._stop.is_set() and after.status not in _ENDED and not produced:
+                self._services.submissions.give_back(number, challenge.queue, message.handle)
                 return
-            if failure and after["status"] not in _ENDED:
-                self._services.reporting.failed(number, failure)
-        self._services.queue.delete(challenge["queue"], message.handle)
+            if failure and after.status not in _ENDED:
+                self._services.reports.failed(number, failure)
+        self._services.queue.delete(challenge.queue, message.handle)
 
-    def _played(self, challenge: Any, row: Any, message: ReceivedMessage, image: str, *, static: bool) -> str:
-        """Why it failed, if it did without anybody having told the server."""
+    def _failure(self, challenge: Challenge, submission: Submission, message: ReceivedMessage) -> str:
+        """Run a submission, and return why it failed if nobody has reported that to the server."""
+        image = str(message.body.get("submitted_image_uri", ""))
         agent = self._table.images.get(image)
         if agent is None:
             known = ", ".join(sorted(self._table.images)) or "none"
             return f"The image {image[:200]!r} is not known here; the host's table has: {known}."
-        if not self._services.submissions.begin(row["id"]):
+        if not self._services.submissions.begin(submission.id):
             return ""
         token = self._services.accounts.mint(self._host, "profile")[0]
         try:
-            if static:
-                return self._static(challenge, row, agent, token)
-            return self._duel(row, agent, message, token)
+            if challenge.flag("is_static_dataset_code_upload"):
+                return self._static(challenge, submission, agent, token)
+            return self._duel(submission, agent, message, token)
         except arena.SubmissionFileError as error:
             return f"{error}. Write a plain file."
         except (HostError, OSError, requests.RequestException) as error:
             return f"It could not be run, and it is not your fault: {error}"
 
-    def _duel(self, row: Any, agent: arena.Agent, message: ReceivedMessage, token: str) -> str:
-        phase = self._services.challenges.phase_row(row["phase_id"])["codename"]
+    def _duel(self, submission: Submission, agent: arena.Agent, message: ReceivedMessage, token: str) -> str:
+        phase = self._services.submissions.phase_of(submission).codename
         words = self._table.environments.get(phase)
         if words is None:
             return f"The host's table has no environment for the phase {phase}; tell the organisers."
         variables = {
             "AUTH_TOKEN": token, "EVALAI_API_SERVER": self._address, "BODY": json.dumps(message.body),
-            "QUEUE_NAME": self._services.submissions.challenge_of(row)["queue"],
+            "QUEUE_NAME": self._services.submissions.challenge_of(submission).queue,
         }  # fmt: skip
         ended = arena.duel(agent, words, self._table.limits, variables, self._hidden)
-        self._services.submissions.keep_texts(row["id"], environment_log_file=ended.log)
+        self._services.submissions.keep_texts(submission.id, environment_log_file=ended.log)
         return "Submission Job Failed." + (f"\n{ended.log}" if ended.log else "")
 
-    def _static(self, challenge: Any, row: Any, agent: arena.Agent, token: str) -> str:
+    def _static(self, challenge: Challenge, submission: Submission, agent: arena.Agent, token: str) -> str:
         if not self._table.data:
             return "The host's table has no data folder for static submissions; tell the organisers."
 
-        def taken(path: str) -> None:
-            """As the sidecar uploads it."""
+        def upload(path: str) -> None:
+            """Upload a file as EvalAI's sidecar does."""
             with open(path, "rb") as file:
                 requests.patch(
-                    self._address + routes.path(routes.UPDATE_SUBMISSION, challenge=challenge["id"]),
-                    data={"submission": row["id"], "submission_status": "submitted"},
+                    self._address + routes.path(routes.UPDATE_SUBMISSION, challenge=challenge.id),
+                    data={"submission": submission.id, "submission_status": "submitted"},
                     files={"submission_input_file": (os.path.basename(path), file)},
                     headers={"Authorization": f"Bearer {token}"},
                     timeout=120,
                 ).raise_for_status()
 
-        agent_here = arena.Agent(
-            agent.command, agent.folder, {"CHALLENGE_PK": str(challenge["id"]), "PHASE_PK": str(row["phase_id"])}
-        )
+        variables = {"CHALLENGE_PK": str(challenge.id), "PHASE_PK": str(submission.phase_id)}
         ended = arena.static(
-            agent_here, self._table.data, self._table.limits, self._table.look_every, taken, self._hidden
-        )
+            arena.Agent(agent.command, agent.folder, variables),
+            self._table.data, self._table.limits, self._table.look_every, upload, self._hidden,
+        )  # fmt: skip
         if (ended.result or {})["taken"] is None:
             early = (ended.result or {})["early"]
             how = f"ended with code {ended.code}" if early else f"ran for {self._table.limits.seconds:.0f} seconds"

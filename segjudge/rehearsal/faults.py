@@ -1,4 +1,4 @@
-"""What a network and a busy server do now and then, by a seed: for testing workers."""
+"""Faults of a network and of a busy server, by a seed: for testing workers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import random
 import re
 import threading
 from dataclasses import dataclass, field
-from typing import Any
 
 from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-#: Kinds of faults; those after `done` answer wrongly what was in truth carried out.
+#: Kinds of faults: those in the place of a request, and those after one that was carried out.
 BEFORE = ("error", "portal", "delay")
 DONE = ("done", "half", "reset")
 _LONGEST_DELAY = 3.0
@@ -29,14 +28,14 @@ class Faults:
     seed: int
     rate: float
     _random: random.Random = field(init=False, repr=False)
-    _lock: Any = field(default_factory=threading.Lock, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
 
     @classmethod
-    def told(cls, text: str) -> Faults:
-        """From SEED:RATE; raises ValueError that says what is wrong with anything else."""
+    def parsed(cls, text: str) -> Faults:
+        """Return the faults that SEED:RATE stands for; raises ValueError that says what is wrong with anything else."""
         seed, colon, rate = text.partition(":")
         if not colon:
             raise ValueError("the rate is missing")
@@ -47,23 +46,23 @@ class Faults:
         return cls(int(seed), float(rate))
 
     def strikes(self) -> bool:
-        """Whether this one is hit."""
+        """Draw whether a call meets a fault."""
         with self._lock:
             return self._random.random() < self.rate
 
     def kind(self) -> str:
-        """Which fault it is."""
+        """Draw a kind of fault."""
         with self._lock:
             return self._random.choice((*BEFORE, *DONE))
 
     def delay(self) -> float:
-        """How long one takes."""
+        """Draw the seconds of a delay."""
         with self._lock:
             return self._random.uniform(0.1, _LONGEST_DELAY)
 
 
 class FaultyApp:
-    """The API, as it behaves on a bad day."""
+    """The API with faults."""
 
     def __init__(self, app: ASGIApp, faults: Faults) -> None:
         self._app, self._faults = app, faults
@@ -84,7 +83,7 @@ class FaultyApp:
             await self._after(kind, scope, receive, send)
 
     async def _after(self, kind: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Carry it out, and spoil the answer."""
+        """Carry out the request, and spoil its answer."""
         kept: list[Message] = []
 
         async def keep(message: Message) -> None:
@@ -98,7 +97,7 @@ class FaultyApp:
         if kind == "half":
             await send(kept[0])
             await send({"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True})
-        # The connection itself: ASGI has no word for it, so this asks uvicorn's object behind `send`.
+        # ASGI cannot reset a connection, so this asks uvicorn's object behind `send`.
         transport = getattr(getattr(send, "__self__", None), "transport", None)
         if transport is not None:
             transport.abort()

@@ -1,4 +1,4 @@
-"""Requests' bodies within bounds: how large, how slow, and what becomes of those that nobody wants."""
+"""Limits of requests' bodies: their size, their pace, and what becomes of those that are not read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
-from typing import Any
 
 import h11
 from starlette.responses import JSONResponse
@@ -15,15 +14,16 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from segjudge.bundle.opened_bundle import UPLOAD_BYTES
 
-from .submissions import Refusal
+from .refusal import Refusal
 
-#: Seconds between two looks at whether the server ends.
+#: Seconds between two checks of whether the server ends.
 _TICK = 0.5
-#: Seconds without a byte, and after how many a body must have come at so many bytes a second.
-_SILENCE, _PATIENCE, _PACE = 60.0, 60.0, 1 << 10
-#: What is still taken in after an answer that did not wait for the body, so that the sender reads it.
-_LINGER, _LINGER_SECONDS = 1 << 18, 1.0
-#: Seconds in which the head of a request has come.
+#: The longest silence in seconds; and after how many seconds a body must keep a pace, in bytes a second.
+_SILENCE_SECONDS, _PACED_AFTER, _PACE = 60.0, 60.0, 1 << 10
+#: Bytes and seconds for which a body is still read after an answer that did not wait for it, so that the sender
+#: reads the answer.
+_LINGER_BYTES, _LINGER_SECONDS = 1 << 18, 1.0
+#: Seconds in which the head of a request must have come.
 _HEAD_SECONDS = 20.0
 
 _TOO_LARGE = JSONResponse(
@@ -42,72 +42,72 @@ class BoundedApp:
             await self._app(scope, receive, send)
             return
         body = _Body(scope, receive, self._stopping)
-        app = _TOO_LARGE if told_length(scope) > UPLOAD_BYTES else self._app
+        app = _TOO_LARGE if announced_length(scope) > UPLOAD_BYTES else self._app
         await app(scope, body.receive, _Closing(body, send))
 
 
-def told_length(scope: Scope) -> float:
-    """How long a request says that its body is; without end where it says nothing that makes sense."""
-    told = dict(scope["headers"]).get(b"content-length", b"0")
-    return int(told) if told.isdigit() and len(told) < 19 else math.inf
+def announced_length(scope: Scope) -> float:
+    """Return how long a request says that its body is; infinity where it says nothing that makes sense."""
+    length = dict(scope["headers"]).get(b"content-length", b"0")
+    return int(length) if length.isdigit() and len(length) < 19 else math.inf
 
 
-def too_much(limit: int) -> Refusal:
-    """What is said of a body that is larger than its call takes."""
+def too_large(limit: int) -> Refusal:
+    """Return the refusal of a body that is larger than its call takes."""
     return Refusal(413, {"detail": f"The body is larger than {limit >> 10} kB, which is more than this takes."})
 
 
 def within(receive: Receive, limit: int) -> Receive:
-    """Only so many bytes."""
-    seen = 0
+    """Return a `receive` that refuses a body with more bytes."""
+    received = 0
 
     async def bounded() -> Message:
-        nonlocal seen
+        nonlocal received
         message = await receive()
-        seen += len(message.get("body", b""))
-        if seen > limit:
-            raise too_much(limit)
+        received += len(message.get("body", b""))
+        if received > limit:
+            raise too_large(limit)
         return message
 
     return bounded
 
 
-def plain(value: Any) -> None:
+def check_text(value: object) -> None:
     """Refuse half characters wherever they stand: no database keeps them, and no answer could repeat them."""
     waiting = [value]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            waiting += [*one, *one.values()]
-        elif isinstance(one, list):
-            waiting += one
-        elif isinstance(one, str):
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting += [*item, *item.values()]
+        elif isinstance(item, list):
+            waiting += item
+        elif isinstance(item, str):
             try:
-                one.encode("utf-8")
+                item.encode("utf-8")
             except UnicodeEncodeError:
-                raise Refusal(400, {"detail": f"A text holds half a character: {ascii(one)[:100]}"}) from None
+                raise Refusal(400, {"detail": f"A text holds half a character: {ascii(item)[:100]}"}) from None
 
 
 class _Body:
-    """What comes of one request."""
+    """The body of a request, as it is received."""
 
     def __init__(self, scope: Scope, receive: Receive, stopping: Callable[[], bool]) -> None:
         headers = dict(scope["headers"])
         self._receive, self._stopping = receive, stopping
-        self._began, self._seen = time.monotonic(), 0
-        self.whole = headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in headers
-        #: Whether the sender waits for a word of ours before it sends anything.
-        self.asked = b"expect" in headers
+        self._began, self._received = time.monotonic(), 0
+        self.complete = headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in headers
+        #: Whether the sender waits for an answer before it sends the body.
+        self.expects_answer = b"expect" in headers
 
     async def receive(self) -> Message:
-        """The next piece; a sender that is too slow, or that sends too much, has gone."""
-        if self.whole:
+        """Return the next message; a sender that is too slow, or that sends too much, counts as disconnected."""
+        if self.complete:
             return await self._receive()
-        self.asked = False
+        self.expects_answer = False
         message = await self._next()
-        self._seen += len(message.get("body", b""))
-        self.whole = message["type"] == "http.request" and not message.get("more_body", False)
-        return message if self._seen <= UPLOAD_BYTES else {"type": "http.disconnect"}
+        self._received += len(message.get("body", b""))
+        self.complete = message["type"] == "http.request" and not message.get("more_body", False)
+        return message if self._received <= UPLOAD_BYTES else {"type": "http.disconnect"}
 
     async def _next(self) -> Message:
         since = time.monotonic()
@@ -115,37 +115,37 @@ class _Body:
             try:
                 message = await asyncio.wait_for(self._receive(), _TICK)
             except TimeoutError:
-                if time.monotonic() - since > _SILENCE:
+                if time.monotonic() - since > _SILENCE_SECONDS:
                     break
                 continue
             lasted = time.monotonic() - self._began
-            if lasted > _PATIENCE and self._seen < lasted * _PACE:
+            if lasted > _PACED_AFTER and self._received < lasted * _PACE:
                 break
             return message
         return {"type": "http.disconnect"}
 
     async def drain(self) -> None:
-        """Throw away a little of what still comes."""
-        until, left = time.monotonic() + _LINGER_SECONDS, _LINGER
-        while left > 0 and time.monotonic() < until and not self.whole:
+        """Read and drop a little of what still comes."""
+        deadline, left = time.monotonic() + _LINGER_SECONDS, _LINGER_BYTES
+        while left > 0 and time.monotonic() < deadline and not self.complete:
             try:
-                message = await asyncio.wait_for(self._receive(), max(0.01, until - time.monotonic()))
+                message = await asyncio.wait_for(self._receive(), max(0.01, deadline - time.monotonic()))
             except TimeoutError:
                 return
             if message["type"] != "http.request":
                 return
             left -= len(message.get("body", b""))
-            self.whole = not message.get("more_body", False)
+            self.complete = not message.get("more_body", False)
 
 
 class _Closing:
-    """Ends the connection after an answer that did not wait for the whole body, or all of it would be taken in."""
+    """Ends the connection after an answer that did not wait for the body, or all of it would be read."""
 
     def __init__(self, body: _Body, send: Send) -> None:
         self._body, self._send, self._early = body, send, False
 
     async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start" and not self._body.whole:
+        if message["type"] == "http.response.start" and not self._body.complete:
             self._early = True
             kept = [pair for pair in message["headers"] if pair[0].lower() != b"connection"]
             message = {**message, "headers": [*kept, (b"connection", b"close")]}
@@ -154,7 +154,7 @@ class _Closing:
             return
         # The answer is out; a connection that is closed on what still comes would take it back.
         await self._send({**message, "more_body": True})
-        if not self._body.asked:
+        if not self._body.expects_answer:
             await self._body.drain()
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -162,35 +162,32 @@ class _Closing:
 class PromptProtocol(H11Protocol):
     """Closes a connection on which no request begins; uvicorn waits for ever."""
 
-    _late: asyncio.TimerHandle | None = None
+    _timer: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: Any) -> None:
-        """Somebody connects."""
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        """Something comes."""
         super().data_received(data)
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
         self._unwatch()
         super().connection_lost(exc)
 
     def _watch(self) -> None:
         if self.conn.their_state is not h11.IDLE:
             self._unwatch()
-        elif self._late is None:
-            self._late = self.loop.call_later(_HEAD_SECONDS, self._close)
+        elif self._timer is None:
+            self._timer = self.loop.call_later(_HEAD_SECONDS, self._close)
 
     def _unwatch(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _close(self) -> None:
-        self._late = None
+        self._timer = None
         if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
             self.transport.close()

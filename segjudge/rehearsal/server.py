@@ -27,7 +27,7 @@ REQUESTS_PER_MINUTE = 60
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """How strict the rehearsal is."""
+    """Limits and faults of the server, and when it is about to end."""
 
     requests_per_minute: int = REQUESTS_PER_MINUTE
     faults: Faults | None = None
@@ -36,7 +36,7 @@ class ServerOptions:
 
 
 class _Number(Convertor[int]):
-    """A number that SQLite can hold."""
+    """A number that the database can hold."""
 
     regex = "[0-9]{1,18}"
 
@@ -50,18 +50,18 @@ class _Number(Convertor[int]):
 register_url_convertor("int", _Number())
 
 
-def app(services: Services, manner: ServerOptions) -> ASGIApp:
-    """Everything behind one port."""
-    throttle = Throttle(manner.requests_per_minute)
+def app(services: Services, options: ServerOptions) -> ASGIApp:
+    """Return the application that serves the API, the files and the pages."""
+    throttle = Throttle(options.requests_per_minute)
     # A page of another site could otherwise reach us under a name of its own that points here.
     middleware = [
         Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", "[::1]"], www_redirect=False),
-        Middleware(BoundedApp, stopping=manner.stopping),
+        Middleware(BoundedApp, stopping=options.stopping),
     ]
     routes = [*api.routes(services, throttle), *file_routes.routes(services), *pages.routes(services)]
     handlers = {404: _missing, 405: _missing, 500: _broken}
-    made = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
-    return FaultyApp(made, manner.faults) if manner.faults else made
+    served = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
+    return FaultyApp(served, options.faults) if options.faults else served
 
 
 async def _missing(request: Request, error: Exception) -> Response:

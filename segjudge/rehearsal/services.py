@@ -1,16 +1,22 @@
-"""Everything that the API, the pages and the workers share, put together once."""
+"""What the API, the pages and the workers are given, put together once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
 from .accounts import Accounts
+from .actions.hosting import Hosting
+from .actions.permissions import Permissions
+from .actions.reporting import WorkerReports
+from .actions.submitting import Submitting
+from .actions.uploading import Uploading
 from .bundle_import import BundleImport
 from .challenges import Challenges
+from .evalai_json import EvalAIJson
 from .queue import VISIBILITY, MessageQueues
-from .results import ResultStore
 from .signed_urls import SignedUrls
 from .store import Store
+from .stored_files import FileStore
 from .submissions import Submissions
 
 
@@ -21,16 +27,23 @@ class Services:
         self,
         folder: str,
         visibility: float = VISIBILITY,
-        again: Callable[[], bool] = lambda: False,
+        repeats: Callable[[], bool] = lambda: False,
         hosts: Collection[str] = (),
+        database: str = "",
     ) -> None:
-        self.store = Store(folder)
+        self.store = Store(folder, database)
+        self.files = FileStore(self.store)
         self.accounts = Accounts(self.store, hosts)
         self.links = SignedUrls(self.store)
-        self.queue = MessageQueues(self.store, visibility, again)
-        self.challenges = Challenges(self.store, self.accounts, self.links)
-        self.intake = BundleImport(self.store)
-        self.submissions = Submissions(self.store, self.challenges, self.queue, self.links)
-        self.reporting = ResultStore(self.challenges, self.submissions)
-        #: What the workers are doing, told by themselves: a line for each.
+        self.json = EvalAIJson(self.store, self.links)
+        self.queue = MessageQueues(self.store, visibility, repeats)
+        self.challenges = Challenges(self.store)
+        self.submissions = Submissions(self.store, self.files, self.queue)
+        self.bundles = BundleImport(self.store, self.files)
+        self.permissions = Permissions(self.store, self.accounts, self.challenges)
+        self.submitting = Submitting(self.store, self.accounts, self.files, self.submissions, self.permissions)
+        self.uploading = Uploading(self.store, self.files, self.queue, self.permissions, self.submitting)
+        self.hosting = Hosting(self.store, self.submissions, self.permissions)
+        self.reports = WorkerReports(self.store, self.files, self.submissions, self.permissions)
+        #: What each worker is doing, as it reports itself.
         self.workers: dict[int, str] = {}

@@ -1,217 +1,304 @@
-"""The rehearsal's memory: one SQLite file and a folder of files with names of our own.
-
-No name that came in a request is ever a path: a file lies under its random id.
-"""
+"""The rehearsal's database: the engine, the transactions and every query."""
 
 from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import IO, Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple, TypeVar
 
-_TABLES = """
-CREATE TABLE IF NOT EXISTS settings (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS users (
-  id INTEGER PRIMARY KEY, username TEXT UNIQUE NOT NULL, email TEXT NOT NULL, password TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS tokens (
-  hash TEXT PRIMARY KEY, user_id INTEGER NOT NULL REFERENCES users, kind TEXT NOT NULL, expires_at REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS teams (
-  id INTEGER PRIMARY KEY, kind TEXT NOT NULL, team_name TEXT NOT NULL, team_url TEXT NOT NULL DEFAULT '',
-  created_by INTEGER NOT NULL REFERENCES users, UNIQUE (kind, team_name));
-CREATE TABLE IF NOT EXISTS members (
-  team_id INTEGER NOT NULL REFERENCES teams, user_id INTEGER NOT NULL REFERENCES users, PRIMARY KEY (team_id, user_id));
-CREATE TABLE IF NOT EXISTS challenges (
-  id INTEGER PRIMARY KEY, host_team INTEGER NOT NULL REFERENCES teams, repository TEXT UNIQUE NOT NULL,
-  queue TEXT NOT NULL, config TEXT NOT NULL, image TEXT, script TEXT NOT NULL, version INTEGER NOT NULL DEFAULT 1);
-CREATE TABLE IF NOT EXISTS phases (
-  id INTEGER PRIMARY KEY, challenge_id INTEGER NOT NULL REFERENCES challenges, config_id INTEGER NOT NULL,
-  codename TEXT NOT NULL, slug TEXT NOT NULL, config TEXT NOT NULL, annotation TEXT,
-  by_client INTEGER NOT NULL DEFAULT 0, UNIQUE (challenge_id, config_id));
-CREATE TABLE IF NOT EXISTS leaderboards (
-  id INTEGER PRIMARY KEY, challenge_id INTEGER NOT NULL REFERENCES challenges, config_id INTEGER NOT NULL,
-  schema TEXT NOT NULL, UNIQUE (challenge_id, config_id));
-CREATE TABLE IF NOT EXISTS splits (
-  id INTEGER PRIMARY KEY, challenge_id INTEGER NOT NULL REFERENCES challenges, config_id INTEGER NOT NULL,
-  name TEXT NOT NULL, codename TEXT NOT NULL, UNIQUE (challenge_id, config_id));
-CREATE TABLE IF NOT EXISTS phase_splits (
-  id INTEGER PRIMARY KEY, phase_id INTEGER NOT NULL REFERENCES phases, leaderboard_id INTEGER NOT NULL,
-  split_id INTEGER NOT NULL REFERENCES splits, visibility INTEGER NOT NULL, decimals INTEGER NOT NULL,
-  descending INTEGER NOT NULL, UNIQUE (phase_id, leaderboard_id, split_id));
-CREATE TABLE IF NOT EXISTS participants (
-  challenge_id INTEGER NOT NULL REFERENCES challenges, team_id INTEGER NOT NULL REFERENCES teams,
-  PRIMARY KEY (challenge_id, team_id));
-CREATE TABLE IF NOT EXISTS submissions (
-  id INTEGER PRIMARY KEY, phase_id INTEGER NOT NULL REFERENCES phases, team_id INTEGER NOT NULL REFERENCES teams,
-  created_by INTEGER NOT NULL REFERENCES users, status TEXT NOT NULL, input_file TEXT, submission_input_file TEXT,
-  stdout_file TEXT, stderr_file TEXT, environment_log_file TEXT, submission_result_file TEXT, metadata_file TEXT,
-  method_name TEXT NOT NULL DEFAULT '', method_description TEXT NOT NULL DEFAULT '',
-  project_url TEXT NOT NULL DEFAULT '', publication_url TEXT NOT NULL DEFAULT '', attributes TEXT,
-  is_public INTEGER NOT NULL DEFAULT 0, is_flagged INTEGER NOT NULL DEFAULT 0, is_baseline INTEGER NOT NULL DEFAULT 0,
-  submitted_at REAL NOT NULL, started_at REAL, completed_at REAL, rerun_resumed_at REAL,
-  job_name TEXT NOT NULL DEFAULT '[]', deaths INTEGER NOT NULL DEFAULT 0);
-CREATE INDEX IF NOT EXISTS submissions_of_phase ON submissions (phase_id, team_id, status);
-CREATE TABLE IF NOT EXISTS results (
-  id INTEGER PRIMARY KEY, submission_id INTEGER NOT NULL REFERENCES submissions,
-  phase_split_id INTEGER NOT NULL REFERENCES phase_splits, result TEXT NOT NULL, error TEXT, disabled INTEGER NOT NULL);
-CREATE INDEX IF NOT EXISTS results_of_split ON results (phase_split_id, disabled);
-CREATE INDEX IF NOT EXISTS results_of_submission ON results (submission_id);
-CREATE TABLE IF NOT EXISTS files (id TEXT PRIMARY KEY, name TEXT NOT NULL, size INTEGER NOT NULL, kind TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS messages (
-  id INTEGER PRIMARY KEY, queue TEXT NOT NULL, body TEXT NOT NULL, visible_at REAL NOT NULL, sent_at REAL NOT NULL,
-  received INTEGER NOT NULL DEFAULT 0);
-CREATE INDEX IF NOT EXISTS messages_of_queue ON messages (queue, visible_at);
-CREATE TABLE IF NOT EXISTS receipts (handle TEXT PRIMARY KEY, message_id INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS uploads (
-  id TEXT PRIMARY KEY, phase_id INTEGER NOT NULL, submission_id INTEGER, user_id INTEGER NOT NULL, name TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS parts (
-  upload_id TEXT NOT NULL, number INTEGER NOT NULL, file TEXT, etag TEXT, PRIMARY KEY (upload_id, number));
-CREATE TABLE IF NOT EXISTS log (id INTEGER PRIMARY KEY, challenge_id INTEGER, at REAL, line TEXT NOT NULL);
-"""
-_BLOCK = 1 << 18
-#: How much of a file is shown on a page.
-SHOWN = 64 << 10
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    SQLColumnExpression,
+    create_engine,
+    delete,
+    event,
+    func,
+    inspect,
+    literal,
+    select,
+)
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.orm import Session
+
+from segjudge.evaluation_script.errors import HostError
+
+from .models import Base, JsonObject, LeaderboardData, LogLine, Setting, Submission, Team
+
+#: The version of the tables. Whoever changes a table raises it.
+SCHEMA = 2
+#: The embedded database, in the rehearsal's folder.
+DATABASE = "rehearsal.sqlite3"
+#: What makes a transaction the only one that writes. The number is any that no other program's lock has.
+_EXCLUSIVE = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(99188078)"}
+_WRITES = "segjudge_writes"
+_LOG_LINES = 5000
+Model = TypeVar("Model", bound=Base)
+
+
+class BoardEntry(NamedTuple):
+    """A candidate for a leaderboard: scores with their submission and its team."""
+
+    id: int
+    result: JsonObject
+    error: JsonObject | None
+    submission: int
+    team_id: int
+    team_name: str
+    method_name: str
+    is_baseline: bool
+    submitted_at: float
 
 
 class Store:
-    """One connection a thread; a write holds the database alone, and is all or nothing."""
+    """The database. A write holds it alone, and is all or nothing."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, database: str = "") -> None:
+        """`database` is a URL as SQLAlchemy reads it; without one SQLite keeps a file in the folder."""
         self.folder = folder
-        self._files = os.path.join(folder, "files")
-        os.makedirs(self._files, mode=0o700, exist_ok=True)
         self._local = threading.local()
         self._lock = threading.Lock()
-        with self._lock:
-            self._db().executescript(_TABLES)
-        self.secret = self._secret()
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        url = _url(folder, database)
+        self.name = url.database if url.get_backend_name() == "sqlite" and url.database else url.render_as_string()
+        engine = _engine(url)
+        self._writing = engine.execution_options(**{_WRITES: True})
+        # SQLite's driver is in autocommit already: nothing here begins a transaction for a read.
+        autocommit = url.get_backend_name() != "sqlite"
+        self._reading = engine.execution_options(isolation_level="AUTOCOMMIT") if autocommit else engine
+        try:
+            self.secret = self._prepared(os.path.realpath(folder) if database else "")
+        except BaseException as error:
+            self.close()
+            if not isinstance(error, DBAPIError):
+                raise
+            raise HostError(f"{self.name}: cannot be used as a database ({str(error.orig).strip()})") from None
 
-    def _db(self) -> sqlite3.Connection:
-        held: sqlite3.Connection | None = getattr(self._local, "db", None)
-        if held is None:
-            path = os.path.join(self.folder, "rehearsal.sqlite3")
-            held = sqlite3.connect(path, timeout=30, isolation_level=None)
-            held.row_factory = sqlite3.Row
-            held.execute("PRAGMA journal_mode = WAL")
-            held.execute("PRAGMA synchronous = NORMAL")
-            held.execute("PRAGMA foreign_keys = ON")
-            self._local.db = held
-        return held
+    def _prepared(self, folder: str) -> bytes:
+        """Create the tables, or check those that exist; return the secret with which addresses are signed."""
+        with self.write() as session:
+            tables = set(inspect(session.connection()).get_table_names())
+            if not tables:
+                Base.metadata.create_all(session.connection())
+                session.add(Setting(key="schema", value=str(SCHEMA)))
+                session.add(Setting(key="folder", value=folder))
+                session.add(Setting(key="secret", value=secrets.token_hex(32)))
+            elif not is_rehearsal(session.connection()):
+                raise HostError(f"{self.name}: holds something else than a rehearsal. Name an empty database")
+            settings = {one.key: one.value for one in session.scalars(select(Setting))}
+        version = int(settings.get("schema", 1))
+        if version != SCHEMA:
+            age, remedy = ("an older", "use") if version < SCHEMA else ("a newer", "update segjudge to")
+            raise HostError(
+                f"{self.name}: was made by {age} version of the rehearsal (schema {version}, this one has {SCHEMA}). "
+                f"Begin anew with --reset, which forgets what was, or {remedy} the version that made it"
+            )
+        if folder != settings["folder"]:
+            raise HostError(
+                f"{self.name}: belongs to the rehearsal in {settings['folder']}. Name that folder with --data, "
+                "or begin anew with --reset"
+            )
+        return bytes.fromhex(settings["secret"])
 
-    def _secret(self) -> bytes:
-        with self.write() as db:
-            db.execute("INSERT OR IGNORE INTO settings VALUES ('secret', ?)", (secrets.token_hex(32),))
-            return bytes.fromhex(db.execute("SELECT value FROM settings WHERE key = 'secret'").fetchone()[0])
+    def close(self) -> None:
+        """Close all connections."""
+        self._writing.dispose()
+
+    # ── writing ─────────────────────────────────────────────────────────────
 
     @contextmanager
-    def write(self) -> Iterator[sqlite3.Connection]:
-        """A transaction; no other write happens meanwhile."""
-        db = self._db()
-        if db.in_transaction:
-            yield db  # part of the one that is open
+    def write(self) -> Iterator[Session]:
+        """Run a transaction beside which no other one writes, or take part in the one that this thread has open."""
+        opened: Session | None = getattr(self._local, "session", None)
+        if opened is not None:
+            yield opened
             return
-        # Files that are gone, and those that came, once it is certain whether the transaction is.
-        self._local.dropped, self._local.kept = [], []
-        with self._lock:
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-            except BaseException:
-                db.execute("ROLLBACK")
-                self._remove(self._local.kept)
-                raise
-            db.execute("COMMIT")
-        self._remove(self._local.dropped)
+        after: dict[bool, list[Callable[[], None]]] = {True: [], False: []}
+        committed = False
+        try:
+            with self._lock, Session(self._writing, expire_on_commit=False) as session:
+                session.connection()  # begins here, so that nothing is read before the lock is held
+                self._local.session, self._local.after = session, after
+                try:
+                    yield session
+                    session.commit()
+                    committed = True
+                finally:
+                    self._local.session = None
+        finally:
+            for action in after[committed]:
+                action()
 
-    def _remove(self, numbers: list[str]) -> None:
-        for number in numbers:
-            with suppress(OSError):
-                os.remove(os.path.join(self._files, number))
+    def afterwards(self, action: Callable[[], None], *, committed: bool) -> None:
+        """Do something outside the database once the open transaction is committed, or once it is rolled back."""
+        self._local.after[committed].append(action)
 
-    def rows(self, sql: str, *values: Any) -> list[sqlite3.Row]:
-        """What a query finds."""
-        return self._db().execute(sql, values).fetchall()
+    def change(self, model: type[Base], key: object, **values: object) -> None:
+        """Set columns of the row with a primary key."""
+        with self.write() as session:
+            row = session.get_one(model, key)
+            for name, value in values.items():
+                setattr(row, inspect(model).columns[name].key, value)
 
-    def row(self, sql: str, *values: Any) -> sqlite3.Row | None:
-        """The first thing that a query finds."""
-        found: sqlite3.Row | None = self._db().execute(sql, values).fetchone()
-        return found
+    def remove(self, model: type[Base], *conditions: ColumnElement[bool]) -> None:
+        """Delete the rows that meet all conditions."""
+        with self.write() as session:
+            session.execute(delete(model).where(*conditions))
 
-    def value(self, sql: str, *values: Any) -> Any:
-        """The first value of the first row."""
-        found = self.row(sql, *values)
-        return found[0] if found is not None else None
+    # ── reading ─────────────────────────────────────────────────────────────
 
-    def keep(self, source: IO[bytes] | bytes, name: str, kind: str) -> str:
-        """Store a file, streamed; its id."""
-        number = secrets.token_hex(16)
-        path = os.path.join(self._files, number)
-        with open(path, "xb") as target:
-            if isinstance(source, bytes):
-                target.write(source)
-            else:
-                shutil.copyfileobj(source, target, _BLOCK)
-            size = target.tell()
-        with self.write() as db:
-            self._local.kept.append(number)
-            db.execute("INSERT INTO files VALUES (?, ?, ?, ?)", (number, os.path.basename(name)[:200], size, kind))
-        return number
+    @contextmanager
+    def _read(self) -> Iterator[Session]:
+        """Give the open transaction, so that it sees its own changes, or else a session for one query."""
+        opened: Session | None = getattr(self._local, "session", None)
+        if opened is not None:
+            yield opened
+            return
+        with Session(self._reading, expire_on_commit=False) as session:
+            yield session
 
-    def joined(self, numbers: list[str], name: str) -> str:
-        """Several files as one; they are gone then."""
-        first = self.keep(b"", name, "input_file")
-        with open(self.path(first), "ab") as target:
-            for number in numbers:
-                with open(self.path(number), "rb") as source:
-                    shutil.copyfileobj(source, target, _BLOCK)
-            size = target.tell()
-        with self.write() as db:
-            db.execute("UPDATE files SET size = ? WHERE id = ?", (size, first))
-        for number in numbers:
-            self.drop(number)
-        return first
+    def get(self, model: type[Model], key: object) -> Model | None:
+        """Return the row with a primary key; None where there is none."""
+        with self._read() as session:
+            return session.get(model, key)
 
-    def path(self, number: str) -> str:
-        """Where a file of the table lies; raises KeyError for any other name."""
-        if not self.row("SELECT 1 FROM files WHERE id = ?", number):
-            raise KeyError(number)
-        return os.path.join(self._files, number)
+    def one(self, model: type[Model], key: object) -> Model:
+        """Return the row with a primary key that another row refers to."""
+        with self._read() as session:
+            return session.get_one(model, key)
 
-    def text(self, number: str | None) -> str:
-        """The beginning of a file, for people."""
-        if not number:
-            return ""
-        with open(self.path(number), "rb") as file:
-            return file.read(SHOWN).decode("utf-8", "replace")
+    def first(self, model: type[Model], *conditions: ColumnElement[bool]) -> Model | None:
+        """Return the first row that meets all conditions; None where none does."""
+        rows = self.find(model, *conditions, limit=1)
+        return rows[0] if rows else None
 
-    def drop(self, number: str | None) -> None:
-        """Forget a file."""
-        if number:
-            with self.write() as db:
-                self._local.dropped.append(number)
-                db.execute("DELETE FROM files WHERE id = ?", (number,))
+    def find(
+        self,
+        model: type[Model],
+        *conditions: ColumnElement[bool],
+        order: SQLColumnExpression[object] | None = None,
+        limit: int | None = None,
+    ) -> list[Model]:
+        """Return the rows that meet all conditions, by primary key or by another order."""
+        by = inspect(model).primary_key if order is None else (order,)
+        with self._read() as session:
+            return list(session.scalars(select(model).where(*conditions).order_by(*by).limit(limit)))
 
-    def note_folder(self, who: str, folder: str) -> None:
+    def exists(self, *conditions: ColumnElement[bool]) -> bool:
+        """Return whether rows of the tables that the conditions name meet all of them."""
+        with self._read() as session:
+            return session.scalar(select(literal(1)).where(*conditions).limit(1)) is not None
+
+    def count(self, model: type[Base], *conditions: ColumnElement[bool]) -> int:
+        """Return how many rows meet all conditions."""
+        with self._read() as session:
+            return session.scalar(select(func.count()).select_from(model).where(*conditions)) or 0
+
+    def board_entries(self, phase_split: int, statuses: tuple[str, ...]) -> list[BoardEntry]:
+        """Return the scores on a phase split of public, unflagged submissions with one of the statuses."""
+        data = LeaderboardData
+        query = (
+            select(
+                data.id, data.result, data.error, Submission.id, Submission.team_id, Team.team_name,
+                Submission.method_name, Submission.is_baseline, Submission.submitted_at,
+            )
+            .join(Submission, Submission.id == data.submission_id)
+            .join(Team, Team.id == Submission.team_id)
+            .where(data.phase_split_id == phase_split, data.disabled.is_(False), Submission.status.in_(statuses))
+            .where(Submission.is_public.is_(True), Submission.is_flagged.is_(False))
+            .order_by(data.id)
+        )  # fmt: skip
+        with self._read() as session:
+            return [BoardEntry(*row) for row in session.execute(query)]
+
+    # ── what the rehearsal notes for itself ─────────────────────────────────
+
+    def note_folder(self, owner: str, folder: str) -> None:
         """Remember a folder elsewhere, so that the next start finds what a killed one left."""
-        with self.write() as db:
-            db.execute("INSERT OR IGNORE INTO settings VALUES (?, ?)", (f"{who} {folder}", folder))
+        with self.write() as session:
+            session.merge(Setting(key=f"{owner} {folder}", value=folder))
 
-    def noted(self, who: str) -> list[str]:
-        """The folders that were remembered."""
-        return [row["value"] for row in self.rows("SELECT value FROM settings WHERE key LIKE ?", f"{who} %")]
+    def noted_folders(self, owner: str) -> list[str]:
+        """Return the folders that were remembered."""
+        return [setting.value for setting in self.find(Setting, Setting.key.startswith(f"{owner} "))]
 
-    def unnote(self, who: str, folder: str) -> None:
-        """A folder is gone."""
-        with self.write() as db:
-            db.execute("DELETE FROM settings WHERE key = ?", (f"{who} {folder}",))
+    def forget_folder(self, owner: str, folder: str) -> None:
+        """Forget a folder that is gone."""
+        self.remove(Setting, Setting.key == f"{owner} {folder}")
 
-    def note(self, challenge: int, line: str) -> None:
+    def log(self, challenge: int, line: str) -> None:
         """Write into the worker's log, which hosts read."""
-        with self.write() as db:
-            db.execute("INSERT INTO log (challenge_id, at, line) VALUES (?, ?, ?)", (challenge, time.time(), line))
-            db.execute("DELETE FROM log WHERE id <= (SELECT max(id) FROM log) - 5000")
+        with self.write() as session:
+            entry = LogLine(challenge_id=challenge, at=time.time(), line=line)
+            session.add(entry)
+            session.flush()
+            session.execute(delete(LogLine).where(LogLine.id <= entry.id - _LOG_LINES))
+
+
+def is_rehearsal(connection: Connection) -> bool:
+    """Return whether a database holds a rehearsal, of this version or another."""
+    if not inspect(connection).has_table(Setting.__tablename__):
+        return False
+    columns = {column["name"] for column in inspect(connection).get_columns(Setting.__tablename__)}
+    query = select(Setting.key).where(Setting.key == "secret")
+    return columns == {"key", "value"} and connection.scalar(query) is not None
+
+
+def forget(database: str) -> None:
+    """Drop the rehearsal's tables from a database, and no others."""
+    url = _url("", database)
+    engine = _engine(url)
+    try:
+        with engine.begin() as connection:
+            if is_rehearsal(connection):
+                Base.metadata.drop_all(connection)
+    except DBAPIError as error:
+        raise HostError(f"{url.render_as_string()}: cannot be emptied ({str(error.orig).strip()})") from None
+    finally:
+        engine.dispose()
+
+
+def _url(folder: str, database: str) -> URL:
+    if not database:
+        return URL.create("sqlite", database=os.path.join(folder, DATABASE))
+    try:
+        url = make_url(database)
+    except ArgumentError:
+        raise HostError("--database: is not a URL as postgresql://user:password@host/name") from None
+    if url.get_backend_name() not in _EXCLUSIVE:
+        raise HostError(f"--database {url.render_as_string()}: is neither PostgreSQL nor SQLite")
+    return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
+
+
+def _engine(url: URL) -> Engine:
+    sqlite = url.get_backend_name() == "sqlite"
+    try:
+        # A page's request has a thread of its own, and each thread has at most one connection at a time.
+        engine = create_engine(
+            url, pool_size=8, max_overflow=64, connect_args={"timeout": 30} if sqlite else {}, pool_pre_ping=not sqlite
+        )
+    except ImportError:
+        raise HostError(f"--database: {url.drivername} is not installed; pip install 'segjudge[postgres]'") from None
+    exclusive = _EXCLUSIVE[url.get_backend_name()]
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        if connection.get_execution_options().get(_WRITES):
+            connection.exec_driver_sql(exclusive)
+
+    if sqlite:
+
+        @event.listens_for(engine, "connect")
+        def connect(connection: sqlite3.Connection, _record: object) -> None:
+            connection.isolation_level = None  # transactions are begun by `begin`, not by the driver
+            for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+                connection.execute(f"PRAGMA {pragma}")
+
+    return engine

@@ -1,37 +1,36 @@
-"""Moments: seconds since 1970 inside, EvalAI's notation outside."""
+"""Moments: seconds since 1970 in the database, EvalAI's notation in its API."""
 
 from __future__ import annotations
 
 import datetime
-from typing import Any
 
 from segjudge.bundle.field_values import as_datetime
 
 
 def written(seconds: float | None) -> str | None:
-    """As EvalAI's API writes it, with microseconds and in UTC."""
+    """Return a moment as EvalAI's API writes it, with microseconds and in UTC."""
     if seconds is None:
         return None
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def seconds(value: Any) -> float:
-    """Of a date in the YAML, or in a request; raises ValueError for what is none."""
-    found = as_datetime(value.replace("Z", "+00:00") if isinstance(value, str) else value)
-    if found is None:
-        raise ValueError(f"{value!r} is no date")
+def seconds(value: object) -> float:
+    """Return the moment of a date in the YAML, or in a request; raises ValueError for what is not a date."""
+    date = as_datetime(value.replace("Z", "+00:00") if isinstance(value, str) else value)
+    if date is None:
+        raise ValueError(f"{value!r} is not a date")
     try:
-        return found.timestamp()
+        return date.timestamp()
     except OverflowError as error:
         raise ValueError(str(error)) from None
 
 
-def whole(value: Any) -> str:
-    """A date of the YAML as the API writes it."""
+def date_written(value: object) -> str:
+    """Return a date of the YAML as the API writes it."""
     return datetime.datetime.fromtimestamp(seconds(value), datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def since(period: str, now: float) -> float:
-    """When this UTC day, or this month, began."""
+    """Return when this UTC day, or this month, began."""
     day = datetime.datetime.fromtimestamp(now, datetime.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return (day if period == "day" else day.replace(day=1)).timestamp()

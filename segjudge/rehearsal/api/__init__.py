@@ -6,18 +6,18 @@ from starlette.routing import Route
 
 from segjudge.rehearsal.services import Services
 
-from . import challenges, submissions, teams, workers
-from .call import Throttle, endpoint
+from . import challenges, pushes, submissions, teams, uploads, workers
+from .call import Handler, Throttle, endpoint
 
 
 def routes(services: Services, throttle: Throttle) -> list[Route]:
-    """All paths, each with and without its last slash; those with fixed words before those with names."""
-    calls = [*workers.CALLS, *teams.CALLS, *submissions.CALLS, *challenges.CALLS]
-    by_path: dict[str, dict[str, object]] = {}
+    """Return all paths, each with and without its last slash; those with fixed words before those with names."""
+    calls = [*workers.CALLS, *teams.CALLS, *submissions.CALLS, *uploads.CALLS, *pushes.CALLS, *challenges.CALLS]
+    by_path: dict[str, dict[str, Handler]] = {}
     for method, path, handler in calls:
         by_path.setdefault(path.rstrip("/"), {})[method] = handler
-    found = []
+    served = []
     for path, handlers in by_path.items():
-        served = endpoint(services, throttle, handlers)  # type: ignore[arg-type]
-        found += [Route(one, served, methods=sorted(handlers)) for one in (path, path + "/")]
-    return found
+        answer = endpoint(services, throttle, handlers)
+        served += [Route(address, answer, methods=sorted(handlers)) for address in (path, path + "/")]
+    return served

@@ -1,4 +1,4 @@
-"""A call of the API: who it is, what was sent, how often, and the answer as the server words it."""
+"""A call of the API: its user, its fields and files, how often it comes, and its answer in the server's words."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from starlette.formparsers import MultiPartException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
-from segjudge.rehearsal.accounts import User
-from segjudge.rehearsal.request_bodies import plain, told_length, too_much, within
+from segjudge.rehearsal.models import JsonObject, User
+from segjudge.rehearsal.refusal import Refusal
+from segjudge.rehearsal.request_bodies import announced_length, check_text, too_large, within
 from segjudge.rehearsal.services import Services
-from segjudge.rehearsal.submissions import Refusal
 
 _WINDOW = 60.0
 _ANONYMOUS = 100
@@ -36,46 +36,46 @@ _NOT_VALID = {
 
 @dataclass
 class Call:
-    """One request, read; `user` is None where nobody logged in."""
+    """A request whose body was read; `user` is None where nobody logged in."""
 
     services: Services
     base: str
     user: User | None
     path: dict[str, Any]
     query: dict[str, str]
-    data: dict[str, Any] = field(default_factory=dict)
+    data: JsonObject = field(default_factory=dict)
     files: dict[str, UploadFile] = field(default_factory=dict)
 
     def known(self) -> User:
-        """The user; refuses where there is none."""
+        """Return the user; refuses where there is none."""
         if self.user is None:
             raise Refusal(401, {"detail": "Authentication credentials were not provided."})
         return self.user
 
 
-Handler = Callable[[Call], Any]
+Handler = Callable[[Call], object]
 
 
 @dataclass(frozen=True)
-class Taken:
+class CallLimits:
     """What a call takes: asked before its body is read."""
 
-    #: Of the whole body, and of a text in a form.
+    #: Bytes of the body, and of a text in a form.
     bytes: int = 1 << 20
     text: int = 256 << 10
     files: int = 0
-    #: Refuses who may not send it, by the token and the path alone.
+    #: Refuses, by the token and the path alone, who may not send it.
     first: Callable[[Call], object] = Call.known
 
 
-_TAKEN: dict[Handler, Taken] = {}
+_LIMITS: dict[Handler, CallLimits] = {}
 
 
-def takes(**terms: Any) -> Callable[[Handler], Handler]:
-    """Say what a handler takes; others take a small form or some JSON of somebody with a token."""
+def takes(**limits: Any) -> Callable[[Handler], Handler]:
+    """Say what a handler takes; others take a small form or some JSON from a user with a token."""
 
     def noted(handler: Handler) -> Handler:
-        _TAKEN[handler] = Taken(**terms)
+        _LIMITS[handler] = CallLimits(**limits)
         return handler
 
     return noted
@@ -86,18 +86,18 @@ class Answer:
     """An answer that is not a plain 200."""
 
     status: int
-    body: Any
+    body: object
 
 
 class Throttle:
-    """So many requests in a minute for each user, over all paths."""
+    """A limit of requests in a minute for each user, over all paths."""
 
     def __init__(self, limit: int) -> None:
         self._limit, self._lock = limit, threading.Lock()
         self._seen: dict[str, deque[float]] = {}
 
     def wait(self, who: str, *, anonymous: bool) -> float:
-        """Seconds to wait; 0 lets the request pass."""
+        """Return seconds to wait; 0 lets the request pass."""
         now, limit = time.monotonic(), max(self._limit, _ANONYMOUS) if anonymous else self._limit
         with self._lock:
             seen = self._seen.setdefault(who, deque())
@@ -112,7 +112,7 @@ class Throttle:
 def endpoint(
     services: Services, throttle: Throttle, handlers: dict[str, Handler]
 ) -> Callable[[Request], Awaitable[Response]]:
-    """Reads the request, lets the handler for its method answer in a thread of its own."""
+    """Return an endpoint that reads the request and lets the handler for its method answer in a thread."""
 
     async def served(request: Request) -> Response:
         try:
@@ -124,12 +124,12 @@ def endpoint(
             call = Call(
                 services, str(request.base_url).rstrip("/"), user, request.path_params, dict(request.query_params)
             )
-            plain([call.path, call.query])
+            check_text([call.path, call.query])
             handler = handlers["GET" if request.method == "HEAD" else request.method]
             if request.method not in ("GET", "HEAD"):
-                taken = _TAKEN.get(handler, Taken())
-                await run_in_threadpool(taken.first, call)
-                await _read(request, call, taken)
+                limits = _LIMITS.get(handler, CallLimits())
+                await run_in_threadpool(limits.first, call)
+                await _read(request, call, limits)
             return await run_in_threadpool(_answered, handler, call)
         except Refusal as refusal:
             return _refused(refusal)
@@ -138,7 +138,7 @@ def endpoint(
 
 
 def _answered(handler: Handler, call: Call) -> Response:
-    """The answer, in JSON; what cannot be computed with or shown is the caller's fault."""
+    """Return the answer, in JSON; a value that cannot be computed with or shown is the caller's fault."""
     try:
         body = handler(call)
         return JSONResponse(body.body, body.status) if isinstance(body, Answer) else JSONResponse(body)
@@ -151,18 +151,18 @@ def _refused(refusal: Refusal) -> Response:
     try:
         return JSONResponse(refusal.body, refusal.status)
     except (ValueError, RecursionError):
-        # Half a character, or no number, in what is repeated.
+        # Half a character, or NaN, in what is repeated.
         return JSONResponse({"error": repr(refusal.body).encode("ascii", "backslashreplace").decode()}, refusal.status)
 
 
 def _throttled(wait: float) -> Response:
-    whole = math.ceil(wait)
-    words = f"Request was throttled. Expected available in {whole} second{'s' if whole != 1 else ''}."
-    return JSONResponse({"detail": words}, 429, {"Retry-After": str(whole)})
+    seconds = math.ceil(wait)
+    words = f"Request was throttled. Expected available in {seconds} second{'s' if seconds != 1 else ''}."
+    return JSONResponse({"detail": words}, 429, {"Retry-After": str(seconds)})
 
 
 def _user(services: Services, header: str) -> User | None:
-    """Whose token the header has; refuses in the words of each kind of token."""
+    """Return whose token the header has; refuses in the words of each kind of token."""
     kind, _, token = header.partition(" ")
     if not header:
         return None
@@ -172,14 +172,14 @@ def _user(services: Services, header: str) -> User | None:
     return user
 
 
-async def _read(request: Request, call: Call, taken: Taken) -> None:
+async def _read(request: Request, call: Call, limits: CallLimits) -> None:
     kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
-    if told_length(request.scope) > taken.bytes:
-        raise too_much(taken.bytes)
-    bounded = Request(request.scope, within(request.receive, taken.bytes))
+    if announced_length(request.scope) > limits.bytes:
+        raise too_large(limits.bytes)
+    bounded = Request(request.scope, within(request.receive, limits.bytes))
     try:
         if kind in ("multipart/form-data", "application/x-www-form-urlencoded"):
-            form = await bounded.form(max_files=taken.files, max_fields=30, max_part_size=taken.text)
+            form = await bounded.form(max_files=limits.files, max_fields=30, max_part_size=limits.text)
             for key, value in form.multi_items():
                 if isinstance(value, UploadFile):
                     call.files[key] = value
@@ -192,10 +192,10 @@ async def _read(request: Request, call: Call, taken: Taken) -> None:
         raise Refusal(getattr(error, "status_code", 400), {"detail": f"Multipart form parse error - {words}"}) from None
     except ClientDisconnect:
         raise Refusal(400, {"detail": "The upload broke off."}) from None
-    plain(call.data)
+    check_text(call.data)
 
 
-def _json(body: bytes) -> dict[str, Any]:
+def _json(body: bytes) -> JsonObject:
     try:
         data = json.loads(body) if body.strip() else {}
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""The web page: rendered here, readable without scripts, renewed by a small one."""
+"""The web pages: rendered on the server, readable without scripts, renewed by a small one."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from starlette.staticfiles import StaticFiles
 
 from segjudge.rehearsal.services import Services
 
-from . import forms, views
+from . import forms, submission_views, views
 from .frame import STATIC, Frame
 
 
 def routes(services: Services) -> list[BaseRoute]:
-    """Pages, the deeds of their forms, and what they are drawn with."""
+    """Return the routes of the pages, of the actions of their forms, and of static files."""
     frame = Frame(services)
     static = Mount("/static", StaticFiles(directory=STATIC), name="static")
-    return [static, *views.routes(frame), *forms.routes(frame)]
+    return [static, *views.routes(frame), *submission_views.routes(frame), *forms.routes(frame)]
 
 
 def nothing_here(request: Request) -> Response:
-    """For addresses that lead nowhere."""
+    """Return the page for addresses that lead nowhere."""
     return Frame.alone(request, "message.html", 404, title="Nothing here", text="There is no such page.")
 
 
 def broken(request: Request) -> Response:
-    """For defects of ours."""
+    """Return the page for defects of the rehearsal."""
     text = "This is a defect of the rehearsal. Its terminal tells more."
     return Frame.alone(request, "message.html", 500, title="That went wrong", text=text)

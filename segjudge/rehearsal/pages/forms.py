@@ -1,92 +1,95 @@
-"""What the pages' forms do."""
+"""The actions of the pages' forms."""
 
 from __future__ import annotations
-
-import json
-from typing import Any
 
 from starlette.datastructures import UploadFile
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from segjudge.bundle.field_values import TRUE
-from segjudge.evalai.jobs import CANCELLED
 from segjudge.rehearsal.accounts import PARTICIPANT
-from segjudge.rehearsal.submissions import OPEN, Refusal
+from segjudge.rehearsal.actions.submitting import PhaseTarget
+from segjudge.rehearsal.models import JsonObject, Submission, User
+from segjudge.rehearsal.refusal import Refusal
 
-from .frame import COOKIE, Frame, PageRequest, by_anybody, in_session, shown
-from .views import inside
+from .frame import COOKIE, Frame, PageRequest, by_anybody, in_session, page
+from .views import local_path
 
 
 def routes(frame: Frame) -> list[Route]:
-    """All of them."""
+    """Return the routes of all forms."""
     return [
-        frame.deed("/login", login, by_anybody),
-        frame.deed("/logout", logout, in_session),
-        frame.deed("/challenges/{challenge:int}/join", join, in_session),
-        frame.deed("/challenges/{challenge:int}/submit", submit, _takes_part, files=1),
-        frame.deed("/submissions/{submission:int}/rerun", rerun, _hosted),
-        frame.deed("/submissions/{submission:int}/cancel", cancel, _hosted),
-        frame.deed("/submissions/{submission:int}/mark", mark, _hosted),
+        frame.action("/login", login, by_anybody),
+        frame.action("/logout", logout, in_session),
+        frame.action("/challenges/{challenge:int}/join", join, in_session),
+        frame.action("/challenges/{challenge:int}/submit", submit, _check_participates, files=1),
+        frame.action("/submissions/{submission:int}/rerun", rerun, _hosted),
+        frame.action("/submissions/{submission:int}/cancel", cancel, _hosted),
+        frame.action("/submissions/{submission:int}/mark", mark, _hosted),
     ]
 
 
-def _takes_part(look: PageRequest) -> None:
-    """Nobody else's file is taken in."""
-    if look.services.challenges.team_of(look.known(), look.request.path_params["challenge"]) is None:
-        raise Refusal(403, "You haven't participated in the challenge")
+def _check_participates(request: PageRequest) -> None:
+    """Refuse, before a file is uploaded, who does not take part."""
+    request.services.submitting.check_participates(request.known(), request.path["challenge"])
 
 
-def login(look: PageRequest, form: dict[str, Any]) -> Response:
-    """A session for a name and a password."""
-    after = inside(str(form.get("next", "/")))
-    user = look.services.accounts.with_password(str(form.get("username", "")), str(form.get("password", "")))
+def _hosted(request: PageRequest) -> Submission:
+    """Return the submission of the address; refuses who does not host it."""
+    submission = request.services.submissions.get(request.path["submission"])
+    if not request.services.permissions.hosts_submission(request.known(), submission):
+        raise Refusal(403, "This is for the hosts of the challenge.")
+    return submission
+
+
+def login(request: PageRequest, form: JsonObject) -> Response:
+    """Begin a session, for a name and a password."""
+    after = local_path(str(form.get("next", "/")))
+    accounts = request.services.accounts
+    user = accounts.with_password(str(form.get("username", "")), str(form.get("password", "")))
     if user is None:
-        answer = shown(look, "login.html", next=after, wrong=True)
+        answer = page(request, "login.html", next=after, wrong=True)
         answer.status_code = 403
         return answer
-    token, _ = look.services.accounts.mint(user, "browser")
-    answer = RedirectResponse(after, 303)
-    answer.set_cookie(COOKIE, token, httponly=True, samesite="lax", max_age=7 * 86400)
-    return answer
+    token, _ = accounts.mint(user, "browser")
+    redirect = RedirectResponse(after, 303)
+    redirect.set_cookie(COOKIE, token, httponly=True, samesite="lax", max_age=7 * 86400)
+    return redirect
 
 
-def logout(look: PageRequest, _form: dict[str, Any]) -> Response:
+def logout(request: PageRequest, _form: JsonObject) -> Response:
     """End the session here and on the server."""
-    look.services.accounts.forget(look.session)
+    request.services.accounts.forget(request.session)
     answer = RedirectResponse("/", 303)
     answer.delete_cookie(COOKIE)
     return answer
 
 
-def join(look: PageRequest, form: dict[str, Any]) -> Response:
-    """Take part, with a team that there is or a new one."""
-    user, challenge = look.known(), look.request.path_params["challenge"]
-    if look.services.challenges.row(challenge) is None:
+def join(request: PageRequest, form: JsonObject) -> Response:
+    """Take part, with a team of the user's or a new one."""
+    user, challenge = request.known(), request.path["challenge"]
+    if request.services.challenges.get(challenge) is None:
         raise Refusal(404, "There is no such challenge.")
-    if look.services.challenges.team_of(user, challenge) is None:
-        told, name = str(form.get("team", "")), str(form.get("team_name", "")).strip()[:100]
-        if told.isdecimal() and len(told) < 19 and look.services.accounts.is_member(user, int(told), PARTICIPANT):
-            team = int(told)
-        elif name:
-            team = _new_team(look, name)
-        else:
-            raise Refusal(400, "Choose a team, or give a new one a name.")
-        with look.services.store.write() as db:
-            db.execute("INSERT OR IGNORE INTO participants VALUES (?, ?)", (challenge, team))
+    if request.services.permissions.team_of(user, challenge) is None:
+        request.services.submitting.participate(user, challenge, _chosen_team(request, user, form))
     return RedirectResponse(f"/challenges/{challenge}/submit", 303)
 
 
-def _new_team(look: PageRequest, name: str) -> int:
+def _chosen_team(request: PageRequest, user: User, form: JsonObject) -> int:
+    chosen, name = str(form.get("team", "")), str(form.get("team_name", "")).strip()[:100]
+    accounts = request.services.accounts
+    if chosen.isdecimal() and len(chosen) < 19 and accounts.is_member(user, int(chosen), PARTICIPANT):
+        return int(chosen)
+    if not name:
+        raise Refusal(400, "Choose a team, or give a new one a name.")
     try:
-        return look.services.accounts.new_team(look.known(), PARTICIPANT, name)
+        return accounts.new_team(user, PARTICIPANT, name)
     except ValueError:
         raise Refusal(400, f"There is a team named {name} already.") from None
 
 
-def submit(look: PageRequest, form: dict[str, Any]) -> Response:
-    """Send a file to a phase."""
-    user, challenge = look.known(), look.request.path_params["challenge"]
+def submit(request: PageRequest, form: JsonObject) -> Response:
+    """Submit a file to a phase."""
     upload, phase = form.get("input_file"), str(form.get("phase", ""))
     if not phase.isdecimal() or len(phase) > 18:
         raise Refusal(400, "Choose a phase.")
@@ -94,64 +97,47 @@ def submit(look: PageRequest, form: dict[str, Any]) -> Response:
         raise Refusal(400, "Choose a file.")
     if not upload.size:
         raise Refusal(400, f"{upload.filename} is empty.")
-    _, stage, _ = look.services.submissions.admitted(user, challenge, int(phase))
-    form["submission_metadata"] = _answers(json.loads(stage["config"]).get("submission_meta_attributes"), phase, form)
-    image = look.services.submissions.image_of(challenge, upload.file)
-    file = look.services.store.keep(upload.file, upload.filename, "input_file")
-    number = look.services.submissions.send(user, (challenge, int(phase)), form, file, image)
+    submitting, target = request.services.submitting, PhaseTarget(request.path["challenge"], int(phase))
+    questions = submitting.admit(request.known(), target).phase.config.get("submission_meta_attributes")
+    form["submission_metadata"] = _answers(questions or [], phase, form)
+    number = submitting.submit(request.known(), target, form, upload.file, upload.filename)
     return RedirectResponse(f"/submissions/{number}", 303)
 
 
-def _answers(questions: Any, phase: str, form: dict[str, Any]) -> list[dict[str, Any]] | None:
-    """What the form holds for a phase's questions, in the shape of EvalAI's API."""
+def _answers(questions: list[JsonObject], phase: str, form: JsonObject) -> list[JsonObject] | None:
+    """Return what the form holds for a phase's questions, in the shape of EvalAI's API."""
     answers = []
-    for place, one in enumerate(questions or []):
-        told = form.get(f"attribute-{phase}-{place}", [])
-        if one.get("required") in TRUE and not any(told):
-            raise Refusal(400, f"{one['name']} must be answered.")
-        answer = {key: one.get(key) for key in ("name", "type", "description", "required")}
-        if one["type"] == "checkbox":
-            answer |= {"options": one.get("options"), "values": told}
-        elif one["type"] == "radio":
-            answer |= {"options": one.get("options"), "value": told[0] if told else None}
+    for index, question in enumerate(questions):
+        given = form.get(f"attribute-{phase}-{index}", [])
+        if question.get("required") in TRUE and not any(given):
+            raise Refusal(400, f"{question['name']} must be answered.")
+        answer = {key: question.get(key) for key in ("name", "type", "description", "required")}
+        if question["type"] == "checkbox":
+            answer |= {"options": question.get("options"), "values": given}
+        elif question["type"] == "radio":
+            answer |= {"options": question.get("options"), "value": given[0] if given else None}
         else:
-            answer["value"] = bool(told) if one["type"] == "boolean" else (told[0] if told else "")
+            answer["value"] = bool(given) if question["type"] == "boolean" else (given[0] if given else "")
         answers.append(answer)
     return answers or None
 
 
-def mark(look: PageRequest, form: dict[str, Any]) -> Response:
-    """Make it a baseline, or hide it from the leaderboard; or the opposite."""
-    row, what = _hosted(look), str(form.get("what", ""))
-    if what not in _MARKS:
-        raise Refusal(400, "There is no such mark.")
-    look.services.submissions.update(row["id"], **{what: not row[what]})
-    return RedirectResponse(f"/submissions/{row['id']}", 303)
-
-
-_MARKS = ("is_baseline", "is_public", "is_flagged")
-
-
-def _hosted(look: PageRequest) -> Any:
-    row = look.services.submissions.row(look.request.path_params["submission"])
-    if not look.services.challenges.is_host(look.known(), look.services.submissions.challenge_of(row)["id"]):
-        raise Refusal(403, "This is for the hosts of the challenge.")
-    return row
-
-
-def rerun(look: PageRequest, _form: dict[str, Any]) -> Response:
-    """The same file once more, as a new submission."""
-    number = look.services.submissions.rerun(_hosted(look)["id"])
+def mark(request: PageRequest, form: JsonObject) -> Response:
+    """Make a submission a baseline, hide it from the leaderboard or flag it; or the opposite."""
+    number = request.path["submission"]
+    request.services.hosting.mark(request.known(), number, str(form.get("what", "")))
     return RedirectResponse(f"/submissions/{number}", 303)
 
 
-def cancel(look: PageRequest, _form: dict[str, Any]) -> Response:
-    """No worker takes it any more, and one that is at it leaves it; on EvalAI it would be scored all the same."""
-    row = _hosted(look)
-    with look.services.submissions.together():
-        row = look.services.submissions.row(row["id"])
-        if row["status"] not in OPEN:
-            raise Refusal(400, f"Submission {row['id']} is {row['status']} already.")
-        look.services.submissions.update(row["id"], status=CANCELLED)
-    challenge = look.services.submissions.challenge_of(row)["id"]
+def rerun(request: PageRequest, _form: JsonObject) -> Response:
+    """Send the same file once more, as a new submission."""
+    number = request.services.hosting.rerun(request.known(), request.path["submission"])
+    return RedirectResponse(f"/submissions/{number}", 303)
+
+
+def cancel(request: PageRequest, _form: JsonObject) -> Response:
+    """Cancel a submission."""
+    submission = _hosted(request)
+    request.services.hosting.cancel(request.known(), submission.id)
+    challenge = request.services.submissions.phase_of(submission).challenge_id
     return RedirectResponse(f"/challenges/{challenge}/host", 303)

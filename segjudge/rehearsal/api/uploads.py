@@ -1,0 +1,59 @@
+"""Large uploads, in parts, of submissions and truths."""
+
+from __future__ import annotations
+
+from segjudge.evalai import routes
+from segjudge.rehearsal.actions.uploading import PartsSent, part_count
+from segjudge.rehearsal.models import JsonObject
+
+from .call import Answer, Call
+
+
+def start(call: Call) -> Answer:
+    """Create a submission whose file comes in parts."""
+    number, upload = call.services.uploading.start(call.known(), call.path["phase"], call.data)
+    return Answer(201, {"presigned_urls": _urls(call, upload), "upload_id": upload, "submission_pk": number})
+
+
+def finish(call: Call) -> Answer:
+    """Join the parts of a submission's file."""
+    number = call.path["submission"]
+    call.services.uploading.finish(call.known(), call.path["phase"], number, _parts_sent(call))
+    return Answer(201, {"upload_id": call.data.get("upload_id"), "submission_pk": number})
+
+
+def send(call: Call) -> JsonObject:
+    """Put the submission into the queue."""
+    call.services.uploading.send(call.known(), call.path["phase"], call.path["submission"])
+    return {}
+
+
+def start_annotation(call: Call) -> JsonObject:
+    """Let a truth come in parts."""
+    upload = call.services.uploading.start_annotation(call.known(), call.path["phase"], call.data)
+    return {"presigned_urls": _urls(call, upload), "upload_id": upload}
+
+
+def finish_annotation(call: Call) -> Answer:
+    """Join the parts of a truth, which from now on a push does not change."""
+    phase = call.path["phase"]
+    call.services.uploading.finish_annotation(call.known(), phase, _parts_sent(call))
+    return Answer(201, {"upload_id": call.data.get("upload_id"), "challenge_phase_pk": phase})
+
+
+def _urls(call: Call, upload: str) -> list[JsonObject]:
+    numbers = range(1, part_count(call.data) + 1)
+    return [{"partNumber": number, "url": call.services.links.part(upload, number, call.base)} for number in numbers]
+
+
+def _parts_sent(call: Call) -> PartsSent:
+    return PartsSent(str(call.data.get("upload_id", "")), call.data.get("parts"))
+
+
+CALLS = [
+    ("POST", routes.UPLOAD_URLS, start),
+    ("POST", routes.UPLOAD_FINISHED, finish),
+    ("POST", routes.UPLOAD_SEND, send),
+    ("POST", routes.ANNOTATION_URLS, start_annotation),
+    ("POST", routes.ANNOTATION_FINISHED, finish_annotation),
+]

@@ -1,0 +1,201 @@
+"""The pages of submissions, of the leaderboard and of the host."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from markupsafe import Markup
+from starlette.responses import Response
+from starlette.routing import Route
+
+from segjudge.evalai.jobs import FAILED
+from segjudge.rehearsal.hidden_splits import file_for_participants
+from segjudge.rehearsal.leaderboards import BoardRow, RankedBoard, board_of
+from segjudge.rehearsal.models import ChallengePhase, ChallengePhaseSplit, JsonObject, Submission, Team
+from segjudge.rehearsal.refusal import Refusal
+from segjudge.rehearsal.stored_files import EXCERPT
+
+from .frame import Frame, PageRequest
+from .views import challenge_page, named_challenge
+
+_LISTED = 200
+_DECIMALS = 20
+_LOG_LINES = 40
+
+
+def routes(frame: Frame) -> list[Route]:
+    """Return the routes of these pages."""
+    return [
+        frame.page("/challenges/{challenge:int}/submissions", submissions),
+        frame.page("/challenges/{challenge:int}/leaderboard", leaderboard),
+        frame.page("/challenges/{challenge:int}/leaderboard/{split:int}", leaderboard),
+        frame.page("/challenges/{challenge:int}/host", host),
+        frame.page("/submissions/{submission:int}", submission),
+    ]
+
+
+def submissions(request: PageRequest, challenge: int) -> Response:
+    """Return what the user's team has submitted."""
+    services, user = request.services, request.known()
+    team = services.permissions.team_of(user, challenge)
+    rows = [
+        _summary(request, row, phase)
+        for phase in (services.permissions.visible_phases(user, challenge) if team else [])
+        for row in services.submissions.of_team(team.id if team else 0, phase.id)
+    ]
+    rows.sort(key=lambda row: -row["id"])
+    return challenge_page(request, challenge, "submissions.html", rows=rows[:_LISTED])
+
+
+def _summary(request: PageRequest, submission: Submission, phase: ChallengePhase) -> JsonObject:
+    """Return what a list shows of a submission."""
+    reason = ""
+    if submission.status == FAILED:
+        lines = _text(request, submission, submission.stderr_file).strip().splitlines()
+        reason = lines[-1] if lines else "nothing was written to stderr"
+    columns = ("id", "status", "submitted_at", "method_name", "is_public", "is_baseline", "is_flagged")
+    return {
+        **{key: getattr(submission, key) for key in columns},
+        "phase": phase.config["name"],
+        "team": request.services.store.one(Team, submission.team_id).team_name,
+        "file": request.services.files.name(submission.input_file),
+        "took": submission.execution_time,
+        "reason": reason,
+    }
+
+
+def _text(request: PageRequest, submission: Submission, file: str | None) -> str:
+    """Return the beginning of a file about a submission, as far as this user may read it."""
+    if file and not request.services.permissions.hosts_submission(request.user, submission):
+        redacted = file_for_participants(request.services, submission.id, file)
+        if redacted is not None:
+            return redacted[:EXCERPT]
+    return request.services.files.text(file)
+
+
+#: Columns of files, their names, and whether they are for hosts alone.
+_FILES = {
+    "stdout_file": ("stdout", False),
+    "stderr_file": ("stderr", False),
+    "environment_log_file": ("environment log", True),
+    "submission_result_file": ("result", False),
+    "metadata_file": ("metadata, for hosts", True),
+}
+
+
+def submission(request: PageRequest, submission: int) -> Response:
+    """Return a submission: its status, its scores, what was written about it."""
+    services, user = request.services, request.known()
+    row = services.submissions.get(submission)
+    if not services.permissions.may_see_submission(user, row):
+        raise Refusal(403, "This submission is another team's.")
+    phase = services.submissions.phase_of(row)
+    host = services.permissions.is_host(user, phase.challenge_id)
+    files = []
+    for column, (name, for_hosts) in _FILES.items():
+        file = getattr(row, column)
+        if file and (host or not for_hosts):
+            url = services.links.file(file, request.base, 0 if host else row.id)
+            files.append({"name": name, "text": _text(request, row, file), "url": url})
+    return challenge_page(
+        request,
+        phase.challenge_id,
+        "submission.html",
+        row=_summary(request, row, phase),
+        started_at=row.started_at,
+        completed_at=row.completed_at,
+        input_url=services.links.file(row.input_file, request.base),
+        files=files,
+        scores=_scores(request, row, phase),
+    )
+
+
+def _scores(request: PageRequest, submission: Submission, phase: ChallengePhase) -> list[JsonObject]:
+    splits = {split.id: split for split in request.services.permissions.visible_splits(request.user, phase)}
+    return [
+        {"split": splits[split].dataset_split.name, "values": _cells(values, splits[split])}
+        for split, values in request.services.submissions.scores(submission.id).items()
+        if split in splits
+    ]
+
+
+def _cells(values: JsonObject, split: ChallengePhaseSplit) -> list[tuple[str, str]]:
+    return [(label, _number(values.get(label), split.decimals)) for label in split.labels]
+
+
+def _number(value: object, decimals: int) -> str:
+    """Return a score as a leaderboard shows it; `#` where there is none."""
+    return f"{value:.{min(decimals, _DECIMALS)}f}" if isinstance(value, (int, float)) else "#"
+
+
+def leaderboard(request: PageRequest, challenge: int, split: int = 0) -> Response:
+    """Return the leaderboard of a phase split; without a number the first one that the user may see."""
+    services = request.services
+    visible = [
+        (phase, phase_split)
+        for phase in services.permissions.visible_phases(request.user, challenge)
+        for phase_split in services.challenges.splits_of(phase.id)
+        if services.permissions.may_see_board(request.user, phase, phase_split)
+    ]
+    boards = [
+        {"id": phase_split.id, "name": f"{phase.config['name']} / {phase_split.dataset_split.name}"}
+        for phase, phase_split in visible
+    ]
+    index = next((k for k, (_, phase_split) in enumerate(visible) if split in (0, phase_split.id)), None)
+    if index is None:
+        if split:
+            raise Refusal(404, "There is no such leaderboard, or it is not public.")
+        return challenge_page(request, challenge, "leaderboard.html", boards=boards, current=None, columns=[], rows=[])
+    phase, phase_split = visible[index]
+    board = board_of(services.store, phase, phase_split, request.query("order"))
+    described = phase_split.leaderboard.schema.get("metadata") or {}
+    columns = [{"label": label, "about": (described.get(label) or {}).get("description", "")} for label in board.labels]
+    current = {**boards[index], "order": board.order, "descending": board.descending}
+    team = services.permissions.team_of(request.user, challenge)
+    rows = [_ranked(rank, row, board, team) for rank, row in enumerate(board.rows, 1)]
+    return challenge_page(
+        request, challenge, "leaderboard.html", boards=boards, current=current, columns=columns, rows=rows
+    )
+
+
+def _ranked(rank: int, row: BoardRow, board: RankedBoard, team: Team | None) -> JsonObject:
+    values, errors, decimals = row.entry.result, row.errors, board.decimals
+    cells = "".join(
+        f'<td class="number">{_number(values.get(label), decimals)}'
+        + (f'<span class="bar">± {_number(errors[label], decimals)}</span></td>' if errors.get(label) else "</td>")
+        for label in board.labels
+    )
+    return {
+        "rank": rank,
+        "team": row.entry.team_name,
+        "method": row.entry.method_name,
+        "baseline": row.entry.is_baseline,
+        "submitted_at": row.entry.submitted_at,
+        # Digits alone, joined here: half the time of a page with a thousand rows.
+        "cells": Markup(cells),  # noqa: S704
+        "own": team is not None and team.id == row.entry.team_id,
+    }
+
+
+def host(request: PageRequest, challenge: int) -> Response:
+    """Return the queue, the workers, the submissions and what went wrong, to a host."""
+    services, user = request.services, request.known()
+    row = named_challenge(request, challenge)
+    services.permissions.check_host(user, challenge, Refusal(403, "This page is for the hosts of the challenge."))
+    status = request.query("status")
+    everything = services.submissions.of_challenge(challenge)
+    chosen = [one for one in everything if status in ("", one.status)]
+    phases = {phase.id: phase for phase in services.challenges.phases(challenge)}
+    return challenge_page(
+        request,
+        challenge,
+        "host.html",
+        queue=row.queue,
+        messages=services.queue.waiting(row.queue),
+        workers=sorted(services.workers.items()),
+        rows=[_summary(request, submission, phases[submission.phase_id]) for submission in chosen[:_LISTED]],
+        counted=Counter(submission.status for submission in everything),
+        status=status,
+        more=max(0, len(chosen) - _LISTED),
+        log=services.challenges.log_lines(challenge)[-_LOG_LINES:],
+    )

@@ -1,0 +1,93 @@
+"""The rehearsal's files, in a folder and under names of its own.
+
+No name that came in a request is ever a path: a file lies under its random id.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from contextlib import suppress
+from functools import partial
+from typing import IO
+
+from .models import StoredFile
+from .store import Store
+
+_BLOCK = 1 << 18
+#: How much of a file a page shows.
+EXCERPT = 64 << 10
+
+
+class FileStore:
+    """Files that come and go with the transaction that stores or drops them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._folder = os.path.join(store.folder, "files")
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+
+    def keep(self, source: IO[bytes] | bytes, name: str, kind: str) -> str:
+        """Store a file, streamed, and return its id."""
+        number = secrets.token_hex(16)
+        with open(self._place(number), "xb") as target:
+            if isinstance(source, bytes):
+                target.write(source)
+            else:
+                shutil.copyfileobj(source, target, _BLOCK)
+            size = target.tell()
+        with self._store.write() as session:
+            self._store.afterwards(partial(self._delete, number), committed=False)
+            session.add(StoredFile(id=number, name=os.path.basename(name)[:200], size=size, kind=kind))
+        return number
+
+    def joined(self, numbers: list[str], name: str) -> str:
+        """Store several files as one, drop them, and return its id."""
+        first = self.keep(b"", name, "input_file")
+        with open(self.path(first), "ab") as target:
+            for number in numbers:
+                with open(self.path(number), "rb") as source:
+                    shutil.copyfileobj(source, target, _BLOCK)
+            size = target.tell()
+        with self._store.write() as session:
+            session.get_one(StoredFile, first).size = size
+        for number in numbers:
+            self.drop(number)
+        return first
+
+    def row(self, number: str | None) -> StoredFile | None:
+        """Return what is known of a file; None where there is none."""
+        return self._store.get(StoredFile, number) if number else None
+
+    def path(self, number: str) -> str:
+        """Return where a file lies; raises KeyError for an id that is not in the table."""
+        if self.row(number) is None:
+            raise KeyError(number)
+        return self._place(number)
+
+    def name(self, number: str | None) -> str:
+        """Return what the sender called a file; nothing where there is none."""
+        row = self.row(number)
+        return row.name if row else ""
+
+    def text(self, number: str | None) -> str:
+        """Return the beginning of a file, for people."""
+        if not number:
+            return ""
+        with open(self.path(number), "rb") as file:
+            return file.read(EXCERPT).decode("utf-8", "replace")
+
+    def drop(self, number: str | None) -> None:
+        """Remove a file, once the transaction is committed."""
+        if number:
+            with self._store.write():
+                self._store.afterwards(partial(self._delete, number), committed=True)
+                self._store.remove(StoredFile, StoredFile.id == number)
+
+    def _place(self, number: str) -> str:
+        return os.path.join(self._folder, number)
+
+    def _delete(self, number: str) -> None:
+        with suppress(OSError):
+            os.remove(self._place(number))
