@@ -16,10 +16,11 @@ from segjudge.bundle.build import build
 from segjudge.evaluation_script.errors import HostError
 from segjudge.rehearsal import first_run
 from segjudge.rehearsal.actions.submitting import PhaseTarget
+from segjudge.rehearsal.database import forget
 from segjudge.rehearsal.models import Setting, StoredFile, StoredMessage, Submission, Team
 from segjudge.rehearsal.refusal import Refusal
 from segjudge.rehearsal.services import Services
-from segjudge.rehearsal.store import SCHEMA, Store, forget
+from segjudge.rehearsal.store import SCHEMA, Store
 
 from . import postgres
 from .builders import ROOT

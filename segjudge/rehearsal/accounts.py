@@ -7,7 +7,8 @@ import secrets
 import time
 from collections.abc import Collection
 
-from .models import AccessToken, JsonObject, Membership, Team, User
+from .column_types import JsonObject
+from .models import AccessToken, Membership, Team, User
 from .store import Store
 
 #: Seconds that a token of the profile page, of a login and of a browser lasts.

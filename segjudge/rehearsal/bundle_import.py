@@ -16,12 +16,12 @@ from segjudge.bundle.server_state import state_after_push
 
 from .accounts import PARTICIPANT
 from .challenges import Challenges, slug
+from .column_types import JsonObject
 from .models import (
     Challenge,
     ChallengePhase,
     ChallengePhaseSplit,
     DatasetSplit,
-    JsonObject,
     Leaderboard,
     Membership,
     Participation,

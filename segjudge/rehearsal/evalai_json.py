@@ -8,8 +8,9 @@ from segjudge.bundle.field_values import TRUE
 from segjudge.bundle.fields import FLAG, PHASE, TEXTS
 
 from .challenges import slug
+from .column_types import JsonObject
 from .leaderboards import RankedBoard
-from .models import Challenge, ChallengePhase, ChallengePhaseSplit, JsonObject, Submission, Team
+from .models import Challenge, ChallengePhase, ChallengePhaseSplit, Submission, Team
 from .signed_urls import SignedUrls
 from .store import Store
 from .timestamps import date_written, written

@@ -17,9 +17,9 @@ from segjudge.files import locked
 
 from .accounts import HOST, PARTICIPANT
 from .actions.submitting import PhaseTarget
+from .database import DATABASE, forget
 from .models import User
 from .services import Services
-from .store import DATABASE, forget
 
 #: The repository under which the folder's own bundle is known here.
 REPOSITORY = "rehearsal/bundle"

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .models import JsonObject, MessageReceipt, StoredMessage
+from .column_types import JsonObject
+from .models import MessageReceipt, StoredMessage
 from .store import Store
 
 #: SQS' default, which EvalAI's queues have and no call extends.

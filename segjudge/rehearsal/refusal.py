@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .models import JsonObject
+from .column_types import JsonObject
 
 #: EvalAI's words for what only a host may do.
 NOT_AUTHORIZED = "Sorry, you are not authorized to make this request!"

@@ -1,44 +1,27 @@
-"""The rehearsal's database: the engine, the transactions and every query."""
+"""The rehearsal's database: the transactions and every query."""
 
 from __future__ import annotations
 
 import os
 import secrets
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, TypeVar
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Engine,
-    SQLColumnExpression,
-    create_engine,
-    delete,
-    event,
-    func,
-    inspect,
-    literal,
-    select,
-)
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy import ColumnElement, SQLColumnExpression, delete, func, inspect, literal, select
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from segjudge.evaluation_script.errors import HostError
 
-from .models import Base, JsonObject, LeaderboardData, LogLine, Setting, Submission, Team
+from .column_types import Base, JsonObject
+from .database import WRITES, database_url, is_rehearsal, new_engine
+from .models import LeaderboardData, LogLine, Setting, Submission, Team
 
 #: The version of the tables. Whoever changes a table raises it.
 SCHEMA = 2
-#: The embedded database, in the rehearsal's folder.
-DATABASE = "rehearsal.sqlite3"
-#: What makes a transaction the only one that writes. The number is any that no other program's lock has.
-_EXCLUSIVE = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(99188078)"}
-_WRITES = "segjudge_writes"
 _LOG_LINES = 5000
 Model = TypeVar("Model", bound=Base)
 
@@ -66,10 +49,10 @@ class Store:
         self._local = threading.local()
         self._lock = threading.Lock()
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        url = _url(folder, database)
+        url = database_url(folder, database)
         self.name = url.database if url.get_backend_name() == "sqlite" and url.database else url.render_as_string()
-        engine = _engine(url)
-        self._writing = engine.execution_options(**{_WRITES: True})
+        engine = new_engine(url)
+        self._writing = engine.execution_options(**{WRITES: True})
         # SQLite's driver is in autocommit already: nothing here begins a transaction for a read.
         autocommit = url.get_backend_name() != "sqlite"
         self._reading = engine.execution_options(isolation_level="AUTOCOMMIT") if autocommit else engine
@@ -240,65 +223,3 @@ class Store:
             session.add(entry)
             session.flush()
             session.execute(delete(LogLine).where(LogLine.id <= entry.id - _LOG_LINES))
-
-
-def is_rehearsal(connection: Connection) -> bool:
-    """Return whether a database holds a rehearsal, of this version or another."""
-    if not inspect(connection).has_table(Setting.__tablename__):
-        return False
-    columns = {column["name"] for column in inspect(connection).get_columns(Setting.__tablename__)}
-    query = select(Setting.key).where(Setting.key == "secret")
-    return columns == {"key", "value"} and connection.scalar(query) is not None
-
-
-def forget(database: str) -> None:
-    """Drop the rehearsal's tables from a database, and no others."""
-    url = _url("", database)
-    engine = _engine(url)
-    try:
-        with engine.begin() as connection:
-            if is_rehearsal(connection):
-                Base.metadata.drop_all(connection)
-    except DBAPIError as error:
-        raise HostError(f"{url.render_as_string()}: cannot be emptied ({str(error.orig).strip()})") from None
-    finally:
-        engine.dispose()
-
-
-def _url(folder: str, database: str) -> URL:
-    if not database:
-        return URL.create("sqlite", database=os.path.join(folder, DATABASE))
-    try:
-        url = make_url(database)
-    except ArgumentError:
-        raise HostError("--database: is not a URL as postgresql://user:password@host/name") from None
-    if url.get_backend_name() not in _EXCLUSIVE:
-        raise HostError(f"--database {url.render_as_string()}: is neither PostgreSQL nor SQLite")
-    return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
-
-
-def _engine(url: URL) -> Engine:
-    sqlite = url.get_backend_name() == "sqlite"
-    try:
-        # A page's request has a thread of its own, and each thread has at most one connection at a time.
-        engine = create_engine(
-            url, pool_size=8, max_overflow=64, connect_args={"timeout": 30} if sqlite else {}, pool_pre_ping=not sqlite
-        )
-    except ImportError:
-        raise HostError(f"--database: {url.drivername} is not installed; pip install 'segjudge[postgres]'") from None
-    exclusive = _EXCLUSIVE[url.get_backend_name()]
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        if connection.get_execution_options().get(_WRITES):
-            connection.exec_driver_sql(exclusive)
-
-    if sqlite:
-
-        @event.listens_for(engine, "connect")
-        def connect(connection: sqlite3.Connection, _record: object) -> None:
-            connection.isolation_level = None  # transactions are begun by `begin`, not by the driver
-            for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
-                connection.execute(f"PRAGMA {pragma}")
-
-    return engine

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from segjudge.evalai.jobs import CANCELLED, FAILED, FINISHED, RUNNING
 
-from .models import Challenge, ChallengePhase, JsonObject, LeaderboardData, Submission
+from .column_types import JsonObject
+from .models import Challenge, ChallengePhase, LeaderboardData, Submission
 from .queue import MessageQueues
 from .refusal import Refusal
 from .store import Store

@@ -26,7 +26,8 @@ from segjudge.hosted_worker.process import (
     WorkerTerms,
 )
 
-from .models import Challenge, JsonObject, Submission
+from .column_types import JsonObject
+from .models import Challenge, Submission
 from .queue import ReceivedMessage
 from .refusal import Refusal
 from .services import Services

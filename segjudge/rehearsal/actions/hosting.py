@@ -8,8 +8,9 @@ import time
 
 from segjudge.bundle.field_values import FALSE, TRUE
 from segjudge.evalai.jobs import CANCELLED, FAILED
+from segjudge.rehearsal.column_types import JsonObject
 from segjudge.rehearsal.evalai_json import TEXT_FIELDS
-from segjudge.rehearsal.models import ChallengePhaseSplit, JsonObject, LeaderboardData, Submission, User
+from segjudge.rehearsal.models import ChallengePhaseSplit, LeaderboardData, Submission, User
 from segjudge.rehearsal.refusal import NOT_AUTHORIZED, Refusal
 from segjudge.rehearsal.store import Store
 from segjudge.rehearsal.submissions import OPEN, STATUSES, SUBMITTED, Submissions

@@ -9,7 +9,8 @@ from typing import IO, NamedTuple
 
 from segjudge.evalai.jobs import CANCELLED, FAILED, FINISHED, RUNNING
 from segjudge.rehearsal.challenges import HOST_ONLY, Challenges
-from segjudge.rehearsal.models import Challenge, ChallengePhaseSplit, JsonObject, Submission, User
+from segjudge.rehearsal.column_types import JsonObject
+from segjudge.rehearsal.models import Challenge, ChallengePhaseSplit, Submission, User
 from segjudge.rehearsal.refusal import NOT_AUTHORIZED, Refusal
 from segjudge.rehearsal.store import Store
 from segjudge.rehearsal.stored_files import FileStore

@@ -9,8 +9,9 @@ from typing import IO, NamedTuple
 from segjudge.bundle.field_values import TRUE
 from segjudge.rehearsal.accounts import PARTICIPANT, Accounts
 from segjudge.rehearsal.challenges import Challenges
+from segjudge.rehearsal.column_types import JsonObject
 from segjudge.rehearsal.evalai_json import TEXT_FIELDS
-from segjudge.rehearsal.models import Challenge, ChallengePhase, JsonObject, Participation, Submission, Team, User
+from segjudge.rehearsal.models import Challenge, ChallengePhase, Participation, Submission, Team, User
 from segjudge.rehearsal.refusal import Refusal
 from segjudge.rehearsal.store import Store
 from segjudge.rehearsal.stored_files import FileStore

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from segjudge.evalai.jobs import PLACEHOLDER
 from segjudge.rehearsal.challenges import Challenges
-from segjudge.rehearsal.models import Challenge, ChallengePhase, JsonObject, MultipartUpload, UploadPart, User
+from segjudge.rehearsal.column_types import JsonObject
+from segjudge.rehearsal.models import Challenge, ChallengePhase, MultipartUpload, UploadPart, User
 from segjudge.rehearsal.queue import MessageQueues
 from segjudge.rehearsal.refusal import Refusal
 from segjudge.rehearsal.store import Store

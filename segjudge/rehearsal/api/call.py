@@ -18,7 +18,8 @@ from starlette.formparsers import MultiPartException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
-from segjudge.rehearsal.models import JsonObject, User
+from segjudge.rehearsal.column_types import JsonObject
+from segjudge.rehearsal.models import User
 from segjudge.rehearsal.refusal import Refusal
 from segjudge.rehearsal.request_bodies import announced_length, check_text, too_large, within
 from segjudge.rehearsal.services import Services

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 
 from segjudge.evalai import routes
+from segjudge.rehearsal.column_types import JsonObject
 from segjudge.rehearsal.evalai_json import phase_split_json
 from segjudge.rehearsal.models import (
     Challenge,
     ChallengePhase,
     ChallengePhaseSplit,
     DatasetSplit,
-    JsonObject,
     Leaderboard,
     Participation,
 )

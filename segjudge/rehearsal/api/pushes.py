@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from segjudge.bundle.opened_bundle import UPLOAD_BYTES
 from segjudge.evalai import routes
 from segjudge.evalai.jobs import FINISHED
-from segjudge.rehearsal.models import Challenge, JsonObject, Submission
+from segjudge.rehearsal.column_types import JsonObject
+from segjudge.rehearsal.models import Challenge, Submission
 from segjudge.rehearsal.refusal import Refusal
 
 from .call import Answer, Call, takes

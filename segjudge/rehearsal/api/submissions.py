@@ -7,9 +7,10 @@ import math
 from segjudge.bundle.opened_bundle import UPLOAD_BYTES
 from segjudge.evalai import routes
 from segjudge.rehearsal.actions.submitting import PhaseTarget
+from segjudge.rehearsal.column_types import JsonObject
 from segjudge.rehearsal.evalai_json import board_json
 from segjudge.rehearsal.leaderboards import board_of
-from segjudge.rehearsal.models import ChallengePhase, ChallengePhaseSplit, JsonObject, Submission
+from segjudge.rehearsal.models import ChallengePhase, ChallengePhaseSplit, Submission
 from segjudge.rehearsal.refusal import Refusal
 from segjudge.rehearsal.submissions import STATUSES
 from segjudge.rehearsal.timestamps import seconds

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from segjudge.evalai import routes
 from segjudge.rehearsal.accounts import HOST, PARTICIPANT
 from segjudge.rehearsal.actions.submitting import clean
-from segjudge.rehearsal.models import JsonObject, Team
+from segjudge.rehearsal.column_types import JsonObject
+from segjudge.rehearsal.models import Team
 from segjudge.rehearsal.refusal import Refusal
 from segjudge.rehearsal.timestamps import written
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from segjudge.evalai import routes
 from segjudge.rehearsal.actions.uploading import PartsSent, part_count
-from segjudge.rehearsal.models import JsonObject
+from segjudge.rehearsal.column_types import JsonObject
 
 from .call import Answer, Call
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from segjudge.bundle.opened_bundle import UPLOAD_BYTES
 from segjudge.evalai import routes
-from segjudge.rehearsal.models import Challenge, JsonObject
+from segjudge.rehearsal.column_types import JsonObject
+from segjudge.rehearsal.models import Challenge
 from segjudge.rehearsal.refusal import Refusal
 
 from .call import Call, takes

@@ -9,7 +9,8 @@ from starlette.routing import Route
 from segjudge.bundle.field_values import TRUE
 from segjudge.rehearsal.accounts import PARTICIPANT
 from segjudge.rehearsal.actions.submitting import PhaseTarget
-from segjudge.rehearsal.models import JsonObject, Submission, User
+from segjudge.rehearsal.column_types import JsonObject
+from segjudge.rehearsal.models import Submission, User
 from segjudge.rehearsal.refusal import Refusal
 
 from .frame import COOKIE, Frame, PageRequest, by_anybody, in_session, page

@@ -21,7 +21,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from segjudge.rehearsal.models import JsonObject, User
+from segjudge.rehearsal.column_types import JsonObject
+from segjudge.rehearsal.models import User
 from segjudge.rehearsal.refusal import Refusal
 from segjudge.rehearsal.request_bodies import check_text, within
 from segjudge.rehearsal.services import Services

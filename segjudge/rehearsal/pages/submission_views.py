@@ -9,9 +9,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from segjudge.evalai.jobs import FAILED
+from segjudge.rehearsal.column_types import JsonObject
 from segjudge.rehearsal.hidden_splits import file_for_participants
 from segjudge.rehearsal.leaderboards import BoardRow, RankedBoard, board_of
-from segjudge.rehearsal.models import ChallengePhase, ChallengePhaseSplit, JsonObject, Submission, Team
+from segjudge.rehearsal.models import ChallengePhase, ChallengePhaseSplit, Submission, Team
 from segjudge.rehearsal.refusal import Refusal
 from segjudge.rehearsal.stored_files import EXCERPT
 

@@ -6,7 +6,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from segjudge.rehearsal.accounts import PARTICIPANT
-from segjudge.rehearsal.models import Challenge, JsonObject
+from segjudge.rehearsal.column_types import JsonObject
+from segjudge.rehearsal.models import Challenge
 from segjudge.rehearsal.refusal import Refusal
 
 from .frame import Frame, PageRequest, page
