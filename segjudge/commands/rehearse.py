@@ -9,7 +9,7 @@ import socket
 import tempfile
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from segjudge.bundle.script_rules import PYTHON
 from segjudge.errors import UsageError
@@ -24,19 +24,6 @@ if TYPE_CHECKING:
     from segjudge.rehearsal.workers import Scorer, Workers
 
 PORT = 8899
-
-
-class Background(Protocol):
-    """What works in threads beside the server."""
-
-    def start(self) -> None:
-        """Begin."""
-
-    def give_up(self) -> None:
-        """Begin nothing more; safe in a signal's handler."""
-
-    def stop(self) -> None:
-        """Wait until what was under way is given back."""
 
 
 def rehearse(args: argparse.Namespace) -> int:
@@ -73,21 +60,22 @@ def rehearse(args: argparse.Namespace) -> int:
     print(f"The rehearsal runs at {address} until you press Ctrl-C; {os.path.relpath(folder)} keeps it.", flush=True)
     agents = _agents(services, table, address)
     try:
-        background: list[Background] = [workers, agents] if agents else [workers]
-        _serve(services, (args.requests_per_minute, faults), port, background)
+        _serve(services, (args.requests_per_minute, faults), port, [workers, agents] if agents else [workers])
     finally:
         lock.close()
     return DONE
 
 
 def _serve(
-    services: Services, limits: tuple[int, Faults | None], port: socket.socket, background: Sequence[Background]
+    services: Services,
+    limits: tuple[int, Faults | None],
+    port: socket.socket,
+    background: Sequence[Workers | CodeUploads],
 ) -> None:
     """Serve until a signal: then nothing more is begun, and what is under way is given back to its queue."""
     import uvicorn
 
-    from segjudge.rehearsal.request_bodies import PromptProtocol
-    from segjudge.rehearsal.server import ServerOptions, app
+    from segjudge.rehearsal.server import ServerOptions, app, server_config
 
     def give_up() -> None:
         for part in background:
@@ -99,17 +87,7 @@ def _serve(
             give_up()
             super().handle_exit(sig, frame)
 
-    config = uvicorn.Config(
-        app(services, ServerOptions(*limits, lambda: server.should_exit)),
-        http=PromptProtocol,
-        ws="none",
-        log_level="warning",
-        access_log=False,
-        lifespan="off",
-        server_header=False,
-        timeout_graceful_shutdown=3,
-    )
-    server = Server(config)
+    server = Server(server_config(app(services, ServerOptions(*limits, lambda: server.should_exit))))
 
     def end(_number: int, _frame: object) -> None:
         give_up()

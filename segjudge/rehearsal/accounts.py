@@ -38,9 +38,7 @@ class Accounts:
         """Create a user, verified at once."""
         salt = secrets.token_hex(8)
         user = User(
-            username=username,
-            email=f"{username}@rehearsal.invalid",
-            password=f"{salt}${_stretched(password, salt)}",
+            username=username, email=f"{username}@rehearsal.invalid", password=f"{salt}${_stretched(password, salt)}"
         )
         with self._store.write() as session:
             session.add(user)

@@ -12,12 +12,13 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
+from uvicorn import Config
 
 from segjudge.rehearsal.api.call import Throttle
 
 from . import api, file_routes, pages
 from .faults import Faults, FaultyApp
-from .request_bodies import BoundedApp
+from .request_bodies import BoundedApp, PromptProtocol
 from .services import Services
 
 LOOPBACK = "127.0.0.1"
@@ -62,6 +63,20 @@ def app(services: Services, options: ServerOptions) -> ASGIApp:
     handlers = {404: _missing, 405: _missing, 500: _broken}
     served = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
     return FaultyApp(served, options.faults) if options.faults else served
+
+
+def server_config(application: ASGIApp) -> Config:
+    """Return how uvicorn serves the application: quietly, and without waiting for what does not come."""
+    return Config(
+        application,
+        http=PromptProtocol,
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=3,
+    )
 
 
 async def _missing(request: Request, error: Exception) -> Response:

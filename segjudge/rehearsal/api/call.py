@@ -29,9 +29,7 @@ _ANONYMOUS = 100
 _NOT_VALID = {
     "detail": "Given token not valid for any token type",
     "code": "token_not_valid",
-    "messages": [
-        {"token_class": "RefreshToken", "token_type": "refresh", "message": "Token is invalid or expired"},
-    ],
+    "messages": [{"token_class": "RefreshToken", "token_type": "refresh", "message": "Token is invalid or expired"}],
 }
 
 
