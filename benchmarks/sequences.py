@@ -47,10 +47,6 @@ print(json.dumps(main.evaluate(sys.argv[2], sys.argv[3], "bench")["result"]))
 """
 
 
-def golden_frames() -> Iterator[tuple[str, int, Any, Any]]:
-    yield from frames_of("B")
-
-
 def synthetic_frames() -> Iterator[tuple[str, int, Any, Any]]:
     for number in range(6):
         one = scene(f"video-{number}", number, objects=3, frames=60)
@@ -61,7 +57,7 @@ def synthetic_frames() -> Iterator[tuple[str, int, Any, Any]]:
 
 def write_dataset(folder: Path) -> int:
     """A DAVIS root with truth, a folder and a zip of predictions, a packed truth; the number of frames."""
-    frames = golden_frames() if SEQUENCES.is_dir() else synthetic_frames()
+    frames = frames_of("B") if SEQUENCES.is_dir() else synthetic_frames()
     count, names = 0, []
     with zipfile.ZipFile(folder / "predictions.zip", "w") as archive:
         for sequence, k, *sides in frames:
@@ -111,6 +107,40 @@ def reference_seconds(folder: Path) -> float:
     return (resource.getrusage(resource.RUSAGE_SELF).ru_utime - started) * EVERY
 
 
+#: What is scored, with which protocol, and what the peer's script takes.
+COMPARED = (
+    ("davis2017", "davis", ["evaluation_method.py", "--task", "semi-supervised", "--set", "val"]),
+    ("vos-benchmark", "vos_benchmark", ["benchmark.py", "-n", "1"]),
+)
+
+
+def our_seconds(args: argparse.Namespace, folder: Path, protocol: str) -> float:
+    """CPU of our scorer, the least of several runs."""
+    command = [args.python, "-c", OURS, str(ROOT), str(folder / "truth.zip"), str(folder / "predictions.zip"), protocol]
+    runs = [measured(command) for _ in range(args.repeat)]
+    cpu = min(run[0] for run in runs)
+    spread = max(run[0] for run in runs) / cpu - 1
+    print(
+        f"\n{protocol}: {cpu:.2f} CPU-s (spread {spread:.0%} of {args.repeat} runs), "
+        f"{min(run[1] for run in runs):.2f} s wall, {max(run[2] for run in runs):.0f} MB"
+    )
+    print("  ", json.loads(runs[0][3].splitlines()[-1])[0]["val"])
+    return cpu
+
+
+def compare_with_peer(command: list[str], peer: str, folder: Path, cpu: float) -> None:
+    """Time a peer's script on the same masks."""
+    paths = {
+        "evaluation_method.py": ["--davis_path", str(folder / "root"), "--results_path", str(folder / "predictions")],
+        "benchmark.py": ["-g", str(folder / "root/Annotations/480p"), "-m", str(folder / "predictions")],
+    }
+    script = Path(command[1]).name
+    seconds, _, megabytes, _ = measured([*command, *paths[script]])
+    print(f"   {Path(peer).name}: {seconds:.2f} CPU-s, {megabytes:.0f} MB: ratio {seconds / cpu:.1f}")
+    for path in (folder / "predictions").glob("*.csv"):
+        path.unlink()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--davis", help="a checkout of davis2017-evaluation")
@@ -124,37 +154,12 @@ def main() -> None:
         frames = write_dataset(folder)
         print(f"{frames} frames of {'pair B' if SEQUENCES.is_dir() else 'synthetic sequences'}, one core")
         results = {}
-        for protocol, peer, command in (
-            ("davis2017", args.davis, ["evaluation_method.py", "--task", "semi-supervised", "--set", "val"]),
-            ("vos-benchmark", args.vos_benchmark, ["benchmark.py", "-n", "1"]),
-        ):
-            ours = [
-                args.python,
-                "-c",
-                OURS,
-                str(ROOT),
-                str(folder / "truth.zip"),
-                str(folder / "predictions.zip"),
-                protocol,
-            ]
-            runs = [measured(ours) for _ in range(args.repeat)]
-            cpu = min(run[0] for run in runs)
-            spread = max(run[0] for run in runs) / cpu - 1
-            print(
-                f"\n{protocol}: {cpu:.2f} CPU-s (spread {spread:.0%} of {args.repeat} runs), "
-                f"{min(run[1] for run in runs):.2f} s wall, {max(run[2] for run in runs):.0f} MB"
-            )
-            print("  ", json.loads(runs[0][3].splitlines()[-1])[0]["val"])
-            results[protocol] = cpu
+        for protocol, option, (script, *options) in COMPARED:
+            results[protocol] = our_seconds(args, folder, protocol)
+            peer = getattr(args, option)
             if peer:
-                paths = {
-                    "davis2017": ["--davis_path", str(folder / "root"), "--results_path", str(folder / "predictions")],
-                    "vos-benchmark": ["-g", str(folder / "root/Annotations/480p"), "-m", str(folder / "predictions")],
-                }
-                theirs = measured([args.peer_python, str(Path(peer) / command[0]), *command[1:], *paths[protocol]])
-                print(f"   {Path(peer).name}: {theirs[0]:.2f} CPU-s, {theirs[2]:.0f} MB: ratio {theirs[0] / cpu:.1f}")
-                for path in (folder / "predictions").glob("*.csv"):
-                    path.unlink()
+                command = [args.peer_python, str(Path(peer) / script), *options]
+                compare_with_peer(command, peer, folder, results[protocol])
         if not (args.davis or args.vos_benchmark):
             plain = reference_seconds(folder)
             print(f"\nplain formulas: {plain:.1f} CPU-s: ratio {plain / results['davis2017']:.1f}")

@@ -1,4 +1,4 @@
-"""A dataset's files in the layout it is published in, sorted into masks, lists and facts.
+"""The files of a dataset in its published layout, sorted into masks, lists and facts.
 
 Masks lie in `[Annotations[_…]/][480p/]SEQUENCE/[OBJECT/]FRAME.png`; lists of
 sequences in `ImageSets/…/SUBSET.txt`; facts about objects in a JSON file with
@@ -16,7 +16,7 @@ from .archive_limits import ArchiveLimits, Files
 from .errors import HostError, listed
 from .sequence_protocols import YOUTUBE_UNSEEN
 
-#: A host's own files are believed more than a participant's.
+#: A host's own files are trusted more than a participant's.
 HOST_LIMITS = ArchiveLimits(
     members=5_000_000,
     member_bytes=1 << 30,
@@ -34,7 +34,7 @@ RESOLUTION = re.compile(r"\d+p|Full-Resolution", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Layout:
-    """How a dataset is published, where the files alone leave a choice."""
+    """How a dataset is published, where its files allow several readings."""
 
     name: str
     #: The folder of masks, where there are several.
@@ -65,21 +65,26 @@ LAYOUTS = {
 }
 
 
+#: Sequence → object ("" for label images) → frame → file.
+Masks = Dict[str, Dict[str, Dict[str, str]]]
+#: The facts of the meta file, by sequence.
+Facts = Dict[str, Any]
+
+
 @dataclass
 class DatasetFolder:
-    """A dataset's files, sorted into what they are."""
+    """The files of a dataset, sorted by what they hold."""
 
     files: Files
     root: str
-    #: Sequence → object ("" for label images) → frame → file.
-    masks: Dict[str, Dict[str, Dict[str, str]]]
+    masks: Masks
     #: Sequence → frames of its video.
     pictures: Dict[str, List[str]]
     notes: List[str] = field(default_factory=list)
 
 
 def recognized_dataset(files: Files, root: str, layout: Layout, subset: str) -> DatasetFolder:
-    """Sort a dataset's files into masks by sequence, object and frame, and pictures."""
+    """Return a dataset's files sorted into masks, by sequence, object and frame, and pictures."""
     homes: Dict[str, List[Tuple[List[str], str]]] = {}
     pictures: Dict[str, List[str]] = {}
     for name in files.sizes:
@@ -91,62 +96,58 @@ def recognized_dataset(files: Files, root: str, layout: Layout, subset: str) -> 
             homes.setdefault(home, []).append((rest, name))
     if not homes:
         raise HostError(f"{root}: holds no PNG masks")
-    home = _chosen(sorted(homes), layout, subset)
-    tree = DatasetFolder(files, root, _sorted_masks(homes[home], 3 if layout.object_folders else 2), pictures)
+    home = _best_home(sorted(homes), layout, subset)
+    folder = DatasetFolder(files, root, _sorted_masks(homes[home], 3 if layout.object_folders else 2), pictures)
     others = [other for other in homes if other != home]
     if others:
-        tree.notes.append(f"masks are read from {home or root}, not from {listed(others)}")
-    return tree
+        folder.notes.append(f"masks are read from {home or root}, not from {listed(others)}")
+    return folder
 
 
 def _home(parts: List[str]) -> Tuple[str, List[str]]:
-    """The folder of masks, and the path below it."""
-    at = max((i for i, part in enumerate(parts[:-1]) if part.startswith("Annotations")), default=-1)
-    if 0 <= at < len(parts) - 3 and RESOLUTION.fullmatch(parts[at + 1]):
-        at += 1
-    return "/".join(parts[: at + 1]), parts[at + 1 :]
+    """Return the folder of masks in a path, and the path below it."""
+    stop = max((index for index, part in enumerate(parts[:-1], 1) if part.startswith("Annotations")), default=0)
+    if 0 < stop < len(parts) - 2 and RESOLUTION.fullmatch(parts[stop]):
+        stop += 1
+    return "/".join(parts[:stop]), parts[stop:]
 
 
-def _chosen(homes: List[str], layout: Layout, subset: str) -> str:
-    """The folder of masks that suits subset and layout best; 480p before other resolutions."""
+def _best_home(homes: List[str], layout: Layout, subset: str) -> str:
+    """Return the folder of masks that fits subset and layout best; 480p before other resolutions."""
     subsets = {subset, "valid" if subset == "val" else subset}
 
-    def fit(home: str) -> Tuple[bool, bool, bool, bool, str]:
+    def misfits(home: str) -> Tuple[bool, bool, bool, bool]:
         parts = home.split("/")
-        fits = subsets.isdisjoint(parts), layout.masks not in parts, "Annotations" not in parts, parts[-1] != "480p"
-        return (*fits, home)
+        return subsets.isdisjoint(parts), layout.masks not in parts, "Annotations" not in parts, parts[-1] != "480p"
 
-    return min(homes, key=fit)
+    return min(homes, key=misfits)
 
 
-def _sorted_masks(found: List[Tuple[List[str], str]], depth: int) -> Dict[str, Dict[str, Dict[str, str]]]:
-    """Cut off wrapping folders, then sort by sequence, object and frame."""
-    paths = [rest for rest, _ in found]
-    shared = 0
-    while all(len(path) > shared + depth and path[shared] == paths[0][shared] for path in paths):
-        shared += 1
-    masks: Dict[str, Dict[str, Dict[str, str]]] = {}
-    for path, name in zip(paths, (name for _, name in found)):
-        rest = path[shared:]
-        if len(rest) == 1:
-            rest = ["", *rest]
-        sequence, label = rest[0], "/".join(rest[1:-1])
-        masks.setdefault(sequence, {}).setdefault(label, {})[rest[-1].rpartition(".")[0]] = name
+def _sorted_masks(files: List[Tuple[List[str], str]], depth: int) -> Masks:
+    """Return masks, each a path below their folder and a name, by sequence, object and frame."""
+    first, wrapping = files[0][0], 0
+    while all(len(path) > wrapping + depth and path[wrapping] == first[wrapping] for path, _ in files):
+        wrapping += 1
+    masks: Masks = {}
+    for path, name in files:
+        *folders, file = path[wrapping:]
+        sequence, label = (folders or [""])[0], "/".join(folders[1:])
+        masks.setdefault(sequence, {}).setdefault(label, {})[file.rpartition(".")[0]] = name
     return masks
 
 
-def listed_in(tree: DatasetFolder, file: str) -> List[str]:
-    """The lines of a list that lies anywhere in the dataset."""
-    for name in sorted(tree.files.sizes, key=len):
+def listed_in(folder: DatasetFolder, file: str) -> List[str]:
+    """Return the words of a list, wherever it is in the dataset; none where there is no such list."""
+    for name in sorted(folder.files.sizes, key=len):
         if name == file or name.endswith("/" + file):
-            return tree.files.read(name).decode("utf-8").split()
+            return folder.files.read(name).decode("utf-8").split()
     return []
 
 
-def unseen_names(tree: DatasetFolder, path: str) -> List[str]:
-    """Unseen sequences or categories: of the file named, else of the dataset's own list."""
+def unseen_names(folder: DatasetFolder, path: str) -> List[str]:
+    """Return unseen sequences or categories: of the file at `path`, else of the dataset's own list."""
     if not path:
-        return listed_in(tree, "unseen_videos.txt")
+        return listed_in(folder, "unseen_videos.txt")
     try:
         with open(path, encoding="utf-8") as file:
             return file.read().split()
@@ -154,70 +155,69 @@ def unseen_names(tree: DatasetFolder, path: str) -> List[str]:
         raise HostError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
 
 
-def names_and_facts(tree: DatasetFolder, layout: Layout, subset: str) -> Tuple[List[str], Dict[str, Any]]:
-    """The sequences to score, in the order of their list, and the facts of the meta file."""
-    lists = _lists(tree, layout)
-    metas = _metas(tree)
-    wanted = subset or ("val" if "val" in lists else next(iter(lists)) if len(lists) == 1 else "")
-    meta = _meta(metas, wanted)
-    if wanted in lists:
-        names = lists[wanted]
-    elif subset and not (meta and _fits(metas, subset)):
+def names_and_facts(folder: DatasetFolder, layout: Layout, subset: str) -> Tuple[List[str], Facts]:
+    """Return the sequences to score, in the order of their list, and the facts of the meta file."""
+    lists = _lists(folder, layout)
+    metas = _metas(folder)
+    chosen = subset or ("val" if "val" in lists else next(iter(lists)) if len(lists) == 1 else "")
+    meta = _meta(metas, chosen)
+    if chosen in lists:
+        names = lists[chosen]
+    elif subset and not (meta and _fitting(metas, subset)):
         raise HostError(
-            f"{tree.root}: has no list of sequences for {subset!r}; found {listed(sorted(lists)) or 'none'}"
+            f"{folder.root}: has no list of sequences for {subset!r}; found {listed(sorted(lists)) or 'none'}"
         )
     elif lists and not subset and not meta:
         raise HostError(
-            f"{tree.root}: has several lists of sequences; choose one with --subset: {listed(sorted(lists))}"
+            f"{folder.root}: has several lists of sequences; choose one with --subset: {listed(sorted(lists))}"
         )
     else:
-        names = [name for name in meta if name in tree.masks] if meta else sorted(tree.masks)
-    absent = [name for name in names if name not in tree.masks]
+        names = [name for name in meta if name in folder.masks] if meta else sorted(folder.masks)
+    absent = [name for name in names if name not in folder.masks]
     if absent:
-        raise HostError(f"{tree.root}: its list names sequences without masks: {listed(absent)}")
+        raise HostError(f"{folder.root}: its list names sequences without masks: {listed(absent)}")
     return names, meta
 
 
-def _lists(tree: DatasetFolder, layout: Layout) -> Dict[str, List[str]]:
-    """Lists of sequences by subset; the year that suits the layout wins."""
-    found: Dict[str, Tuple[int, str]] = {}
-    for name in tree.files.sizes:
+def _lists(folder: DatasetFolder, layout: Layout) -> Dict[str, List[str]]:
+    """Return the lists of sequences by subset; the year that fits the layout wins."""
+    best: Dict[str, Tuple[int, str]] = {}
+    for name in folder.files.sizes:
         parts = name.split("/")
-        in_sets = "ImageSets" in parts
-        if not name.endswith(".txt") or not (in_sets or parts[-1].startswith("sav_")):
+        if not name.endswith(".txt") or not ("ImageSets" in parts or parts[-1].startswith("sav_")):
             continue
         subset = parts[-1][:-4].replace("sav_", "")
         year = layout.years.index(parts[-2]) if parts[-2:-1] and parts[-2] in layout.years else len(layout.years)
-        if subset not in found or year < found[subset][0]:
-            found[subset] = (year, name)
-    return {subset: _listed_names(tree.files.read(name)) for subset, (_, name) in found.items()}
+        if subset not in best or year < best[subset][0]:
+            best[subset] = (year, name)
+    return {subset: _listed_names(folder.files.read(name)) for subset, (_, name) in best.items()}
 
 
 def _listed_names(data: bytes) -> List[str]:
-    """Names in their order, once each; DAVIS-2016 lists pairs of files instead."""
+    """Return names in their order, once each; DAVIS-2016 lists pairs of files instead."""
     names = [line.split()[0] for line in data.decode("utf-8").splitlines() if line.strip()]
     return list(dict.fromkeys(name.split("/")[-2] if "/" in name else name for name in names))
 
 
-def _metas(tree: DatasetFolder) -> Dict[str, Dict[str, Any]]:
-    """JSON files with facts about videos."""
+def _metas(folder: DatasetFolder) -> Dict[str, Facts]:
+    """Return the facts of each meta file, by the file's name."""
     metas = {}
-    for name in tree.files.sizes:
+    for name in folder.files.sizes:
         if name.lower().endswith(".json") and "meta" in name.lower().rpartition("/")[2]:
             try:
-                document = json.loads(tree.files.read(name))
+                document = json.loads(folder.files.read(name))
                 metas[name] = dict(document["videos"])
             except (ValueError, KeyError, TypeError) as error:
-                tree.notes.append(f"{name} is not read: it is not a JSON object with videos ({error!r})")
+                folder.notes.append(f"{name} is not read: it is not a JSON object with videos ({error!r})")
     return metas
 
 
-def _fits(metas: Dict[str, Dict[str, Any]], subset: str) -> List[str]:
+def _fitting(metas: Dict[str, Facts], subset: str) -> List[str]:
     return [name for name in metas if subset in name or (subset == "val" and "valid" in name)]
 
 
-def _meta(metas: Dict[str, Dict[str, Any]], subset: str) -> Dict[str, Any]:
-    fitting = _fits(metas, subset) if subset else list(metas)
+def _meta(metas: Dict[str, Facts], subset: str) -> Facts:
+    fitting = _fitting(metas, subset) if subset else list(metas)
     if len(metas) > 1 and len(fitting) != 1:
         raise HostError(f"there are several meta files ({listed(list(metas))}); choose one with --subset")
     return metas[fitting[0]] if fitting else (next(iter(metas.values())) if len(metas) == 1 else {})

@@ -63,147 +63,144 @@ def read(
     """Open a dataset in its published layout as a truth with one split."""
     try:
         files = open_files(path, HOST_LIMITS)
-        tree = recognized_dataset(files, path, layout, subset)
-        names, meta = names_and_facts(tree, layout, subset)
-        hidden = unseen_names(tree, unseen)
-        reader = _Reader(tree, meta, listed_in(tree, "unsupervised_videos.txt"), hidden, numeric=layout.numeric)
+        folder = recognized_dataset(files, path, layout, subset)
+        names, meta = names_and_facts(folder, layout, subset)
+        unseen_listed = unseen_names(folder, unseen)
+        reader = _Reader(
+            folder, meta, listed_in(folder, "unsupervised_videos.txt"), unseen_listed, numeric=layout.numeric
+        )
         sequences = []
         for done, name in enumerate(names):
             progress(name, done, len(names))
             sequences.append(reader.sequence(name))
     except (SubmissionError, Flaw) as error:
-        told = str(error).replace(f"{UPLOAD}: ", "")
-        raise HostError(told if told.startswith(path) else f"{path}: {told}") from None
-    categories = hidden or list(layout.unseen_categories)
-    notes = tree.notes + reader.notes
-    tells = bool(hidden) or (bool(categories) and reader.has_categories)
-    return Truth({split or subset or "val": Split(sequences, layout.name, tells, categories)}, notes)
+        text = str(error).replace(f"{UPLOAD}: ", "")
+        raise HostError(text if text.startswith(path) else f"{path}: {text}") from None
+    categories = unseen_listed or list(layout.unseen_categories)
+    notes = folder.notes + reader.notes
+    unseen_known = bool(unseen_listed) or (bool(categories) and reader.has_categories)
+    return Truth({split or subset or "val": Split(sequences, layout.name, unseen_known, categories)}, notes)
 
 
 class _Reader:
-    """Reads sequences of a tree, and notes what is odd in them."""
+    """Reads the sequences of a dataset, and notes what a host should look at."""
 
     def __init__(
-        self, tree: DatasetFolder, meta: Dict[str, Any], salient: List[str], unseen: List[str], *, numeric: bool
+        self, folder: DatasetFolder, meta: Dict[str, Any], salient: List[str], unseen: List[str], *, numeric: bool
     ) -> None:
-        self._tree, self._meta, self._salient, self._unseen = tree, meta, salient, unseen
+        self._folder, self._meta, self._salient, self._unseen = folder, meta, salient, unseen
         self._numeric = numeric
         self.notes: List[str] = []
         self.has_categories = False
 
     def sequence(self, name: str) -> Sequence:
-        """One sequence: its frames, sizes, objects, and where each is visible."""
-        members, problems = self._tree.masks[name], Problems()
+        """Return one sequence: its frames, sizes, objects, and where each is visible."""
+        members, problems = self._folder.masks[name], Problems()
         images: MaskFiles
         if "" in members:
             frames = self._in_order(members[""])
-            images = LabelImages(self._tree.files, members[""], problems)
+            images = LabelImages(self._folder.files, members[""], problems)
         else:
-            frames = self._in_order({frame for held in members.values() for frame in held})
-            images = ObjectFolders(self._tree.files, members, problems)
+            frames = self._in_order({frame for files in members.values() for frame in files})
+            images = ObjectFolders(self._folder.files, members, problems)
         sizes = [self._size(members, frame) for frame in frames]
         blocks: List[Block] = blocks_of(sizes)
         labels: List[str] = []
-        shown: Dict[str, Array] = {}
+        visible: Dict[str, Array] = {}
         areas: Dict[str, int] = {}
-        kept = []
+        packed = []
         for block in blocks:
             stacks = images.stacks(frames[block.start : block.stop], block.size)
             if stacks is None:
-                raise HostError(f"{self._tree.root}: {problems.text()}")
+                raise HostError(f"{self._folder.root}: {problems.text()}")
             for label, stack in stacks.items():
                 area = stack.area
-                shown.setdefault(label, np.zeros(len(frames), bool))[block.start : block.stop] = area > 0
+                visible.setdefault(label, np.zeros(len(frames), bool))[block.start : block.stop] = area > 0
                 areas[label] = max(areas.get(label, 0), int(area.max()))
             labels += [label for label in stacks if label not in labels]
-            kept.append(zlib.compress(pack_block(stacks, labels), 1))
+            packed.append(zlib.compress(pack_block(stacks, labels), 1))
 
         def read_block(index: int) -> Stacks:
-            return unpack_block(zlib.decompress(kept[index]), blocks[index], labels)
+            return unpack_block(zlib.decompress(packed[index]), blocks[index], labels)
 
-        told = self._told(name, members)
-        objects = self._objects(told, members, frames, shown)
-        self._note_oddities(name, frames, sizes, shown, areas)
+        entries = self._object_entries(name, members)
+        objects = self._objects(entries or {}, members, frames, visible)
+        self._note_oddities(name, frames, sizes, visible, areas)
         salient = not self._salient or name in self._salient
         unseen = name in self._unseen
-        return Sequence(name, frames, blocks, objects, read_block, unseen, salient, told is not None)
+        return Sequence(name, frames, blocks, objects, read_block, unseen, salient, entries is not None)
 
     def _in_order(self, frames: Iterable[str]) -> List[str]:
         numbers = self._numeric and all(frame.isdecimal() for frame in frames)
         return sorted(frames, key=int if numbers else None)
 
     def _size(self, members: Dict[str, Dict[str, str]], frame: str) -> Size:
-        name = next(held[frame] for held in members.values() if frame in held)
+        name = next(files[frame] for files in members.values() if frame in files)
         try:
-            return png.size_of(self._tree.files.read(name))
+            return png.size_of(self._folder.files.read(name))
         except Flaw as flaw:
-            raise HostError(f"{self._tree.root}: {flaw.at(name)}") from None
+            raise HostError(f"{self._folder.root}: {flaw.at(name)}") from None
 
-    def _told(self, name: str, members: Dict[str, Dict[str, str]]) -> Optional[Dict[str, Any]]:
-        """What the meta file, or else the folders of objects, say of a sequence's objects."""
+    def _object_entries(self, name: str, members: Dict[str, Dict[str, str]]) -> Optional[Dict[str, Any]]:
+        """Return the entries of a sequence's objects in the meta file, else one for each folder of an object."""
         if name in self._meta and "objects" in self._meta[name]:
-            told = self._meta[name]["objects"]
-            return told if isinstance(told, dict) else {str(label): [] for label in told}  # MOSEv2: numbers alone
+            entries = self._meta[name]["objects"]
+            return entries if isinstance(entries, dict) else {str(label): [] for label in entries}  # as in MOSEv2
         if "" in members:
             return None
         return {label: {} for label in sorted(members, key=label_order)}
 
     def _objects(
         self,
-        told: Optional[Dict[str, Any]],
+        entries: Dict[str, Any],
         members: Dict[str, Dict[str, str]],
         frames: List[str],
-        shown: Dict[str, Array],
+        visible: Dict[str, Array],
     ) -> Dict[str, ObjectFacts]:
-        """Facts from the masks, and what was told."""
+        """Return the facts of all objects: those with entries in their order, then those in the masks alone."""
         facts = {}
-        for label in [*(told or {}), *sorted(set(shown) - set(told or {}), key=label_order)]:
-            visible = ranges_of(shown.get(label, np.zeros(len(frames), bool)))
-            entry = (told or {}).get(label)
-            own: Optional[Ranges] = None if entry is None else [(0, len(frames))]
+        for label in [*entries, *sorted(visible.keys() - entries.keys(), key=label_order)]:
+            ranges = ranges_of(visible.get(label, np.zeros(len(frames), bool)))
+            entry = entries.get(label)
+            lifespan: Optional[Ranges] = None if entry is None else [(0, len(frames))]
             if label in members:
-                own = ranges_of(np.array([frame in members[label] for frame in frames]))
+                lifespan = ranges_of(np.array([frame in members[label] for frame in frames]))
             if isinstance(entry, dict) and "frame_range" in entry:
-                own = _interval(entry["frame_range"], frames)
+                lifespan = _interval(entry["frame_range"], frames)
             category = entry.get("category") if isinstance(entry, dict) else None
-            if isinstance(entry, dict) and category is not None:
-                own = _first_to_last(visible, len(frames))
+            if category is not None:  # from where it is first visible to the end of its video
+                lifespan = [(ranges[0][0], len(frames))] if ranges else []
             self.has_categories |= category is not None
-            facts[label] = ObjectFacts(visible, own, category)
+            facts[label] = ObjectFacts(ranges, lifespan, category)
         return facts
 
     def _note_oddities(
-        self, name: str, frames: List[str], sizes: List[Size], shown: Dict[str, Array], areas: Dict[str, int]
+        self, name: str, frames: List[str], sizes: List[Size], visible: Dict[str, Array], areas: Dict[str, int]
     ) -> None:
-        """What a host should look at before publishing a truth."""
-        for label, visible in shown.items():
+        """Note what a host should look at before publishing a truth."""
+        for label, flags in visible.items():
             if label == VOID:
                 continue
             if areas[label] <= STRAY_PIXELS:
                 most = counted(areas[label], "pixel")
                 self.notes.append(f"{name}: object {label} never has more than {most}: a stray colour?")
-            elif not visible[0]:
-                self.notes.append(f"{name}: object {label} first appears in frame {frames[int(visible.argmax())]}")
-            elif not visible[1:].any() and len(frames) > 1:
+            elif not flags[0]:
+                self.notes.append(f"{name}: object {label} first appears in frame {frames[int(flags.argmax())]}")
+            elif not flags[1:].any() and len(frames) > 1:
                 self.notes.append(f"{name}: object {label} vanishes after the first frame")
         if len(set(sizes)) > 1:
             self.notes.append(f"{name}: the size of its frames changes ({len(set(sizes))} sizes)")
-        without = sorted(set(self._tree.pictures.get(name, frames)) - set(frames))
+        without = sorted(set(self._folder.pictures.get(name, frames)) - set(frames))
         if without and len(without) * 2 < len(frames):
             lack = f"{counted(len(without), 'frame')} {verb(len(without), 'has', 'have')}"
             self.notes.append(f"{name}: {lack} no mask: {listed(without)}")
 
 
 def _interval(frame_range: Dict[str, Any], frames: List[str]) -> Ranges:
-    """The frames of an object's own interval (LVOS): every fifth from `start`, as many as `frame_nums` says.
+    """Return the frames of an object's own interval (LVOS): every fifth from `start`, as many as `frame_nums` says.
 
     Whether `end` is meant to be included is not known; the count decides.
     """
     start, count = int(frame_range["start"]), int(frame_range["frame_nums"])
-    wanted = range(start, start + LVOS_STEP * count, LVOS_STEP)
-    return ranges_of(np.array([frame.isdecimal() and int(frame) in wanted for frame in frames], bool))
-
-
-def _first_to_last(visible: Ranges, count: int) -> Ranges:
-    """From where an object is first visible to the end of its video."""
-    return [(visible[0][0], count)] if visible else []
+    numbers = range(start, start + LVOS_STEP * count, LVOS_STEP)
+    return ranges_of(np.array([frame.isdecimal() and int(frame) in numbers for frame in frames], bool))

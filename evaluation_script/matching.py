@@ -1,4 +1,4 @@
-"""Which proposal stands for which object, where the prediction does not say."""
+"""The best assignment of proposals to objects."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .masks import Array
 
 
 def best_proposals(quality: Array) -> List[int]:
-    """For each object (column) the proposal (row) it gets, so that the sum of quality is largest.
+    """Return for each object (column) its proposal (row), so that the sum of quality is largest.
 
     SciPy is imported here because it takes 0.2 s and most protocols never need it;
     ties fall as they do in the official evaluators, which call the same function.

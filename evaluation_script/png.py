@@ -1,7 +1,7 @@
 """PNG bytes → the label of every pixel, exactly as the file holds it.
 
-The image must have the size of its frame, so a stranger's header never decides
-how much memory is taken. Only the chunks that make the picture are looked at.
+The image must have the size of its frame, so an untrusted header never decides
+how much memory is taken. Only the chunks that make the picture are read.
 """
 
 from __future__ import annotations
@@ -9,20 +9,19 @@ from __future__ import annotations
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import Any, List, Optional, Tuple
+from typing import List, Optional, Tuple
 
 import numpy as np
 from PIL import Image
 
 from .errors import Flaw
-
-Size = Tuple[int, int]
+from .masks import Array, Size
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6
 DEPTHS = {GREY: (1, 2, 4, 8, 16), RGB: (8, 16), PALETTE: (1, 2, 4, 8), GREY_ALPHA: (8, 16), RGBA: (8, 16)}
 
-#: How other files begin that people send instead.
+#: The first bytes of other files that people send instead.
 OTHER_KINDS = (
     (b"\xff\xd8\xff", "a JPEG image"),
     (b"GIF8", "a GIF image"),
@@ -33,7 +32,7 @@ OTHER_KINDS = (
     (b"PK\x03\x04", "a zip archive"),
     (b"\x1f\x8b", "gzipped"),
 )
-#: Encoders write a few dozen; a stranger could write millions of empty ones.
+#: Encoders write a few dozen; an untrusted file could hold millions of empty ones.
 MOST_CHUNKS = 4096
 #: A mask takes no more bytes than this for a pixel, and this beside its pixels.
 BYTES_PER_PIXEL = 8
@@ -51,8 +50,8 @@ class _Header:
     interlaced: int
 
 
-def read_labels(data: bytes, size: Size) -> np.ndarray[Any, Any]:
-    """The labels of a mask of this (height, width), in 8 or 16 bits."""
+def read_labels(data: bytes, size: Size) -> Array:
+    """Return the labels of a mask of this (height, width), in 8 or 16 bits."""
     header, pixels = _chunks(data)
     if (header.height, header.width) != size:
         raise Flaw(
@@ -75,19 +74,14 @@ def check_length(length: int, size: Size) -> None:
 
 
 def size_of(data: bytes) -> Size:
-    """The (height, width) that the header gives."""
+    """Return the (height, width) in the header."""
     header, _ = _chunks(data)
     return header.height, header.width
 
 
-def is_png(data: bytes) -> bool:
-    """Does it begin as a PNG does?"""
-    return data.startswith(SIGNATURE)
-
-
 def _chunks(data: bytes) -> tuple[_Header, bytes]:
-    """Header and compressed pixels; everything else in the file is left out."""
-    if not is_png(data):
+    """Return the header and the compressed pixels; everything else in the file is left out."""
+    if not data.startswith(SIGNATURE):
         raise Flaw(_other_kind(data), "Save masks as PNG")
     header: Optional[_Header] = None
     pixels: List[bytes] = []
@@ -139,8 +133,8 @@ def _header(body: bytes) -> _Header:
     return _Header(width, height, depth, colour, interlaced)
 
 
-def _decoded(header: _Header, pixels: bytes) -> np.ndarray[Any, Any]:
-    """Pixels by Pillow's decoder alone, which takes half the time of opening a file with Pillow.
+def _decoded(header: _Header, pixels: bytes) -> Array:
+    """Return the pixels, by Pillow's decoder alone, which takes half the time of opening a file with Pillow.
 
     Grey of up to 8 bits is decoded as if it had a palette: Pillow would stretch
     2 and 4 bits to 255, and a palette index is the raw value.
@@ -149,12 +143,12 @@ def _decoded(header: _Header, pixels: bytes) -> np.ndarray[Any, Any]:
     try:
         image = Image.frombytes(mode, (header.width, header.height), pixels, "zip", raw_mode, header.interlaced)
     except (ValueError, OSError, SyntaxError, zlib.error):
-        raise _why_not(header, pixels) from None
+        raise _decoding_flaw(header, pixels) from None
     return np.asarray(image)
 
 
 def _modes(header: _Header) -> Tuple[str, str]:
-    """What Pillow calls this kind of image, and its pixels in the file."""
+    """Return what Pillow calls this kind of image, and its pixels in the file."""
     if header.colour in (RGB, RGBA):
         name = "RGB" if header.colour == RGB else "RGBA"
         return name, name
@@ -163,8 +157,8 @@ def _modes(header: _Header) -> Tuple[str, str]:
     return "P", "P" if header.depth == 8 else f"P;{header.depth}"
 
 
-def _why_not(header: _Header, pixels: bytes) -> Flaw:
-    """What is wrong with pixels that could not be decoded."""
+def _decoding_flaw(header: _Header, pixels: bytes) -> Flaw:
+    """Return what is wrong with pixels that could not be decoded."""
     channels = {RGB: 3, RGBA: 4}.get(header.colour, 1)
     stride = 1 + (header.width * header.depth * channels + 7) // 8
     try:
@@ -176,19 +170,19 @@ def _why_not(header: _Header, pixels: bytes) -> Flaw:
     return Flaw("is damaged: its pixels cannot be decoded", UPLOAD_AGAIN)
 
 
-def davis_palette(bright: int = 192) -> np.ndarray[Any, Any]:
-    """The colours that DAVIS gives to the labels 0 to 255 (PASCAL VOC's order of bits)."""
+def davis_palette(bright: int = 192) -> Array:
+    """Return the colours that DAVIS gives to the labels 0 to 255 (PASCAL VOC's order of bits)."""
     labels = np.arange(256)[:, None]
     channels = np.arange(3)[None, :]
     levels = np.zeros((256, 3), np.int64)
-    for place in range(3):
-        levels |= (labels >> (channels + 3 * place) & 1) << (7 - place)
+    for bit in range(3):
+        levels |= (labels >> (channels + 3 * bit) & 1) << (7 - bit)
     levels[(levels == 192)] = bright
     return levels.astype(np.uint8)
 
 
-def _known_colours() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Colour codes in rising order, and their labels.
+def _known_colours() -> tuple[Array, Array]:
+    """Return colour codes in rising order, and their labels.
 
     Some tools of DAVIS write 191 for 192, and white is the foreground of DAVIS-2016.
     """
@@ -198,24 +192,24 @@ def _known_colours() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     return codes, labels[first].astype(np.uint8)
 
 
-def _by_colour(image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Labels of an RGB(A) picture painted in the DAVIS palette."""
+def _by_colour(image: Array) -> Array:
+    """Return the labels of an RGB(A) picture painted in the DAVIS palette."""
     if image.shape[2] == 4 and image[:, :, 3].min() < 255:
         y, x = np.argwhere(image[:, :, 3] < 255)[0]
         raise Flaw(f"is transparent at pixel ({x}, {y})", SAVE_AGAIN)
     colours, labels = _known_colours()
     code = _code(image)
-    found = np.minimum(np.searchsorted(colours, code), len(colours) - 1)
-    if (strange := colours[found] != code).any():
-        y, x = np.argwhere(strange)[0]
+    index = np.searchsorted(colours, code)  # always within: white is the highest code
+    if (unknown := colours[index] != code).any():
+        y, x = np.argwhere(unknown)[0]
         raise Flaw(
             f"is a colour image whose pixel ({x}, {y}) has the colour {tuple(int(c) for c in image[y, x, :3])}, "
             "which is not in the DAVIS palette",
             SAVE_AGAIN,
         )
-    return labels[found]
+    return labels[index]
 
 
-def _code(image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _code(image: Array) -> Array:
     wide = image[..., :3].astype(np.int32)
     return wide[..., 0] << 16 | wide[..., 1] << 8 | wide[..., 2]

@@ -1,4 +1,4 @@
-"""Means over objects and sequences, and how far they can be trusted."""
+"""Means over objects and sequences, and their standard errors."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .sequence_protocols import BESIDE, COMBINED, SequenceProtocol
 
 
 def averaged(scores: List[ObjectScore], protocol: SequenceProtocol) -> Values:
-    """The protocol's metrics, and those beside it, over these objects."""
+    """Return the means of the protocol's metrics, and of those beside it, over these objects."""
     table = _Table(scores, protocol)
     means = _combined(protocol, lambda metric, rows: table.means(metric, rows).reshape(1), table.groups)
     return {metric: None if np.isnan(value[0]) else float(value[0]) for metric, value in means.items()}
 
 
 def standard_errors(scores: List[ObjectScore], protocol: SequenceProtocol) -> Values:
-    """How much each metric would vary with other sequences: the jackknife over sequences."""
+    """Return how much each metric would vary with other sequences, by the jackknife over sequences."""
     table = _Table(scores, protocol)
     count = len(table.sequences)
     if count < 2:
@@ -37,26 +37,26 @@ class _Table:
     """The values of all objects, ready to be averaged with or without a sequence."""
 
     def __init__(self, scores: List[ObjectScore], protocol: SequenceProtocol) -> None:
-        place = {name: number for number, name in enumerate(dict.fromkeys(one.sequence for one in scores))}
+        order = {name: index for index, name in enumerate(dict.fromkeys(score.sequence for score in scores))}
         # Matched proposals are summed in their own order officially: it decides the last bit.
-        scores = sorted(scores, key=lambda one: (place[one.sequence], one.proposal))
-        self.sequences, self._of = np.unique([one.sequence for one in scores], return_inverse=True)
-        unseen = np.array([one.unseen for one in scores], bool)
+        scores = sorted(scores, key=lambda score: (order[score.sequence], score.proposal))
+        self.sequences, self._sequence_of = np.unique([score.sequence for score in scores], return_inverse=True)
+        unseen = np.array([score.unseen for score in scores], bool)
         self.groups = {"": np.ones(len(scores), bool), "seen": ~unseen, "unseen": unseen}
         names = [*protocol.metrics, *BESIDE]
-        self._columns = {name: np.array([one.values.get(name) for one in scores], float) for name in names}
+        self._columns = {name: np.array([score.values.get(name) for score in scores], float) for name in names}
 
     def means(self, metric: str, rows: Array) -> Array:
-        """The mean over some objects; NaN where none has a value."""
+        """Return the mean over some objects; NaN where none has a value."""
         value = sequence_metrics.mean(self._columns[metric][rows])
         return np.array(np.nan if value is None else value)
 
     def means_without_each(self, metric: str, rows: Array) -> Array:
-        """The mean over some objects, each time without one sequence."""
+        """Return the means over some objects, each without one sequence."""
         values = np.where(rows, self._columns[metric], np.nan)
-        there = ~np.isnan(values)
-        sums = np.bincount(self._of, np.where(there, values, 0.0), len(self.sequences))
-        counts = np.bincount(self._of, there, len(self.sequences))
+        present = ~np.isnan(values)
+        sums = np.bincount(self._sequence_of, np.where(present, values, 0.0), len(self.sequences))
+        counts = np.bincount(self._sequence_of, present, len(self.sequences))
         left = counts.sum() - counts
         return np.where(left > 0, (sums.sum() - sums) / np.maximum(left, 1), np.nan)
 
@@ -64,7 +64,7 @@ class _Table:
 def _combined(
     protocol: SequenceProtocol, mean: Callable[[str, Array], Array], groups: Dict[str, Array]
 ) -> Dict[str, Array]:
-    """Means by metric, then means of means, which leave an empty part out."""
+    """Return means by metric, then means of means, which leave an empty part out."""
     values: Dict[str, Array] = {}
     for metric in (*protocol.metrics, *BESIDE):
         letter, _, group = metric.rpartition("-")[0].partition("-")
@@ -82,19 +82,19 @@ def _combined(
 
 
 def _average(*parts: Array) -> Array:
-    """The mean of the parts that are there, place by place."""
-    there = [~np.isnan(part) for part in parts]
-    total = sum(np.where(here, part, 0.0) for here, part in zip(there, parts))
-    count = np.sum(there, axis=0)
+    """Return the mean of the parts that are not NaN, element by element."""
+    present = [~np.isnan(part) for part in parts]
+    total = sum(np.where(here, part, 0.0) for here, part in zip(present, parts))
+    count = np.sum(present, axis=0)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def by_sequence(scores: List[ObjectScore], metrics: List[str]) -> Dict[str, Values]:
-    """A sequence's value is the mean over its objects."""
+    """Return the values of each sequence, the means over its objects."""
     sequences: Dict[str, List[ObjectScore]] = {}
-    for one in scores:
-        sequences.setdefault(one.sequence, []).append(one)
+    for score in scores:
+        sequences.setdefault(score.sequence, []).append(score)
     return {
-        name: {metric: sequence_metrics.average([one.values[metric] for one in objects]) for metric in metrics}
+        name: {metric: sequence_metrics.average([score.values[metric] for score in objects]) for metric in metrics}
         for name, objects in sequences.items()
     }

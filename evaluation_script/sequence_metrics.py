@@ -1,4 +1,4 @@
-"""What the values of one object over its frames are summed up to."""
+"""The metrics of one object, from its counts in each frame."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Values = Dict[str, Optional[float]]
 
 @dataclass(frozen=True)
 class ObjectScore:
-    """What one object of one sequence scored."""
+    """The score of one object of one sequence."""
 
     sequence: str
     name: str
@@ -42,18 +42,18 @@ NEAR = 0.1
 
 
 def mean(values: Array) -> Optional[float]:
-    """The mean of the numbers among them; None where there are none."""
+    """Return the mean of the values that are not NaN; None where there are none."""
     numbers = values[~np.isnan(values)]
     return float(numbers.mean()) if len(numbers) else None
 
 
 def recall(values: Array) -> Optional[float]:
-    """The share of frames above one half."""
+    """Return the share of frames above one half."""
     return float((values > RECALLED).mean()) if len(values) else None
 
 
 def decay(values: Array) -> Optional[float]:
-    """The mean of the first part minus the mean of the last; neighbouring parts share a frame.
+    """Return the mean of the first part minus the mean of the last; neighbouring parts share a frame.
 
     The official code keeps the edges in 8 bits and is wrong beyond 255 values; this is not.
     """
@@ -65,7 +65,7 @@ def decay(values: Array) -> Optional[float]:
 
 
 def consistency(values: Array) -> Optional[float]:
-    """V of LVOS: the spread of J&F, its variance rounded to four decimals first."""
+    """Return V of LVOS: the spread of J&F, its variance rounded to four decimals first."""
     if not len(values):
         return None
     # NumPy's rounding, which now and then differs from Python's in the last of the four.
@@ -73,22 +73,22 @@ def consistency(values: Array) -> Optional[float]:
 
 
 def summary(counts: Counts, protocol: SequenceProtocol) -> Values:
-    """Every per-object metric that the protocol names, but for MOSEv2's."""
+    """Return every per-object metric that the protocol names, except MOSEv2's."""
     j, f = region_similarity(counts), boundary_similarity(counts)
     late = j[math.floor(LATE * len(j)) :]
     both = (j + f) / 2
     if protocol.salient:  # LVOS stores the first frame last here, and V is summed in that order
         both = np.roll(both, -1)
-    everything: Values = {"V-Mean": consistency(both)}
+    all_values: Values = {"V-Mean": consistency(both)}
     for name, values in (("J", j), ("F", f), ("J_last", late)):
-        everything[f"{name}-Mean"] = mean(values)
-        everything[f"{name}-Recall"] = recall(values)
-        everything[f"{name}-Decay"] = decay(values)
-    return only_named(everything, protocol)
+        all_values[f"{name}-Mean"] = mean(values)
+        all_values[f"{name}-Recall"] = recall(values)
+        all_values[f"{name}-Decay"] = decay(values)
+    return only_named(all_values, protocol)
 
 
 def only_named(values: Values, protocol: SequenceProtocol) -> Values:
-    """The protocol's metrics in its order, with the combined ones."""
+    """Return the protocol's metrics in its order, with the combined ones."""
     chosen: Values = {}
     for metric in protocol.metrics:
         if metric in COMBINED:
@@ -99,13 +99,13 @@ def only_named(values: Values, protocol: SequenceProtocol) -> Values:
 
 
 def average(values: List[Optional[float]]) -> Optional[float]:
-    """The mean of those that are there."""
+    """Return the mean of the values that are not None; None where there are none."""
     numbers = [value for value in values if value is not None]
     return sum(numbers) / len(numbers) if numbers else None
 
 
 def beside(counts: Counts) -> Values:
-    """Statistics that absence cannot flatter (our own, the same in every protocol)."""
+    """Return our own statistics, which absent objects do not raise; the same in every protocol."""
     visible = counts.truth > 0
     alarms = counts.prediction[~visible] > 0
     volume = counts.summed() if len(visible) else None
@@ -119,41 +119,43 @@ def beside(counts: Counts) -> Values:
 
 
 def rewarded_similarity(counts: Counts) -> Array:
-    """J as MOSEv2 has it: one pixel is added to both sides of the fraction."""
+    """Return J as MOSEv2 defines it: one pixel is added to both sides of the fraction."""
     union = counts.union
-    return np.where(union == 0, 1.0, np.minimum((counts.shared + 1) / (union + 1), 1.0))
+    return np.where(union == 0, 1.0, (counts.shared + 1) / (union + 1))
 
 
 def fractional_disk(radius: float) -> Disk:
-    """The disk that scikit-image and OpenCV make of a radius that is no whole number: a little off-centre."""
+    """Return the disk that scikit-image and OpenCV make of a radius that is not whole: a little off-centre."""
     grid = np.arange(-radius, radius + 1)
     centre = len(grid) // 2
     columns = []
-    for place, x in enumerate(grid):
+    for column, x in enumerate(grid):
         rows = np.flatnonzero(x * x + grid * grid <= radius * radius)
         if len(rows):
-            columns.append((place - centre, int(rows[0]) - centre, int(rows[-1]) - centre))
+            columns.append((column - centre, int(rows[0]) - centre, int(rows[-1]) - centre))
     # A disk without a point, as frames below 60 pixels have it, is one point to OpenCV: the kernel's first.
     return tuple(columns) or ((-centre, -centre, -centre),)
 
 
 def strict_boundary(truth: Region, prediction: Region) -> Tuple[Array, Array]:
-    """MOSEv2's second F, whose tolerance shrinks with the object, and its F, frame by frame."""
+    """Return MOSEv2's second F, whose tolerance shrinks with the object, and its F, frame by frame."""
     size = truth.stack.size
     widest = diagonal_tolerance(size)
-    fs, news = [], []
+    f_values, new_values = [], []
     for frame, area in enumerate(truth.area.tolist()):
         radius = math.ceil(NEAR * math.sqrt(area)) if area else reach(size)
-        one, other = truth.frame(frame), prediction.frame(frame)
+        truth_frame, prediction_frame = truth.frame(frame), prediction.frame(frame)
         shrunk = radius < widest
-        new = one.compared(other, disk(radius) if shrunk else fractional_disk(widest))
-        news.append(boundary_similarity(new)[0])
-        fs.append(boundary_similarity(one.compared(other, disk(reach(size))))[0] if shrunk else news[-1])
-    return np.array(news), np.array(fs)
+        counts = truth_frame.compared(prediction_frame, disk(radius) if shrunk else fractional_disk(widest))
+        new_values.append(boundary_similarity(counts)[0])
+        if shrunk:
+            counts = truth_frame.compared(prediction_frame, disk(reach(size)))
+        f_values.append(boundary_similarity(counts)[0])
+    return np.array(new_values), np.array(f_values)
 
 
 def reappearance(j: Array, f_new: Array, f: Array, visible: Array) -> Values:
-    """MOSEv2's values of an object: plain means, and those over its absences and returns."""
+    """Return MOSEv2's values of an object: plain means, and those over its absences and returns."""
     was = np.concatenate(([True], visible[:-1])) if len(visible) else visible
     vanishings = np.flatnonzero(was & ~visible)
     returns = np.flatnonzero(~was & visible)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any, Dict, Optional, Tuple
+from typing import Dict, Optional, Tuple
 
 import numpy as np
 
@@ -28,12 +28,12 @@ Disk = Tuple[Tuple[int, int, int], ...]
 
 
 def diagonal_tolerance(size: Size) -> float:
-    """The tolerance in pixels, before it is rounded up."""
+    """Return the tolerance in pixels, before it is rounded up."""
     return BOUNDARY_TOLERANCE * float(np.linalg.norm(size))
 
 
 def reach(size: Size) -> int:
-    """How far apart two boundary pixels may be and still match."""
+    """Return how many pixels apart two boundary pixels may be and still match."""
     return math.ceil(diagonal_tolerance(size))
 
 
@@ -58,21 +58,21 @@ class Counts:
 
     @property
     def union(self) -> Array:
-        """Pixels in either mask."""
+        """The number of pixels in either mask."""
         union: Array = self.truth + self.prediction - self.shared
         return union
 
-    def at(self, frames: Any) -> Counts:
-        """Some of the frames."""
+    def at(self, frames: Array) -> Counts:
+        """Return the counts of some frames."""
         return Counts(*(getattr(self, field.name)[frames] for field in fields(self)))
 
     def summed(self) -> Counts:
-        """The sums over all frames, as one frame."""
+        """Return the sums over all frames, as one frame."""
         return Counts(*(getattr(self, field.name).sum(keepdims=True) for field in fields(self)))
 
 
 def joined(parts: list[Counts]) -> Counts:
-    """The frames of several counts, one after the other."""
+    """Return the frames of several counts, one after the other."""
     return Counts(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Counts)))
 
 
@@ -88,11 +88,11 @@ class Region:
         self._grown: Dict[Disk, _Grown] = {}
 
     def frame(self, index: int) -> Region:
-        """One frame alone."""
+        """Return one frame alone."""
         return Region(self.stack.frames(np.array([index])))
 
     def compared(self, prediction: Region, match: Disk) -> Counts:
-        """Counts of this truth and a prediction over the same frames."""
+        """Return the counts of this truth and a prediction over the same frames."""
         return Counts(
             self.area,
             prediction.area,
@@ -104,7 +104,7 @@ class Region:
         )
 
     def _matched_by(self, other: Region, match: Disk) -> Array:
-        """How many boundary pixels have one of the other's within reach."""
+        """Return how many boundary pixels have one of the other's within reach."""
         frames = len(self.area)
         if not (self.boundary_size.any() and other.boundary_size.any()):
             return np.zeros(frames, np.int64)
@@ -112,7 +112,7 @@ class Region:
             self._pixels = _Pixels(self.boundary)
         if match not in other._grown:
             other._grown[match] = _Grown(other.boundary, match)
-        return other._grown[match].holding(self._pixels, frames)
+        return other._grown[match].count(self._pixels, frames)
 
 
 def _shared(a: Stack, b: Stack) -> Array:
@@ -124,7 +124,7 @@ def _shared(a: Stack, b: Stack) -> Array:
 
 
 def _boundary(stack: Stack) -> Stack:
-    """Pixels that differ from the one to their right, below, or diagonal."""
+    """Return the pixels that differ from the one to their right, below, or diagonal."""
     if not stack.words.size:
         return stack
     height, width = stack.size
@@ -157,10 +157,10 @@ class _Pixels:
 
 
 class _Grown:
-    """A boundary, grown by a disk: asked only where the other boundary has pixels.
+    """A boundary, grown by a disk, computed only where the other boundary has pixels.
 
     Down the columns the whole window is grown, once for each height that the
-    disk has; along the rows only the words asked for are put together.  On
+    disk has; along the rows only the words of the other boundary are put together.  On
     480×854 frames this takes a third of growing everything both ways.
     """
 
@@ -179,7 +179,7 @@ class _Grown:
             previous = span
 
     def _grow(self, span: Tuple[int, int], inner: Optional[Tuple[int, int]]) -> Array:
-        """Rows from low to high joined, starting from a span that lies inside."""
+        """Return the rows from low to high joined, starting from a span that lies inside."""
         low, high = span
         rows = self._edge.shape[1] - 2 * self._reach
 
@@ -196,30 +196,30 @@ class _Grown:
             grown |= moved(dy)
         return grown
 
-    def holding(self, pixels: _Pixels, frames: int) -> Array:
-        """How many of these pixels lie in the grown boundary, for each frame."""
+    def count(self, pixels: _Pixels, frames: int) -> Array:
+        """Return how many of these pixels lie in the grown boundary, for each frame."""
         _, rows, across = next(iter(self._spans.values())).shape
         row, column = pixels.row - self._top, pixels.column - self._left
         near = (row >= 0) & (row < rows) & (column >= self._words) & (column < across - self._words)
-        frame, wanted = pixels.frame[near], pixels.words[near]
-        place = (frame * rows + row[near]) * across + column[near]
-        found = np.zeros_like(wanted)
+        frame, boundary = pixels.frame[near], pixels.words[near]
+        index = (frame * rows + row[near]) * across + column[near]
+        grown = np.zeros_like(boundary)
         taken: Dict[Tuple[int, int, int], Array] = {}
 
         def words(low: int, high: int, offset: int) -> Array:
             key = (low, high, offset)
             if key not in taken:
-                taken[key] = self._spans[low, high].reshape(-1).take(place + offset)
+                taken[key] = self._spans[low, high].reshape(-1).take(index + offset)
             return taken[key]
 
         for dx, low, high in self._match:
             offset, shift = divmod(dx, WORD)
             if shift:
-                found |= words(low, high, offset) >> shift
-                found |= words(low, high, offset + 1) << (WORD - shift)
+                grown |= words(low, high, offset) >> shift
+                grown |= words(low, high, offset + 1) << (WORD - shift)
             else:
-                found |= words(low, high, offset)
-        matched = ones((found & wanted).reshape(-1, 1))
+                grown |= words(low, high, offset)
+        matched = ones((grown & boundary).reshape(-1, 1))
         return np.bincount(frame, weights=matched, minlength=frames).astype(np.int64)
 
 
