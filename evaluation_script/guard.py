@@ -35,7 +35,7 @@ from .guard_messages import (
 )
 
 Say = Callable[[str], None]
-Job = Callable[[Say], Any]
+Job = Callable[[Say], object]
 
 #: The longest answer, in bytes of JSON.
 ANSWER = 64 << 20
@@ -160,7 +160,7 @@ def _answer(job: Job, sender: MessageSender) -> bytes:
     return answer
 
 
-def _ending(job: Job, say: Say) -> Tuple[str, Any]:
+def _ending(job: Job, say: Say) -> Tuple[str, object]:
     """Run the job; return how it ended, and what it returned or said at the end."""
     try:
         return "done", job(say)

@@ -199,3 +199,15 @@ def test_a_truth_opens_the_same_packed_or_published(root: Path, tmp_path: Path) 
     ]
 
     assert names == [["dog", "cat"]] * 2
+
+
+def test_only_the_opener_reads_published_datasets_in_the_toolkit() -> None:
+    mounted = {"evaluation_script", "remote_challenge_evaluation", "code_upload_challenge_evaluation"}
+    files = {path.relative_to(ROOT / "segjudge"): path for path in (ROOT / "segjudge").rglob("*.py")}
+    readers = {
+        name.as_posix()
+        for name, path in files.items()
+        if name.parts[0] not in mounted and "dataset_reader.read(" in path.read_text(encoding="utf-8")
+    }
+
+    assert readers == {"datasets/opening.py"}
