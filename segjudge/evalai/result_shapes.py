@@ -7,6 +7,11 @@ import math
 from collections.abc import Collection
 from typing import NotRequired, TypedDict, cast
 
+#: Larger than every key in a database: SQLite and Postgres end at 2^63.
+_KEY_LIMIT = 1 << 62
+#: The most characters of a time.
+_TIME_LENGTH = 64
+
 
 class SubmissionRow(TypedDict):
     """A submission as the API shows it; other keys pass through."""
@@ -44,12 +49,6 @@ class SplitAccuracies(TypedDict):
     split: str
     show_to_participant: bool
     accuracies: dict[str, float]
-
-
-#: Larger than every key in a database: SQLite and Postgres end at 2^63.
-_KEY_LIMIT = 1 << 62
-#: The most characters of a time.
-_TIME_LENGTH = 64
 
 
 class ShapeError(Exception):
