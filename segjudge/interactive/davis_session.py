@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 ValueT = TypeVar("ValueT")
 
 
-class _OfShell(Generic[ValueT]):
+class _ShellAttribute(Generic[ValueT]):
     """A published attribute whose value the shell of the session holds."""
 
     def __init__(self, path: str) -> None:
@@ -59,25 +59,25 @@ class DavisInteractiveSession:
     order, the limits and the clock.
     """
 
-    max_time = _OfShell[float | None]("state.max_time")
-    max_nb_interactions = _OfShell[int | None]("state.max_nb_interactions")
-    samples = _OfShell[list[Sample]]("state.samples")
-    sample_idx = _OfShell[int | None]("state.sample_idx")
-    interaction_nb = _OfShell[int | None]("state.interaction_nb")
-    running = _OfShell[bool]("state.running")
-    running_model = _OfShell[bool]("state.running_model")
-    sample_start_time = _OfShell[float | None]("state.sample_start_time")
-    interaction_start_time = _OfShell[float | None]("state.interaction_start_time")
-    sample_scribbles = _OfShell[Scribbles | None]("state.sample_scribbles")
-    sample_last_scribble = _OfShell[Scribbles | None]("state.sample_last_scribble")
+    max_time = _ShellAttribute[float | None]("state.max_time")
+    max_nb_interactions = _ShellAttribute[int | None]("state.max_nb_interactions")
+    samples = _ShellAttribute[list[Sample]]("state.samples")
+    sample_idx = _ShellAttribute[int | None]("state.sample_idx")
+    interaction_nb = _ShellAttribute[int | None]("state.interaction_nb")
+    running = _ShellAttribute[bool]("state.running")
+    running_model = _ShellAttribute[bool]("state.running_model")
+    sample_start_time = _ShellAttribute[float | None]("state.sample_start_time")
+    interaction_start_time = _ShellAttribute[float | None]("state.interaction_start_time")
+    sample_scribbles = _ShellAttribute[Scribbles | None]("state.sample_scribbles")
+    sample_last_scribble = _ShellAttribute[Scribbles | None]("state.sample_last_scribble")
     #: Drawn by the session, or by its server.
-    session_key = _OfShell[str]("connector.session_key")
-    report_save_dir = _OfShell[Path]("files.folder")
-    report_name = _OfShell[str]("files.name")
+    session_key = _ShellAttribute[str]("connector.session_key")
+    report_save_dir = _ShellAttribute[Path]("files.folder")
+    report_name = _ShellAttribute[str]("files.name")
     #: Empty until the session has ended.
-    global_summary = _OfShell[Summary]("summary")
+    global_summary = _ShellAttribute[Summary]("summary")
     #: Locally `connector.service.robot` is the robot.
-    connector: _OfShell[LocalConnector | RemoteConnector] = _OfShell("connector")
+    connector: _ShellAttribute[LocalConnector | RemoteConnector] = _ShellAttribute("connector")
 
     def __init__(  # noqa: PLR0913, PLR0917 - a published signature
         self,

@@ -18,7 +18,7 @@ from .local_connector import LocalConnector
 from .local_session import LocalSession, SessionTerms
 from .report_files import ReportFiles
 from .session import MOST_INTERACTIONS
-from .untrusted_masks import MaskSubmission, short
+from .untrusted_masks import MaskSubmission, short_text
 from .wire_format import ScribblesAnswer
 
 #: Beside the report of a session that is over.
@@ -47,7 +47,7 @@ class HostedSession:
         terms = replace(terms, max_nb_interactions=terms.max_nb_interactions or MOST_INTERACTIONS)
         files = ReportFiles(folder, SUMMARY)
         self._session = LocalSession(LocalConnector(dataset=dataset), terms, files, clock)
-        self._session.extra = {_NEW: False, _LAST_TAKEN: []}
+        self._session.shell_state = {_NEW: False, _LAST_TAKEN: []}
         self.state, self.folder = self._session.state, folder
         self._note = note
         self.lock = threading.Lock()
@@ -91,7 +91,7 @@ class HostedSession:
         if (self.state.sample_idx, self.state.interaction_nb) != before:
             self._session.save_state()
         sequence, number = self._open_sample()
-        new = self._session.extra[_NEW] if self.state.running_model else self.state.sample_scribbles is None
+        new = self._session.shell_state[_NEW] if self.state.running_model else self.state.sample_scribbles is None
         return {
             "sequence": sequence,
             "scribble_idx": number,
@@ -106,15 +106,15 @@ class HostedSession:
             sequence, _ = self._open_sample()
             drawn = self.state.scribbles(only_last=only_last)
         else:
-            sequence, drawn, self._session.extra[_NEW] = self._session.scribbles(only_last=only_last)
+            sequence, drawn, self._session.shell_state[_NEW] = self._session.scribbles(only_last=only_last)
             self._session.save_state()
             # Reading the truth and writing is the server's work; the method's time begins when the answer can go.
             self.state.interaction_start_time = self._session.clock()
-        return {"sequence": sequence, "scribbles": drawn, "new_sequence": self._session.extra[_NEW]}
+        return {"sequence": sequence, "scribbles": drawn, "new_sequence": self._session.shell_state[_NEW]}
 
     def repeated(self, checksum: str) -> bool | None:
         """Return whether masks that came last and come again were in time; None for other masks."""
-        last = self._session.extra[_LAST_TAKEN]
+        last = self._session.shell_state[_LAST_TAKEN]
         return bool(last[4]) if last and last[3] == checksum else None
 
     def submit(self, submission: MaskSubmission, most_runs: int, checksum: str, arrived: float) -> bool:
@@ -122,7 +122,7 @@ class HostedSession:
         sequence, number = self._open_sample()
         due = [sequence, number, self.state.interaction]
         if submission.due != due:
-            named = ", ".join(map(short, submission.due))
+            named = ", ".join(map(short_text, submission.due))
             raise RuntimeError(f"These masks are for [{named}]; those that are due are for {due}.")
         self.state.check_masks_due()
         in_time = not self.state.is_late(arrived)
@@ -131,14 +131,14 @@ class HostedSession:
             record = self._session.connector.service.davis.dataset[sequence]
             masks = submission.decode(shape_of(record), most_runs)
             self._note(sequence)
-        extra = self._session.extra
-        before, extra[_LAST_TAKEN] = extra[_LAST_TAKEN], [*due, checksum, in_time]
+        shell_state = self._session.shell_state
+        before, shell_state[_LAST_TAKEN] = shell_state[_LAST_TAKEN], [*due, checksum, in_time]
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of candidates that are not frames
                 self._session.submit(masks, submission.candidates, arrived)
         except BaseException:
-            extra[_LAST_TAKEN] = before
+            shell_state[_LAST_TAKEN] = before
             raise
         return in_time
 

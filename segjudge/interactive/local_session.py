@@ -46,8 +46,8 @@ class LocalSession:
         self.connector, self.terms, self.files, self.clock = connector, terms, files, clock
         self.state = SessionState(terms.max_time, terms.max_nb_interactions)
         self.summary: Summary = {}
-        #: What the shell around this session keeps in the saved state.
-        self.extra: dict[str, Any] = {}
+        #: What a shell around this session adds to the saved state.
+        self.shell_state: dict[str, Any] = {}
 
     def enter(self, *, resume: bool) -> None:
         """Read the samples; `resume` goes on with the newest unfinished session that has the same terms and samples."""
@@ -74,7 +74,7 @@ class LocalSession:
         saved = self.files.resume(matches, "of this subset with these samples and limits")
         self.connector.session_key = saved["session_key"]
         self.state.restore(saved)
-        self.extra = {name: saved[name] for name in self.extra}
+        self.shell_state = {name: saved[name] for name in self.shell_state}
         report = read_report(self.files.temporary)
         self.connector.storage.restore(saved["session_key"], saved["service"], report)
         return saved
@@ -141,7 +141,7 @@ class LocalSession:
                 "session_key": self.connector.session_key,
                 "clock": self.clock(),
                 "service": self.connector.storage.progress(self.connector.session_key),
-                **self.extra,
+                **self.shell_state,
             }
         )
 

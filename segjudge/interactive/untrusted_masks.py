@@ -72,7 +72,7 @@ def _decoded(encoded: object, shape: tuple[int, int, int], most_runs: int) -> Ar
         raise ValueError('pred_masks is not {"size": [frames, height, width], "frames": […]}')
     if encoded.get("size") != list(shape):
         size = encoded.get("size")
-        sent = f"({', '.join(map(short, size[:4]))})" if isinstance(size, list) else short(size)
+        sent = f"({', '.join(map(short_text, size[:4]))})" if isinstance(size, list) else short_text(size)
         raise ValueError(f"y_true and y_pred must have the same shape. {shape} != {sent}")
     frames = encoded["frames"]
     if len(frames) != shape[0]:
@@ -105,7 +105,7 @@ def _check_objects(frame: int, objects: object) -> None:
         raise ValueError(f"{where}: names an object twice")
 
 
-def short(value: object) -> str:
+def short_text(value: object) -> str:
     """Return an untrusted value for a sentence: short, plain, and without walking through it."""
     if isinstance(value, str):
         return ascii(value[:40])
