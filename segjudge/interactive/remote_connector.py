@@ -53,7 +53,7 @@ class RemoteConnector:
         answer = self._call("GET", wire_format.SCRIBBLES, params={"only_last": int(only_last)})
         return cast("wire_format.ScribblesAnswer", answer)
 
-    def post_predicted_masks(self, submission: wire_format.Submission) -> bool:
+    def post_predicted_masks(self, submission: wire_format.InteractionBody) -> bool:
         """Send masks; return whether they arrived in time."""
         answer = self._answer("POST", wire_format.INTERACTION, data=json.dumps(submission).encode())
         return wire_format.LATE not in answer.headers

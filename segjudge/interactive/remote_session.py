@@ -82,7 +82,7 @@ class RemoteSession:
         if ids.ndim != 3:
             raise ValueError("y_pred array must have 3 dimensions.")
         sequence, number = self.state.sample
-        submission: wire_format.Submission = {
+        submission: wire_format.InteractionBody = {
             "sequence": sequence,
             "scribble_idx": number,
             "interaction": self.state.interaction,

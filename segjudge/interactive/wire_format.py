@@ -59,7 +59,7 @@ class ScribblesAnswer(TypedDict):
     new_sequence: bool
 
 
-class Submission(TypedDict):
+class InteractionBody(TypedDict):
     """The masks of an interaction, as a client sends them."""
 
     sequence: str
