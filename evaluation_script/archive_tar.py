@@ -16,7 +16,7 @@ from .archive_limits import CHUNK_BYTES, PACK_AGAIN, ArchiveLimits, Files, Membe
 from .errors import Flaw, printable
 
 BLOCK = 512
-#: A long name is in a member of its own, which is never larger than this.
+#: A long name is in a member of its own, at most this large.
 LONG_NAME = 1 << 13
 FILE_KINDS = (b"0", b"\0", b"7")
 

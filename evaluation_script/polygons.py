@@ -25,7 +25,7 @@ FAR = 4
 LONGEST_OUTLINE = 250_000
 #: What a ring costs beside its outline, in pixels.
 RING_COST = 100
-#: Masks are joined so many at a time: one by one each would be compared with all before it.
+#: Masks are joined in groups of this size: joined singly, each would be compared with all before it.
 JOINED_AT_ONCE = 16
 
 #: Pixels of all outlines that a file of so many bytes may hold; COCO's own polygons have 0.8 for each byte.

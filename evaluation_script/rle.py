@@ -175,10 +175,10 @@ def _check_part(texts: List[str], lengths: Array, pixels: Array, fault: Array, a
     fault[empty & (pixels > 0)] = 4
     if not len(codes) or empty.all():
         return
-    some = np.flatnonzero(~empty)
-    first = (np.cumsum(lengths) - lengths)[some]
+    nonempty = np.flatnonzero(~empty)
+    first = (np.cumsum(lengths) - lengths)[nonempty]
     last = codes < CONTINUED
-    final = first + lengths[some] - 1
+    final = first + lengths[nonempty] - 1
     broken = ~last[final]
     last[final] = True  # so that a mask that breaks off does not run into the next
     ends = np.flatnonzero(last)
@@ -186,11 +186,11 @@ def _check_part(texts: List[str], lengths: Array, pixels: Array, fault: Array, a
     heads = np.searchsorted(starts, first)
     values, sizes = _values(codes, starts, ends)
     background, covered, first_pairs = _runs(values, heads)
-    area[some] = np.add.reduceat(covered, first_pairs)
-    fault[some[np.add.reduceat(background, first_pairs) + area[some] != pixels[some]]] = 4
-    fault[some[np.minimum.reduceat(np.minimum(background, covered), first_pairs) < 0]] = 3
-    fault[some[broken | (np.maximum.reduceat(sizes, heads) > LONGEST_VALUE)]] = 2
-    fault[some[np.maximum.reduceat(codes, first) > HIGHEST_CODE]] = 1
+    area[nonempty] = np.add.reduceat(covered, first_pairs)
+    fault[nonempty[np.add.reduceat(background, first_pairs) + area[nonempty] != pixels[nonempty]]] = 4
+    fault[nonempty[np.minimum.reduceat(np.minimum(background, covered), first_pairs) < 0]] = 3
+    fault[nonempty[broken | (np.maximum.reduceat(sizes, heads) > LONGEST_VALUE)]] = 2
+    fault[nonempty[np.maximum.reduceat(codes, first) > HIGHEST_CODE]] = 1
     if not text.isascii():
         fault[[index for index, mask in enumerate(texts) if not mask.isascii()]] = 1
 
