@@ -90,7 +90,9 @@ class FolderFiles(Files):
     def parts(self, name: str) -> Iterator[bytes]:
         try:
             with open(os.path.join(self._root, name), "rb") as file:
-                for start in range(0, self.sizes[name], CHUNK_BYTES):
-                    yield file.read(min(CHUNK_BYTES, self.sizes[name] - start))
+                left = self.sizes[name] + 1  # a byte more, so that a file that grew is not taken for complete
+                while part := file.read(min(CHUNK_BYTES, left)):
+                    left -= len(part)
+                    yield part
         except OSError as error:
             raise Flaw(f"cannot be read ({error.strerror})", CHECK) from None

@@ -117,7 +117,7 @@ class MemberChecks:
         self._total += size
         if self._total > limits.total_bytes:
             raise Flaw(f"would unpack to more than {size_text(limits.total_bytes)}", SEND_LESS)
-        if size > limits.ratio_from and size > limits.ratio * packed:
+        if size > limits.ratio_from and size > limits.ratio * max(packed, 1):
             return Flaw(f"unpacks to more than {limits.ratio} times its size, as a zip bomb does", PACK_AGAIN)
         if name in self._names:
             return Flaw("is in the archive twice", PACK_AGAIN)
