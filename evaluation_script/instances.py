@@ -9,7 +9,7 @@ import numpy as np
 
 from .archive_limits import ArchiveLimits
 from .errors import SubmissionError, counted, verb
-from .instance_matching import Detections, Instances, rank_in_group
+from .instance_matching import Detections, Instances, Overlap, rank_in_group
 from .instance_precision import (
     Averages,
     Curves,
@@ -117,7 +117,7 @@ def matched(
         truth.crowd[known],
         (truth.ids[known] == 0) & protocol.id_zero_quirk,
     )
-    overlap = _Overlap(records, kept, truth, known, protocol)
+    overlap = _overlap(records, kept, truth, known, protocol)
     matching = MatchedDetections(instances, detections, len(truth.categories), protocol.detections, overlap)
     warnings = list(records.warnings)
     if len(dropped):
@@ -150,34 +150,24 @@ def _within_cap(records: InstanceRecords, protocol: InstanceProtocol) -> Tuple[A
     return np.flatnonzero(keep), beyond if of_image else beyond[known[beyond]]
 
 
-class _Overlap:
-    """IoU of detections and instances; masks by pycocotools, which is safe once every run was checked."""
+def _overlap(
+    records: InstanceRecords, kept: Array, truth: InstanceTruth, known: Array, protocol: InstanceProtocol
+) -> Overlap:
+    """Return how to compute IoU; that of masks by pycocotools, which is safe once every run was checked."""
+    from pycocotools.mask import iou
 
-    def __init__(
-        self,
-        records: InstanceRecords,
-        detections: Array,
-        truth: InstanceTruth,
-        instances: Array,
-        protocol: InstanceProtocol,
-    ) -> None:
-        from pycocotools.mask import iou
+    sizes, image = truth.images.sizes.tolist(), truth.image.tolist()
+    crowd = truth.crowd.astype(np.uint8).tolist()
 
-        self._iou = iou
-        self._records, self._detections, self._truth, self._instances = records, detections, truth, instances
-        self._boxes = protocol.boxes
-        self._sizes = truth.images.sizes.tolist()
-        self._image, self._crowd = truth.image.tolist(), truth.crowd.astype(np.uint8).tolist()
+    def overlap(detections: Array, instances: Array) -> Array:
+        sent, real = kept[detections].tolist(), known[instances].tolist()
+        crowds = [crowd[index] for index in real]
+        if protocol.boxes:
+            return np.asarray(iou(records.boxes[sent], truth.boxes[real], crowds))
+        size = sizes[image[real[0]]]
+        return np.asarray(iou(_encoded(records.masks, sent, size), _encoded(truth.masks, real, size), crowds))
 
-    def __call__(self, detections: Array, instances: Array) -> Array:
-        sent = self._detections[detections].tolist()
-        known = self._instances[instances].tolist()
-        crowd = [self._crowd[index] for index in known]
-        if self._boxes:
-            return np.asarray(self._iou(self._records.boxes[sent], self._truth.boxes[known], crowd))
-        size = self._sizes[self._image[known[0]]]
-        pair = _encoded(self._records.masks, sent, size), _encoded(self._truth.masks, known, size)
-        return np.asarray(self._iou(*pair, crowd))
+    return overlap
 
 
 def _encoded(masks: List[str], indices: List[int], size: List[int]) -> List[_EncodedRLE]:
