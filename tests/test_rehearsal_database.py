@@ -144,6 +144,15 @@ def test_a_write_sees_its_own_changes_and_others_see_them_afterwards(services: S
     assert seen()
 
 
+def test_a_request_reads_anew_what_it_has_changed(services: Services) -> None:
+    with services.store.reading():
+        before = services.store.one(Team, 1)
+        assert services.store.one(Team, 1) is before
+        services.store.change(Team, 1, team_name="Others")
+        assert (before.team_name, services.store.one(Team, 1).team_name) == ("Hosts", "Others")
+    assert services.store.one(Team, 1).team_name == "Others"
+
+
 def test_texts_come_back_as_they_were_without_nul(services: Services) -> None:
     body = {"text": 'ä\0"\\u0000', "number": 0.1 + 0.2, "list": [None, True, 10**30]}
     services.queue.send("queue\0", body)

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from sqlalchemy import ColumnElement, SQLColumnExpression, delete, func, inspect, literal, select
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from segjudge.evaluation_script.errors import HostError
 
@@ -115,6 +115,7 @@ class Store:
                     committed = True
                 finally:
                     self._local.session = None
+                    self._forget_read()
         finally:
             for action in after[committed]:
                 action()
@@ -138,9 +139,26 @@ class Store:
     # ── reading ─────────────────────────────────────────────────────────────
 
     @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Let the reads of this thread share a session, in which a row that was read by its key is read once."""
+        with Session(self._reading, expire_on_commit=False, autoflush=False) as session:
+            self._local.reader, self._local.rows = session, []
+            try:
+                yield
+            finally:
+                self._local.reader, self._local.rows = None, []
+
+    def _forget_read(self) -> None:
+        """Read anew what was read before a write."""
+        reader: Session | None = getattr(self._local, "reader", None)
+        if reader is not None:
+            reader.expunge_all()
+
+    @contextmanager
     def _read(self) -> Iterator[Session]:
-        """Give the open transaction, so that it sees its own changes, or else a session for one query."""
-        opened: Session | None = getattr(self._local, "session", None)
+        """Give the open transaction, so that it sees its own changes, or the shared session, or one for one query."""
+        local = self._local
+        opened: Session | None = getattr(local, "session", None) or getattr(local, "reader", None)
         if opened is not None:
             yield opened
             return
@@ -150,12 +168,17 @@ class Store:
     def get(self, model: type[Model], key: object) -> Model | None:
         """Return the row with a primary key; None where there is none."""
         with self._read() as session:
-            return session.get(model, key)
+            row = session.get(model, key)
+        if row is not None and getattr(self._local, "reader", None) is not None:
+            self._local.rows.append(row)  # a session forgets what nobody refers to
+        return row
 
     def one(self, model: type[Model], key: object) -> Model:
         """Return the row with a primary key that another row refers to."""
-        with self._read() as session:
-            return session.get_one(model, key)
+        row = self.get(model, key)
+        if row is None:
+            raise LookupError(f"{model.__name__} {key} is gone")
+        return row
 
     def first(self, model: type[Model], *conditions: ColumnElement[bool]) -> Model | None:
         """Return the first row that meets all conditions; None where none does."""
@@ -183,6 +206,13 @@ class Store:
         """Return how many rows meet all conditions."""
         with self._read() as session:
             return session.scalar(select(func.count()).select_from(model).where(*conditions)) or 0
+
+    def count_by(self, column: InstrumentedAttribute[str], *conditions: ColumnElement[bool]) -> dict[str, int]:
+        """Return how many rows that meet all conditions have each value of a column, the newest value first."""
+        newest = func.max(inspect(column.class_).primary_key[0])
+        query = select(column, func.count()).where(*conditions).group_by(column).order_by(newest.desc())
+        with self._read() as session:
+            return {row[0]: row[1] for row in session.execute(query)}
 
     def board_entries(self, phase_split: int, statuses: tuple[str, ...]) -> list[BoardEntry]:
         """Return the scores on a phase split of public, unflagged submissions with one of the statuses."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from typing import IO
@@ -70,6 +71,11 @@ class FileStore:
         """Return what the sender called a file; nothing where there is none."""
         row = self.row(number)
         return row.name if row else ""
+
+    def names(self, numbers: Iterable[str | None]) -> dict[str | None, str]:
+        """Return the names of several files."""
+        known = [number for number in numbers if number]
+        return {file.id: file.name for file in self._store.find(StoredFile, StoredFile.id.in_(known))}
 
     def text(self, number: str | None) -> str:
         """Return the beginning of a file, for people."""

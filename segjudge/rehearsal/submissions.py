@@ -6,6 +6,8 @@ import math
 import time
 from typing import NamedTuple
 
+from sqlalchemy import ColumnElement
+
 from segjudge.evalai.jobs import CANCELLED, FAILED, FINISHED, RUNNING
 
 from .column_types import JsonObject
@@ -63,17 +65,20 @@ class Submissions:
         )
 
     def of_challenge(
-        self, challenge: int, status: str = "", after: float = 0.0, before: float = math.inf
+        self, challenge: int, status: str = "", period: tuple[float, float] = (0.0, math.inf), limit: int | None = None
     ) -> list[Submission]:
-        """Return the submissions to a challenge, the newest first; with a status, and between two moments."""
+        """Return the submissions to a challenge, the newest first; with a status, and of a period."""
         conditions = [
-            ChallengePhase.id == Submission.phase_id,
-            ChallengePhase.challenge_id == challenge,
-            Submission.submitted_at >= after,
-            Submission.submitted_at <= before,
+            *_to_challenge(challenge),
+            Submission.submitted_at >= period[0],
+            Submission.submitted_at <= period[1],
             *([Submission.status == status] if status else []),
         ]
-        return self._store.find(Submission, *conditions, order=Submission.id.desc())
+        return self._store.find(Submission, *conditions, order=Submission.id.desc(), limit=limit)
+
+    def count_statuses(self, challenge: int) -> dict[str, int]:
+        """Return how many submissions to a challenge have each status."""
+        return self._store.count_by(Submission.status, *_to_challenge(challenge))
 
     def count_open(self, team: int, phase: int) -> int:
         """Return how many submissions of a team to a phase are being processed."""
@@ -163,3 +168,7 @@ class Submissions:
                 session.add(
                     LeaderboardData(submission_id=submission, phase_split_id=split, result=values, error=errors or None)
                 )
+
+
+def _to_challenge(challenge: int) -> tuple[ColumnElement[bool], ...]:
+    return ChallengePhase.id == Submission.phase_id, ChallengePhase.challenge_id == challenge

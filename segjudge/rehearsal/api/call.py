@@ -139,7 +139,8 @@ def endpoint(
 def _answered(handler: Handler, call: Call) -> Response:
     """Return the answer, in JSON; a value that cannot be computed with or shown is the caller's fault."""
     try:
-        body = handler(call)
+        with call.services.store.reading():
+            body = handler(call)
         return JSONResponse(body.body, body.status) if isinstance(body, Answer) else JSONResponse(body)
     except (OverflowError, RecursionError, UnicodeError) as error:
         words = f"The request holds a value that nothing can be done with ({error})"

@@ -77,7 +77,7 @@ def of_challenge(call: Call) -> list[JsonObject]:
         before = seconds(call.query["submitted_before"]) if call.query.get("submitted_before") else math.inf
     except ValueError as error:
         raise Refusal(400, str(error)) from None
-    rows = call.services.submissions.of_challenge(challenge, status, after, before)
+    rows = call.services.submissions.of_challenge(challenge, status, (after, before))
     return [call.services.json.submission(row, call.base, host=True) for row in rows]
 
 

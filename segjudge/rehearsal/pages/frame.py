@@ -148,6 +148,10 @@ class Frame:
         return Route(path, served, methods=["POST"])
 
     def _answered(self, http: Request, view: View) -> Response | None:
+        with self._services.store.reading():
+            return self._page(http, view)
+
+    def _page(self, http: Request, view: View) -> Response | None:
         session = http.cookies.get(COOKIE, "")
         user = self._services.accounts.of_token(session) if session else None
         request = PageRequest(self._services, http, user, session)

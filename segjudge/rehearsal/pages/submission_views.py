@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from markupsafe import Markup
 from starlette.responses import Response
 from starlette.routing import Route
@@ -39,17 +37,29 @@ def submissions(request: PageRequest, challenge: int) -> Response:
     """Return what the user's team has submitted."""
     services, user = request.services, request.known()
     team = services.permissions.team_of(user, challenge)
-    rows = [
-        _summary(request, row, phase)
-        for phase in (services.permissions.visible_phases(user, challenge) if team else [])
-        for row in services.submissions.of_team(team.id if team else 0, phase.id)
+    phases = services.permissions.visible_phases(user, challenge) if team else []
+    rows = [row for phase in phases for row in services.submissions.of_team(team.id if team else 0, phase.id)]
+    rows.sort(key=lambda row: -row.id)
+    return challenge_page(request, challenge, "submissions.html", rows=_summaries(request, rows[:_LISTED]))
+
+
+def _summaries(request: PageRequest, submissions: list[Submission]) -> list[JsonObject]:
+    """Return what a list shows of submissions; names are read together, not for each."""
+    services = request.services
+    files = services.files.names(submission.input_file for submission in submissions)
+    teams = services.store.find(Team, Team.id.in_({submission.team_id for submission in submissions}))
+    team_names = {team.id: team.team_name for team in teams}
+    return [
+        {
+            **_summary(request, submission),
+            "team": team_names[submission.team_id],
+            "file": files.get(submission.input_file, ""),
+        }
+        for submission in submissions
     ]
-    rows.sort(key=lambda row: -row["id"])
-    return challenge_page(request, challenge, "submissions.html", rows=rows[:_LISTED])
 
 
-def _summary(request: PageRequest, submission: Submission, phase: ChallengePhase) -> JsonObject:
-    """Return what a list shows of a submission."""
+def _summary(request: PageRequest, submission: Submission) -> JsonObject:
     reason = ""
     if submission.status == FAILED:
         lines = _text(request, submission, submission.stderr_file).strip().splitlines()
@@ -57,9 +67,7 @@ def _summary(request: PageRequest, submission: Submission, phase: ChallengePhase
     columns = ("id", "status", "submitted_at", "method_name", "is_public", "is_baseline", "is_flagged")
     return {
         **{key: getattr(submission, key) for key in columns},
-        "phase": phase.config["name"],
-        "team": request.services.store.one(Team, submission.team_id).team_name,
-        "file": request.services.files.name(submission.input_file),
+        "phase": request.services.submissions.phase_of(submission).config["name"],
         "took": submission.execution_time,
         "reason": reason,
     }
@@ -102,7 +110,7 @@ def submission(request: PageRequest, submission: int) -> Response:
         request,
         phase.challenge_id,
         "submission.html",
-        row=_summary(request, row, phase),
+        row=_summaries(request, [row])[0],
         started_at=row.started_at,
         completed_at=row.completed_at,
         input_url=services.links.file(row.input_file, request.base),
@@ -184,9 +192,8 @@ def host(request: PageRequest, challenge: int) -> Response:
     row = named_challenge(request, challenge)
     services.permissions.check_host(user, challenge, Refusal(403, "This page is for the hosts of the challenge."))
     status = request.query("status")
-    everything = services.submissions.of_challenge(challenge)
-    chosen = [one for one in everything if status in ("", one.status)]
-    phases = {phase.id: phase for phase in services.challenges.phases(challenge)}
+    counted = services.submissions.count_statuses(challenge)
+    listed = services.submissions.of_challenge(challenge, status, limit=_LISTED)
     return challenge_page(
         request,
         challenge,
@@ -194,9 +201,9 @@ def host(request: PageRequest, challenge: int) -> Response:
         queue=row.queue,
         messages=services.queue.waiting(row.queue),
         workers=sorted(services.workers.items()),
-        rows=[_summary(request, submission, phases[submission.phase_id]) for submission in chosen[:_LISTED]],
-        counted=Counter(submission.status for submission in everything),
+        rows=_summaries(request, listed),
+        counted=counted,
         status=status,
-        more=max(0, len(chosen) - _LISTED),
+        more=(counted.get(status, 0) if status else sum(counted.values())) - len(listed),
         log=services.challenges.log_lines(challenge)[-_LOG_LINES:],
     )
