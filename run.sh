@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# The door: sets up what is needed, then runs the challenge, the tests, or any `segjudge` command.
+# Sets up the environments, then runs the challenge, the tests, or any `segjudge` command.
 #
 #   ./run.sh            build the bundle, check it, score the sample submissions, show the leaderboards
 #   ./run.sh test       run the checks and tests; with --all, those that take long too
 #   ./run.sh worker     the remote worker; its settings are in docs/operators.md
 #   ./run.sh COMMAND …  pass on to the command line, e.g. ./run.sh score --help
 #
-# The environments are made by segjudge/set_up/, which says how.
+# The environments are made by segjudge/set_up/.
 set -euo pipefail
 
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"
 export SEGJUDGE_BUNDLE="$HERE"
 
-# The first that runs and is new enough; an environment's own comes first, so that it stays with its Python.
+# Use the first that runs and is new enough; the environment's own comes first, so that it keeps its Python.
 for python in "$HERE/.venv/bin/python" python3 python3.14 python3.13 python3.12 python3.11 python ""; do
     [ -n "$python" ] || { echo "run.sh: Python 3.11 or newer is needed and was not found" >&2; exit 3; }
     if "$python" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then break; fi
 done
 
-# enter ENVIRONMENT… -- ARGUMENT… becomes the toolkit's Python with these arguments.
+# enter ENVIRONMENT… -- ARGUMENT… runs the toolkit's Python with these arguments in place of this shell.
 enter() {
     local code='import sys; sys.path.append(sys.argv.pop(1)); from segjudge.set_up.main import main; sys.exit(main(sys.argv[1:]))'
     exec "$python" -I -S -B -c "$code" "$HERE" "$@"
@@ -29,7 +29,7 @@ case "${1:-run}" in
         shift
         cd "$HERE"
         worker=try:worker
-        if [ "${CI:-}" = true ]; then worker=worker; fi  # CI does not go without
+        if [ "${CI:-}" = true ]; then worker=worker; fi  # CI requires it
         enter 'toolkit[test]' client "$worker" -- -m tests.everything "$@"
         ;;
     worker)
@@ -38,7 +38,7 @@ case "${1:-run}" in
         enter toolkit -- -m segjudge.remote_challenge_evaluation "$@"
         ;;
 esac
-case "${*:-run} " in  # -P: a folder named segjudge where one stands is not ours
+case "${*:-run} " in  # -P: do not import a folder named segjudge in the current folder
     "rehearse "*"--agents"*) enter 'toolkit[all]' try:worker -- -P -m segjudge "$@" ;;
     "rehearse "*) enter toolkit try:worker -- -P -m segjudge "$@" ;;
     "interactive "* | "arena "* | *" --agents"*) enter 'toolkit[all]' -- -P -m segjudge "$@" ;;

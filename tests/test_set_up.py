@@ -60,7 +60,7 @@ def wheel(folder: Path, name: str, version: str, needs: str = "") -> None:
 
 
 class Checkout:
-    """A small one, with the real door."""
+    """A small checkout with the real run.sh."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.wheels = folder / "a chéckout", folder / "wheels"
@@ -95,9 +95,9 @@ class Checkout:
 
     def run(self, *arguments: str, expected: int = 0, **settings: str) -> str:
         process = self.start(*arguments, **settings)
-        told: str = process.communicate(timeout=300)[0]
-        assert process.returncode == expected, told
-        return told
+        output: str = process.communicate(timeout=300)[0]
+        assert process.returncode == expected, output
+        return output
 
     def changed(self) -> None:
         """As after `git pull` with other dependencies."""
@@ -112,7 +112,7 @@ class Checkout:
         return (self.folder / ".venv").resolve()
 
     def user(self) -> Any:
-        """A program in the environment, started as a service starts it; it imports something when it is told."""
+        """A program in the environment, started as a service starts it; it imports something on request."""
         code = (
             "import base_thing, sys; print('ready', flush=True); sys.stdin.readline(); "
             "import base_thing.late; print(base_thing.late.HERE, sys.executable)"
@@ -140,25 +140,25 @@ def fresh(tmp_path: Path) -> Checkout:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """One whose environment is made; its tests leave it working."""
+    """Return a checkout with an environment; its tests leave it working."""
     checkout = Checkout(tmp_path_factory.mktemp("made"))
-    told = checkout.run()
-    assert "Setting up the toolkit in .venv" in told
-    assert "Set up in" in told
+    output = checkout.run()
+    assert "Setting up the toolkit in .venv" in output
+    assert "Set up in" in output
     return checkout
 
 
 def test_what_is_there_is_used_without_a_word(made: Checkout) -> None:
-    told = made.run().splitlines()
-    assert told[0] == str(made.current())
-    assert len(told) == 2
+    output = made.run().splitlines()
+    assert output[0] == str(made.current())
+    assert len(output) == 2
 
 
 def test_two_at_once_in_a_fresh_clone_make_one_environment(fresh: Checkout) -> None:
     both = [fresh.start(), fresh.start()]
-    told = [process.communicate(timeout=300)[0] for process in both]
-    assert [process.returncode for process in both] == [0, 0], told
-    assert sum("Setting up the toolkit" in text for text in told) == 1
+    output = [process.communicate(timeout=300)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], output
+    assert sum("Setting up the toolkit" in text for text in output) == 1
     assert len(fresh.environments()) == 1
 
 
@@ -167,9 +167,9 @@ def test_extras_are_added_to_what_is_there(fresh: Checkout) -> None:
     before = fresh.current()
     wheel(fresh.wheels, "base-thing", "2.0")
     user = fresh.user()
-    told = fresh.run("interactive")
-    assert "adding the packages of [all]" in told
-    assert "base 1.0" in told, "what a running program uses stays as it is"
+    output = fresh.run("interactive")
+    assert "adding the packages of [all]" in output
+    assert "base 1.0" in output, "what a running program uses stays as it is"
     assert fresh.current() == before
     assert fresh.run("arena").splitlines() == [str(before), "base 1.0"]
     assert user.communicate("\n")[0].startswith(str(before))
@@ -198,8 +198,8 @@ def test_a_running_program_keeps_its_environment_and_the_last_one_takes_it_along
     fresh.left_long_ago()
     fresh.run()
     assert before in fresh.environments(), "it is in use"
-    told = user.communicate("\n")[0].split(str(before))
-    assert len(told) == 3, "its packages and its interpreter are those it started with"
+    output = user.communicate("\n")[0].split(str(before))
+    assert len(output) == 3, "its packages and its interpreter are those it started with"
     assert user.returncode == 0
     fresh.run()
     assert fresh.environments() == [fresh.current()], "nothing uses it any more"
@@ -215,10 +215,10 @@ def test_killed_while_it_installs_it_starts_over(fresh: Checkout) -> None:
     line = again.stdout.readline()
     assert "Waiting for process" in line, "pip outlives who started it, and is not disturbed"
     (fresh.folder / "slow").unlink()
-    told = again.communicate(timeout=300)[0]
-    assert again.returncode == 0, told
-    assert "Setting up" in told
-    assert "base 1.0" in told
+    output = again.communicate(timeout=300)[0]
+    assert again.returncode == 0, output
+    assert "Setting up" in output
+    assert "base 1.0" in output
     assert fresh.environments() == [fresh.current()]
 
 
@@ -228,9 +228,9 @@ def test_stopped_while_it_installs_it_leaves_nothing(fresh: Checkout, number: in
     process = fresh.start()
     waited((fresh.folder / "building").exists, 120)
     process.send_signal(number)
-    told = process.communicate(timeout=60)[0]
-    assert process.returncode == code, told
-    assert "Traceback" not in told
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == code, output
+    assert "Traceback" not in output
     assert fresh.environments() == []
     assert not os.path.lexists(fresh.folder / ".venv")
 
@@ -241,9 +241,9 @@ def test_without_a_network_it_says_so_and_leaves_what_was_there(made: Checkout) 
     offline = {"PIP_NO_INDEX": "", "PIP_FIND_LINKS": "", "PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "1"}
     try:
         made.changed()
-        told = made.run(expected=3, **offline)
-        assert "the package index cannot be reached" in told
-        assert "Traceback" not in told
+        output = made.run(expected=3, **offline)
+        assert "the package index cannot be reached" in output
+        assert "Traceback" not in output
         assert made.environments() == [before]
     finally:
         (made.folder / "pyproject.toml").write_text(text)

@@ -1,8 +1,8 @@
-"""Make the environments of this checkout, then become the program that needs them.
+"""Make the environments of this checkout, then replace this process by the program that needs them.
 
-Each environment lies in `.environments/` under a name of what it is made from, and is made under one lock; `.venv`,
-`.venv-client` and `.venv-worker` are links that are switched when theirs is whole. Every process that runs in an
-environment holds a lock on its file `in-use`, and one that nothing uses and nothing needs is removed later.
+Each environment is a folder of `.environments/`, named by a digest of what it is made from, and made under one lock.
+`.venv`, `.venv-client` and `.venv-worker` are links, switched when their environment is complete.  Every process in an
+environment holds a lock on its file `in-use`; environments that are neither current nor in use are removed later.
 
-Runs with Python 3.11 or newer and nothing installed: `run.sh` is its only caller.
+Needs Python 3.11 or newer and nothing installed: `run.sh` is its only caller.
 """

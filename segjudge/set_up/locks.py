@@ -1,4 +1,4 @@
-"""One lock around all set-ups, and one in each environment that those who use it hold."""
+"""The lock of all set-ups, and the locks on environments in use."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from .environment import PLACE, say
+from .environment import ENVIRONMENTS, say
 
-#: While another process sets up, a line comes this often, in seconds.
+#: Seconds between two messages while another process sets up.
 REPORT_EVERY = 15
 
-#: Runs at the start of every process in an environment. One that was started through the link stays with the folder
-#: that the link led to, also when the link is switched.
+#: The code that runs at the start of every process in an environment. A process that was started through the link keeps
+#: the folder that the link pointed at, also when the link is switched.
 IN_USE = '''\
-"""Keep the environment of this process: see set_up.py."""
+"""Keep the environment of this process: see segjudge/set_up/locks.py."""
 
 import fcntl
 import os
@@ -42,12 +42,12 @@ except OSError:
 
 
 @contextmanager
-def alone(*, wait: bool = True) -> Iterator[int]:
-    """Hold the lock of all set-ups; the kernel frees it when its holder and the pip that it started have ended."""
-    os.makedirs(PLACE, exist_ok=True)
-    lock = os.open(os.path.join(PLACE, "lock"), os.O_RDWR | os.O_CREAT, 0o644)
+def set_up_lock(*, wait: bool = True) -> Iterator[int]:
+    """Hold the lock of all set-ups, which the kernel releases when this process and the pip that it started ended."""
+    os.makedirs(ENVIRONMENTS, exist_ok=True)
+    lock = os.open(os.path.join(ENVIRONMENTS, "lock"), os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        _take(lock, wait=wait)
+        _acquire(lock, wait=wait)
         os.truncate(lock, 0)
         os.pwrite(lock, str(os.getpid()).encode(), 0)
         yield lock
@@ -55,9 +55,9 @@ def alone(*, wait: bool = True) -> Iterator[int]:
         os.close(lock)
 
 
-def _take(lock: int, *, wait: bool) -> None:
+def _acquire(lock: int, *, wait: bool) -> None:
     started = time.monotonic()
-    told = -REPORT_EVERY
+    reported = -REPORT_EVERY
     while True:
         try:
             return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -67,36 +67,35 @@ def _take(lock: int, *, wait: bool) -> None:
             if not wait:
                 raise
         passed = int(time.monotonic() - started)
-        if passed >= told + REPORT_EVERY:
-            told = passed
+        if passed >= reported + REPORT_EVERY:
+            reported = passed
             holder = os.pread(lock, 20, 0).decode(errors="replace") or "another"
             say(f"Waiting for process {holder}, which is setting up this checkout ({passed} s so far)…")
         time.sleep(0.2)
 
 
-def lease(folder: str) -> int:
-    """A lock on an environment, which the program that this process becomes keeps."""
-    held = os.open(os.path.join(folder, "in-use"), os.O_RDONLY)
+def mark_in_use(folder: str) -> None:
+    """Lock an environment for the program that replaces this process."""
+    lock = os.open(os.path.join(folder, "in-use"), os.O_RDONLY)
     with suppress(OSError):
-        fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    os.set_inheritable(held, True)  # noqa: FBT003 - it takes no keyword
-    return held
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    os.set_inheritable(lock, True)  # noqa: FBT003 - it takes no keyword
 
 
 def remove(folder: str) -> bool:
-    """Remove an environment unless a process uses it; whether it is gone."""
-    held = -1
+    """Remove an environment unless a process uses it; return whether it is gone."""
+    lock = -1
     try:
         with suppress(FileNotFoundError):
-            held = os.open(os.path.join(folder, "in-use"), os.O_RDONLY)
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        doomed = os.path.join(PLACE, f"removed-{os.path.basename(folder)}-{os.getpid()}")
+            lock = os.open(os.path.join(folder, "in-use"), os.O_RDONLY)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        removed = os.path.join(ENVIRONMENTS, f"removed-{os.path.basename(folder)}-{os.getpid()}")
         with suppress(FileNotFoundError):
-            os.rename(folder, doomed)
-        shutil.rmtree(doomed, ignore_errors=True)
+            os.rename(folder, removed)
+        shutil.rmtree(removed, ignore_errors=True)
     except OSError:
         return False
     finally:
-        if held >= 0:
-            os.close(held)
+        if lock >= 0:
+            os.close(lock)
     return True

@@ -1,9 +1,9 @@
-"""The command line: which environments, and which program to become.
+"""The command line: which environments to make, and which program to run in them.
 
 usage: set_up ENVIRONMENT… -- ARGUMENT…
 
-ENVIRONMENT is `toolkit`, `toolkit[all]`, `toolkit[test]`, `client` or `worker`; `try:worker` goes on without it where
-it cannot be made, `found:worker` takes it only where it is already there.
+ENVIRONMENT is `toolkit`, `toolkit[all]`, `toolkit[test]`, `client` or `worker`.  With `try:worker` the program runs
+without it where it cannot be made; `found:worker` uses it only where it exists.
 """
 
 from __future__ import annotations
@@ -15,69 +15,69 @@ import signal
 import subprocess
 import sys
 
-from .environment import LINKS, PLACE, PythonEnvironment, SetUpError, found, python_in, say
-from .links import sweep, sweep_later, switch
-from .locks import alone, lease
-from .making import added, made
+from .environment import ENVIRONMENTS, LINKS, PythonEnvironment, SetUpError, python_in, say
+from .links import sweep, sweep_unless_locked, switch
+from .locks import mark_in_use, set_up_lock
+from .making import extend, make
 
-#: How a program finds the interpreters beside its own.
+#: The environment variables with the interpreters of the other environments.
 EXPORTED = {"client": "SEGJUDGE_EVALAI_CLIENT", "worker": "SEGJUDGE_WORKER_PYTHON"}
 
 
 def main(arguments: list[str]) -> int:
-    """Become the program; the exit code where that was not possible."""
+    """Run the program in place of this process; return the exit code where that fails."""
     middle = arguments.index("--")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        python, names = prepared(arguments[:middle])
+        python, variables = prepare(arguments[:middle])
         if "segjudge" in arguments:  # it lets them through when it can answer; Python's start would print a traceback
             signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
-        os.execve(python, [python, *arguments[middle + 1 :]], {**os.environ, **names})
-    except SetUpError as failure:
-        say(f"run.sh: {failure}")
+        os.execve(python, [python, *arguments[middle + 1 :]], {**os.environ, **variables})
+    except SetUpError as error:
+        say(f"run.sh: {error}")
     except subprocess.CalledProcessError as error:
         say(f"run.sh: failed: {' '.join(error.cmd)}")
     except OSError as error:
-        say(f"run.sh: {error.filename or PLACE}: {error.strerror}, so the environment cannot be set up")
+        say(f"run.sh: {error.filename or ENVIRONMENTS}: {error.strerror}, so the environment cannot be set up")
     except KeyboardInterrupt:
         say("run.sh: stopped; what was half installed is removed")
         return 130
     return 3
 
 
-def prepared(wants: list[str]) -> tuple[str, dict[str, str]]:
-    """The toolkit's interpreter, and the environment variables that name the others."""
-    python, names = "", {}
-    for want in wants:
-        how, _, what = want.rpartition(":")
-        kind, extra = re.fullmatch(r"(\w+)(?:\[(\w+)\])?", what).groups("")  # type: ignore[union-attr]
+def prepare(words: list[str]) -> tuple[str, dict[str, str]]:
+    """Return the toolkit's interpreter, and the environment variables with the others."""
+    python, variables = "", {}
+    for word in words:
+        mode, _, name = word.rpartition(":")
+        kind, extra = re.fullmatch(r"(\w+)(?:\[(\w+)\])?", name).groups("")  # type: ignore[union-attr]
         environment = PythonEnvironment(kind, extra)
         try:
-            folder = found(environment) if how == "found" else enter(environment)
-        except SetUpError as failure:
-            if how != "try":
+            folder = environment.ready_folder() if mode == "found" else ensure(environment)
+        except SetUpError as error:
+            if mode != "try":
                 raise
-            say(f"Going on without {LINKS[kind]}: {failure}")
-            folder = ""
+            say(f"Going on without {LINKS[kind]}: {error}")
+            continue
         if folder:
-            lease(folder)
+            mark_in_use(folder)
             if kind == "toolkit":
                 python = python_in(folder)
             else:
-                names[EXPORTED[kind]] = python_in(folder)
-    return python, names
+                variables[EXPORTED[kind]] = python_in(folder)
+    return python, variables
 
 
-def enter(wanted: PythonEnvironment) -> str:
-    """The folder of an environment that holds what is wanted; it is made, or added to, where it must be."""
-    folder = found(wanted)
-    if folder and os.path.realpath(wanted.link) == folder:
-        sweep_later()
+def ensure(environment: PythonEnvironment) -> str:
+    """Return the folder of a complete environment, which is made or extended where necessary."""
+    folder = environment.ready_folder()
+    if folder and os.path.realpath(environment.link) == folder:
+        sweep_unless_locked()
         return folder
     try:
-        with alone() as lock:
-            folder = found(wanted) or added(wanted, lock) or made(wanted, lock)
-            switch(wanted.link, folder)
+        with set_up_lock() as lock:
+            folder = environment.ready_folder() or extend(environment, lock) or make(environment, lock)
+            switch(environment.link, folder)
             sweep()
     except OSError as error:
         if folder and error.errno in (errno.EROFS, errno.EACCES):

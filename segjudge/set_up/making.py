@@ -1,4 +1,4 @@
-"""Making an environment, and adding packages to one that is there."""
+"""Making an environment, and adding packages to an existing one."""
 
 from __future__ import annotations
 
@@ -7,39 +7,29 @@ import os
 import subprocess
 import time
 
-from .environment import (
-    FILES,
-    HERE,
-    LINKS,
-    PLACE,
-    PythonEnvironment,
-    SetUpError,
-    python_in,
-    record_of,
-    requirements,
-    say,
-    works,
-    write_record,
-)
+from . import environment as env
+from .environment import CHECKOUT, ENVIRONMENTS, LINKS, PythonEnvironment, SetUpError, python_in, say
 from .interpreters import own_python, worker_python
 from .locks import IN_USE, remove
-from .pip import clean_environment, end_of, pip, run
+from .pip import clean_variables, install, log_end, run
+
+_SUBJECTS = {"toolkit": "the toolkit", "client": "the official client", "worker": "EvalAI's worker"}
 
 
-def made(wanted: PythonEnvironment, lock: int) -> str:
-    """A new environment."""
-    folder = _free(wanted)
-    python = worker_python(wanted.log, lock) if wanted.kind == "worker" else own_python()
+def make(environment: PythonEnvironment, lock: int) -> str:
+    """Make a new environment; return its folder."""
+    folder, log = _free_folder(environment), environment.log
+    python = worker_python(log, lock) if environment.kind == "worker" else own_python()
     started = time.monotonic()
-    what = {"toolkit": "the toolkit", "client": "the official client", "worker": "EvalAI's worker"}[wanted.kind]
-    say(f"Setting up {what} in {LINKS[wanted.kind]}: downloading and installing packages, about a minute…")
+    subject, link = _SUBJECTS[environment.kind], LINKS[environment.kind]
+    say(f"Setting up {subject} in {link}: downloading and installing packages, about a minute…")
     try:
-        _venv(python, folder, wanted.log, lock)
-        for packages in installations(wanted):
-            pip(folder, packages, wanted.log, lock)
-        write_record(folder, {"extra": wanted.extra, "python": wanted.tag})
+        _make_venv(python, folder, log, lock)
+        for packages in _installations(environment):
+            install(folder, packages, log, lock)
+        env.write_record(folder, {"extra": environment.extra, "python": environment.tag})
     except BaseException:
-        for _ in range(50):  # what was killed may take a moment to go
+        for _ in range(50):  # a killed pip may take a moment to end
             if remove(folder):
                 break
             time.sleep(0.1)
@@ -48,70 +38,67 @@ def made(wanted: PythonEnvironment, lock: int) -> str:
     return folder
 
 
-def _free(wanted: PythonEnvironment) -> str:
-    """A folder of this name that is not there, or is broken and used by nothing and so is removed."""
-    first = os.path.join(PLACE, wanted.name())
-    for folder in (first, *(f"{first}-{number}" for number in range(2, 10))):
-        if not os.path.exists(folder) or (not _whole(folder, wanted.tag) and remove(folder)):
+def _free_folder(environment: PythonEnvironment) -> str:
+    """Return a folder that does not exist, after removing an incomplete one that nothing uses."""
+    for folder in environment.paths():
+        complete = env.read_record(folder) and env.works(folder, environment.tag)
+        if not os.path.exists(folder) or (not complete and remove(folder)):
             return folder
-    raise SetUpError(f"{first}: nine of these are in use; end the programs that use them")
+    raise SetUpError(f"{environment.paths()[0]}: nine of these are in use; end the programs that use them")
 
 
-def _whole(folder: str, tag: str) -> bool:
-    return bool(record_of(folder)) and works(folder, tag)
-
-
-def added(wanted: PythonEnvironment, lock: int) -> str:
-    """A whole environment, after the packages that are missing were installed beside those that its users run with."""
-    for folder in wanted.folders():
-        record = record_of(folder)
-        if wanted.kind == "toolkit" and record and "adding" not in record and works(folder, wanted.tag):
+def extend(environment: PythonEnvironment, lock: int) -> str:
+    """Add the missing packages to a complete environment, whose other packages stay; return its folder, or ""."""
+    for folder in environment.folders():
+        record = env.read_record(folder)
+        extensible = environment.kind == "toolkit" and record and "adding" not in record
+        if extensible and env.works(folder, environment.tag):
             started = time.monotonic()
-            say(f"Setting up: adding the packages of [{wanted.extra}] to {LINKS[wanted.kind]}…")
-            if not _add(wanted, folder, record, lock):
+            say(f"Setting up: adding the packages of [{environment.extra}] to {LINKS[environment.kind]}…")
+            if not _add_packages(environment, folder, record, lock):
                 return ""
             say(f"Set up in {time.monotonic() - started:.0f} s.")
             return folder
     return ""
 
 
-def _add(wanted: PythonEnvironment, folder: str, record: dict[str, str], lock: int) -> bool:
-    """Whether the packages of an extra go together with what is there, and so were installed."""
-    _empty(wanted.log)
-    fixed = os.path.join(PLACE, "constraints.txt")
-    listed = [python_in(folder), "-I", "-m", "pip", "--disable-pip-version-check", "freeze", "--exclude-editable"]
-    with open(fixed, "wb") as file:
-        subprocess.run(listed, stdout=file, stderr=subprocess.DEVNULL, env=clean_environment(), check=True)
-    write_record(folder, {**record, "adding": wanted.extra})  # whoever finds this makes another
+def _add_packages(environment: PythonEnvironment, folder: str, record: dict[str, str], lock: int) -> bool:
+    """Install the packages of an extra; return False where they conflict with those installed."""
+    log, constraints = environment.log, os.path.join(ENVIRONMENTS, "constraints.txt")
+    _empty(log)
+    freeze = [python_in(folder), "-I", "-m", "pip", "--disable-pip-version-check", "freeze", "--exclude-editable"]
+    with open(constraints, "wb") as file:
+        subprocess.run(freeze, stdout=file, stderr=subprocess.DEVNULL, env=clean_variables(), check=True)
+    env.write_record(folder, {**record, "adding": environment.extra})  # until it is done, others make a new one
     try:
-        pip(folder, ["-c", fixed, *sorted(requirements(wanted.extra))], wanted.log, lock)
+        install(folder, ["-c", constraints, *sorted(env.requirements(environment.extra))], log, lock)
     except SetUpError:
-        told = end_of(wanted.log, 10_000)
-        if "Installing collected packages" not in told:
-            write_record(folder, record)  # nothing was touched
-        if "conflicting dependencies" not in told:
+        output = log_end(log, 10_000)
+        if "Installing collected packages" not in output:
+            env.write_record(folder, record)  # nothing was touched
+        if "conflicting dependencies" not in output:
             raise
         return False
-    write_record(folder, {**record, "extra": wanted.extra})
+    env.write_record(folder, {**record, "extra": environment.extra})
     return True
 
 
-def installations(wanted: PythonEnvironment) -> list[list[str]]:
-    """What pip is given, call by call."""
-    if wanted.kind == "toolkit":
-        return [["-e", HERE, *sorted(requirements(wanted.extra))]]
-    files = [os.path.join(HERE, file) for file in FILES[wanted.kind]]
-    if wanted.kind == "client":  # see the comments in these files
+def _installations(environment: PythonEnvironment) -> list[list[str]]:
+    """Return the arguments of pip, one list for each call."""
+    if environment.kind == "toolkit":
+        return [["-e", CHECKOUT, *sorted(env.requirements(environment.extra))]]
+    files = [os.path.join(CHECKOUT, file) for file in env.FILES[environment.kind]]
+    if environment.kind == "client":  # see the comments in these files
         return [["--no-deps", "-r", files[0]], ["-r", files[1]]]
     return [["-c", files[0], "-r", files[1], "-r", files[2]]]
 
 
-def _venv(python: str, folder: str, log: str, lock: int) -> None:
+def _make_venv(python: str, folder: str, log: str, lock: int) -> None:
     _empty(log)
     if run([python, "-I", "-m", "venv", folder], log, lock):
         if subprocess.run([python, "-I", "-c", "import ensurepip, venv"], capture_output=True, check=False).returncode:
             raise SetUpError(f"{python} has no module venv; on Debian and Ubuntu: apt install python3-venv")
-        raise SetUpError(f"{python} could not make a virtual environment:\n{end_of(log)}")
+        raise SetUpError(f"{python} could not make a virtual environment:\n{log_end(log)}")
     for packages in glob.glob(os.path.join(glob.escape(folder), "lib", "python3*", "site-packages")):
         for name, text in (("_in_use.pth", "import _environment_in_use\n"), ("_environment_in_use.py", IN_USE)):
             with open(os.path.join(packages, name), "w", encoding="utf-8") as file:

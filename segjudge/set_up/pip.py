@@ -1,4 +1,4 @@
-"""Running pip and what else takes long: into a log, with a line now and then."""
+"""Running pip and other commands that take long, with their output in a log."""
 
 from __future__ import annotations
 
@@ -9,39 +9,29 @@ import subprocess
 import time
 from contextlib import suppress
 
-from .environment import HERE, SetUpError, python_in, say
+from .environment import CHECKOUT, SetUpError, python_in, say
 
-#: While pip is at work, a line comes this often, in seconds.
+#: Seconds between two messages while a command runs.
 REPORT_EVERY = 15
 
 
-def pip(folder: str, arguments: list[str], log: str, lock: int) -> None:
-    """Install packages, or say why they could not be."""
-    command = [
-        python_in(folder),
-        "-I",
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "install",
-        "--progress-bar",
-        "off",
-        *arguments,
-    ]
-    if not run(command, log, lock):
+def install(folder: str, arguments: list[str], log: str, lock: int) -> None:
+    """Install packages with pip; raises `SetUpError` with the reason when that fails."""
+    pip = [python_in(folder), "-I", "-m", "pip", "--disable-pip-version-check"]
+    if not run([*pip, "install", "--progress-bar", "off", *arguments], log, lock):
         return
-    text = end_of(log, 200)
+    text = log_end(log, 200)
     if re.search("Retrying|NewConnectionError|NameResolutionError|ConnectTimeout|ProxyError", text):
         why = "the package index cannot be reached. Connect this machine, or set PIP_INDEX_URL, and run it again"
     elif "No space left on device" in text:
         why = "the disk is full. Make room and run it again"
     else:
-        why = f"pip says:\n{end_of(log)}"
+        why = f"pip says:\n{log_end(log)}"
     raise SetUpError(f"the packages could not be installed: {why}\n(the whole log: {log})")
 
 
 def run(command: list[str], log: str, lock: int) -> int:
-    """The exit code of a command whose output goes to the log; how far it is, is said now and then."""
+    """Run a command with its output in the log, and say now and then what it does; return the exit code."""
     started = time.monotonic()
     with open(log, "ab") as out:
         process = subprocess.Popen(
@@ -49,8 +39,8 @@ def run(command: list[str], log: str, lock: int) -> int:
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
-            env=clean_environment(),
-            cwd=HERE,
+            env=clean_variables(),
+            cwd=CHECKOUT,
             pass_fds=(lock,),
             start_new_session=True,
         )
@@ -59,14 +49,14 @@ def run(command: list[str], log: str, lock: int) -> int:
             try:
                 return process.wait(REPORT_EVERY)
             except subprocess.TimeoutExpired:
-                say(f"  {time.monotonic() - started:.0f} s: {end_of(log, 1).strip()[:100]}")
+                say(f"  {time.monotonic() - started:.0f} s: {log_end(log, 1).strip()[:100]}")
     except BaseException:
-        _end(process)
+        _kill_group(process)
         raise
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a command and what it started."""
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """End a command with all that it started."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)
@@ -74,13 +64,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             process.wait(2)
 
 
-def clean_environment() -> dict[str, str]:
-    """Settings that would lead pip elsewhere are left out."""
-    elsewhere = ("PYTHONHOME", "PYTHONPATH", "PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_REQUIRE_VIRTUALENV")
-    return {key: value for key, value in os.environ.items() if key not in elsewhere}
+def clean_variables() -> dict[str, str]:
+    """Return the environment variables without those that make pip install elsewhere."""
+    excluded = ("PYTHONHOME", "PYTHONPATH", "PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_REQUIRE_VIRTUALENV")
+    return {key: value for key, value in os.environ.items() if key not in excluded}
 
 
-def end_of(log: str, lines: int = 20) -> str:
-    """The last lines of a log."""
+def log_end(log: str, lines: int = 20) -> str:
+    """Return the last lines of a log."""
     with open(log, encoding="utf-8", errors="replace") as file:
         return "\n".join([line for line in file.read().splitlines() if line.strip()][-lines:])
