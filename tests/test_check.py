@@ -74,9 +74,9 @@ def test_config_and_phases_agree() -> None:
     config = read_config(str(ROOT))
     labels = {board["id"]: board["schema"]["labels"] for board in config["leaderboard"]}
     splits = {split["id"]: split["codename"] for split in config["dataset_splits"]}
-    for phase, told in zip(PHASES, config["challenge_phases"]):
-        assert (phase.codename, phase.annotations) == (told["codename"], told["test_annotation_file"])
-        rows = [row for row in config["challenge_phase_splits"] if row["challenge_phase_id"] == told["id"]]
+    for phase, configured in zip(PHASES, config["challenge_phases"]):
+        assert (phase.codename, phase.annotations) == (configured["codename"], configured["test_annotation_file"])
+        rows = [row for row in config["challenge_phase_splits"] if row["challenge_phase_id"] == configured["id"]]
         assert [splits[row["dataset_split_id"]] for row in rows] == [shown.codename for shown in phase.splits]
         for row, shown in zip(rows, phase.splits):
             assert labels[row["leaderboard_id"]] == list(shown.metrics)
@@ -121,8 +121,8 @@ def drop(config: Any, row: int) -> None:
     del config["challenge_phase_splits"][row]
 
 
-def without(block: str, place: int) -> Any:
-    return lambda config: config.update({block: [one for k, one in enumerate(config[block]) if k != place]})
+def without(block: str, index: int) -> Any:
+    return lambda config: config.update({block: [item for k, item in enumerate(config[block]) if k != index]})
 
 
 NULL = object()
@@ -258,7 +258,7 @@ BROKEN = [
     pytest.param(66, put("prizes", value=[prize(1, 10)]), CRASH, id="66-number"),
 ]
 
-#: No file at all (1), never reached after 2 (6), never an error by itself (9), told by 24 (23), not tested at all (67).
+#: No file at all (1), never reached after 2 (6), never an error by itself (9), configured by 24 (23), not tested at all (67).
 ELSEWHERE = {1, 6, 9, 23, 67}
 
 
@@ -576,7 +576,7 @@ def test_a_key_that_is_missing_has_its_file() -> None:
     assert read_yaml("c.yaml", TEXT.encode())[1].location("description") == "c.yaml"
 
 
-def test_a_key_that_is_there_twice_is_told() -> None:
+def test_a_duplicate_key_is_reported() -> None:
     assert list(read_yaml("c.yaml", TEXT.encode())[1].duplicate_keys) == ["title"]
 
 
@@ -652,7 +652,7 @@ def test_a_hostile_config_is_refused_at_once(data: bytes, words: str, bundle: Pa
     assert time.process_time() - started < 2 * 2, "seconds of work, twice the promise"
 
 
-def test_a_damaged_zip_is_said(bundle: Path, tmp_path: Path) -> None:
+def test_a_damaged_zip_is_reported(bundle: Path, tmp_path: Path) -> None:
     data = bytearray(bundle.read_bytes())
     for place in range(2000, len(data) - 4000, 997):
         broken = bytearray(data)

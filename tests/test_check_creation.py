@@ -165,10 +165,10 @@ def test_an_update_reads_numbers_and_flags_as_the_server_does(bundle: dict[str, 
     same = (((*ROW, "is_leaderboard_order_descending"), "True"), ((*ROW, "visibility"), "3"))
     assert errors(written(bundle, tmp_path, *same), state) == []
     other = ((*ROW, "is_leaderboard_order_descending"), False)
-    assert [one.rule for one in errors(written(bundle, tmp_path, other), state)] == [63]
+    assert [problem.rule for problem in errors(written(bundle, tmp_path, other), state)] == [63]
 
 
-def said_of_update(path: str, *, approved: bool) -> str:
+def answer_to_update(path: str, *, approved: bool) -> str:
     state = state_after_push(
         yaml.safe_load((ROOT / "challenge_config.yaml").read_bytes()), source="a test", approved=approved
     )
@@ -178,8 +178,8 @@ def said_of_update(path: str, *, approved: bool) -> str:
 
 def test_an_update_is_refused_row_by_row_in_the_servers_order(bundle: dict[str, bytes], tmp_path: Path) -> None:
     """Words of the real server: it compares a row with its own before it looks the ids up, and last what is lost."""
-    said = said_of_update(written(bundle, tmp_path, ((*ROW, "leaderboard_id"), 99)), approved=True).splitlines()
-    assert [line.split(" (")[0].split(" found")[0] for line in said] == [
+    answer = answer_to_update(written(bundle, tmp_path, ((*ROW, "leaderboard_id"), 99)), approved=True).splitlines()
+    assert [line.split(" (")[0].split(" found")[0] for line in answer] == [
         "ERROR: Cannot add a new leaderboard/dataset-split mapping for an existing challenge phase",
         "ERROR: Invalid leaderboard id 99",
         "ERROR: Challenge phase split",
@@ -187,8 +187,8 @@ def test_an_update_is_refused_row_by_row_in_the_servers_order(bundle: dict[str, 
 
 
 def test_without_rows_an_update_is_refused_once(bundle: dict[str, bytes], tmp_path: Path) -> None:
-    said = said_of_update(written(bundle, tmp_path, (("challenge_phase_splits",), [])), approved=True)
-    assert said == "ERROR: There is no key for challenge phase splits."
+    answer = answer_to_update(written(bundle, tmp_path, (("challenge_phase_splits",), [])), approved=True)
+    assert answer == "ERROR: There is no key for challenge phase splits."
 
 
 @pytest.mark.parametrize("block", ["leaderboard", "dataset_splits"])
@@ -198,8 +198,8 @@ def test_ids_of_an_approved_challenge_are_whole_numbers(
 ) -> None:
     """The server's own conversion of such an id ends in an error 500."""
     path = written(bundle, tmp_path, ((block, 0, "id"), number))
-    assert "error 500" in said_of_update(path, approved=True)
-    assert "error 500" not in said_of_update(path, approved=False)
+    assert "error 500" in answer_to_update(path, approved=True)
+    assert "error 500" not in answer_to_update(path, approved=False)
 
 
 @pytest.mark.parametrize("block", ["leaderboard", "challenge_phases", "dataset_splits"])
@@ -207,7 +207,7 @@ def test_ids_of_an_approved_challenge_are_whole_numbers(
 def test_an_item_without_a_number_is_reported_and_never_kept(
     block: str, number: Any, bundle: dict[str, bytes], tmp_path: Path
 ) -> None:
-    """EvalAI takes one that no row points at, and fails on every update from then on."""
+    """EvalAI accepts an item that no row points at, and fails on every update from then on."""
     config = yaml.safe_load(bundle["challenge_config.yaml"])
     another = {**config[block][0], "id": number, "codename": "another"}
     path = written(bundle, tmp_path, ((block,), [*config[block], another]))
@@ -263,8 +263,8 @@ def test_the_web_form_wants_more_than_a_push(bundle: dict[str, bytes], tmp_path:
     path = written(bundle, tmp_path, *changes, **{"data/other.yml": b"a: 1", "__MACOSX/x.yaml": b""})
     assert errors(path) == []
     name, please = "Sequences, development", "Please add it and  then try again!"
-    said = [problem.server_message or problem.found for problem in web_form_problems(path)]
-    assert said == [
+    answer = [problem.server_message or problem.found for problem in web_form_problems(path)]
+    assert answer == [
         "There are 2 YAML files instead of one in zip folder!",
         f"There is no key for test annotation file for challenge phase {name} in yaml file. {please}",
         "Default meta attribute: team_size in phase: 1 does not exist!",
@@ -275,8 +275,8 @@ def test_the_web_form_wants_more_than_a_push(bundle: dict[str, bytes], tmp_path:
 
 def test_problems_come_in_the_same_order_every_time(bundle: dict[str, bytes], tmp_path: Path) -> None:
     path = written(bundle, tmp_path, (("challenge_phases",), [{"codename": name} for name in "zyxwvutsrq"]))
-    told = [problem.where for problem in check(path) if problem.found.startswith("lacks the phase")]
-    assert len(told) == 10
+    places = [problem.where for problem in check(path) if problem.found.startswith("lacks the phase")]
+    assert len(places) == 10
     names = [problem.found.split()[-1] for problem in check(path) if problem.found.startswith("lacks the phase")]
     assert "".join(names) == "zyxwvutsrq", "the YAML's own order, not that of a set"
 

@@ -265,8 +265,8 @@ def test_a_host_sees_every_problem(tmp_path: Path, capsys: Any) -> None:
 
 
 def test_a_warning_fails_in_strict_mode_alone(tmp_path: Path, capsys: Any) -> None:
-    with zipfile.ZipFile(build(str(ROOT), str(tmp_path / "a.zip")).path) as whole:
-        content = {name: whole.read(name) for name in whole.namelist()}
+    with zipfile.ZipFile(build(str(ROOT), str(tmp_path / "a.zip")).path) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
     content["challenge_config.yaml"] += b"worker_memory: 2048\n"
     with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
         for name, data in content.items():
@@ -276,8 +276,8 @@ def test_a_warning_fails_in_strict_mode_alone(tmp_path: Path, capsys: Any) -> No
     assert "warning: worker_memory: is ignored by EvalAI: CPU and memory are set by the API" in capsys.readouterr().out
     assert main([*command, "--strict"]) == 3
     assert main([*command, "--json"]) == 0
-    told = capsys.readouterr().out
-    (problem,) = json.loads(told[told.index("{") :])["findings"]
+    output = capsys.readouterr().out
+    (problem,) = json.loads(output[output.index("{") :])["findings"]
     assert (problem["severity"], problem["file"], problem["column"]) == ("warning", "challenge_config.yaml", 1)
 
 

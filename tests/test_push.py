@@ -84,9 +84,9 @@ def test_a_push_creates_then_updates_and_prints_the_numbers(server: Rehearsal, f
 
 def test_the_token_is_shown_nowhere(server: Rehearsal, fork: Path) -> None:
     done = segjudge(fork, server, "push", "--repository", "me/quiet")
-    held = "".join(file.read_text() for file in (fork / PUSHES).iterdir())
+    kept = "".join(file.read_text() for file in (fork / PUSHES).iterdir())
     token = server.people["host"]["token"]
-    assert all(token not in text for text in (done.stdout, done.stderr, held))
+    assert all(token not in text for text in (done.stdout, done.stderr, kept))
     assert token not in repr(read_settings({"EVALAI_TOKEN": token}))
 
 
@@ -99,7 +99,7 @@ def test_a_dry_run_changes_nothing(server: Rehearsal, fork: Path) -> None:
     assert "would become a new" in segjudge(fork, server, "push", "--dry-run", "--repository", "me/dry").stdout
 
 
-def test_what_an_update_may_not_change_is_told_before_anything_is_sent(server: Rehearsal, fork: Path) -> None:
+def test_what_an_update_may_not_change_is_reported_before_anything_is_sent(server: Rehearsal, fork: Path) -> None:
     assert segjudge(fork, server, "push", "--repository", "me/grown").returncode == 0
     shutil.rmtree(fork / ".segjudge")  # the server itself tells
 
@@ -159,7 +159,7 @@ def test_refusals_are_explained(server: Rehearsal, fork: Path, environment: dict
     assert "Traceback" not in done.stderr
 
 
-def test_a_server_that_is_no_evalai_is_said(server: Rehearsal, fork: Path) -> None:
+def test_a_server_that_is_not_evalai_is_reported(server: Rehearsal, fork: Path) -> None:
     done = segjudge(fork, server, "push", "--repository", "me/x", EVALAI_HOST=f"{server.address}/static")
     assert "answers 404 with text/html instead of JSON; is that an EvalAI server?" in done.stderr
 
@@ -175,7 +175,7 @@ def test_another_hosts_repository_is_403(server: Rehearsal, fork: Path) -> None:
 
 def test_the_servers_sentences_get_their_lines(fork: Path) -> None:
     bundle = build(str(fork)).path
-    told = [
+    answer = [
         "ERROR: Challenge phase 2 has the following schema errors: {'max_submissions': [ErrorDetail(string='x')]}",
         "ERROR: Dataset split 3 has the following schema errors:",
         "ERROR: There is no leaderboard schema for the leaderboard with ID: 2.",
@@ -183,7 +183,7 @@ def test_the_servers_sentences_get_their_lines(fork: Path) -> None:
         "ERROR: Unable to serialize the challenge because of the following errors: {'image': []}.",
         "Something new",
     ]
-    found = list(located_sentences(bundle, told))
+    found = list(located_sentences(bundle, answer))
     with Bundle(bundle) as opened:
         places = [
             "challenge_phases[1].max_submissions",
@@ -196,19 +196,19 @@ def test_the_servers_sentences_get_their_lines(fork: Path) -> None:
     assert (found[-1].where, found[-1].found) == ("EvalAI", "Something new")
 
 
-def test_a_reason_that_is_said_twice_is_told_once_with_a_key_that_is_there(fork: Path) -> None:
+def test_a_reason_that_is_given_twice_is_reported_once_with_a_key_that_is_there(fork: Path) -> None:
     reason = "challenge phase 2 :{'slug': [ErrorDetail(string='Enter a valid \"slug\"', code='invalid')]}"
     body = {"error": f"Error in creating challenge: {reason}. Please check!", "error_message": json.dumps(reason)}
     bundle = build(str(fork)).path
     found = list(located_sentences(bundle, sentences(body)))
-    assert [one.where for one in found] == ["challenge_phases[1].codename"]
+    assert [problem.where for problem in found] == ["challenge_phases[1].codename"]
     with Bundle(bundle) as opened:
         assert found[0].location == opened.lines.location("challenge_phases[1].codename")
     edit(fork, lambda config: config.update(title="MOSE/LVOS challenge"))
-    assert [one.where for one in located_sentences(build(str(fork)).path, sentences(body))] == ["title"]
+    assert [problem.where for problem in located_sentences(build(str(fork)).path, sentences(body))] == ["title"]
 
 
-def test_what_only_saving_refuses_is_told_before_anything_is_sent(server: Rehearsal, fork: Path) -> None:
+def test_what_only_saving_refuses_is_reported_before_anything_is_sent(server: Rehearsal, fork: Path) -> None:
     edit(fork, lambda config: config.update(title="J&F 2026"))
     done = segjudge(fork, server, "push", "--repository", "me/slug")
     assert done.returncode == 3
@@ -216,7 +216,7 @@ def test_what_only_saving_refuses_is_told_before_anything_is_sent(server: Rehear
 
 
 def test_labels_and_rows_come_from_the_server_when_nothing_was_kept(server: Rehearsal, fork: Path) -> None:
-    """A rehearsal's challenges are approved, so that everything an approval freezes is judged."""
+    """A rehearsal's challenges are approved, so that everything an approval freezes is compared."""
     assert segjudge(fork, server, "push", "--repository", "me/frozen").returncode == 0
     shutil.rmtree(fork / ".segjudge")
     here = {"GITHUB_REPOSITORY": "me/frozen"}
@@ -234,7 +234,7 @@ def test_labels_and_rows_come_from_the_server_when_nothing_was_kept(server: Rehe
         assert words in done.stdout, done.stdout + done.stderr
 
 
-def test_a_rehearsal_judges_no_other_server(server: Rehearsal, fork: Path) -> None:
+def test_a_rehearsal_decides_about_no_other_server(server: Rehearsal, fork: Path) -> None:
     assert segjudge(fork, server, "push", "--repository", "me/here").returncode == 0
     edit(fork, lambda config: (config["challenge_phases"].pop(), config["challenge_phase_splits"].pop()))
     there = {"GITHUB_REPOSITORY": "me/here", "EVALAI_TOKEN": "", "EVALAI_HOST": "https://eval.example"}
@@ -248,8 +248,8 @@ def test_a_rehearsal_judges_no_other_server(server: Rehearsal, fork: Path) -> No
 def test_phases_are_listed_in_the_order_of_the_yaml(server: Rehearsal, fork: Path) -> None:
     edit(fork, lambda config: config["challenge_phases"].reverse())
     done = segjudge(fork, server, "push", "--repository", "me/order")
-    told = [line.split()[2] for line in done.stdout.splitlines() if line.startswith("phase ")]
-    assert told == ["instances-dev", "sequences-test", "sequences-dev"]
+    codenames = [line.split()[2] for line in done.stdout.splitlines() if line.startswith("phase ")]
+    assert codenames == ["instances-dev", "sequences-test", "sequences-dev"]
 
 
 def test_the_repository_comes_from_the_remote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,7 +263,7 @@ def test_the_repository_comes_from_the_remote(tmp_path: Path, monkeypatch: pytes
         assert repository("", str(tmp_path)) == "owner/name"
     monkeypatch.setenv("GITHUB_REPOSITORY", "from/actions")
     assert repository("", str(tmp_path)) == "from/actions"
-    assert repository("told/so", str(tmp_path)) == "told/so"
+    assert repository("given/here", str(tmp_path)) == "given/here"
     with pytest.raises(HostError, match="is not OWNER/NAME"):
         repository("nonsense", str(tmp_path))
 
@@ -275,8 +275,8 @@ def test_a_file_with_the_token_must_be_our_own_alone(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="can be read by others"):
         read_settings({}, str(file))
     file.chmod(0o600)
-    held = read_settings({"EVALAI_HOST": "eval.example"}, str(file))
-    assert (held.token, held.team, held.host) == ("abc", 7, "https://eval.example")
+    found = read_settings({"EVALAI_HOST": "eval.example"}, str(file))
+    assert (found.token, found.team, found.host) == ("abc", 7, "https://eval.example")
 
 
 def test_the_workflow_never_gives_secrets_to_a_pull_request() -> None:

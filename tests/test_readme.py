@@ -44,8 +44,8 @@ def test_commands_in_the_docs_are_commands(page: Path, capsys: pytest.CaptureFix
         with pytest.raises(SystemExit) as caught:
             main([*words[: 2 if words[0] == "interactive" else 1], "--help"])
         assert caught.value.code == 0
-        told = capsys.readouterr().out
-        assert all(option in told for option in options), line
+        output = capsys.readouterr().out
+        assert all(option in output for option in options), line
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -54,7 +54,7 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert os.path.exists(page.parent / target), target
 
 
-def test_every_protocol_is_told_to_hosts_and_in_the_readme() -> None:
+def test_every_protocol_is_listed_for_hosts_and_in_the_readme() -> None:
     for page in ("README.md", "docs/hosts.md"):
         text = (ROOT / page).read_text(encoding="utf-8")
         assert [name for name in SEQUENCE_PROTOCOLS if f"`{name}`" not in text] == []

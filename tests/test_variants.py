@@ -82,7 +82,7 @@ def test_an_image_that_the_host_named_is_kept_unless_another_is_asked_for() -> N
         pytest.param("challenge_phases:\n  - id: 1\n", r"yaml:2: the phase has no environment_image", id="no-line"),
     ],
 )
-def test_what_cannot_be_changed_by_lines_is_said(text: str, words: str) -> None:
+def test_what_cannot_be_changed_by_lines_is_reported(text: str, words: str) -> None:
     with pytest.raises(HostError, match=words):
         with_variant(text, "code-upload")
 

@@ -1,7 +1,6 @@
-"""Every key that EvalAI reads from the YAML, with what it takes: the one table of them.
+"""The table of the keys that EvalAI reads from the YAML, with their kinds and limits.
 
-The rules of the server's serializers, the JSON Schema for editors and the
-search for keys that are silently ignored are all made from it.
+The rules of the server's serializers, the JSON Schema for editors and the search for ignored keys are made from it.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 CONFIG = "challenge_config.yaml"
 CONFIG_NAMES = (CONFIG, "challenge_config.yml")
 
-#: What a value is; files are named by their path in the bundle.
+#: The kinds of values; files are given by their path in the bundle.
 TEXT, FLAG, WHOLE, MOMENT, URL, LIST, ANY = "text", "flag", "whole number", "date and time", "URL", "list", "anything"
 SLUG, JSON = "name as in an address", "list or mapping"
 HTML, PICTURE, SCRIPT, DATA = ".html file", "picture", "evaluation script", "annotation file"
@@ -29,7 +28,7 @@ class Field:
     required: bool = False
     #: Whether it may be written as null.
     null: bool = False
-    #: Most characters of a text, or the largest number.
+    #: The most characters of a text, or the largest number.
     most: int = 0
     #: The smallest number.
     least: int | None = None
@@ -41,16 +40,14 @@ class Field:
     items: dict[str, Field] | None = None
 
 
+#: How long submissions may be kept.
+_RETENTION = ("keep_forever", "days_14", "days_30", "months_3", "months_6", "months_12")
+
 PRIZE = {
     "rank": Field(WHOLE, "1 for the winner", required=True, least=1),
     "amount": Field(TEXT, "as 100.00USD", required=True, most=10),
     "description": Field(
-        TEXT,
-        "what it is; must be there, or the server fails without a reason",
-        required=True,
-        null=True,
-        blank=True,
-        most=25,
+        TEXT, "what it is; the server fails without it", required=True, null=True, blank=True, most=25
     ),
 }
 SPONSOR = {
@@ -90,7 +87,7 @@ PHASE = {
     "id": Field(WHOLE, "a number of your own", required=True),
     "name": Field(TEXT, "what visitors read", required=True, most=100),
     "description": Field(HTML, "what visitors read about the phase", required=True),
-    "codename": Field(TEXT, "as in phases.py; what evaluate() is told", required=True, most=100),
+    "codename": Field(TEXT, "as in phases.py; evaluate() gets it", required=True, most=100),
     "start_date": Field(MOMENT, "UTC, unquoted and with the time", required=True),
     "end_date": Field(MOMENT, "UTC, unquoted and with the time", required=True),
     "test_annotation_file": Field(DATA, "the truth; without one EvalAI's worker cannot start", null=True),
@@ -103,18 +100,14 @@ PHASE = {
     "leaderboard_public": Field(FLAG, "whether the leaderboard is shown"),
     "is_restricted_to_select_one_submission": Field(FLAG, "whether a team shows one submission only"),
     "is_partial_submission_evaluation_enabled": Field(FLAG, "whether results may come in parts"),
-    "allowed_submission_file_types": Field(TEXT, "shown to visitors; nobody checks it", most=200),
+    "allowed_submission_file_types": Field(TEXT, "shown to visitors, and not checked", most=200),
     "allowed_email_ids": Field(LIST, "who alone may submit", null=True, words=True),
     "environment_image": Field(TEXT, "code upload: image of the environment", null=True, blank=True, most=2128),
     "submission_meta_attributes": Field(JSON, "what participants are asked", null=True, items=ATTRIBUTE),
     "default_submission_meta_attributes": Field(JSON, "which standard questions are asked", null=True),
     "disable_logs": Field(FLAG, "whether stdout and stderr are thrown away"),
     "is_submission_paused": Field(FLAG, "whether submissions are refused for now"),
-    "submission_artifact_retention_policy": Field(
-        TEXT,
-        "how long submissions are kept",
-        choices=("keep_forever", "days_14", "days_30", "months_3", "months_6", "months_12"),
-    ),
+    "submission_artifact_retention_policy": Field(TEXT, "how long submissions are kept", choices=_RETENTION),
     "annotations_uploaded_using_cli": Field(FLAG, "set by the evalai client; leave it alone"),
 }
 CHALLENGE = {
@@ -178,10 +171,10 @@ CHALLENGE = {
     "dataset_splits": Field(LIST, "the parts of the data", required=True, items=SPLIT),
     "challenge_phase_splits": Field(LIST, "which phase shows which split where", required=True, items=MAPPING),
 }
-#: Texts of the challenge that are files.
+#: The keys of the challenge's texts, which are files.
 TEXTS = [key for key, field in CHALLENGE.items() if field.kind == HTML]
 
-#: Keys that the server's serializers judge, although the host's value is not kept.
+#: Keys that the server's serializers validate, although the host's value is not kept.
 UNKEPT = {
     "slug": Field(SLUG, "", null=True, most=200),
     "github_branch": Field(TEXT, "", null=True, blank=True, most=200),
@@ -216,25 +209,23 @@ ORDER = re.findall(
     """,
 )
 
-#: Keys that hosts write because somebody told them so, and that this server does not read.
+#: Keys that hosts write because some guide has them, and that this server does not read, with the reason.
 IGNORED = {
     "slug": "the server makes it from the title",
     "worker_cpu_cores": "CPU and memory are set by the API once a worker runs, up to 1 vCPU",
     "worker_memory": "CPU and memory are set by the API once a worker runs, up to 2048 MiB",
-    "max_concurrent_submission_evaluation": "EvalAI's staff set it",
-    "manual_participant_approval": "it is set on the web page",
     "is_submission_paused": "write it in each phase",
-    "featured": "EvalAI's staff set it",
-    "approved_by_admin": "EvalAI's staff set it",
     "queue": "the server makes it",
-    "use_host_credentials": "EvalAI's staff set it",
     "aws_access_key_id": "and it is a secret: take it out, and renew it",
     "aws_secret_access_key": "and it is a secret: take it out, and renew it",
     "is_static_dataset_code_upload_submission": "the key is is_static_dataset_code_upload",
-    "show_leaderboard_by_latest_submission": "it is set on the web page",
-    "show_execution_time": "it is set on the web page",
-    "show_scores_on_leaderboard": "it is set on the web page",
-    "is_multi_metric_leaderboard": "it is set on the web page",
     "challenge": "the server knows it",
     "is_active": "the dates tell",
+    **dict.fromkeys(
+        ("max_concurrent_submission_evaluation", "featured", "approved_by_admin", "use_host_credentials"),
+        "EvalAI's staff set it",
+    ),
+    **dict.fromkeys(
+        (*UNKEPT_OF_MAPPING, "manual_participant_approval", "is_multi_metric_leaderboard"), "it is set on the web page"
+    ),
 }

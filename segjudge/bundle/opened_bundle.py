@@ -99,10 +99,10 @@ class Bundle:
             return names[0]
         if names:
             quote = f"There are {len(names)} challenge config YAML files instead of 1 in the zip file!"
-            problem = BundleProblem(self.path, f"holds {' and '.join(names)}", "Keep one", quote, rule=4)
+            problem = BundleProblem(self.path, f"holds {' and '.join(names)}", "Keep one", quote, 4)
         else:
             quote = "There is no YAML file in the zip file you uploaded!"
-            problem = BundleProblem(self.path, "holds no challenge config", "Put it at the top", quote, rule=3)
+            problem = BundleProblem(self.path, "holds no challenge config", "Put it at the top", quote, 3)
         raise BundleRefusedError(problem)
 
     def _parsed_config(self) -> tuple[dict[str, Any], YamlLines]:
@@ -195,4 +195,4 @@ def _check_members(archive: zipfile.ZipFile, path: str) -> None:
 
 def _not_a_zip(path: str, found: str) -> BundleProblem:
     quote = "The zip file contents cannot be extracted. Please check the format!"
-    return BundleProblem(path, found, "Make it with segjudge build", quote, rule=2)
+    return BundleProblem(path, found, "Make it with segjudge build", quote, 2)

@@ -83,11 +83,11 @@ class ChallengePush:
             challenges = self._client.all_of(routes.CHALLENGES_OF_HOST, {"team": self._settings.team})
         except ApiError as error:
             raise HostError(self._explained(error)) from None
-        ours = [challenge for challenge in challenges if challenge.get("github_repository") == self._repository]
-        return next((challenge for challenge in ours if isinstance(challenge.get("id"), int)), None)
+        mine = [challenge for challenge in challenges if challenge.get("github_repository") == self._repository]
+        return next((challenge for challenge in mine if isinstance(challenge.get("id"), int)), None)
 
     def state(self, last_push: ServerState | None, challenge: dict[str, Any] | None = None) -> ServerState | None:
-        """Return what the server holds; what its API does not tell is taken from the last push from here."""
+        """Return what the server holds; what its API does not return is taken from the last push."""
         challenge = challenge or self.existing()
         if challenge is None:
             return None
@@ -109,7 +109,7 @@ class ChallengePush:
         return ServerState(source, approved, last_push.leaderboards, codenames, last_push.splits, last_push.rows, fifo)
 
     def _phase_splits(self, challenge: int, phases: dict[int, int]) -> dict[str, Any] | None:
-        """Return leaderboards, splits and phase splits by the ids of the YAML; None where the server does not tell."""
+        """Return leaderboards, splits and phase splits by the ids of the YAML; None where they cannot be read."""
         listed = self._client.all_of(routes.PHASE_SPLITS, {"challenge": challenge})
         if len(listed) > _PHASE_SPLITS:
             return None
@@ -137,7 +137,7 @@ class ChallengePush:
                 ],
             }
         except (KeyError, TypeError, ValueError):
-            return None  # a server that tells less
+            return None  # an EvalAI that returns less
         except ApiError as error:
             if error.status in (403, 404):
                 return None
@@ -152,7 +152,7 @@ class ChallengePush:
         return self._upload(routes.VALIDATE, bundle)
 
     def create_or_update(self, bundle: str) -> PushedChallenge:
-        """Create or update the challenge, and look up the numbers that the server's answer does not tell."""
+        """Create or update the challenge, and look up the numbers that the server's answer lacks."""
         message = self._upload(routes.CREATE_OR_UPDATE, bundle)
         challenge = self.existing()
         if challenge is None:

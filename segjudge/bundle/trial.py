@@ -32,7 +32,7 @@ class UntriedError(Exception):
 
 
 def try_requirements(root: str, bundle: str) -> BundleProblems:
-    """Ask pip whether the worker could install the requirements; raises `UntriedError` when pip cannot tell."""
+    """Ask pip whether the worker could install the requirements; raises `UntriedError` when pip does not work."""
     text = _requirements_of(bundle)
     with open(PINS, "rb") as file:
         checksum = hashlib.sha256(text + file.read()).hexdigest()

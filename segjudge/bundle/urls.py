@@ -1,4 +1,4 @@
-"""Whether a text is a web address, as the server's validator judges."""
+"""Recognising web addresses as the server's validator does."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ _DOMAINS = rf"(\.(?!-)[a-z{_LETTERS}0-9-]{{1,63}}(?<!-))*"
 _TOP = rf"\.(?!-)([a-z{_LETTERS}-]{{2,63}}|xn--[a-z0-9]{{1,59}})(?<!-)\.?"
 _HOST = rf"({_BYTE}(\.{_BYTE}){{3}}|\[[0-9a-f:.]+\]|{_NAME}{_DOMAINS}{_TOP}|localhost)"
 _ADDRESS = re.compile(rf"[a-z0-9.+-]*://([^\s:@/]+(:[^\s:@/]*)?@)?{_HOST}(:\d{{2,5}})?([/?#]\S*)?", re.IGNORECASE)
-_SIX = re.compile(r"\[(.+)\](:\d{2,5})?")
-#: Characters of a host's name.
-_MOST = 253
+_IPV6 = re.compile(r"\[(.+)\](:\d{2,5})?")
+#: The most characters of a host's name.
+_MOST_HOST = 253
 
 
 def is_url(text: str) -> bool:
-    """Whether a text is one of http, https, ftp or ftps."""
+    """Return whether a text is an address of http, https, ftp or ftps."""
     if text.split("://", maxsplit=1)[0].lower() not in _SCHEMES:
         return False
     try:
         parts = urlsplit(text)
         if not _ADDRESS.fullmatch(text):
             name = parts.netloc.encode("idna").decode("ascii")
-            return bool(_ADDRESS.fullmatch(urlunsplit(parts._replace(netloc=name)))) and len(parts.netloc) <= _MOST
-        six = _SIX.fullmatch(parts.netloc)
-        if six:
-            ipaddress.IPv6Address(six.group(1))
+            return bool(_ADDRESS.fullmatch(urlunsplit(parts._replace(netloc=name)))) and len(parts.netloc) <= _MOST_HOST
+        bracketed = _IPV6.fullmatch(parts.netloc)
+        if bracketed:
+            ipaddress.IPv6Address(bracketed.group(1))
     except ValueError:
         return False
-    return len(parts.netloc) <= _MOST
+    return len(parts.netloc) <= _MOST_HOST

@@ -53,7 +53,7 @@ def _duel(args: argparse.Namespace, limits: ProcessLimits) -> int:
     ended = duel(agent_of(args.agent), environment, limits, hidden=hidden)
     _say_sandbox(sandboxed=ended.sandboxed)
     if ended.result is None:
-        raise HostError(f"the environment ended with code {ended.code} and no result; what it said is above")
+        raise HostError(f"the environment ended with code {ended.code} and no result; its output is above")
     if args.result:
         with written(args.result) as file:
             json.dump(ended.result, file, indent=2)
@@ -131,7 +131,7 @@ def arena_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--env", default="segjudge/VideoObjectSegmentation-v0", help="a registered Gymnasium environment")
     sub.add_argument("--truth", help="packed annotation file or dataset, for our environments")
     sub.add_argument("--frames", help="where the pictures are (default: beside the masks)")
-    sub.add_argument("--sequence", help="one sequence alone")
+    sub.add_argument("--sequence", help="run only this sequence")
     sub.add_argument("--phase", help="scored as this phase of the challenge")
     sub.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="of the environment")
     sub.add_argument("--episodes", type=whole_number(1, 10_000), default=1, help="of an environment with rewards alone")

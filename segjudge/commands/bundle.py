@@ -100,7 +100,7 @@ def _next_steps(root: str, phase: str) -> str:
         "  your annotations   ./run.sh pack --layout davis2017 --root DAVIS --subset val --out annotations/NAME.zip\n"
         "  your challenge     edit challenge_config.yaml and evaluation_script/phases.py, then ./run.sh again\n"
         f"  your submission    ./run.sh score RESULTS --phase {phase}\n"
-        "  the whole of it    ./run.sh rehearse --seed-demo, which is EvalAI on this machine\n"
+        "  everything         ./run.sh rehearse --seed-demo, which is EvalAI on this machine\n"
         "  upload             ./run.sh push, with EVALAI_TOKEN and EVALAI_HOST_TEAM set (docs/hosts.md)"
     )
 
@@ -147,9 +147,12 @@ def check(args: argparse.Namespace) -> int:
         if not args.quick and not has_errors(problems):
             problems += _try(root, path, args.python or sys.executable, not_checked)
         form = _web_form_problems(path)
+    failed = has_errors(problems) or (args.strict and bool(problems))
     if args.json:
-        return _print_json(problems, form, not_checked, strict=args.strict)
-    return _print_report(problems, form, not_checked, strict=args.strict)
+        _print_json(problems, form, not_checked, failed=failed)
+    else:
+        _print_report(problems, form, not_checked, failed=failed)
+    return OURS if failed else DONE
 
 
 def _print_members(path: str) -> None:
@@ -159,7 +162,7 @@ def _print_members(path: str) -> None:
 
 
 def _server_state(root: str) -> tuple[ServerState | None, list[str]]:
-    """Return what the server holds, and what of it is not known; without a token the last push from here tells."""
+    """Return what the server holds, without a token after the last push from here, and what could not be checked."""
     from segjudge.bundle.push import ChallengePush, repository
     from segjudge.bundle.server_state import load_state
     from segjudge.evalai.settings import read_settings, server_address
@@ -174,7 +177,7 @@ def _server_state(root: str) -> tuple[ServerState | None, list[str]]:
     except HostError as error:
         unknown = [f"what the server holds ({error})"]
     if last_push is not None:
-        unknown.append(f"the server itself; updates are judged by {last_push.source}, the last push from here")
+        unknown.append(f"the server itself; updates are compared with {last_push.source}, the last push from here")
     return last_push, unknown
 
 
@@ -203,9 +206,9 @@ def _try(root: str, path: str, python: str, not_checked: list[str]) -> list[Bund
 
 
 def _print_json(
-    problems: list[BundleProblem], form: list[BundleProblem], not_checked: list[str], *, strict: bool
-) -> int:
-    failed, refused = has_errors(problems) or (strict and bool(problems)), _is_refused(problems)
+    problems: list[BundleProblem], form: list[BundleProblem], not_checked: list[str], *, failed: bool
+) -> None:
+    refused = _is_refused(problems)
     document = {
         "accepted": not failed,
         "findings": [problem.as_json() for problem in problems],
@@ -214,17 +217,16 @@ def _print_json(
         "web_form": {"accepted": not refused and not form, "findings": [problem.as_json() for problem in form]},
     }
     print(json.dumps(document, indent=1))
-    return OURS if failed else DONE
 
 
 def _print_report(
-    problems: list[BundleProblem], form: list[BundleProblem], not_checked: list[str], *, strict: bool
-) -> int:
+    problems: list[BundleProblem], form: list[BundleProblem], not_checked: list[str], *, failed: bool
+) -> None:
     print_problems(problems)
     for reason in not_checked:
         say(f"Not checked: {reason}.")
     if _is_refused(problems):
-        return OURS
+        return
     if not form:
         print("EvalAI would accept this bundle, by push and by its web form.")
     else:
@@ -233,11 +235,8 @@ def _print_report(
         print(f"    {_printable(problem.where)}: {_printable(problem.found)}. {problem.remedy}.")
     if has_errors(problems):
         print("EvalAI would take it, and it would not work: see the errors above.")
-        return OURS
-    if strict and problems:
+    elif failed:
         print("Its warnings fail here, since --strict is on.")
-        return OURS
-    return DONE
 
 
 def has_errors(problems: list[BundleProblem]) -> bool:
@@ -251,9 +250,7 @@ def _is_refused(problems: list[BundleProblem]) -> bool:
 
 def _printable(text: str) -> str:
     """Return a text without what moves a terminal's cursor or cannot be printed."""
-    return "".join(
-        character if character.isprintable() or character == "\n" else repr(character)[1:-1] for character in text
-    )
+    return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
 
 
 def print_problems(problems: list[BundleProblem]) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Self
 from segjudge.bundle.fields import CONFIG
 from segjudge.errors import UsageError
 
-#: 0 done, 1 something in the participant's files, 2 usage, 3 a broken truth or bundle, or a fault of ours.
+#: Exit codes: 0 done, 1 a problem in the participant's files, 2 usage, 3 a broken truth or bundle, or a defect.
 DONE, THEIRS, USAGE, OURS = 0, 1, 2, 3
 
 #: The environment variable with the folder of the bundle, which `run.sh` sets.

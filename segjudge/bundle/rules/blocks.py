@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from segjudge.bundle.field_values import field_problems
-from segjudge.bundle.fields import LEADERBOARD, SPLIT, Field
+from segjudge.bundle.fields import LEADERBOARD, SPLIT
 from segjudge.bundle.opened_bundle import Bundle
 from segjudge.bundle.problems import BundleProblem, BundleProblems, FieldError, breaks_later, crash, mappings_in
 
 _BOARD = "ERROR: The leaderboard with ID: {} has the following schema errors:\n {{errors}}"
+_UNIQUE = "Please ensure codenames are unique"
 _SPLIT = "ERROR: Dataset split {} has the following schema errors:\n {{errors}}"
 #: The rules of leaderboards that the server tests before it runs the serializer.
 _BEFORE_SERIALIZER = range(26, 31)
@@ -23,25 +24,31 @@ def entries(bundle: Bundle, key: str) -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"{key}[{index}]", item
 
 
-def block_shape(bundle: Bundle, key: str, empty: BundleProblem) -> BundleProblems:
-    """Yield the problem of a block that is not a list of mappings; `empty` is that of one without items."""
+def block_shape(bundle: Bundle, key: str, remedy: str, quote: str, rule: int) -> BundleProblems:
+    """Yield the problem of a block that is empty or not a list of mappings."""
     block = bundle.config.get(key)
     if not block:
-        yield empty
-    elif not isinstance(block, list) or any(not isinstance(item, dict) for item in block):
-        yield crash(key, "is not a list of mappings", "Begin each item with - and its first key", empty.rule)
+        yield BundleProblem(key, "is empty" if key in bundle.config else "is missing", remedy, quote, rule)
+    elif not is_list_of_mappings(block):
+        yield crash(key, "is not a list of mappings", "Begin each item with - and its first key", rule)
+
+
+def is_list_of_mappings(value: object) -> bool:
+    """Return whether a value of the YAML is a list of mappings."""
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
+
+
+def missing_key(where: str, item: dict[str, Any], remedy: str, quote: str, rule: int) -> BundleProblems:
+    """Yield the problem of the key at the end of a path when its item lacks it."""
+    if where.rpartition(".")[2] not in item:
+        yield BundleProblem(where, "is missing", remedy, quote, rule)
 
 
 def missing_field(where: str, key: str, item: dict[str, Any], quote: str, rule: int) -> BundleProblems:
     """Yield the problem of a missing key that only the serializer demands."""
     if key not in item:
         detail = FieldError(key, "This field is required.", "required")
-        yield BundleProblem(f"{where}.{key}", "is missing", "Add it", quote, rule=rule, error=detail)
-
-
-def serialized_fields(item: dict[str, Any], fields: dict[str, Field]) -> dict[str, Field]:
-    """Return the fields that the serializer of an item gets: an empty id is left out."""
-    return {key: field for key, field in fields.items() if key != "id" or item.get("id")}
+        yield BundleProblem(f"{where}.{key}", "is missing", "Add it", quote, rule, error=detail)
 
 
 def known_to_server(problems: list[BundleProblem]) -> bool:
@@ -65,9 +72,7 @@ def id_problems(bundle: Bundle, key: str) -> BundleProblems:
 def leaderboards(bundle: Bundle) -> BundleProblems:
     """Yield the problems of all leaderboards."""
     quote = "ERROR: There is no key for the leaderboard in the YAML file. Please add it and then try again!"
-    yield from block_shape(
-        bundle, "leaderboard", BundleProblem("leaderboard", "is missing or empty", "Add a leaderboard", quote, rule=25)
-    )
+    yield from block_shape(bundle, "leaderboard", "Add a leaderboard", quote, 25)
     for where, board in entries(bundle, "leaderboard"):
         yield from leaderboard(where, board)
     yield from id_problems(bundle, "leaderboard")
@@ -75,19 +80,15 @@ def leaderboards(bundle: Bundle) -> BundleProblems:
 
 def leaderboard(where: str, board: dict[str, Any]) -> BundleProblems:
     """Yield the problems of one leaderboard; its serializer runs only when all before it was right."""
-    number, before = board.get("id"), []
-    if "id" not in board:
-        quote = "ERROR: There is no leaderboard ID for the leaderboard."
-        before.append(BundleProblem(f"{where}.id", "is missing", "Number it", quote, rule=26))
-    if "schema" not in board:
-        quote = f"ERROR: There is no leaderboard schema for the leaderboard with ID: {number}."
-        before.append(BundleProblem(f"{where}.schema", "is missing", "Add labels and default_order_by", quote, rule=27))
-    else:
+    number, quote = board.get("id"), "ERROR: There is no leaderboard ID for the leaderboard."
+    before = [*missing_key(f"{where}.id", board, "Number it", quote, 26)]
+    quote = f"ERROR: There is no leaderboard schema for the leaderboard with ID: {number}."
+    before += missing_key(f"{where}.schema", board, "Add labels and default_order_by", quote, 27)
+    if "schema" in board:
         before += _schema(f"{where}.schema", number, board["schema"])
     yield from before
     if not any(not problem.accepted for problem in before):
-        fields = serialized_fields(board, LEADERBOARD)
-        yield from field_problems(f"{where}.", board, fields, _BOARD.format(number), 31)
+        yield from field_problems(f"{where}.", board, LEADERBOARD, _BOARD.format(number), 31)
 
 
 def _contains(container: Any, value: object) -> bool | None:
@@ -106,10 +107,10 @@ def _schema(where: str, number: object, schema: Any) -> BundleProblems:
     tail = f"in the schema for the leaderboard with ID: {number}"
     if not has_labels:
         quote = f"ERROR: There is no 'labels' key {tail}."
-        yield BundleProblem(f"{where}.labels", "is missing", "List the metrics", quote, rule=28)
+        yield BundleProblem(f"{where}.labels", "is missing", "List the metrics", quote, 28)
     if not has_order:
         quote = f"ERROR: There is no 'default_order_by' key {tail}."
-        yield BundleProblem(f"{where}.default_order_by", "is missing", "Name one of the labels", quote, rule=29)
+        yield BundleProblem(f"{where}.default_order_by", "is missing", "Name one of the labels", quote, 29)
     elif has_labels:
         yield from _order(f"{where}.default_order_by", number, schema)
     if has_labels and isinstance(schema, dict):
@@ -126,7 +127,7 @@ def _order(where: str, number: object, schema: dict[str, Any]) -> BundleProblems
             f"ERROR: The 'default_order_by' value '{order}' in the schema for the leaderboard with ID: {number} "
             "is not a valid label."
         )
-        yield BundleProblem(where, f"{order} is not a label", "Name one of the labels", quote, rule=30)
+        yield BundleProblem(where, f"{order} is not a label", "Name one of the labels", quote, 30)
 
 
 def _broken_page(where: str, schema: dict[str, Any]) -> BundleProblems:
@@ -144,9 +145,7 @@ def _broken_page(where: str, schema: dict[str, Any]) -> BundleProblems:
 def splits(bundle: Bundle) -> BundleProblems:
     """Yield the problems of all dataset splits, over which the server goes twice."""
     quote = "ERROR: There is no key for dataset splits."
-    yield from block_shape(
-        bundle, "dataset_splits", BundleProblem("dataset_splits", "is missing or empty", "Add a split", quote, rule=47)
-    )
+    yield from block_shape(bundle, "dataset_splits", "Add a split", quote, 47)
     seen: list[Any] = []
     for where, split in entries(bundle, "dataset_splits"):
         yield from _split_names(where, split, seen)
@@ -159,19 +158,15 @@ def _split_names(where: str, split: dict[str, Any], seen: list[Any]) -> BundlePr
     number, codename = split.get("id"), split.get("codename")
     if not split.get("name"):
         quote = f"ERROR: There is no name for dataset split {number}."
-        yield BundleProblem(f"{where}.name", "is missing", "Add it", quote, rule=48)
-    if "codename" not in split:
-        quote = f"ERROR: There is no codename for dataset split {number}."
-        yield BundleProblem(f"{where}.codename", "is missing", "Add it", quote, rule=49)
-    elif codename in seen and "name" not in split:
-        yield crash(f"{where}.codename", f"{codename} is there twice", "Rename one of them", 50)
-    elif codename in seen:
-        quote = (
-            f"ERROR: Duplicate codename {codename} for dataset split {split.get('name')}. "
-            "Please ensure codenames are unique."
-        )
-        yield BundleProblem(f"{where}.codename", f"{codename} is there twice", "Rename one of them", quote, rule=50)
-    else:
+        yield BundleProblem(f"{where}.name", "is missing", "Add it", quote, 48)
+    quote = f"ERROR: There is no codename for dataset split {number}."
+    yield from missing_key(f"{where}.codename", split, "Add it", quote, 49)
+    if codename in seen and "codename" in split:
+        found, remedy = f"{codename} is there twice", "Rename one of them"
+        quote = f"ERROR: Duplicate codename {codename} for dataset split {split.get('name')}. {_UNIQUE}."
+        problem = BundleProblem(f"{where}.codename", found, remedy, quote, 50)
+        yield problem if "name" in split else crash(problem.where, found, remedy, 50)
+    elif "codename" in split:
         seen.append(codename)
 
 
@@ -183,4 +178,4 @@ def dataset_split(where: str, split: dict[str, Any]) -> BundleProblems:
     quote = _SPLIT.format(split["id"])
     for key in ("name", "codename"):
         yield from missing_field(where, key, split, quote, 51)
-    yield from field_problems(f"{where}.", split, serialized_fields(split, SPLIT), quote, 51)
+    yield from field_problems(f"{where}.", split, SPLIT, quote, 51)

@@ -51,9 +51,7 @@ def challenge(bundle: Bundle) -> BundleProblems:
 
 def _title(title: object) -> BundleProblems:
     if not title:
-        yield BundleProblem(
-            "title", "is missing", "Give the challenge a title", "Please add the challenge title", rule=8
-        )
+        yield BundleProblem("title", "is missing", "Give the challenge a title", "Please add the challenge title", 8)
     elif not hasattr(title, "__len__"):
         yield crash("title", f"is {as_written(title)}, not a text", "Put it in quotes", 8)
 
@@ -68,7 +66,7 @@ def _worker_image(image: object) -> BundleProblems:
             "(evalai-* repositories)."
         )
         error = FieldError("worker_image_url", message, "invalid")
-        yield BundleProblem(error.field, "is an image of your own", "Remove it", SERIALIZER, rule=24, error=error)
+        yield BundleProblem(error.field, "is an image of your own", "Remove it", SERIALIZER, 24, error=error)
 
 
 def _is_required(key: str) -> bool:
@@ -82,7 +80,7 @@ def dates(prefix: str, item: dict[str, Any], of_phase: str, rule: int) -> Bundle
     if not start or not end:
         missing = "end_date" if start else "start_date"
         quote = f"ERROR: Please add the start_date and end_date{of_phase}."
-        yield BundleProblem(f"{prefix}{missing}", "is missing", "Write it as 2026-01-01 00:00:00", quote, rule=rule)
+        yield BundleProblem(f"{prefix}{missing}", "is missing", "Write it as 2026-01-01 00:00:00", quote, rule)
         return
     try:
         late = bool(start > end)
@@ -93,28 +91,24 @@ def dates(prefix: str, item: dict[str, Any], of_phase: str, rule: int) -> Bundle
         return
     if late:
         quote = f"ERROR: Start date cannot be greater than end date{of_phase}."
-        yield BundleProblem(
-            f"{prefix}start_date", "is after end_date", "Correct one", quote, rule=rule if of_phase else 21
-        )
+        yield BundleProblem(f"{prefix}start_date", "is after end_date", "Correct one", quote, rule if of_phase else 21)
 
 
 def _text(bundle: Bundle, key: str, path: object) -> BundleProblems:
     if not path:
         rule, quote = _MISSING[key]
-        yield BundleProblem(key, "is missing", "Name an .html file of templates/", quote, rule=rule)
+        yield BundleProblem(key, "is missing", "Name an .html file of templates/", quote, rule)
     elif not isinstance(path, str):
         yield crash(key, f"is {path!r:.60}, not a path", "Name an .html file of templates/", 8)
     elif escapes(path):
         quote = f"Invalid file path for {key}."
-        yield BundleProblem(key, f"points outside the bundle ({path})", "Name a file in it", quote, rule=14)
+        yield BundleProblem(key, f"points outside the bundle ({path})", "Name a file in it", quote, 14)
     elif not bundle.has(path):
         quote = f"File at path {key} not found. Please specify a valid file path"
-        yield BundleProblem(
-            key, f"names {path}, which is not there", "Add the file, or correct the path", quote, rule=15
-        )
+        yield BundleProblem(key, f"names {path}, which is not there", "Add the file, or correct the path", quote, 15)
     elif not is_html(path):
         quote = f"File {key} is not a HTML file. Please specify a valid HTML file"
-        yield BundleProblem(key, f"names {path}, which is not an .html file", "Rename it", quote, rule=16)
+        yield BundleProblem(key, f"names {path}, which is not an .html file", "Rename it", quote, 16)
     else:
         yield from readable(bundle, key, path, SERIALIZER, 24, blank=True)
 
@@ -131,7 +125,7 @@ def readable(bundle: Bundle, where: str, path: str, quote: str, rule: int, *, bl
     if error:
         found = f"{path} is empty" if error.code == "blank" else f"{path} holds a NUL character"
         remedy = "Write the text" if error.code == "blank" else "Remove it"
-        yield BundleProblem(where, found, remedy, quote, rule=rule, error=error)
+        yield BundleProblem(where, found, remedy, quote, rule, error=error)
     elif not text.strip():
         yield warning(where, f"{path} is empty", "Write the text, or leave the page empty on purpose")
 
@@ -145,7 +139,7 @@ def long_path(
         message = f"Ensure this filename has at most {_MOST_PATH} characters (it has {length})."
         error = FieldError(field or where.rpartition(".")[2], message, "max_length")
         remedy = f"Keep it to {_MOST_PATH - folder}"
-        yield BundleProblem(where, f"names a path of {len(path)} characters", remedy, quote, rule=rule, error=error)
+        yield BundleProblem(where, f"names a path of {len(path)} characters", remedy, quote, rule, error=error)
 
 
 def _picture(bundle: Bundle, path: object) -> BundleProblems:
@@ -159,11 +153,11 @@ def _picture(bundle: Bundle, path: object) -> BundleProblems:
         found = (
             f"names {path or 'nothing'}, which is not a .png, .jpg or .jpeg of the bundle (endings in small letters)"
         )
-        yield BundleProblem("image", found, "Add the picture, or correct the path", SERIALIZER, rule=24, error=error)
+        yield BundleProblem("image", found, "Add the picture, or correct the path", SERIALIZER, 24, error=error)
         return
     if not bundle.size(path):
         error = FieldError("image", "The submitted file is empty.", "empty")
-        yield BundleProblem("image", f"{path} is empty", "Replace it", SERIALIZER, rule=24, error=error)
+        yield BundleProblem("image", f"{path} is empty", "Replace it", SERIALIZER, 24, error=error)
         return
     long = list(long_path("image", path, SERIALIZER, 24, folder=0))
     yield from long
@@ -174,14 +168,14 @@ def _picture(bundle: Bundle, path: object) -> BundleProblems:
             return
         message = "Upload a valid image. The file you uploaded was either not an image or a corrupted image."
         error = FieldError("image", message, "invalid_image")
-        yield BundleProblem("image", f"{path} is not a picture", "Replace it", SERIALIZER, rule=24, error=error)
+        yield BundleProblem("image", f"{path} is not a picture", "Replace it", SERIALIZER, 24, error=error)
 
 
 def _script(bundle: Bundle, path: object) -> BundleProblems:
     where, remedy = "evaluation_script", "Write evaluation_script.zip; the build makes it"
     if not path:
         quote = "ERROR: There is no key for the evaluation script in the YAML file. Please add it and then try again!"
-        yield BundleProblem(where, "is missing", remedy, quote, rule=17)
+        yield BundleProblem(where, "is missing", remedy, quote, 17)
     elif not isinstance(path, str):
         yield crash(where, f"is {path!r}, not a path", remedy, 8)
     elif not path.endswith(".zip"):
@@ -189,13 +183,13 @@ def _script(bundle: Bundle, path: object) -> BundleProblems:
             "ERROR: Please pass in a zip file as evaluation script. If using the `evaluation_script` directory "
             "(recommended), it should be `evaluation_script.zip`."
         )
-        yield BundleProblem(where, f"is {path}, not a .zip", remedy, quote, rule=18)
+        yield BundleProblem(where, f"is {path}, not a .zip", remedy, quote, 18)
     elif escapes(path) or not bundle.has(path):
         quote = "ERROR: No evaluation script is present in the zip file. Please add it and then try again!"
-        yield BundleProblem(where, f"names {path}, which is not there", remedy, quote, rule=19)
+        yield BundleProblem(where, f"names {path}, which is not there", remedy, quote, 19)
     elif not bundle.size(path):
         error = FieldError("evaluation_script", "The submitted file is empty.", "empty")
-        yield BundleProblem(where, f"{path} is empty", remedy, SERIALIZER, rule=24, error=error)
+        yield BundleProblem(where, f"{path} is empty", remedy, SERIALIZER, 24, error=error)
     else:
         yield from long_path(where, path, SERIALIZER, 24)
         yield from _package(bundle, where, path)

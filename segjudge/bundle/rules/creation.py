@@ -15,7 +15,7 @@ from segjudge.bundle.opened_bundle import Bundle
 from segjudge.bundle.problems import BundleProblem, BundleProblems, FieldError, mappings_in
 from segjudge.bundle.server_state import ServerState
 
-from .blocks import entries
+from .blocks import entries, is_list_of_mappings
 
 #: The rule number of these problems, after all rules of the validation.
 CREATION = 68
@@ -52,7 +52,7 @@ def creation(bundle: Bundle, state: ServerState | None) -> BundleProblems:
 
 
 def _unsaved(where: str, found: str, remedy: str) -> BundleProblem:
-    return BundleProblem(where, found, remedy, UNSAVED.format(None), rule=CREATION)
+    return BundleProblem(where, found, remedy, UNSAVED.format(None), CREATION)
 
 
 def _tags(tags: object) -> BundleProblems:
@@ -66,7 +66,7 @@ def _sponsors(bundle: Bundle) -> BundleProblems:
     sponsors = bundle.config.get("sponsors", [])
     if sponsors in ([], {}, "") or (isinstance(sponsors, (set, bytes)) and not sponsors):
         return
-    if not isinstance(sponsors, list) or any(not isinstance(sponsor, dict) for sponsor in sponsors):
+    if not is_list_of_mappings(sponsors):
         remedy = "Write each as - name: …, with website: https://…; or remove the line"
         yield _unsaved("sponsors", "is not a list of mappings", remedy)
         return
@@ -75,10 +75,10 @@ def _sponsors(bundle: Bundle) -> BundleProblems:
         if "name" not in sponsor:
             yield _unsaved(f"{where}.name", "is missing", "Add it")
         elif sponsor["name"] in names:
-            continue  # the server has it already, and saves the one before it again
+            continue  # the server saves the first one of this name again
         elif "website" not in sponsor:
             quote = "Sponsor name or url not found in YAML data."
-            yield BundleProblem(f"{where}.website", "is missing", "Add it", quote, rule=CREATION)
+            yield BundleProblem(f"{where}.website", "is missing", "Add it", quote, CREATION)
         else:
             names.append(sponsor["name"])
             yield from _sponsor(where, sponsor)
@@ -138,7 +138,7 @@ def _slug_problem(where: str, text: str, number: object, error: FieldError, stat
         remedy = "Begin it with a word of a-z, 0-9, - and _ alone, then a space"
     else:
         found, remedy = f"is {text!r}, of which EvalAI makes an address", "Use a-z, 0-9, - and _ alone"
-    return BundleProblem(where, found, remedy, quote, rule=CREATION, error=error)
+    return BundleProblem(where, found, remedy, quote, CREATION, error=error)
 
 
 def _slug(word: str, codename: str) -> str:
@@ -155,7 +155,7 @@ def _references(bundle: Bundle) -> BundleProblems:
             if row.get(key) in ids[block] and str(row[key]) not in map(str, ids[block]):
                 found = f"is {row[key]!r}, and the id in {block} is written otherwise"
                 remedy, message = "Write it the same at both places", quote.format(row[key])
-                yield BundleProblem(f"{where}.{key}", found, remedy, message, rule=CREATION)
+                yield BundleProblem(f"{where}.{key}", found, remedy, message, CREATION)
                 break
 
 

@@ -30,9 +30,9 @@ def mappings(bundle: Bundle) -> BundleProblems:
         yield crash(key, "is missing", "Map each phase to its splits", 55)
         return
     quote = "ERROR: There is no key for challenge phase splits."
-    yield from block_shape(bundle, key, BundleProblem(key, "is empty", "Map each phase to its splits", quote, rule=55))
+    yield from block_shape(bundle, key, "Map each phase to its splits", quote, 55)
     yield from _duplicates(bundle)
-    known, number = ids_known_to_server(bundle), 1
+    known, number = {key: ids_known_to_server(bundle, key) for key in REFERENCES}, 1
     for where, row in entries(bundle, key):
         yield from _row(bundle, where, number, row, known)
         # The server counts only rows that have every key.
@@ -40,21 +40,20 @@ def mappings(bundle: Bundle) -> BundleProblems:
     yield from _shown_twice(bundle)
 
 
-def ids_known_to_server(bundle: Bundle) -> dict[str, list[Any]]:
-    """Return the ids that a row may name, by its key; the server knows an item when its own block was right."""
+def items_known_to_server(bundle: Bundle, key: str) -> list[tuple[str, dict[str, Any]]]:
+    """Return the items that a key of the rows may name: those that get through the rules of their own block."""
     rules: dict[str, Callable[[str, dict[str, Any]], BundleProblems]] = {
         "leaderboard_id": leaderboard,
         "challenge_phase_id": lambda where, item: phase(bundle, where, item),
         "dataset_split_id": dataset_split,
     }
-    return {
-        key: [
-            item.get("id")
-            for where, item in entries(bundle, REFERENCES[key][0])
-            if known_to_server(list(rule(where, item)))
-        ]
-        for key, rule in rules.items()
-    }
+    items = entries(bundle, REFERENCES[key][0])
+    return [(where, item) for where, item in items if known_to_server(list(rules[key](where, item)))]
+
+
+def ids_known_to_server(bundle: Bundle, key: str) -> list[Any]:
+    """Return the ids that a key of the rows may name."""
+    return [item.get("id") for _, item in items_known_to_server(bundle, key)]
 
 
 def _row(bundle: Bundle, where: str, number: int, row: dict[str, Any], known: dict[str, list[Any]]) -> BundleProblems:
@@ -67,29 +66,30 @@ def _row(bundle: Bundle, where: str, number: int, row: dict[str, Any], known: di
             "ERROR: The following keys are missing in the challenge phase splits of YAML file "
             f"(phase_split: {number}): {', '.join(missing)}"
         )
-        yield BundleProblem(where, f"lacks {', '.join(missing)}", "Add them: none has a default here", quote, rule=57)
+        yield BundleProblem(where, f"lacks {', '.join(missing)}", "Add them: none has a default here", quote, 57)
         return
     for key in REFERENCES:
         if key in row:
-            yield from _reference(bundle, f"{where}.{key}", number, row[key], (key, known[key]))
+            yield from _reference(bundle, where, number, row, key, known[key])
     fields = {**{key: MAPPING[key] for key in SPLIT_SETTINGS}, **UNKEPT_OF_MAPPING}
     yield from field_problems(f"{where}.", row, fields, _ROW.format(number), 59)
 
 
-def _reference(bundle: Bundle, where: str, number: int, value: Any, known: tuple[str, list[Any]]) -> BundleProblems:
-    key, ids = known
-    block, word = REFERENCES[key]
+def _reference(
+    bundle: Bundle, where: str, number: int, row: dict[str, Any], key: str, known: list[Any]
+) -> BundleProblems:
+    (block, word), where, value = REFERENCES[key], f"{where}.{key}", row[key]
     written = [item.get("id") for item in mappings_in(bundle.config, block)]
     remedy = "Write an id of that block"
     if python_integer(value) is None:
         yield crash(where, f"is {value!r:.60}, not a number", remedy, 58)
-    elif value not in ids:
+    elif value not in known:
         # An id and the same id in quotes are two for the server, and so for Python.
         quote = f"ERROR: Invalid {word} id {value} found in challenge phase split {number}."
         quoted = any(str(value) == str(written_id) for written_id in written)
         found = f"{value!r} is not an id of {block}" if value not in written else f"points at what is wrong in {block}"
         remedy = "Remove the quotes" if quoted else remedy
-        yield BundleProblem(where, found, remedy, quote, rule=58, consequence=value in written)
+        yield BundleProblem(where, found, remedy, quote, 58, consequence=value in written)
 
 
 def python_integer(value: Any) -> int | None:
@@ -111,7 +111,7 @@ def _duplicates(bundle: Bundle) -> BundleProblems:
     quote = "\n".join([_DUPLICATES, *(_DUPLICATES.format(*triple) for triple in repeated)])
     for triple in dict.fromkeys(repeated):
         found = "maps leaderboard {}, phase {} and split {} twice".format(*triple)
-        yield BundleProblem("challenge_phase_splits", found, "Remove one of them", quote, rule=56)
+        yield BundleProblem("challenge_phase_splits", found, "Remove one of them", quote, 56)
 
 
 def _comparable(value: object) -> object:

@@ -9,7 +9,7 @@ from segjudge.bundle.fields import ATTRIBUTE, PHASE, TEXT, UNKEPT_OF_PHASE, Fiel
 from segjudge.bundle.opened_bundle import Bundle, escapes, is_html
 from segjudge.bundle.problems import BundleProblem, BundleProblems, FieldError, crash
 
-from .blocks import block_shape, entries, id_problems, missing_field, serialized_fields
+from .blocks import block_shape, entries, id_problems, is_list_of_mappings, missing_field
 from .challenge import dates, long_path, readable
 
 _PHASE = "ERROR: Challenge phase {} has the following schema errors:\n {{errors}}"
@@ -20,11 +20,7 @@ _NEEDS_NAME = (36, 37, 38, 39)
 def phases(bundle: Bundle) -> BundleProblems:
     """Yield the problems of all phases; without any the server skips the other rules."""
     quote = "ERROR: No challenge phase key found. Please add challenge phases in the YAML file and try again!"
-    yield from block_shape(
-        bundle,
-        "challenge_phases",
-        BundleProblem("challenge_phases", "is missing or empty", "Add a phase", quote, rule=34),
-    )
+    yield from block_shape(bundle, "challenge_phases", "Add a phase", quote, 34)
     seen: list[Any] = []
     for where, item in entries(bundle, "challenge_phases"):
         for problem in (*_codename(where, item, seen), *phase(bundle, where, item)):
@@ -37,10 +33,10 @@ def _codename(where: str, item: dict[str, Any], seen: list[Any]) -> BundleProble
     codename = item.get("codename")
     if "codename" not in item:
         quote = "ERROR: No codename found for the challenge phase. Please add a codename and try again!"
-        yield BundleProblem(f"{where}.codename", "is missing", "Add it, as in phases.py", quote, rule=35)
+        yield BundleProblem(f"{where}.codename", "is missing", "Add it, as in phases.py", quote, 35)
     elif codename in seen:
         quote = f"ERROR: Duplicate codename {codename} for phase {item.get('name')}. Please ensure codenames are unique"
-        yield BundleProblem(f"{where}.codename", f"{codename} is there twice", "Rename one of them", quote, rule=36)
+        yield BundleProblem(f"{where}.codename", f"{codename} is there twice", "Rename one of them", quote, 36)
     else:
         seen.append(codename)
 
@@ -58,7 +54,7 @@ def phase(bundle: Bundle, where: str, item: dict[str, Any]) -> BundleProblems:
             "try again!"
         )
         yield BundleProblem(
-            f"{where}.is_submission_public", "contradicts the restriction", "Set it to False", public_quote, rule=39
+            f"{where}.is_submission_public", "contradicts the restriction", "Set it to False", public_quote, 39
         )
     yield from dates(f"{where}.", item, f" in challenge phase {number}", 40)
     yield from _attributes(f"{where}.submission_meta_attributes", number, item.get("submission_meta_attributes"))
@@ -76,13 +72,13 @@ def _serialized(where: str, item: dict[str, Any], quote: str) -> BundleProblems:
     for key in ("start_date", "end_date"):
         if given.get(key) is None:
             given.pop(key, None)  # reported by `dates`; the serializer accepts it
-    fields = {**serialized_fields(item, PHASE), **UNKEPT_OF_PHASE}
+    fields = {**PHASE, **UNKEPT_OF_PHASE}
     for problem in field_problems(f"{where}.", given, fields, quote, 44):
         if not copied or not problem.where.endswith(".max_submissions_per_month"):
             yield problem
         elif problem.error and "max_submissions" not in item:
             found, remedy = "and max_submissions_per_month are missing", "Add one of them"
-            yield BundleProblem(f"{where}.max_submissions", found, remedy, quote, rule=44, error=problem.error)
+            yield BundleProblem(f"{where}.max_submissions", found, remedy, quote, 44, error=problem.error)
         elif problem.error:
             found = "is what max_submissions_per_month is taken from"
             yield BundleProblem(
@@ -100,19 +96,17 @@ def _description(bundle: Bundle, where: str, item: dict[str, Any], quote: str) -
     path, where = item.get("description"), f"{where}.description"
     if not path:
         missing = f" ERROR: There is no key for description in phase {item.get('name')}."
-        yield BundleProblem(where, "is missing", "Name an .html file of templates/", missing, rule=37)
+        yield BundleProblem(where, "is missing", "Name an .html file of templates/", missing, 37)
         absent = FieldError("description", "This field is required.", "required")
         error = validate("description", path, Field(TEXT, "")) if "description" in item else absent
         if error:
-            yield BundleProblem(
-                where, "is missing", "Name an .html file", quote, rule=44, error=error, consequence=True
-            )
+            yield BundleProblem(where, "is missing", "Name an .html file", quote, 44, error=error, consequence=True)
     elif not isinstance(path, str):
         yield crash(where, f"is {path!r:.60}, not a path", "Name an .html file of templates/", 45)
     elif escapes(path) or not bundle.has(path) or not is_html(path):
         found = f"names {path}, which is not an .html file of the bundle"
         null = FieldError("description", "This field may not be null.", "null")
-        yield BundleProblem(where, found, "Add the file, or correct the path", quote, rule=37, error=null)
+        yield BundleProblem(where, found, "Add the file, or correct the path", quote, 37, error=null)
     else:
         yield from readable(bundle, where, path, quote, 44, blank=False)
 
@@ -125,10 +119,10 @@ def _annotation(bundle: Bundle, where: str, item: dict[str, Any], quote: str) ->
         yield crash(where, f"is {path!r:.60}, not a path", "Name a file of annotations/", 45)
     elif escapes(path) or not bundle.has(path):
         missing = f"ERROR: No test annotation file found in the zip file for challenge phase {item.get('name')}"
-        yield BundleProblem(where, f"names {path}, which is not there", "Make it with segjudge pack", missing, rule=38)
+        yield BundleProblem(where, f"names {path}, which is not there", "Make it with segjudge pack", missing, 38)
     elif not bundle.size(path):
         error = FieldError("test_annotation", "The submitted file is empty.", "empty")
-        yield BundleProblem(where, f"{path} is empty", "Make it with segjudge pack", quote, rule=44, error=error)
+        yield BundleProblem(where, f"{path} is empty", "Make it with segjudge pack", quote, 44, error=error)
     else:
         yield from long_path(where, path, quote, 44, field="test_annotation")
 
@@ -136,7 +130,7 @@ def _annotation(bundle: Bundle, where: str, item: dict[str, Any], quote: str) ->
 def _attributes(where: str, number: object, attributes: object) -> BundleProblems:
     if not attributes:
         return
-    if not isinstance(attributes, list) or any(not isinstance(attribute, dict) for attribute in attributes):
+    if not isinstance(attributes, list) or not is_list_of_mappings(attributes):
         yield crash(where, "is not a list of mappings", "Begin each with - name:", 41)
         return
     for index, attribute in enumerate(attributes):
@@ -150,7 +144,7 @@ def _attribute(where: str, number: object, attribute: dict[str, Any]) -> BundleP
             "ERROR: Please enter the following fields for the submission meta attribute in challenge phase "
             f"{number}: {', '.join(missing)}"
         )
-        yield BundleProblem(where, f"lacks {', '.join(missing)}", "Add them", quote, rule=41)
+        yield BundleProblem(where, f"lacks {', '.join(missing)}", "Add them", quote, 41)
         return
     kinds, options = ATTRIBUTE["type"].choices, attribute.get("options")
     if attribute["type"] not in kinds:
@@ -158,13 +152,11 @@ def _attribute(where: str, number: object, attribute: dict[str, Any]) -> BundleP
             f"ERROR: Please ensure that the submission meta attribute types for the attribute '{attribute['type']}' "
             f"in challenge phase {number} are among the following: boolean, text, radio, or checkbox."
         )
-        yield BundleProblem(
-            f"{where}.type", f"is {attribute['type']}", f"Use one of {', '.join(kinds)}", quote, rule=42
-        )
+        yield BundleProblem(f"{where}.type", f"is {attribute['type']}", f"Use one of {', '.join(kinds)}", quote, 42)
     elif attribute["type"] not in ("radio", "checkbox"):
         return
     elif not options:
         quote = f"ERROR: Please include at least one option in the attribute for challenge phase {number}"
-        yield BundleProblem(f"{where}.options", "is missing", "List what may be chosen", quote, rule=43)
+        yield BundleProblem(f"{where}.options", "is missing", "List what may be chosen", quote, 43)
     elif not hasattr(options, "__len__"):
         yield crash(f"{where}.options", f"is {options!r:.60}, not a list", "List what may be chosen", 43)

@@ -10,7 +10,7 @@ from segjudge.bundle.fields import CHALLENGE, PRIZE
 from segjudge.bundle.opened_bundle import Bundle
 from segjudge.bundle.problems import BundleProblem, BundleProblems, crash, warning
 
-from .blocks import entries
+from .blocks import entries, is_list_of_mappings
 
 _MOST_TAGS = 4
 _AMOUNT = re.compile(r"\d+(\.\d{1,2})?[A-Z]{3}$")
@@ -23,7 +23,7 @@ def tags_domain_and_prizes(bundle: Bundle) -> BundleProblems:
     if "domain" in bundle.config and bundle.config["domain"] not in domains:
         quote = "ERROR: Domain name is incorrect. Please enter correct domain name then try again!"
         found = f"is {bundle.config['domain']!s:.60}"
-        yield BundleProblem("domain", found, f"Use one of {', '.join(domains)}, or remove the line", quote, rule=65)
+        yield BundleProblem("domain", found, f"Use one of {', '.join(domains)}, or remove the line", quote, 65)
     yield from _prizes(bundle)
 
 
@@ -36,9 +36,7 @@ def _tags(bundle: Bundle) -> BundleProblems:
     elif len(tags) > _MOST_TAGS:
         quote = "ERROR: Tags are limited to 4. Please remove extra tags then try again!"
         what = "letters, each of which is a tag for EvalAI" if isinstance(tags, str) else "tags"
-        yield BundleProblem(
-            "tags", f"has {len(tags)} {what}", remedy if what != "tags" else "Keep four", quote, rule=64
-        )
+        yield BundleProblem("tags", f"has {len(tags)} {what}", remedy if what != "tags" else "Keep four", quote, 64)
     elif tags and not isinstance(tags, list):
         parts = ", ".join(map(str, tags))
         yield warning("tags", f"is not a list: EvalAI takes it for the tags {parts}", remedy)
@@ -50,7 +48,7 @@ def _prizes(bundle: Bundle) -> BundleProblems:
     prizes = bundle.config["prizes"]
     if not prizes and hasattr(prizes, "__iter__"):
         return
-    if not isinstance(prizes, list) or any(not isinstance(prize, dict) for prize in prizes):
+    if not is_list_of_mappings(prizes):
         yield crash("prizes", "is not a list of mappings", "Begin each item with - rank:, or remove the line", 66)
         return
     ranks: list[Any] = []
@@ -69,11 +67,11 @@ def _prize(where: str, prize: dict[str, Any], ranks: list[Any]) -> BundleProblem
     rank, amount = prize["rank"], prize["amount"]
     if rank in ranks:
         quote = f"ERROR: Duplicate rank {rank} found in YAML data."
-        yield BundleProblem(f"{where}.rank", f"{rank} is there twice", "Renumber", quote, rule=66)
+        yield BundleProblem(f"{where}.rank", f"{rank} is there twice", "Renumber", quote, 66)
     invalid = not isinstance(rank, int) or rank < 1
     if invalid:
         quote = f"ERROR: Invalid rank value {rank}. Rank should be an integer."
-        yield BundleProblem(f"{where}.rank", f"is {rank!r:.60}", "Write 1 for the winner", quote, rule=66)
+        yield BundleProblem(f"{where}.rank", f"is {rank!r:.60}", "Write 1 for the winner", quote, 66)
     if not isinstance(amount, str):
         yield crash(f"{where}.amount", f"is {amount!r:.60}, not a text", "Write it as 100.00USD", 66)
     elif not _AMOUNT.match(amount):
@@ -81,7 +79,7 @@ def _prize(where: str, prize: dict[str, Any], ranks: list[Any]) -> BundleProblem
             f"ERROR: Invalid amount value {amount}. Amount should be in decimal format with three-letter currency "
             "code (e.g. 100.00USD, 500EUR, 1000INR)."
         )
-        yield BundleProblem(f"{where}.amount", f"is {amount}", "Write it as 100.00USD", quote, rule=66)
+        yield BundleProblem(f"{where}.amount", f"is {amount}", "Write it as 100.00USD", quote, 66)
     elif not invalid:
         yield from _dropped_prize(where, prize)
 

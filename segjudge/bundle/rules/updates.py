@@ -11,15 +11,16 @@ from segjudge.bundle.opened_bundle import Bundle
 from segjudge.bundle.problems import BundleProblem, BundleProblems, FieldError, crash, mappings_in
 from segjudge.bundle.server_state import REFERENCES, SPLIT_SETTINGS, ServerState
 
-from .blocks import dataset_split, entries, known_to_server, leaderboard
+from .blocks import entries
 from .creation import CREATION, UNSAVED
-from .mappings import ids_known_to_server, python_integer
+from .mappings import ids_known_to_server, items_known_to_server, python_integer
 
 #: The rules by which the server tests a block in another order than item by item: those of items that are gone come
 #: last, names of splits come first, and stored rows come before the ids of a row.
 LOST, SPLIT_NAMES, HELD_ROWS = (32, 46, 53, 62), (48, 49, 50), (60, 61, 63)
 _ROW = "(leaderboard_id: {}, challenge_phase_id: {}, dataset_split_id: {})"
 _APPROVED = "cannot be changed after the challenge is approved by an admin. Revert"
+_NOT_ALLOWED = "after challenge creation is not allowed."
 _SUPPORT = "to match the approved configuration or contact support."
 
 
@@ -31,83 +32,64 @@ def updates_of_challenge(bundle: Bundle, state: ServerState) -> BundleProblems:
     words = "use_fifo_sqs cannot be changed after the challenge queue has been created."
     error = FieldError("use_fifo_sqs", words, "invalid")
     quote, found = UNSAVED.format("challenge :{errors}"), f"is {fifo}, and was {state.fifo}"
-    yield BundleProblem("use_fifo_sqs", found, "Put it back", quote, rule=CREATION, error=error)
+    yield BundleProblem("use_fifo_sqs", found, "Put it back", quote, CREATION, error=error)
 
 
 def updates_of_leaderboards(bundle: Bundle, state: ServerState) -> BundleProblems:
     """Yield the leaderboards that are gone, and changes of schemas of an approved challenge."""
-    yield from _unreadable_ids(bundle, state, "leaderboard", 33)
-    for where, board in entries(bundle, "leaderboard"):
-        number = as_integer(board.get("id"))
-        if (
-            not state.approved
-            or number not in state.leaderboards
-            or not known_to_server(list(leaderboard(where, board)))
-        ):
-            continue
-        if _canonical(board["schema"]) != _canonical(state.leaderboards[number]):
-            quote = f"ERROR: Leaderboard {board['id']} {_APPROVED} the leaderboard block {_SUPPORT}"
-            yield _changed(f"{where}.schema", f"of id {number}", quote, 33)
+    if state.approved and state.leaderboards:
+        known = items_known_to_server(bundle, "leaderboard_id")
+        yield from _unreadable_ids(known, 33)
+        for where, board in known:
+            number = as_integer(board.get("id"))
+            if number in state.leaderboards and _canonical(board["schema"]) != _canonical(state.leaderboards[number]):
+                quote = f"ERROR: Leaderboard {board['id']} {_APPROVED} the leaderboard block {_SUPPORT}"
+                yield _changed(f"{where}.schema", f"of id {number}", quote, 33)
+    names = {number: f"id {number}" for number in state.leaderboards}
     quote = (
-        "ERROR: The leaderboard with ID: {} not found in config. Deletion of an existing leaderboard after "
-        "challenge creation is not allowed."
+        f"ERROR: The leaderboard with ID: {{}} not found in config. Deletion of an existing leaderboard {_NOT_ALLOWED}"
     )
-    stored = {number: f"id {number}" for number in state.leaderboards}
-    yield from _missing_items(bundle, "leaderboard", stored, quote, 32)
-
-
-def _unreadable_ids(bundle: Bundle, state: ServerState, block: str, rule: int) -> BundleProblems:
-    """Yield the ids that the server's update of an approved challenge cannot read, though its serializers can."""
-    stored, item_rules = (state.leaderboards, leaderboard) if block == "leaderboard" else (state.splits, dataset_split)
-    if not state.approved or not stored:
-        return
-    for where, item in entries(bundle, block):
-        if "id" in item and python_integer(item["id"]) is None and known_to_server(list(item_rules(where, item))):
-            yield crash(f"{where}.id", f"is {item['id']!r:.60}, not a whole number", "Number it from 1", rule)
-
-
-def updates_of_phases(bundle: Bundle, state: ServerState) -> BundleProblems:
-    """Yield the phases that are gone."""
-    quote = (
-        "ERROR: Challenge phase {} not found in config. Deletion of existing challenge phase after "
-        "challenge creation is not allowed."
-    )
-    if bundle.config.get("challenge_phases"):
-        stored = {number: f"id {number} ({codename})" for number, codename in state.phases.items()}
-        yield from _missing_items(bundle, "challenge_phases", stored, quote, 46)
+    yield from _missing_items(bundle, "leaderboard_id", names, quote, 32)
 
 
 def updates_of_splits(bundle: Bundle, state: ServerState) -> BundleProblems:
     """Yield the splits that are gone, and changes of names of an approved challenge."""
-    yield from _unreadable_ids(bundle, state, "dataset_splits", 54)
-    for where, split in entries(bundle, "dataset_splits"):
-        number = as_integer(split.get("id"))
-        if not state.approved or number not in state.splits or not known_to_server(list(dataset_split(where, split))):
-            continue
-        if [split.get("name"), split.get("codename")] != state.splits[number]:
-            quote = f"ERROR: Dataset split {split['id']} {_APPROVED} the dataset split block {_SUPPORT}"
-            yield _changed(where, f"id {number}", quote, 54)
-    quote = (
-        "ERROR: Dataset split {} not found in config. Deletion of existing dataset split after challenge "
-        "creation is not allowed."
-    )
-    stored = {number: f"id {number} ({names[1]})" for number, names in state.splits.items()}
-    yield from _missing_items(bundle, "dataset_splits", stored, quote, 53)
+    if state.approved and state.splits:
+        known = items_known_to_server(bundle, "dataset_split_id")
+        yield from _unreadable_ids(known, 54)
+        for where, split in known:
+            number, name = as_integer(split.get("id")), [split.get("name"), split.get("codename")]
+            if number in state.splits and name != state.splits[number]:
+                quote = f"ERROR: Dataset split {split['id']} {_APPROVED} the dataset split block {_SUPPORT}"
+                yield _changed(where, f"id {number}", quote, 54)
+    names = {number: f"id {number} ({split[1]})" for number, split in state.splits.items()}
+    quote = f"ERROR: Dataset split {{}} not found in config. Deletion of existing dataset split {_NOT_ALLOWED}"
+    yield from _missing_items(bundle, "dataset_split_id", names, quote, 53)
 
 
-def _missing_items(bundle: Bundle, block: str, stored: dict[int, str], quote: str, rule: int) -> BundleProblems:
-    reference = next(key for key, (name, _) in REFERENCES.items() if name == block)
-    known, written = (
-        ids_known_to_server(bundle)[reference],
-        [item.get("id") for item in mappings_in(bundle.config, block)],
-    )
-    for number in sorted(stored):
-        if number in known:
-            continue
+def updates_of_phases(bundle: Bundle, state: ServerState) -> BundleProblems:
+    """Yield the phases that are gone."""
+    if bundle.config.get("challenge_phases"):
+        names = {number: f"id {number} ({codename})" for number, codename in state.phases.items()}
+        quote = f"ERROR: Challenge phase {{}} not found in config. Deletion of existing challenge phase {_NOT_ALLOWED}"
+        yield from _missing_items(bundle, "challenge_phase_id", names, quote, 46)
+
+
+def _unreadable_ids(items: list[tuple[str, dict[str, Any]]], rule: int) -> BundleProblems:
+    """Yield the ids that the server's update of an approved challenge cannot read, though its serializers can."""
+    for where, item in items:
+        if "id" in item and python_integer(item["id"]) is None:
+            yield crash(f"{where}.id", f"is {item['id']!r:.60}, not a whole number", "Number it from 1", rule)
+
+
+def _missing_items(bundle: Bundle, key: str, names: dict[int, str], quote: str, rule: int) -> BundleProblems:
+    block, known = REFERENCES[key][0], ids_known_to_server(bundle, key)
+    written = [item.get("id") for item in mappings_in(bundle.config, block)]
+    for number in sorted(number for number in names if number not in known):
         quoted = str(number) in written
-        found = f"lacks {stored[number]}, which is on EvalAI already" + (": in quotes it is another" if quoted else "")
+        found = f"lacks {names[number]}, which is on EvalAI already" + (": in quotes it is another" if quoted else "")
         remedy = "Remove the quotes" if quoted else "Put it back: what was pushed can be changed, not deleted"
-        yield BundleProblem(block, found, remedy, quote.format(number), rule=rule, consequence=number in written)
+        yield BundleProblem(block, found, remedy, quote.format(number), rule, consequence=number in written)
 
 
 def _canonical(schema: object) -> str:
@@ -115,9 +97,7 @@ def _canonical(schema: object) -> str:
 
 
 def _changed(where: str, what: str, quote: str, rule: int) -> BundleProblem:
-    return BundleProblem(
-        where, f"{what} differs from what was approved", "Put back what was approved", quote, rule=rule
-    )
+    return BundleProblem(where, f"{what} differs from what was approved", "Put back what was approved", quote, rule)
 
 
 def updates_of_mappings(bundle: Bundle, state: ServerState) -> BundleProblems:
@@ -142,17 +122,17 @@ def updates_of_mappings(bundle: Bundle, state: ServerState) -> BundleProblems:
             found = (
                 f"shows {triple[2]} on leaderboard {triple[0]} anew in phase {triple[1]}, which is on EvalAI already"
             )
-            yield BundleProblem(where, found, "Add a new phase for it, or remove the row", quote, rule=60)
+            yield BundleProblem(where, found, "Add a new phase for it, or remove the row", quote, 60)
         else:
             yield from _undeclared_ids(bundle, state, where, triple)
     for triple in sorted(stored.keys() - {*kept}):
         quote = (
             f"ERROR: Challenge phase split {_ROW.format(*triple)} not found in config. Deletion of existing challenge "
-            "phase split after challenge creation is not allowed."
+            f"phase split {_NOT_ALLOWED}"
         )
         found = "lacks leaderboard {}, phase {}, split {}, which is on EvalAI already".format(*triple)
         remedy = "Put it back: what was pushed can be changed, not deleted"
-        yield BundleProblem("challenge_phase_splits", found, remedy, quote, rule=62)
+        yield BundleProblem("challenge_phase_splits", found, remedy, quote, 62)
 
 
 def _changed_settings(where: str, row: dict[str, Any], stored: list[Any], *, approved: bool) -> BundleProblems:
@@ -174,19 +154,18 @@ def _changed_settings(where: str, row: dict[str, Any], stored: list[Any], *, app
 
 def _undeclared_ids(bundle: Bundle, state: ServerState, where: str, triple: tuple[int | None, ...]) -> BundleProblems:
     """Yield the ids in a row of a new phase that neither the config nor the challenge has."""
-    known = ids_known_to_server(bundle)
     for index, key, stored, (what, rule) in (
         (0, "leaderboard_id", state.leaderboards, _BOARDS),
         (2, "dataset_split_id", state.splits, _SPLITS),
     ):
-        if triple[index] in stored or triple[index] in map(python_integer, known[key]):
+        if triple[index] in stored or triple[index] in map(python_integer, ids_known_to_server(bundle, key)):
             continue
         quote = (
             f"ERROR: {what} id {triple[index]} is not part of this challenge or the uploaded configuration. "
             f"New challenge phases {rule}."
         )
         found = f"names {key} {triple[index]}, which is not in {REFERENCES[key][0]}"
-        yield BundleProblem(where, found, "Correct the id", quote, rule=61)
+        yield BundleProblem(where, found, "Correct the id", quote, 61)
 
 
 _BOARDS = ("Leaderboard", "may only use leaderboards declared in the configuration")

@@ -8,7 +8,7 @@ from typing import Any
 from segjudge.bundle.opened_bundle import Bundle
 from segjudge.bundle.problems import BundleProblem, BundleProblems
 
-from .blocks import entries
+from .blocks import entries, is_list_of_mappings
 
 _QUESTIONS = ("method_name", "method_description", "project_url", "publication_url")
 
@@ -47,7 +47,7 @@ def _questions(where: str, phase: dict[str, Any]) -> BundleProblems:
     questions = phase.get("default_submission_meta_attributes")
     if not questions:
         return
-    if not isinstance(questions, list) or any(not isinstance(question, dict) for question in questions):
+    if not is_list_of_mappings(questions):
         yield BundleProblem(where, "is not a list of mappings", "Begin each item with - name:")
         return
     for index, question in enumerate(questions):
