@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,16 @@ PHASE, ROW = ("challenge_phases", 0), ("challenge_phase_splits", 0)
 SCHEMA = ("leaderboard", 0, "schema")
 ASKED = (*PHASE, "submission_meta_attributes")
 NAN = float("nan")
+_TIMESTAMP = "tag:yaml.org,2002:timestamp"
+
+
+class Timestamp(str):
+    """A date that no YAML writer would write, and that the server's PyYAML reads."""
+
+    __slots__ = ()
+
+
+yaml.SafeDumper.add_representer(Timestamp, lambda dumper, value: dumper.represent_scalar(_TIMESTAMP, value))
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +105,9 @@ REFUSED = [
     pytest.param(((*ROW, "dataset_split_id"), 1.0), "Dataset split with id 1.0 doesn't exist.", id="split-id"),
     pytest.param((("prizes",), [{"rank": 1, "amount": "1EUR"}]), NONE, id="prize-description"),
     pytest.param((("slug",), "my challenge"), 'Enter a valid "slug"', id="own-slug"),
+    pytest.param((("slug",), datetime.date(2026, 1, 1)), 'Enter a valid "slug"', id="slug-date"),
+    pytest.param((("forum_url",), ["https://x.org"]), "Enter a valid URL.", id="url-list"),
+    pytest.param((("github_branch",), "half \ud800"), NONE, id="branch-surrogate"),
     pytest.param((("tags",), "segmentation"), "Tags are limited to 4.", id="tags-long-text"),
 ]
 
@@ -131,10 +145,17 @@ def test_a_title_that_was_taken_once_may_be_changed(bundle: dict[str, bytes], tm
         pytest.param((("worker_python_version",), ""), id="blank-choice"),
         pytest.param((("max_team_members",), "1_0"), id="number-as-python-reads-it"),
         pytest.param((("start_date",), datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)), id="time-zone"),
+        pytest.param(((*PHASE, "end_date"), Timestamp("2036-01-01 00:00:00Z")), id="zulu"),
+        pytest.param((("start_date",), Timestamp("2026-01-01 00:00:00 -25:90")), id="odd-time-zone"),
     ],
 )
 def test_what_evalai_takes_is_no_error(change: Any, bundle: dict[str, bytes], tmp_path: Path) -> None:
     assert errors(written(bundle, tmp_path, change)) == []
+
+
+def test_a_date_in_quotes_may_end_in_a_line_break(bundle: dict[str, bytes], tmp_path: Path) -> None:
+    dates = [((*PHASE, key), f"{year}-01-01 00:00:00Z\n") for key, year in (("start_date", 2026), ("end_date", 2036))]
+    assert errors(written(bundle, tmp_path, *dates)) == []
 
 
 def test_a_text_of_the_challenge_may_be_empty_and_one_of_a_phase_not(bundle: dict[str, bytes], tmp_path: Path) -> None:
@@ -166,6 +187,104 @@ def test_an_update_reads_numbers_and_flags_as_the_server_does(bundle: dict[str, 
     assert errors(written(bundle, tmp_path, *same), state) == []
     other = ((*ROW, "is_leaderboard_order_descending"), False)
     assert [problem.rule for problem in errors(written(bundle, tmp_path, other), state)] == [63]
+
+
+@pytest.mark.parametrize(
+    ("names", "refused"),
+    [
+        (("sequences-test", "sequences-dev"), [0]),
+        ((" sequences-test", "other"), [0]),
+        (("other", "sequences-dev"), []),
+        (("other", "sequences-test "), []),
+        ((5, "a/b é"), []),
+    ],
+)
+def test_an_update_may_not_take_the_codename_that_another_phase_still_has(
+    names: Any, refused: list[int], bundle: dict[str, bytes], tmp_path: Path
+) -> None:
+    """These answers are the real server's, which saves one phase after the other and keeps the addresses."""
+    state = state_after_push(yaml.safe_load(bundle["challenge_config.yaml"]), source="a test")
+    renamed = [(("challenge_phases", k, "codename"), name) for k, name in enumerate(names)]
+    found = errors(written(bundle, tmp_path, *renamed), state)
+    assert [problem.where for problem in found] == [f"challenge_phases[{k}].codename" for k in refused]
+    if refused:
+        message = "challenge phase update 1 :{'non_field_errors': [ErrorDetail(string='The fields codename, c"
+        assert message in refusal(found)
+
+
+def test_the_address_of_a_former_codename_stays_in_use(bundle: dict[str, bytes], tmp_path: Path) -> None:
+    config = yaml.safe_load(bundle["challenge_config.yaml"])
+    first, second, third = config["challenge_phases"]
+    row = {**config["challenge_phase_splits"][0], "challenge_phase_id": 9}
+    mapped = (("challenge_phase_splits",), [*config["challenge_phase_splits"], row])
+    phases = [first, {**second, "codename": "other"}, third, {**second, "id": 9}]
+    path = written(bundle, tmp_path, mapped, (("challenge_phases",), phases))
+    state = state_after_push(config, source="a test")
+    (problem,) = errors(path, state)
+    message = "update 9 :{'slug': [ErrorDetail(string='challenge phase with this slug already exists."
+    assert message in problem.server_message
+    assert errors(path, replace(state, slugs=["before-sequences-test"])) == [], "made when the title began otherwise"
+    again = [*phases, {**second, "id": 9, "codename": "ä"}]
+    assert errors(written(bundle, tmp_path, mapped, (("challenge_phases",), again)), replace(state, slugs=["x"])) == []
+    path = written(bundle, tmp_path, mapped, (("challenge_phases",), phases))
+    renamed = replace(state, phases={**state.phases, 2: "other"}, slugs=["segjudge-sequences-test"])
+    assert [one.server_message for one in errors(path, renamed)] == [problem.server_message]
+
+
+@pytest.mark.parametrize("block", ["leaderboard", "challenge_phases", "dataset_splits"])
+@pytest.mark.parametrize(
+    ("number", "refused"),
+    [
+        (None, ()),
+        (0, ()),
+        ("", ("challenge_phases",)),
+        ("9.0", ("challenge_phases",)),
+        ([], ("leaderboard", "challenge_phases", "dataset_splits")),
+    ],
+)
+def test_an_update_searches_items_by_their_ids(
+    block: str, number: Any, refused: tuple[str, ...], bundle: dict[str, bytes], tmp_path: Path
+) -> None:
+    config = yaml.safe_load(bundle["challenge_config.yaml"])
+    another = {**config[block][0], "id": number, "name": "another", "codename": "another"}
+    path = written(bundle, tmp_path, ((block,), [*config[block], another]))
+    found = [problem.server_message for problem in errors(path, state_after_push(config, source="a test"))]
+    assert found == ([NONE] if block in refused else [])
+    assert errors(path) == []
+
+
+@pytest.mark.parametrize("block", ["leaderboard", "dataset_splits"])
+def test_with_a_new_phase_an_update_makes_numbers_of_all_ids(
+    block: str, bundle: dict[str, bytes], tmp_path: Path
+) -> None:
+    config = yaml.safe_load(bundle["challenge_config.yaml"])
+    row = {**config["challenge_phase_splits"][0], "challenge_phase_id": 9}
+    phases = [*config["challenge_phases"], {**config["challenge_phases"][0], "id": 9, "codename": "another"}]
+    another = {**config[block][0], "id": "9.0", "name": "another", "codename": "another"}
+    rows = (("challenge_phase_splits",), [*config["challenge_phase_splits"], row])
+    path = written(bundle, tmp_path, rows, (("challenge_phases",), phases), ((block,), [*config[block], another]))
+    assert "error 500" in answer_to_update(path, approved=False)
+    assert errors(path) == []
+
+
+def test_sponsors_are_left_out_of_an_update(bundle: dict[str, bytes], tmp_path: Path) -> None:
+    state = state_after_push(yaml.safe_load(bundle["challenge_config.yaml"]), source="a test")
+    assert errors(written(bundle, tmp_path, (("sponsors",), [{"name": "x"}])), state) == []
+    found = errors(written(bundle, tmp_path, (("sponsors",), None)), state)
+    assert [problem.server_message for problem in found] == [NONE]
+
+
+def test_an_empty_upload_is_refused_in_the_servers_words(tmp_path: Path) -> None:
+    (tmp_path / "bundle.zip").touch()
+    assert refusal(check(str(tmp_path / "bundle.zip"))) == "The submitted file is empty."
+
+
+def test_keys_that_cannot_be_sorted_are_an_error_of_an_approved_challenge(
+    bundle: dict[str, bytes], tmp_path: Path
+) -> None:
+    path = written(bundle, tmp_path, ((*SCHEMA, "metadata", 1), {"sort_ascending": False}))
+    assert "error 500" in answer_to_update(path, approved=True)
+    assert answer_to_update(path, approved=False) == ""
 
 
 def answer_to_update(path: str, *, approved: bool) -> str:

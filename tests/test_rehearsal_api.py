@@ -146,7 +146,7 @@ def test_what_is_not_there_is_said_in_the_servers_words(server: Rehearsal, path:
 
 def test_a_phase_is_found_by_its_slug(server: Rehearsal) -> None:
     slug = server.get("/api/challenges/challenge/phase/1/").json()["slug"]
-    assert slug == "sequences,-sequences-dev-1"
+    assert slug == "segjudge-sequences-dev-1"
     assert server.get(f"/api/challenges/phase/{slug}/").json()["id"] == 1
 
 

@@ -125,8 +125,10 @@ def _validate_text_form(
     value: object, field: Field, is_valid: Callable[[str], bool], message: tuple[str, str]
 ) -> Messages:
     messages = _validate_text(value, field)
-    unreadable = any(code in ("invalid", "blank") for _, code in messages)
-    return messages if unreadable or is_valid(str(value).strip()) else [*messages, message]
+    codes = [code for _, code in messages]
+    if "invalid" in codes:
+        return [message]  # the server says the same of what is not a text
+    return messages if "blank" in codes or is_valid(str(value).strip()) else [*messages, message]
 
 
 def _validate_flag(value: object, _field: Field) -> Messages:
@@ -148,7 +150,7 @@ def _validate_integer(value: object, field: Field) -> Messages:
 
 _DATE = re.compile(
     r"(\d{4})-(\d{1,2})-(\d{1,2})[T ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})\d{0,6})?)?"
-    r"(Z|[+-]\d{2}(?::?\d{2})?)?"
+    r"(Z|[+-]\d{2}(?::?\d{2})?)?\n?"
 )
 
 

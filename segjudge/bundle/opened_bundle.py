@@ -130,6 +130,9 @@ def _open_zip(path: str) -> zipfile.ZipFile:
         found = f"has {os.path.getsize(path) / 1e6:,.0f} MB, and EvalAI takes {UPLOAD_BYTES >> 20} MiB"
         remedy = "Upload large annotation files with `evalai challenge C phase P submit --file F --annotation`"
         raise BundleRefusedError(BundleProblem(path, found, remedy))
+    if not os.path.getsize(path):
+        problem = BundleProblem(path, "is empty", "Build it again", "The submitted file is empty.", 1)
+        raise BundleRefusedError(problem)
     try:
         opened = zipfile.ZipFile(path)
     except NotImplementedError as error:

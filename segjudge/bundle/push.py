@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
@@ -99,14 +99,16 @@ class ChallengePush:
             phases = self._client.all_of(routes.PHASES_OF_HOST, {"challenge": number})
             listed = [row for row in phases if type(row.get("config_id")) is int]
             codenames = {row["config_id"]: str(row.get("codename")) for row in listed}
+            slugs = [str(row["slug"]).rpartition("-")[0] for row in phases if row.get("slug")]
             mapped = self._phase_splits(number, {row["id"]: row["config_id"] for row in listed})
         except ApiError as error:
             raise HostError(self._explained(error)) from None
+        state = ServerState(source, approved, phases=codenames, fifo=fifo, slugs=slugs)
         if mapped is not None:
-            return ServerState(source, approved, phases=codenames, fifo=fifo, **mapped)
+            return replace(state, **mapped)
         if last_push is None or last_push.source != source:
-            return ServerState(source, approved, phases=codenames, fifo=fifo)
-        return ServerState(source, approved, last_push.leaderboards, codenames, last_push.splits, last_push.rows, fifo)
+            return state
+        return replace(state, leaderboards=last_push.leaderboards, splits=last_push.splits, rows=last_push.rows)
 
     def _phase_splits(self, challenge: int, phases: dict[int, int]) -> dict[str, Any] | None:
         """Return leaderboards, splits and phase splits by the ids of the YAML; None where they cannot be read."""

@@ -48,6 +48,8 @@ class ServerState:
     rows: list[list[Any]] = field(default_factory=list)
     #: Whether its queue is a FIFO; None where that is not known.
     fifo: bool | None = None
+    #: The slugs of the phases without the challenge's id, made when each phase was new; empty where they are not known.
+    slugs: list[str] = field(default_factory=list)
 
 
 def state_after_push(config: dict[str, Any], *, source: str, approved: bool = False) -> ServerState:
@@ -121,6 +123,7 @@ def load_state(root: str, server: str, repository: str) -> ServerState | None:
             {number: [*names] for number, names in splits.items()},
             [[*row] for row in document["rows"]],
             document.get("fifo"),
+            [*document.get("slugs", [])],
         )
     except FileNotFoundError:
         return None

@@ -31,11 +31,17 @@ class _Loader(yaml.SafeLoader):
             raise _ValueError(None, None, str(error), node.start_mark) from None
 
     def construct_yaml_timestamp(self, node: yaml.ScalarNode) -> datetime.date:
-        """Return a date with a time zone as one in UTC without it, as the server's PyYAML does."""
-        date = super().construct_yaml_timestamp(node)
-        if isinstance(date, datetime.datetime) and date.tzinfo is not None:
-            return date.astimezone(datetime.UTC).replace(tzinfo=None)
-        return date
+        """Return a date with a time zone as one in UTC without it, as the server's PyYAML does.
+
+        The server's version takes any number of hours and minutes in a time zone.
+        """
+        match = self.timestamp_regexp.match(node.value)
+        if not match or not match["tz"]:
+            return super().construct_yaml_timestamp(node)
+        local = yaml.ScalarNode(node.tag, node.value[: match.start("tz")].rstrip(), node.start_mark, node.end_mark)
+        offset = datetime.timedelta(hours=int(match["tz_hour"] or 0), minutes=int(match["tz_minute"] or 0))
+        date = super().construct_yaml_timestamp(local)
+        return date + offset if match["tz_sign"] == "-" else date - offset
 
 
 _Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_yaml_timestamp)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import secrets
+from dataclasses import replace
 from typing import TypeVar
 
 from segjudge.bundle.check import refusal, server_rules
@@ -12,7 +13,8 @@ from segjudge.bundle.field_values import TRUE, as_integer
 from segjudge.bundle.fields import TEXTS
 from segjudge.bundle.opened_bundle import Bundle, BundleRefusedError
 from segjudge.bundle.problems import mappings_in
-from segjudge.bundle.server_state import state_after_push
+from segjudge.bundle.rules.creation import first_word, phase_slug
+from segjudge.bundle.server_state import ServerState, state_after_push
 
 from .accounts import PARTICIPANT
 from .challenges import Challenges, slug
@@ -64,7 +66,10 @@ class BundleImport:
     def refusal(self, bundle: str, repository: str, *, saving: bool = True) -> str:
         """Return what EvalAI would say against a bundle, as it validates or saves it; nothing when it takes it."""
         challenge = self._challenges.of_repository(repository)
-        state = state_after_push(challenge.config, source="here") if challenge else None
+        state: ServerState | None = None
+        if challenge:
+            slugs = [phase.slug.rpartition("-")[0] for phase in self._challenges.phases(challenge.id)]
+            state = replace(state_after_push(challenge.config, source="here"), slugs=slugs)
         try:
             with Bundle(bundle) as opened:
                 return refusal(list(server_rules(opened, state)), saving=saving)
@@ -125,7 +130,7 @@ class BundleImport:
                 session.add(split)
                 splits[split.config_id] = split
             for block in mappings_in(config, "challenge_phases"):
-                phase = self._saved_phase(challenge, block, files)
+                phase = self._saved_phase(challenge, first_word(config["title"]), block, files)
                 phases[phase.config_id] = phase
             session.flush()
             for block in mappings_in(config, "challenge_phase_splits"):
@@ -154,7 +159,7 @@ class BundleImport:
         with self._store.write() as session:
             session.add(row)
 
-    def _saved_phase(self, challenge: int, block: JsonObject, files: _BundleFiles) -> ChallengePhase:
+    def _saved_phase(self, challenge: int, word: str, block: JsonObject, files: _BundleFiles) -> ChallengePhase:
         number = _number(block["id"])
         phase = self._store.first(
             ChallengePhase, ChallengePhase.challenge_id == challenge, ChallengePhase.config_id == number
@@ -171,7 +176,7 @@ class BundleImport:
         if not phase.by_client:
             phase.annotation = files.kept(block.get("test_annotation_file"), "annotation") or phase.annotation
         phase.codename = str(merged["codename"])
-        phase.slug = f"{str(merged['name']).split()[0].lower()}-{slug(phase.codename)}-{challenge}"
+        phase.slug = phase.slug or phase_slug(word, phase.codename, challenge)  # kept for good once it is made
         phase.config = _plain(merged)
         with self._store.write() as session:
             session.add(phase)

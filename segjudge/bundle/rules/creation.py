@@ -10,17 +10,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from segjudge.bundle.field_values import SLUG_MESSAGE, as_integer, validate
-from segjudge.bundle.fields import CHALLENGE, FILES, PRIZE, SPONSOR, Field
+from segjudge.bundle.fields import CHALLENGE, FILES, PRIZE, SPONSOR, UNKEPT, Field
 from segjudge.bundle.opened_bundle import Bundle
 from segjudge.bundle.problems import BundleProblem, BundleProblems, FieldError, mappings_in
 from segjudge.bundle.server_state import ServerState
 
 from .blocks import entries, is_list_of_mappings
+from .mappings import python_integer
 
 #: The rule number of these problems, after all rules of the validation.
 CREATION = 68
 UNSAVED = "Error in creating challenge: {}. Please check the yaml configuration!"
 _SLUG = re.compile(r"[-a-zA-Z0-9_]+")
+_SAME_CODENAME = FieldError("non_field_errors", "The fields codename, challenge must make a unique set.", "unique")
 #: The most characters of a slug, and of the codename's part of it.
 _MOST_SLUG, _MOST_SLUG_PART = 198, 180
 #: The keys of a phase split that name an id, in the order in which the server looks them up.
@@ -35,7 +37,7 @@ def creation(bundle: Bundle, state: ServerState | None) -> BundleProblems:
     """Yield the problems in the order in which the server saves."""
     config = bundle.config
     plain = {key: field for key, field in CHALLENGE.items() if field.items is None and key != "tags"}
-    yield from _refused_texts("", config, plain)
+    yield from _refused_texts("", config, {**plain, **UNKEPT})
     yield from _tags(config.get("tags", []))
     yield from _sponsors(bundle)
     for where, prize in entries(bundle, "prizes"):
@@ -46,6 +48,8 @@ def creation(bundle: Bundle, state: ServerState | None) -> BundleProblems:
     for block in ("leaderboard", "challenge_phases", "dataset_splits"):
         for where, item in entries(bundle, block):
             yield from _refused_texts(f"{where}.", item, CHALLENGE[block].items or {})
+            if state is not None:
+                yield from _unsearchable_id(f"{where}.id", item.get("id"), block)
         if block == "challenge_phases":
             yield from _slugs(bundle, state)
     yield from _references(bundle)
@@ -95,36 +99,55 @@ def _sponsor(where: str, sponsor: dict[str, Any]) -> BundleProblems:
 
 
 def _slugs(bundle: Bundle, state: ServerState | None) -> BundleProblems:
-    """Yield the phases whose address cannot be made: of the title's first word, the codename and the challenge's id."""
-    word = str(bundle.config.get("title")).strip().split(" ")[0].lower()
-    stored = state.phases if state else {}
-    slugs = {_slug(word, codename) for codename in stored.values()}
-    codenames = {*stored.values()}
+    """Yield the phases whose address cannot be made: of the title's first word, the codename and the challenge's id.
+
+    The server saves one phase after the other, and makes an address only of a new one.
+    """
+    word = first_word(bundle.config.get("title"))
+    stored = dict(state.phases) if state else {}
+    stored_slugs = [f"{slug}-0" for slug in state.slugs] if state else []
+    slugs = {*(stored_slugs or [phase_slug(word, codename) for codename in stored.values()])}
+    added: list[str] = []
     title_is_valid = bool(_SLUG.fullmatch(word))
     for where, phase in entries(bundle, "challenge_phases"):
         codename, number = phase.get("codename"), phase.get("id")
-        if as_integer(number) in stored or codename in (None, "") or isinstance(codename, bool):
+        if codename in (None, "") or isinstance(codename, bool):
             continue
-        path = f"{where}.codename"
+        path, config_id = f"{where}.codename", as_integer(number)
+        if config_id in stored:
+            others = [name for other, name in stored.items() if other != config_id]
+            stored[config_id] = str(codename).strip()
+            if stored[config_id] in (*others, *added):
+                yield _codename_in_use(path, stored[config_id], config_id)
+            continue
         if not isinstance(codename, str):
             yield _unsaved(path, f"is {codename!r}, not a text", "Put it in quotes")
             continue
         if not title_is_valid:
             yield _slug_problem("title", word, number, FieldError("slug", *SLUG_MESSAGE), state)
             word, title_is_valid = "x", True  # reported once
-        slug = _slug(word, codename)
+        slug = phase_slug(word, codename)
         error = None
         if not _SLUG.fullmatch(slug):
             error = FieldError("slug", *SLUG_MESSAGE)
         elif slug in slugs:
             error = FieldError("slug", "challenge phase with this slug already exists.", "unique")
-        elif codename.strip() in codenames:
-            message = "The fields codename, challenge must make a unique set."
-            error = FieldError("non_field_errors", message, "unique")
+        elif codename.strip() in (*stored.values(), *added):
+            error = _SAME_CODENAME
         slugs.add(slug)
-        codenames.add(codename.strip())
+        if state is not None and config_id is not None:
+            stored[config_id] = codename.strip()  # a second phase with this id updates it
+        else:
+            added.append(codename.strip())
         if error:
             yield _slug_problem(path, codename, number, error, state)
+
+
+def _codename_in_use(where: str, codename: str, config_id: int) -> BundleProblem:
+    quote = UNSAVED.format(f"challenge phase update {config_id} :{{errors}}")
+    found = f"is {codename!r}, which another phase on EvalAI has when this one is saved"
+    remedy = "Choose another; to swap two, push a third codename in between"
+    return BundleProblem(where, found, remedy, quote, CREATION, error=_SAME_CODENAME)
 
 
 def _slug_problem(where: str, text: str, number: object, error: FieldError, state: ServerState | None) -> BundleProblem:
@@ -141,10 +164,25 @@ def _slug_problem(where: str, text: str, number: object, error: FieldError, stat
     return BundleProblem(where, found, remedy, quote, CREATION, error=error)
 
 
-def _slug(word: str, codename: str) -> str:
-    """Return the slug as the server makes it, with 0 for the challenge's id, which does not matter here."""
+def first_word(title: object) -> str:
+    """Return what the slugs of a challenge's phases begin with."""
+    return str(title).strip().split(" ")[0].lower()
+
+
+def phase_slug(word: str, codename: str, challenge: int = 0) -> str:
+    """Return a phase's slug as the server makes it; the challenge's id does not matter where slugs are compared."""
     part = re.sub(r"\W+", "-", codename.replace(" ", "-").lower())[:_MOST_SLUG_PART]
-    return f"{word}-{part}-0"[:_MOST_SLUG]
+    return f"{word}-{part}-{challenge}"[:_MOST_SLUG]
+
+
+def _unsearchable_id(where: str, number: object, block: str) -> BundleProblems:
+    """Yield an id by which an update cannot search: for a phase in the database, for other items in a dictionary."""
+    if block == "challenge_phases":
+        unsearchable = number is not None and python_integer(number) is None
+    else:
+        unsearchable = isinstance(number, (list, dict, set))
+    if unsearchable:
+        yield _unsaved(where, f"is {number!r:.60}, by which an update cannot find anything", "Number it from 1")
 
 
 def _references(bundle: Bundle) -> BundleProblems:

@@ -37,12 +37,19 @@ def updates_of_challenge(bundle: Bundle, state: ServerState) -> BundleProblems:
 
 def updates_of_leaderboards(bundle: Bundle, state: ServerState) -> BundleProblems:
     """Yield the leaderboards that are gone, and changes of schemas of an approved challenge."""
-    if state.approved and state.leaderboards:
-        known = items_known_to_server(bundle, "leaderboard_id")
+    known = items_known_to_server(bundle, "leaderboard_id")
+    if state.leaderboards and _reads_ids(bundle, state):
         yield from _unreadable_ids(known, 33)
+    if state.approved:
         for where, board in known:
             number = as_integer(board.get("id"))
-            if number in state.leaderboards and _canonical(board["schema"]) != _canonical(state.leaderboards[number]):
+            if number not in state.leaderboards:
+                continue
+            schema = _canonical(board["schema"])
+            if schema is None:
+                found = "has texts and other values as keys of one mapping"
+                yield crash(f"{where}.schema", found, "Put the keys in quotes", 33)
+            elif schema != _canonical(state.leaderboards[number]):
                 quote = f"ERROR: Leaderboard {board['id']} {_APPROVED} the leaderboard block {_SUPPORT}"
                 yield _changed(f"{where}.schema", f"of id {number}", quote, 33)
     names = {number: f"id {number}" for number in state.leaderboards}
@@ -54,9 +61,10 @@ def updates_of_leaderboards(bundle: Bundle, state: ServerState) -> BundleProblem
 
 def updates_of_splits(bundle: Bundle, state: ServerState) -> BundleProblems:
     """Yield the splits that are gone, and changes of names of an approved challenge."""
-    if state.approved and state.splits:
-        known = items_known_to_server(bundle, "dataset_split_id")
+    known = items_known_to_server(bundle, "dataset_split_id")
+    if state.splits and _reads_ids(bundle, state):
         yield from _unreadable_ids(known, 54)
+    if state.approved:
         for where, split in known:
             number, name = as_integer(split.get("id")), [split.get("name"), split.get("codename")]
             if number in state.splits and name != state.splits[number]:
@@ -75,8 +83,14 @@ def updates_of_phases(bundle: Bundle, state: ServerState) -> BundleProblems:
         yield from _missing_items(bundle, "challenge_phase_id", names, quote, 46)
 
 
+def _reads_ids(bundle: Bundle, state: ServerState) -> bool:
+    """Return whether the server's update itself reads the ids: of an approved challenge, or with rows of new phases."""
+    rows = [row for _, row in entries(bundle, "challenge_phase_splits") if {*REFERENCES, *SPLIT_SETTINGS} <= {*row}]
+    return state.approved or any(python_integer(row["challenge_phase_id"]) not in state.phases for row in rows)
+
+
 def _unreadable_ids(items: list[tuple[str, dict[str, Any]]], rule: int) -> BundleProblems:
-    """Yield the ids that the server's update of an approved challenge cannot read, though its serializers can."""
+    """Yield the ids that the server's update cannot read, though its serializers can."""
     for where, item in items:
         if "id" in item and python_integer(item["id"]) is None:
             yield crash(f"{where}.id", f"is {item['id']!r:.60}, not a whole number", "Number it from 1", rule)
@@ -92,8 +106,12 @@ def _missing_items(bundle: Bundle, key: str, names: dict[int, str], quote: str, 
         yield BundleProblem(block, found, remedy, quote.format(number), rule, consequence=number in written)
 
 
-def _canonical(schema: object) -> str:
-    return json.dumps(schema, sort_keys=True, default=str)
+def _canonical(schema: object) -> str | None:
+    """Return a schema as the server compares it; None where its keys cannot be sorted."""
+    try:
+        return json.dumps(schema, sort_keys=True, default=str)
+    except TypeError:
+        return None
 
 
 def _changed(where: str, what: str, quote: str, rule: int) -> BundleProblem:

@@ -9,6 +9,7 @@ from segjudge.bundle.opened_bundle import Bundle
 from segjudge.bundle.problems import BundleProblem, BundleProblems
 
 from .blocks import entries, is_list_of_mappings
+from .creation import first_word
 
 _QUESTIONS = ("method_name", "method_description", "project_url", "publication_url")
 
@@ -16,7 +17,7 @@ _QUESTIONS = ("method_name", "method_description", "project_url", "publication_u
 def web_form(bundle: Bundle) -> BundleProblems:
     """Yield the problems that the web form alone refuses."""
     yield from _one_yaml(bundle)
-    word = str(bundle.config.get("title")).strip().split(" ")[0].lower()
+    word = first_word(bundle.config.get("title"))
     for where, phase in entries(bundle, "challenge_phases"):
         if not phase.get("test_annotation_file"):
             quote = (
