@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,30 @@ def test_leaving_out_sponsors_moves_no_line(fork: Path, tmp_path: Path) -> None:
         assert len(opened.text.splitlines()) == len(new.splitlines())
         assert opened.lines.location("leaderboard") == Bundle(bundle).lines.location("leaderboard")
     assert not without_sponsors(str(tmp_path / "out.zip"), str(tmp_path / "none.zip"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param('{"title": "x", "sponsors": [{"name": "é"}], "domain": "CV"}', id="one-line"),
+        pytest.param("{sponsors: [{name: x}], title: x, domain: CV}\n", id="first"),
+        pytest.param("{title: x, domain: CV, sponsors: [{name: x}]} # end\n", id="last"),
+        pytest.param("{title: x, sponsors: [ # ours, for now\n  {name: x}],\n # the rest\ndomain: CV}\n", id="lines"),
+        pytest.param("  title: x\n  sponsors:\n    - name: x\n  domain: CV\n", id="indented"),
+        pytest.param("title: |\n  x\nsponsors:\n    - name: x\ndomain: CV", id="after-a-block-text"),
+        pytest.param("domain: CV\ntitle: x\nsponsors:\n- name: x", id="no-line-break-at-the-end"),
+    ],
+)
+def test_sponsors_are_left_out_however_the_yaml_is_written(text: str, tmp_path: Path) -> None:
+    bundle, out = str(tmp_path / "in.zip"), str(tmp_path / "out.zip")
+    with zipfile.ZipFile(bundle, "w") as archive:
+        archive.writestr("challenge_config.yaml", text)
+    assert without_sponsors(bundle, out)
+    with Bundle(bundle) as before, Bundle(out) as after:
+        assert after.config == {key: value for key, value in before.config.items() if key != "sponsors"}
+        assert {*after.config} == {"title", "domain"}
+        for key in after.config:
+            assert after.lines.location(key) == before.lines.location(key)
 
 
 @pytest.mark.parametrize(

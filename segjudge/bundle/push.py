@@ -202,18 +202,32 @@ def without_sponsors(bundle: str, out: str) -> bool:
     with Bundle(bundle) as opened:
         if not opened.config.get("sponsors"):
             return False
-        root = yaml.compose(opened.text, Loader=yaml.SafeLoader)
-        if not isinstance(root, yaml.MappingNode):
-            return False
-        lines = opened.text.decode("utf-8").splitlines(keepends=True)
-        for key, value in root.value:
-            if key.value == "sponsors":
-                # Commented out, so that every other line stays where it is.
-                end = value.end_mark.line + (value.end_mark.column > 0)
-                for number in range(key.start_mark.line, max(end, key.start_mark.line + 1)):
-                    lines[number] = f"# {lines[number]}"
+        text = _without_key(opened.text.decode("utf-8"), "sponsors")
         with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
             for name in sorted(opened.names):
-                data = "".join(lines).encode("utf-8") if name == opened.config_name else opened.read(name)
+                data = text.encode("utf-8") if name == opened.config_name else opened.read(name)
                 add_member(target, name, data)
     return True
+
+
+def _without_key(text: str, removed: str) -> str:
+    """Return the text of a YAML without a key of its top mapping; everything else stays on its line."""
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    if not isinstance(root, yaml.MappingNode):
+        return text
+    starts = [key.start_mark for key, _ in root.value]
+    ends = [*starts[1:], root.end_mark]
+    for (key, _), start, end in zip(root.value, starts, ends, strict=True):
+        if key.value != removed:
+            continue
+        if root.flow_style:
+            last = end.index - (end is root.end_mark)  # the closing brace stays
+            blank = re.sub(r"[^\r\n\x85\u2028\u2029]", " ", text[start.index : last])
+            text = text[: start.index] + blank + text[last:]
+        else:
+            # Commented out: a line of spaces would become part of a block text before it.
+            lines = text.splitlines(keepends=True)
+            last = end.line + (end is root.end_mark and end.column > 0)
+            lines[start.line : last] = [f"# {line}" for line in lines[start.line : last]]
+            text = "".join(lines)
+    return text
