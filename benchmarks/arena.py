@@ -76,8 +76,8 @@ def main(repeat: int) -> None:
 
         def apart() -> object:
             ended = arena.duel(arena.agent_of([str(AGENT)]), words, sandbox.ProcessLimits())
-            assert ended.told is not None, ended.log
-            return ended.told["result"]
+            assert ended.result is not None, ended.log
+            return ended.result["result"]
 
         best = {"together": (9e9, 9e9), "apart": (9e9, 9e9)}
         for _ in range(repeat):

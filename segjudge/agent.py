@@ -153,9 +153,9 @@ def _sent(action: Any, space: dict[str, Any]) -> Any:
     if kind == "labels":
         mask = np.asarray(action)
         if mask.ndim != 2 or mask.dtype.kind not in "iub" or (mask.size and (mask.min() < 0 or mask.max() > 255)):
-            range_told = f" with {mask.min()} to {mask.max()}" if mask.size and mask.dtype.kind in "iubf" else ""
-            told = f"not {mask.dtype} {mask.shape}{range_told}"
-            raise _UnfitError(f"a mask has two dimensions and whole ids from 0 to 255, {told}")
+            id_range = f" with {mask.min()} to {mask.max()}" if mask.size and mask.dtype.kind in "iubf" else ""
+            found = f"not {mask.dtype} {mask.shape}{id_range}"
+            raise _UnfitError(f"a mask has two dimensions and whole ids from 0 to 255, {found}")
         return Labels((mask.shape[0], mask.shape[1]), encoded(mask.astype(np.uint8, copy=False)))
     if kind == "mapping" and isinstance(action, dict):
         return {name: _sent(one, space["values"].get(name, {})) for name, one in action.items()}

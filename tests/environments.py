@@ -75,9 +75,9 @@ class Served:
         assert self.process.stdout
         self.process.wait(timeout=seconds)
         self.end()
-        told: dict[str, Any] = json.loads(self.file.read_text())
-        assert "Traceback" not in json.dumps(told)
-        return told
+        output: dict[str, Any] = json.loads(self.file.read_text())
+        assert "Traceback" not in json.dumps(output)
+        return output
 
     def end(self) -> None:
         """Whatever became of it."""

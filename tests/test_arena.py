@@ -55,9 +55,9 @@ def duel(data: Path, *agent: str, more: tuple[str, ...] = ()) -> int:
 def test_the_agents_of_the_repository(data: Path, name: str, tmp_path: Path, capsys: Any) -> None:
     result = tmp_path / "result.json"
     assert duel(data, str(AGENTS / f"{name}.py"), more=("--result", str(result))) == 0
-    told = capsys.readouterr().out
-    assert re.search(r"^test\n  J&F-Mean +0\.\d{4}$", told, re.MULTILINE)
-    assert "11 steps, " in told
+    output = capsys.readouterr().out
+    assert re.search(r"^test\n  J&F-Mean +0\.\d{4}$", output, re.MULTILINE)
+    assert "11 steps, " in output
     scores = json.loads(result.read_text())["result"][0]["test"]
     assert scores["J&F-Mean"] > (0.5 if name in ("optical_flow", "memory") else 0.2)
 
@@ -90,11 +90,11 @@ def agent(folder: Path, text: str) -> str:
     ],
     ids=["raises", "needs much", "leaves", "hangs", "eats memory"],
 )
-def test_agents_that_fail(data: Path, tmp_path: Path, text: str, told: str, capsys: Any) -> None:
+def test_agents_that_fail(data: Path, tmp_path: Path, text: str, output: str, capsys: Any) -> None:
     seconds = "3" if "sleep" in text else "30"
     code = duel(data, agent(tmp_path, text), more=("--seconds", seconds, "--memory", "300"))
     assert code == 1
-    assert told in capsys.readouterr().err
+    assert output in capsys.readouterr().err
 
 
 def test_what_is_no_agent_is_said(data: Path, capsys: Any) -> None:
@@ -267,9 +267,9 @@ def test_a_static_submission_is_taken_and_scored(data: Path, tmp_path: Path, cap
     out = capsys.readouterr()
     assert "J&F-Mean" in out.out
     assert "wait for completed.txt" not in out.err, "the writer stayed until it was taken"
-    told = json.loads(result.read_text())["result"]
+    output = json.loads(result.read_text())["result"]
     (sample,) = (ROOT / "examples" / DEV).glob("first-mask.json")
-    assert told == evaluate(str(ANNOTATIONS), str(sample), DEV)["result"], "to the last digit"
+    assert output == evaluate(str(ANNOTATIONS), str(sample), DEV)["result"], "to the last digit"
 
 
 @pytest.mark.parametrize(
@@ -287,10 +287,12 @@ def test_a_static_submission_is_taken_and_scored(data: Path, tmp_path: Path, cap
     ],
     ids=["nothing", "fails", "hangs", "half", "empty"],
 )
-def test_static_submissions_that_fail(data: Path, tmp_path: Path, text: str, code: int, told: str, capsys: Any) -> None:
+def test_static_submissions_that_fail(
+    data: Path, tmp_path: Path, text: str, code: int, output: str, capsys: Any
+) -> None:
     seconds = "2" if "sleep" in text else "60"
     assert static(data, agent(tmp_path, text), more=("--seconds", seconds)) == code
-    assert told in capsys.readouterr().err
+    assert output in capsys.readouterr().err
 
 
 def link(name: str, target: str) -> str:
@@ -459,9 +461,9 @@ def test_code_upload_ends_on_the_leaderboard(server: Rehearsal, tmp_path: Path) 
     assert "no weights" in agent_log(server, broken)
     wrong = sent(server, challenge, "aurora/wrong:1")
     assert wrong["status"] == "failed"
-    told = server.text(wrong["stderr_file"])
-    assert "Its last call was refused: " in told
-    assert re.search(r"the mask is 10 × 20, and the frame \d+ × \d+ \(height × width\)\.", told)
+    output = server.text(wrong["stderr_file"])
+    assert "Its last call was refused: " in output
+    assert re.search(r"the mask is 10 × 20, and the frame \d+ × \d+ \(height × width\)\.", output)
     assert "RefusedError" in agent_log(server, wrong), "the agent was told, too"
     assert score(server, challenge, done["phase"])[0] > 0.4
 

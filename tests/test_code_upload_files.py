@@ -31,16 +31,18 @@ def lines(name: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_an_image_is_made_of_what_exists_and_runs_as_nobody(name: str) -> None:
-    told = lines(name)
-    words = dict(told)
+    output = lines(name)
+    words = dict(output)
     assert re.fullmatch(r"python:3\.\d+\.\d+-slim-[a-z]+", words["FROM"]), "a full tag"
     assert words["USER"] in ("segjudge", "agent")
-    assert told.index(("USER", words["USER"])) > max(k for k, (word, _) in enumerate(told) if word in ("RUN", "COPY"))
-    for source in (rest.split()[0] for word, rest in told if word == "COPY"):
+    assert output.index(("USER", words["USER"])) > max(
+        k for k, (word, _) in enumerate(output) if word in ("RUN", "COPY")
+    )
+    for source in (rest.split()[0] for word, rest in output if word == "COPY"):
         assert source == "truth" or (ROOT / source).exists(), source
-    packages = {rest.split()[0] for word, rest in told if word == "COPY"}
+    packages = {rest.split()[0] for word, rest in output if word == "COPY"}
     assert {"evaluation_script", "segjudge", "code_upload_challenge_evaluation"} <= packages
-    assert any("--require-hashes" in rest for word, rest in told if word == "RUN")
+    assert any("--require-hashes" in rest for word, rest in output if word == "RUN")
 
 
 @pytest.mark.parametrize("name", ["environment", "agent"])
@@ -54,9 +56,9 @@ def test_every_package_of_a_lock_has_hashes(name: str) -> None:
 
 
 def test_compose_gives_both_sides_nothing_but_each_other() -> None:
-    told = yaml.safe_load((FOLDER / "compose.yaml").read_text())
-    assert told["networks"]["duel"] == {"internal": True}
-    for name, service in told["services"].items():
+    output = yaml.safe_load((FOLDER / "compose.yaml").read_text())
+    assert output["networks"]["duel"] == {"internal": True}
+    for name, service in output["services"].items():
         assert Path(service["build"]["dockerfile"]).name == f"{name}.Dockerfile"
         assert (FOLDER / service["build"]["context"]).resolve() == ROOT
         assert service["networks"] == ["duel"]
@@ -64,7 +66,7 @@ def test_compose_gives_both_sides_nothing_but_each_other() -> None:
         assert service["cap_drop"] == ["ALL"]
         assert service["security_opt"] == ["no-new-privileges:true"]
         assert "ports" not in service
-    environment, agent = told["services"]["environment"], told["services"]["agent"]
+    environment, agent = output["services"]["environment"], output["services"]["agent"]
     assert environment["volumes"][0].endswith(":ro")
     assert "volumes" not in agent, "the agent sees neither truth nor frames"
     assert "env_file" not in agent, "nor the host's token"

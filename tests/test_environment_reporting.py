@@ -25,7 +25,7 @@ class Diary:
     """An EvalAI that writes down what it is told, and answers as it was asked to."""
 
     def __init__(self, answers: list[tuple[int, str]]) -> None:
-        self.answers, self.told, self.tokens = answers, [], []
+        self.answers, self.reports, self.tokens = answers, [], []
         self.paths: list[str] = []
         #: What a look at the submission tells; none is answered without it.
         self.status = ""
@@ -33,7 +33,7 @@ class Diary:
     def answer(self, path: str, token: str, body: Any) -> tuple[int, str]:
         self.paths.append(path)
         self.tokens.append(token)
-        self.told.append(body)
+        self.reports.append(body)
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
@@ -99,10 +99,10 @@ def test_the_result_is_put_until_it_is_accepted_and_only_then_all_is_complete(tm
     with evalai(broken, (500, '{"error": "later"}'), (429, '{"detail": "slowly"}'), DONE) as (server, diary):
         running = served(tmp_path, server)
         reply = played(running)
-        assert len(diary.told) == 4, "the reply was held until the server took it"
+        assert len(diary.reports) == 4, "the reply was held until the server took it"
         assert reply.all_complete
         assert ended(running) == 0
-    last = diary.told[-1]
+    last = diary.reports[-1]
     assert diary.paths[-1] == "/api/jobs/challenge/7/update_submission/"
     assert diary.tokens[-1] == "Bearer secret-token"
     assert (last["submission"], last["challenge_phase"], last["submission_status"]) == (41, 3, "FINISHED")
@@ -121,8 +121,8 @@ def test_a_result_that_the_server_refuses_ends_as_failed(tmp_path: Path) -> None
         with pytest.raises(Exception, match="was not accepted by EvalAI"):
             played(running)
         assert ended(running) == 1
-    assert [one["submission_status"] for one in diary.told] == ["FINISHED", "FAILED"]
-    assert "was not accepted by EvalAI (Following metrics are missing" in diary.told[-1]["stderr"]
+    assert [one["submission_status"] for one in diary.reports] == ["FINISHED", "FAILED"]
+    assert "was not accepted by EvalAI (Following metrics are missing" in diary.reports[-1]["stderr"]
 
 
 def test_a_passing_refusal_costs_no_result(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_passing_refusal_costs_no_result(tmp_path: Path) -> None:
         running = served(tmp_path, server)
         assert played(running).all_complete
         assert ended(running) == 0
-    assert [one["submission_status"] for one in diary.told] == ["FINISHED"] * 3
+    assert [one["submission_status"] for one in diary.reports] == ["FINISHED"] * 3
 
 
 def test_a_result_whose_answer_was_lost_is_looked_up(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_result_whose_answer_was_lost_is_looked_up(tmp_path: Path) -> None:
         running = served(tmp_path, server)
         assert played(running).all_complete
         assert ended(running) == 0
-    assert [one["submission_status"] for one in diary.told] == ["FINISHED"]
+    assert [one["submission_status"] for one in diary.reports] == ["FINISHED"]
 
 
 def test_an_agent_that_ends_before_its_result_is_accepted_has_failed(tmp_path: Path) -> None:
@@ -155,9 +155,9 @@ def test_an_agent_that_ends_before_its_result_is_accepted_has_failed(tmp_path: P
             agent.act(GOOD, timeout=0.7)
         agent.close()
         assert ended(running) == 1
-    assert diary.told[0]["submission_status"] == "FINISHED"
-    assert diary.told[-1]["submission_status"] == "FAILED"
-    assert "The agent ended before the evaluation did" in diary.told[-1]["stderr"]
+    assert diary.reports[0]["submission_status"] == "FINISHED"
+    assert diary.reports[-1]["submission_status"] == "FAILED"
+    assert "The agent ended before the evaluation did" in diary.reports[-1]["stderr"]
 
 
 def test_a_failure_is_reported_too(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_failure_is_reported_too(tmp_path: Path) -> None:
         started = time.monotonic()
         assert ended(running) == 1
         assert time.monotonic() - started < 60
-    assert "did not call reset within" in diary.told[-1]["stderr"]
+    assert "did not call reset within" in diary.reports[-1]["stderr"]
 
 
 def test_an_environment_that_cannot_be_made_reports_that(tmp_path: Path) -> None:
@@ -185,5 +185,5 @@ def test_an_environment_that_cannot_be_made_reports_that(tmp_path: Path) -> None
             timeout=60,
         )
         assert done.returncode == 3
-    assert diary.told[-1]["submission_status"] == "FAILED"
-    assert "cannot be started, and it is not your fault" in diary.told[-1]["stderr"]
+    assert diary.reports[-1]["submission_status"] == "FAILED"
+    assert "cannot be started, and it is not your fault" in diary.reports[-1]["stderr"]

@@ -72,18 +72,18 @@ def test_an_agent_is_scored_as_an_upload_of_the_same_masks(data: Path, served: S
         assert environment.message == "The evaluation is complete."
         with pytest.raises(ActionRefusedError, match="nothing left"):
             environment.act(guess(0, 0))
-    told = served.outcome()
+    output = served.outcome()
     assert served.process.returncode == 0
-    assert told["status"] == "finished"
-    assert told["metadata"]["steps"] == 11
-    assert told["metadata"]["seconds_per_step"]["most"] < 5
+    assert output["status"] == "finished"
+    assert output["metadata"]["steps"] == 11
+    assert output["metadata"]["seconds_per_step"]["most"] < 5
     upload = data / "upload.zip"
     upload.write_bytes(
         zipped({f"{one.name}/{k:05d}.png": png(guess(p, k)) for p, one in enumerate(VIDEOS) for k in range(one.frames)})
     )
-    phase = Phase("x", "", (PhaseSplit("test", "davis2017", tuple(told["result"][0]["test"])),))
+    phase = Phase("x", "", (PhaseSplit("test", "davis2017", tuple(output["result"][0]["test"])),))
     wanted = main.score_phase(phase, main.open_truth(str(data / "truth.zip")), str(upload), lambda _: None, 0.0)
-    assert told["result"] == wanted["result"]
+    assert output["result"] == wanted["result"]
 
 
 def test_cartpole_as_evalais_documentation_has_it(data: Path) -> None:
@@ -97,16 +97,16 @@ def test_cartpole_as_evalais_documentation_has_it(data: Path) -> None:
         while not environment.done:
             observation = environment.act(int(observation[2] > 0))
             rewards += environment.reward
-    told = running.outcome()
-    assert told["result"] == [{"test": {"score": rewards / 2}}]
+    output = running.outcome()
+    assert output["result"] == [{"test": {"score": rewards / 2}}]
 
 
 def test_health(served: Served) -> None:
     with grpc.insecure_channel(served.address) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
         for name in ("", "evaluation.Environment"):
-            told = stub.Check(health_pb2.HealthCheckRequest(service=name))
-            assert told.status == health_pb2.HealthCheckResponse.SERVING
+            output = stub.Check(health_pb2.HealthCheckRequest(service=name))
+            assert output.status == health_pb2.HealthCheckResponse.SERVING
 
 
 def test_time_for_a_frame_runs_from_the_reply_to_the_action(data: Path, served: Served) -> None:
@@ -117,9 +117,9 @@ def test_time_for_a_frame_runs_from_the_reply_to_the_action(data: Path, served: 
     for _ in range(10):
         agent.act(GOOD)
     agent.close()
-    told = served.outcome()["metadata"]["seconds_per_step"]
-    assert told["most"] >= 0.5
-    assert told["median"] < told["most"]
+    output = served.outcome()["metadata"]["seconds_per_step"]
+    assert output["most"] >= 0.5
+    assert output["median"] < output["most"]
 
 
 def test_a_repeated_step_gets_the_same_reply(served: Served) -> None:
@@ -226,9 +226,9 @@ def test_hostile_calls_are_refused_with_a_sentence_and_change_nothing(data: Path
         if b"\x0a\x01S" in message[:40]:  # with the session that is running
             inside = message[message.index(MAGIC) + 4 :].replace(b"\x0a\x01S", b"\x0a\x20" + session.encode(), 1)
             known = b"\x0a" + varint(len(inside) + 4) + MAGIC + inside
-        found, told = agent.refused("act_on_environment", known)
-        assert found == code, (name, found, told)
-        assert words in told, (name, told)
+        found, output = agent.refused("act_on_environment", known)
+        assert found == code, (name, found, output)
+        assert words in output, (name, output)
         assert served.memory() < MEMORY, name
     assert not Path(BOMBED).exists()
     for _ in range(11):
@@ -260,9 +260,9 @@ def ends(data: Path, words: str, *options: str, act: Any = None, seconds: float 
     """With such limits, and such an agent, the session fails for this reason, which is reported."""
     running = Served(data, *dataset(data), *options, **variables)
     agents = act(running) if act is not None else None
-    told = running.outcome(seconds)
-    assert told["status"] == "failed"
-    assert words in told["message"], told
+    output = running.outcome(seconds)
+    assert output["status"] == "failed"
+    assert words in output["message"], output
     assert running.process.returncode == 1
     for one in agents or []:
         one.close()
@@ -463,13 +463,13 @@ BODY = '{"challenge_pk":"203","phase_pk":"527","submission_pk":1351,"submitted_i
 
 
 def test_what_the_platform_tells() -> None:
-    told = settings(["--env", "x"], {"AUTH_TOKEN": "t", "BODY": BODY, "SUBMISSION_TIME_LIMIT": "60"})
-    assert told.target is not None
-    assert (told.target.challenge, told.target.phase, told.target.submission) == (203, 527, 1351)
-    assert (told.target.server, told.bind, told.limits.episode, told.limits.step) == (
+    output = settings(["--env", "x"], {"AUTH_TOKEN": "t", "BODY": BODY, "SUBMISSION_TIME_LIMIT": "60"})
+    assert output.target is not None
+    assert (output.target.challenge, output.target.phase, output.target.submission) == (203, 527, 1351)
+    assert (output.target.server, output.bind, output.limits.episode, output.limits.step) == (
         "https://eval.ai", "127.0.0.1", 60.0, 60.0
     )  # fmt: skip
-    assert "t" not in repr(told.target).replace("target", "").replace("Target", "").split("token")[0][-1:]
+    assert "t" not in repr(output.target).replace("target", "").replace("Target", "").split("token")[0][-1:]
     local = settings(["--env", "x", "--option", "draw=2", "--option", "truth=a=b"], {"LOCAL_EVALUATION": "1"})
     assert (local.target, local.options) == (None, {"draw": 2, "truth": "a=b"})
 
@@ -497,14 +497,14 @@ def test_what_is_wrong_in_the_environment_is_named(variables: dict[str, str], wo
 def test_an_environment_that_cannot_be_made_says_why(data: Path) -> None:
     command = [sys.executable, "-m", "segjudge.code_upload_challenge_evaluation.environment", "--env"]
     environment = {**os.environ, "LOCAL_EVALUATION": "1"}
-    for words, told in (
+    for words, output in (
         (["segjudge/VideoObjectSegmentation-v0", "--option", "truth=/nowhere"], "/nowhere: this truth is not there"),
         (["Nothing-v0"], "Nothing"),
         (["CartPole-v1", "--option", "colour"], "--option colour: is not NAME=VALUE"),
     ):
         done = subprocess.run([*command, *words], env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 3
-        assert told in done.stderr
+        assert output in done.stderr
 
 
 # ── what an attack found ────────────────────────────────────────────────────
@@ -542,9 +542,9 @@ def test_repeats_hide_no_time_and_stop_no_clock(data: Path) -> None:
             agent.raw("act_on_environment", packed(Action(session, 1, GOOD)))
         time.sleep(0.2)
     agent.close()
-    told = running.outcome()
-    assert "did not answer drift/00002 within 4 seconds" in told["message"]
-    assert told["metadata"]["seconds_per_step"]["most"] >= 0.6
+    output = running.outcome()
+    assert "did not answer drift/00002 within 4 seconds" in output["message"]
+    assert output["metadata"]["seconds_per_step"]["most"] >= 0.6
 
 
 def test_a_foreigner_who_knocks_does_not_keep_a_session_alive(data: Path) -> None:
@@ -625,9 +625,9 @@ def test_a_result_that_is_no_number_is_a_failure(data: Path, tmp_path: Path) -> 
     try:
         code, words = agent.refused("act_on_environment", packed(Action(agent.session, 0, np.array([np.inf]))))
         assert code in (CODE.FAILED_PRECONDITION, CODE.UNAVAILABLE), words  # the end may overtake the refusal
-        told = running.outcome()
+        output = running.outcome()
     finally:
         agent.close()
         running.end()
-    assert told["status"] == "failed"
-    assert told["message"].startswith("The result is not a finite number")
+    assert output["status"] == "failed"
+    assert output["message"].startswith("The result is not a finite number")

@@ -91,9 +91,9 @@ def test_the_scores_are_those_of_prediction_upload(root: Path, packed: str, tmp_
         zipped({f"{one.name}/{k:05d}.png": png(guess(one, k)) for one in VIDEOS for k in range(one.frames)})
     )
     phase = Phase("x", "", (PhaseSplit(SPLIT, "davis2017", ("J&F-Mean", "J-Mean", "F-Mean", "J-Decay")),))
-    told = main.score_phase(phase, main.open_truth(packed), str(upload), lambda _: None, 0.0)["result"]
+    output = main.score_phase(phase, main.open_truth(packed), str(upload), lambda _: None, 0.0)["result"]
     assert result is not None
-    for name, value in told[0][SPLIT].items():
+    for name, value in output[0][SPLIT].items():
         assert result[0][SPLIT][name] == value
     assert rewards[:-1] == [0.0] * (len(rewards) - 1)
     assert rewards[-1] == next(iter(result[0][SPLIT].values()))
@@ -209,8 +209,8 @@ def test_run_lengths_of_labels_come_back() -> None:
             runs = encoded(labels)
             assert np.array_equal(decoded(runs.items(), shape), labels)
             for one, counts in runs.items():
-                told: Any = coco.encode(np.asfortranarray(labels == one))
-                assert counts == told["counts"].decode()
+                output: Any = coco.encode(np.asfortranarray(labels == one))
+                assert counts == output["counts"].decode()
 
 
 def test_importing_twice_registers_once() -> None:

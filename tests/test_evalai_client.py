@@ -129,9 +129,9 @@ def test_refusals_reach_the_person(server: Rehearsal, aurora: Client, tmp_path: 
     assert "404 Client Error" in aurora("challenge", "99")
     home = tmp_path / "home"
     home.mkdir()
-    stranger = client_of(server, home, "borealis")
-    stranger("set_token", "nonsense")
-    assert "401 Client Error" in stranger("challenges", "--participant")
+    outsider = client_of(server, home, "borealis")
+    outsider("set_token", "nonsense")
+    assert "401 Client Error" in outsider("challenges", "--participant")
 
 
 def test_a_host_uploads_an_annotation(server: Rehearsal, tmp_path: Path) -> None:

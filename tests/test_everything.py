@@ -53,7 +53,7 @@ def test_the_last_line_counts_all_parts(texts: list[str], last: str, code: int, 
     made = parts(tmp_path, *texts)
     start(made)
     assert report(made) == code
-    told = capfd.readouterr().out  # type: ignore[attr-defined]
-    assert told.splitlines()[-1] == last
+    output = capfd.readouterr().out  # type: ignore[attr-defined]
+    assert output.splitlines()[-1] == last
     for number in range(len(texts)):
-        assert f" Part {number} ═" in told
+        assert f" Part {number} ═" in output

@@ -22,7 +22,7 @@ from .shared import needs_shared
 pytestmark = needs_shared
 
 
-def told(name: str) -> Any:
+def output(name: str) -> Any:
     return json.loads((HERE / name).read_text())
 
 
@@ -41,7 +41,7 @@ def scribble(source: str) -> Any:
 
 
 def test_curves_and_lines() -> None:
-    golden = told("misc/geometry.json")
+    golden = output("misc/geometry.json")
     for case in golden["bezier"]:
         assert np.allclose(bezier_curve(case["points"], case["nb_points"]), case["out"], atol=1e-9)
     for case in golden["bresenham"]:
@@ -49,7 +49,7 @@ def test_curves_and_lines() -> None:
 
 
 def test_scribbles_as_masks_and_points() -> None:
-    golden, rows = told("misc/scribbles2mask.json"), np.load(HERE / "misc/scribbles2mask.npz")
+    golden, rows = output("misc/scribbles2mask.json"), np.load(HERE / "misc/scribbles2mask.npz")
     seen = 0
     for key, case in golden.items():
         kind, _, rest = key.partition("|")
@@ -83,7 +83,7 @@ def test_scribbles_as_masks_and_points() -> None:
 
 
 def test_fusing_grows_the_first() -> None:
-    golden = told("misc/fuse.json")
+    golden = output("misc/fuse.json")
     a = {"annotated_frame": 0, "scribbles": [[{"object_id": 1, "path": [[0, 0]]}], []], "sequence": "s"}
     b = golden["b_after"]
     result = tools.fuse_scribbles(a, copy.deepcopy(b))
@@ -96,13 +96,13 @@ def test_fusing_grows_the_first() -> None:
 @pytest.mark.parametrize("sequence", ["synA", "synB"])
 def test_run_lengths(sequence: str) -> None:
     truth = np.where(truth_of(sequence) == 255, 0, truth_of(sequence))
-    golden = told("misc/rle.json")[sequence]
+    golden = output("misc/rle.json")[sequence]
     assert codec.encode_batch_masks(truth, len(golden["frames"][0])) == golden
     assert np.array_equal(codec.decode_batch_masks(golden), truth)
 
 
 def test_run_lengths_of_little() -> None:
-    golden = told("misc/rle.json")
+    golden = output("misc/rle.json")
     tiny = np.array(golden["tiny_mask"])
     for key, count in (("tiny_None", None), ("tiny_n2", 2), ("tiny_n4", 4)):
         assert codec.encode_mask(tiny, count) == golden[key]
@@ -111,7 +111,7 @@ def test_run_lengths_of_little() -> None:
 
 
 def test_probabilities_become_ids() -> None:
-    golden = told("misc/combine_masks.json")
+    golden = output("misc/combine_masks.json")
     for key, threshold in (("th02", 0.2), ("th05", 0.5)):
         found = codec.combine_masks(np.array(golden["input"]), threshold)
         assert str(found.dtype) == golden["dtype"]
@@ -128,7 +128,7 @@ def shifted(truth: Any) -> Any:
 
 @pytest.mark.parametrize("sequence", ["synA", "synB"])
 def test_measures(sequence: str) -> None:
-    golden, truth = told("misc/metrics.json"), truth_of(sequence)
+    golden, truth = output("misc/metrics.json"), truth_of(sequence)
     for name, prediction in (("zeros", np.zeros_like(truth)), ("ones", np.ones_like(truth)), ("shift", shifted(truth))):
         case = golden[f"{sequence}|{name}"]
         count = len(case["J"][0])
@@ -144,7 +144,7 @@ def test_measures(sequence: str) -> None:
 def regions() -> list[Any]:
     if not HERE.exists():
         return []
-    index = told("robot/index.json")
+    index = output("robot/index.json")
     return [
         pytest.param(key.removesuffix("/service"), number, case, id=f"{key.removesuffix('/service')}-{number}")
         for key, pair in index.items()
@@ -187,7 +187,7 @@ def test_both_ways_to_a_skeleton_are_one(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_most_lines_are_the_originals_to_the_pixel() -> None:
     index, inside, masks = (
-        told("robot/index.json"),
+        output("robot/index.json"),
         np.load(HERE / "robot/intermediate.npz"),
         np.load(HERE / "robot/masks.npz"),
     )
@@ -241,7 +241,7 @@ MISUSE = {
 
 @pytest.mark.parametrize("case", MISUSE)
 def test_misuse_is_answered_in_the_same_words(case: str) -> None:
-    golden = told("misc/misuse.json")[case]
+    golden = output("misc/misuse.json")[case]
     with pytest.raises(Exception) as raised:
         MISUSE[case]()
     assert f"builtins.{type(raised.value).__name__}" == golden["type"]
@@ -253,13 +253,13 @@ def test_pictures() -> None:
 
     from segjudge.interactive.utils.visualization import draw_scribble, overlay_mask, plot_scribble
 
-    golden = told("misc/visual.json")
+    golden = output("misc/visual.json")
     picture, mask = np.array(golden["im"], np.uint8), np.array(golden["ann"])
     assert overlay_mask(picture, mask).tolist() == golden["overlay"]
     assert overlay_mask(picture, mask, 0.2).tolist() == golden["overlay_a02"]
     rimmed = overlay_mask(picture, mask == 2, contour_thickness=1)
     assert rimmed[0, 1].tolist() == golden["palette"][1], "the rim lies around the object, in its colour"
-    with pytest.raises(ValueError, match=told("misc/misuse.json")["overlay wrong shape"]["message"]):
+    with pytest.raises(ValueError, match=output("misc/misuse.json")["overlay wrong shape"]["message"]):
         overlay_mask(picture, mask[:2])
     lines = {"scribbles": [[{"path": [[0, 0.5], [1, 0.5]], "object_id": 2}], []], "sequence": "s"}
     drawn = np.asarray(draw_scribble(Image.new("RGB", (40, 21)), lines, 0, width=1))

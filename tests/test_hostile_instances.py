@@ -229,7 +229,7 @@ def test_wherever_a_piece_ends_the_records_are_the_same(
     monkeypatch.setattr(instance_json, "CHUNK_BYTES", size)
     parts = (data[start : start + size] for start in range(0, len(data), size))
     if jobs == 1:
-        assert [one for piece in instance_json.json_parts(parts) for one in piece.records] == sent
+        assert [one for part in instance_json.json_parts(parts) for one in part.records] == sent
     else:
         raw = instance_json.raw_json_parts(parts)
         assert not raw or b"".join(raw).count(b"image_id") == len(sent)

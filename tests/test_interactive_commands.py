@@ -61,11 +61,11 @@ def test_a_method_is_run_and_its_numbers_are_shown(demo: Path, tmp_path: Path, c
         str(tmp_path),
     ]
     assert main([*command, "--max-nb-interactions", "2"]) == 0
-    told = capsys.readouterr().out
-    assert re.search(r"interaction +seconds +J&F\n1 .*\n2 .*\nAUC 0\.\d{4}, J&F at 60 s 0\.\d{4}\nReport: ", told)
+    output = capsys.readouterr().out
+    assert re.search(r"interaction +seconds +J&F\n1 .*\n2 .*\nAUC 0\.\d{4}, J&F at 60 s 0\.\d{4}\nReport: ", output)
     (report,) = tmp_path.glob("result_*.csv")
     summary = json.loads(report.with_suffix(".summary.json").read_text())
-    assert f"AUC {summary['auc']:.4f}" in told
+    assert f"AUC {summary['auc']:.4f}" in output
     assert len(pd.read_csv(report)) == (24 * 1 + 24 * 2) * 2
     assert not list(tmp_path.glob("*.steps")), "only when they are asked for"
 
@@ -104,15 +104,15 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["nowhere:f"], 2, "No module named 'nowhere'"),
         (["methods:breaks", "--subset", "test"], 3, r"must be a valid subset: \['val'\]"),
     ],
-    ids=lambda told: told[0] if isinstance(told, list) else None,
+    ids=lambda output: output[0] if isinstance(output, list) else None,
 )
-def test_a_methods_mistakes(here: Path, demo: Path, words: list[str], code: int, told: str, capsys: Any) -> None:
+def test_a_methods_mistakes(here: Path, demo: Path, words: list[str], code: int, output: str, capsys: Any) -> None:
     try:
         found = main(["interactive", "run", *words, "--root", str(demo), "--out", str(here / "out")])
     except SystemExit as error:
         found = int(str(error.code))
     assert found == code
-    assert re.search(told, capsys.readouterr().err)
+    assert re.search(output, capsys.readouterr().err)
 
 
 def test_a_broken_dataset_is_not_the_methods_fault(demo: Path, tmp_path: Path, capsys: Any) -> None:
@@ -120,19 +120,19 @@ def test_a_broken_dataset_is_not_the_methods_fault(demo: Path, tmp_path: Path, c
     Image.new("L", (9, 9)).save(broken / "Annotations/480p/drift/00003.png")
     command = ["interactive", "run", "segjudge.interactive.baseline:lines", "--root", str(broken)]
     assert main([*command, "--out", str(tmp_path)]) == 3
-    told = capsys.readouterr().err
-    assert "00003.png: has another size" in told
-    assert "Traceback" not in told
+    output = capsys.readouterr().err
+    assert "00003.png: has another size" in output
+    assert "Traceback" not in output
 
 
 def test_a_run_without_a_dataset_is_asked_for_one(capsys: Any) -> None:
-    for words, told in (
+    for words, output in (
         ([], "give --root, or --host"),
         (["--host", "http://127.0.0.1:9"], "--host needs --user-key, or the variable SEGJUDGE_USER_KEY"),
         (["--root", "x", "--max-nb-interactions", "0"], "would never end"),
     ):
         assert main(["interactive", "run", BASELINE, *words]) == 2
-        assert told in capsys.readouterr().err
+        assert output in capsys.readouterr().err
 
 
 def test_a_run_over_the_wire(demo: Path, tmp_path: Path) -> None:
@@ -202,9 +202,9 @@ def test_a_broken_run_is_said_in_a_sentence(
     shutil.copytree(runs["lines"].with_suffix(".steps"), report.with_suffix(".steps"))
     spoil(report)
     assert main(["interactive", "plot", str(report), "--out", str(tmp_path / "page")]) == 3
-    told = capsys.readouterr().err
-    assert re.search(words, told)
-    assert "Traceback" not in told
+    output = capsys.readouterr().err
+    assert re.search(words, output)
+    assert "Traceback" not in output
 
 
 def test_names_are_names(runs: dict[str, Path], tmp_path: Path, capsys: Any) -> None:
@@ -235,9 +235,9 @@ def test_a_curve_without_its_summary_counts_every_sample_of_a_named_dataset(
     found = {}
     for name, more in (("alone", []), ("named", ["--root", str(demo)])):
         assert main(["interactive", "plot", str(tmp_path / "half.csv"), "--out", str(tmp_path / name), *more]) == 0
-        told = capsys.readouterr()
-        assert ("samples without masks in time are left out" in told.err) is (name == "alone")
-        found[name] = float(re.search(r"AUC ([0-9.]+)", told.out)[1])  # type: ignore[index]
+        output = capsys.readouterr()
+        assert ("samples without masks in time are left out" in output.err) is (name == "alone")
+        found[name] = float(re.search(r"AUC ([0-9.]+)", output.out)[1])  # type: ignore[index]
     assert found["named"] == pytest.approx(found["alone"] / (1 + objects), abs=0.06)
     assert found["named"] < found["alone"]
 
@@ -281,9 +281,9 @@ def test_the_baseline_is_far_above_the_drawn_lines_on_real_frames(tmp_path: Path
     for name, model in (("baseline", Baseline()), ("lines", lines)):
         clock = Clock()
 
-        def timed(*, clock: Clock = clock, model: Any = model, **told: Any) -> Any:
+        def timed(*, clock: Clock = clock, model: Any = model, **output: Any) -> Any:
             clock.now += 1
-            return model(**told)
+            return model(**output)
 
         session = DavisInteractiveSession(dataset=dataset, report_save_dir=tmp_path / name, clock=clock)
         found = run(session, timed, dataset.image_paths, lambda *_: None, steps=False)

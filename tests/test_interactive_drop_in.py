@@ -145,8 +145,8 @@ def test_the_catalogue_is_in_the_package() -> None:
     """An installed package holds what its metadata names."""
     import tomllib
 
-    told = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())
-    assert "interactive/*.csv" in told["tool"]["setuptools"]["package-data"]["segjudge"]
+    output = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())
+    assert "interactive/*.csv" in output["tool"]["setuptools"]["package-data"]["segjudge"]
 
 
 def line(number: int = 1, path: Any = ((0.2, 0.5), (0.4, 0.5))) -> dict[str, Any]:
@@ -164,8 +164,8 @@ def written(root: Path, name: str, frames: int, sets: int, *, objects: int = 1, 
         Image.fromarray(mask).save(root / f"Annotations/480p/{name}/{frame:05d}.png")
         Image.new("RGB", (40, 30)).save(root / f"JPEGImages/480p/{name}/{frame:05d}.jpg")
     for number in range(1, sets + 1):
-        told = {"scribbles": [[line()], *[[] for _ in range((lists or frames) - 1)]], "sequence": name}
-        (root / f"Scribbles/{name}/{number:03d}.json").write_text(json.dumps(told))
+        output = {"scribbles": [[line()], *[[] for _ in range((lists or frames) - 1)]], "sequence": name}
+        (root / f"Scribbles/{name}/{number:03d}.json").write_text(json.dumps(output))
 
 
 @pytest.fixture
@@ -411,11 +411,11 @@ def test_a_service_refuses_what_it_does_not_know(root: Path) -> None:
 
 
 def kept(storage: Any, **more: Any) -> Any:
-    told = {
+    output = {
         "user_id": "u", "session_id": "s", "sequence": "bear", "scribble_idx": 1, "interaction": 1, "timing": 2.5,
         "objects_idx": [1, 1], "frames": [0, 1], "jaccard": [0.5, 1.0], "contour": [0.0, 1.0],
     }  # fmt: skip
-    return storage.store_interactions_results(**{**told, **more})
+    return storage.store_interactions_results(**{**output, **more})
 
 
 def test_a_storage_keeps_rows_and_frames() -> None:
@@ -554,26 +554,26 @@ def test_a_robot_draws_on_what_is_missing() -> None:
 
 
 def test_scribbles_there_and_back() -> None:
-    told = {"scribbles": [[], [line(2, [(0.0, 0.0), (1.0, 1.0)])], [line(1), line(3)]], "sequence": "box"}
-    assert scribbles.annotated_frames(told) == [1, 2]
-    assert scribbles.annotated_frames_object(told, 3) == [2]
-    assert scribbles.annotated_frames_object(told, 9) == []
-    assert (scribbles.is_empty(told), scribbles.is_empty({"scribbles": [[], []], "sequence": "box"})) == (False, True)
-    masks = scribbles.scribbles2mask(told, (11, 11))
+    output = {"scribbles": [[], [line(2, [(0.0, 0.0), (1.0, 1.0)])], [line(1), line(3)]], "sequence": "box"}
+    assert scribbles.annotated_frames(output) == [1, 2]
+    assert scribbles.annotated_frames_object(output, 3) == [2]
+    assert scribbles.annotated_frames_object(output, 9) == []
+    assert (scribbles.is_empty(output), scribbles.is_empty({"scribbles": [[], []], "sequence": "box"})) == (False, True)
+    masks = scribbles.scribbles2mask(output, (11, 11))
     assert (masks.shape, masks.dtype) == ((3, 11, 11), np.dtype(int))
     assert (masks[0] == -1).all()
     assert (np.diag(masks[1]) == 2).all()
-    dots = scribbles.scribbles2mask(told, (11, 11), bresenham=False, default_value=0)
+    dots = scribbles.scribbles2mask(output, (11, 11), bresenham=False, default_value=0)
     assert (dots[1] > 0).sum() == 2
-    assert scribbles.scribbles2mask(told, (11, 11), bezier_curve_sampling=True, nb_points=50)[1].max() == 2
-    points, ids = scribbles.scribbles2points(told)
+    assert scribbles.scribbles2mask(output, (11, 11), bezier_curve_sampling=True, nb_points=50)[1].max() == 2
+    points, ids = scribbles.scribbles2points(output)
     assert (points.shape, points.dtype, ids.shape, ids.dtype) == ((6, 3), np.dtype(float), (6,), np.dtype(int))
     assert points[1].tolist() == [1.0, 1.0, 1.0]
-    scaled, _ = scribbles.scribbles2points(told, output_resolution=(11, 21))
+    scaled, _ = scribbles.scribbles2points(output, output_resolution=(11, 21))
     assert (scaled[1].tolist(), scaled.dtype) == ([1, 10, 20], np.dtype(int))
     for size in ((0, 10), (10, -1), (10,), (1, 2, 3)):
         with pytest.raises(ValueError, match="Invalid output resolution"):
-            scribbles.scribbles2mask(told, size)  # type: ignore[arg-type]
+            scribbles.scribbles2mask(output, size)  # type: ignore[arg-type]
     with pytest.raises(IndexError):
         scribbles.scribbles2mask({"scribbles": [[line(1, [(1.2, 0.5)])]], "sequence": "box"}, (10, 10))
 
@@ -612,13 +612,13 @@ def test_curves_and_lines_have_shapes() -> None:
 def test_masks_as_run_lengths() -> None:
     masks = np.random.default_rng(0).integers(0, 4, (3, 12, 9))
     assert (mask_api.decode_batch_masks(mask_api.encode_batch_masks(masks)) == masks).all()
-    told = mask_api.encode_mask(masks[0], nb_objects=2)
-    assert told["size"] == [12, 9]
-    assert [one["object_id"] for one in told["objects"]] == [1, 2]
-    back = mask_api.decode_mask(told)
+    output = mask_api.encode_mask(masks[0], nb_objects=2)
+    assert output["size"] == [12, 9]
+    assert [one["object_id"] for one in output["objects"]] == [1, 2]
+    back = mask_api.decode_mask(output)
     assert (back.dtype, back.shape) == (np.uint8, (12, 9))
     assert (back == np.where(masks[0] == 3, 0, masks[0])).all()
-    json.dumps(told)
+    json.dumps(output)
     for wrong, encode in ((masks, mask_api.encode_mask), (masks[0], mask_api.encode_batch_masks)):
         with pytest.raises(AssertionError):
             encode(wrong)

@@ -43,9 +43,9 @@ def test_a_user_measures_a_sequence_in_so_many_sessions(root: Path) -> None:  # 
     with served(hosting(root, limits=NEW)) as address:
         for _ in range(2):
             ended(Wire(address).begun())
-        told = Wire(address).post(wire_format.SESSION)
-        assert (told.status_code, told.json()["error"]) == (429, "BlockingIOError")
-        assert "ann has had masks of box measured in 2 sessions" in told.json()["message"]
+        output = Wire(address).post(wire_format.SESSION)
+        assert (output.status_code, output.json()["error"]) == (429, "BlockingIOError")
+        assert "ann has had masks of box measured in 2 sessions" in output.json()["message"]
         ended(Wire(address, BOB).begun())
     with served(hosting(root, limits=NEW)) as address:
         assert Wire(address).post(wire_format.SESSION).status_code == 429, "a restart forgets nothing"
@@ -139,8 +139,8 @@ def test_two_servers_cannot_share_a_folder(root: Path) -> None:  # noqa: F811
 # ── what leaves the server ──────────────────────────────────────────────────
 
 
-def decimals(told: Any) -> int:
-    return max((len(repr(one).partition(".")[2]) for one in told), default=0)
+def decimals(output: Any) -> int:
+    return max((len(repr(one).partition(".")[2]) for one in output), default=0)
 
 
 def test_nothing_but_times_leaves_with_more_than_four_decimals(root: Path) -> None:  # noqa: F811
@@ -358,6 +358,6 @@ def test_answers_do_not_depend_on_how_a_key_is_wrong(root: Path) -> None:  # noq
             "ä".encode().decode("latin-1"),
         ):
             wired.headers[wire_format.SESSION_KEY] = key
-            told = wired.post(wire_format.NEXT)
-            assert (told.status_code, told.json()["message"]) == (404, "There is no such session of yours."), key
+            output = wired.post(wire_format.NEXT)
+            assert (output.status_code, output.json()["message"]) == (404, "There is no such session of yours."), key
     assert answer(0).shape == SHAPE

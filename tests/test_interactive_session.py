@@ -90,22 +90,22 @@ def test_a_session_is_the_originals(path: Path, tmp_path: Path) -> None:
         service = session.connector.service
         log = iter(golden["log"])
         while session.next():
-            told, (sequence, scribbles, new) = next(log), session.get_scribbles()
+            output, (sequence, scribbles, new) = next(log), session.get_scribbles()
             number = session.samples[session.sample_idx or 0][1]
             now = (sequence, number, (session.interaction_nb or 0) + 1, new)
-            assert now == tuple(told[key] for key in ("sequence", "scribble_idx", "interaction", "new_sequence"))
+            assert now == tuple(output[key] for key in ("sequence", "scribble_idx", "interaction", "new_sequence"))
             drawn = [frame for frame, lines in enumerate(scribbles["scribbles"]) if lines]
-            assert drawn == told["given_frames"]
-            clock.now += seconds(golden["tag"], told["interaction"], number)
-            masks = predicted(golden["model"], service.davis.load_annotations(sequence), told["interaction"])
-            session.submit_masks(masks, told["candidates"])
-            if told["evaluated"]:
+            assert drawn == output["given_frames"]
+            clock.now += seconds(golden["tag"], output["interaction"], number)
+            masks = predicted(golden["model"], service.davis.load_annotations(sequence), output["interaction"])
+            session.submit_masks(masks, output["candidates"])
+            if output["evaluated"]:
                 _, _, _, frame, override = service.storage._annotated[-1]
-                assert frame in told["tie_frames"]
-                assert override == told["override"]
-                if frame != told["next_frame"]:  # a tie: go on as the original did
-                    service.storage._annotated[-1] = (KEY, sequence, number, told["next_frame"], override)
-                    _move(session, frame, told["next_frame"])
+                assert frame in output["tie_frames"]
+                assert override == output["override"]
+                if frame != output["next_frame"]:  # a tie: go on as the original did
+                    service.storage._annotated[-1] = (KEY, sequence, number, output["next_frame"], override)
+                    _move(session, frame, output["next_frame"])
             clock.now += 3.0 if "_gap" in golden["tag"] else 0.0
         assert next(log, None) is None
     _compare(session, golden, path, tmp_path)
@@ -363,9 +363,9 @@ def test_a_sample_whose_masks_all_came_late_counts_as_zero(root: Path) -> None:
     assert found["auc"] == pytest.approx((0.5 * 2 / 2 + 0.5 * 18) / 20)
 
 
-def rows(*told: tuple[str, int, int, int, float, float]) -> pd.DataFrame:
+def rows(*output: tuple[str, int, int, int, float, float]) -> pd.DataFrame:
     names = ["sequence", "scribble_idx", "interaction", "object_id", "contour", "timing"]
-    return pd.DataFrame(told, columns=names).assign(session_id="s", jaccard=0.0, j_and_f=0.0, frame=0)
+    return pd.DataFrame(output, columns=names).assign(session_id="s", jaccard=0.0, j_and_f=0.0, frame=0)
 
 
 def test_every_object_of_a_sample_without_a_row_counts() -> None:

@@ -117,13 +117,13 @@ def test_a_session_over_the_wire_is_the_session_here(root: Path) -> None:  # noq
     )
     with served(hosting(root)) as address:
         report, summary, seen = run(client(address, root))
-    wanted, told, drawn = run(local)
+    wanted, output, drawn = run(local)
     assert seen == drawn
     pd.testing.assert_frame_equal(
         report.drop(columns="session_id"), wire_format.rounded(means_of(wanted)).drop(columns="session_id")
     )
     assert summary.pop("session_key") == report["session_id"][0]
-    assert summary == wire_format.rounded_summary(told)
+    assert summary == wire_format.rounded_summary(output)
     (kept,) = (root.parent / "mine").iterdir()
     pd.testing.assert_frame_equal(pd.read_csv(kept, index_col=0), report)
 
@@ -132,15 +132,15 @@ def test_time_runs_from_the_first_scribbles_to_the_last_byte(root: Path) -> None
     clock = Clock()
     with served(hosting(root, clock)) as address:
         wired = Wire(address).begun()
-        told = [wired.post(wire_format.NEXT).json() for _ in range(2)]
-        assert told[0] == told[1] == {
+        output = [wired.post(wire_format.NEXT).json() for _ in range(2)]
+        assert output[0] == output[1] == {
             "sequence": "box", "scribble_idx": 1, "interaction": 1, "new_sequence": True, "finished": False
         }  # fmt: skip
         clock.now += 100
         first = wired.get(wire_format.SCRIBBLES).json()
         clock.now += 3
         assert wired.get(wire_format.SCRIBBLES).json() == first
-        assert wired.post(wire_format.NEXT).json() == told[0]
+        assert wired.post(wire_format.NEXT).json() == output[0]
         host, port = address.removeprefix("http://").split(":")
         body = json.dumps(wired.masks()).encode()
         with socket.create_connection((host, int(port))) as slow:
@@ -254,11 +254,11 @@ def deep_size() -> bytes:
 def test_hostile_masks_are_refused_and_may_be_fixed(root: Path, body: Any, words: str) -> None:  # noqa: F811
     with served(hosting(root)) as address:
         wired = Wire(address).begun().handed()
-        told = wired.post(wire_format.INTERACTION, body if isinstance(body, bytes) else wired.masks() | body)
-        assert told.status_code in (400, 409, 413, 422), told.text
-        assert len(told.text) < 1000
-        assert re.search(words, told.json()["message"]), told.text
-        assert told.json()["error"] in wire_format.NAMES
+        output = wired.post(wire_format.INTERACTION, body if isinstance(body, bytes) else wired.masks() | body)
+        assert output.status_code in (400, 409, 413, 422), output.text
+        assert len(output.text) < 1000
+        assert re.search(words, output.json()["message"]), output.text
+        assert output.json()["error"] in wire_format.NAMES
         assert wired.get(wire_format.REPORT).json()["interaction"] == []
         assert wired.post(wire_format.INTERACTION, wired.masks()).status_code == 204
 
@@ -269,11 +269,11 @@ def test_limits(root: Path) -> None:  # noqa: F811
     with served(host) as address:
         wired = Wire(address).begun().handed()
         for body in (b"x" * 20_001, (b"x" * 10_000 for _ in range(3))):
-            told = requests.post(f"{address}/{wire_format.INTERACTION}", data=body, headers=wired.headers, timeout=30)
-            assert (told.status_code, told.json()["error"]) == (413, "OverflowError")
+            output = requests.post(f"{address}/{wire_format.INTERACTION}", data=body, headers=wired.headers, timeout=30)
+            assert (output.status_code, output.json()["error"]) == (413, "OverflowError")
         noise = np.random.default_rng(1).integers(0, 2, SHAPE)
-        told = wired.post(wire_format.INTERACTION, wired.masks(noise))
-        assert (told.status_code, told.json()["message"][:28]) == (413, "pred_masks has more than 100")
+        output = wired.post(wire_format.INTERACTION, wired.masks(noise))
+        assert (output.status_code, output.json()["message"][:28]) == (413, "pred_masks has more than 100")
         Wire(address).begun()
         third = Wire(address).post(wire_format.SESSION)
         assert (third.status_code, third.json()["error"]) == (429, "BlockingIOError")
@@ -288,8 +288,8 @@ def test_limits(root: Path) -> None:  # noqa: F811
 def test_a_body_of_brackets_is_refused_before_it_is_read(root: Path) -> None:  # noqa: F811
     with served(hosting(root)) as address:
         wired = Wire(address).begun().handed()
-        told = wired.post(wire_format.INTERACTION, b'{"a":[' + b"[]," * 100_000 + b"[]]}")
-        assert (told.status_code, told.json()["error"]) == (413, "OverflowError")
+        output = wired.post(wire_format.INTERACTION, b'{"a":[' + b"[]," * 100_000 + b"[]]}")
+        assert (output.status_code, output.json()["error"]) == (413, "OverflowError")
 
 
 def submitted(session: HostedSession, sequence: str, interaction: int, checksum: str, host: SessionHost) -> None:
@@ -363,8 +363,8 @@ def test_a_lost_answer_opens_no_second_session(root: Path) -> None:  # noqa: F81
 def test_out_of_order(root: Path, path: str) -> None:  # noqa: F811
     with served(hosting(root)) as address:
         wired = Wire(address).begun()
-        told = wired.get(path) if path == wire_format.SCRIBBLES else wired.post(path, wired.masks())
-        assert (told.status_code, told.json()["error"]) == (409, "RuntimeError")
+        output = wired.get(path) if path == wire_format.SCRIBBLES else wired.post(path, wired.masks())
+        assert (output.status_code, output.json()["error"]) == (409, "RuntimeError")
         missing = wired.get("api/dataset/samples")
         assert (missing.status_code, missing.json()["error"]) == (404, "LookupError")
 
@@ -408,8 +408,8 @@ def test_a_clients_mistakes_are_reported_as_here(root: Path, masks: Any, error: 
 
 
 def test_no_name_that_a_server_sends_becomes_code() -> None:
-    told = wire_format.error_of({"error": "__import__('os').system('true')", "message": "x"}, 400)
-    assert type(told) is RuntimeError
+    output = wire_format.error_of({"error": "__import__('os').system('true')", "message": "x"}, 400)
+    assert type(output) is RuntimeError
     assert type(wire_format.error_of("<html>", 502)) is RuntimeError
     assert type(wire_format.error_of({"error": "KeyboardInterrupt", "message": "x"}, 400)) is RuntimeError
 

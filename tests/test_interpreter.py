@@ -25,7 +25,7 @@ def segjudge(*words: str, folder: Path = ROOT, **environment: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("told_faults", "words"),
+    ("faults", "words"),
     [
         ("x:0.5", "the seed 'x' is not a whole number"),
         ("7", "the rate is missing"),
@@ -35,10 +35,10 @@ def segjudge(*words: str, folder: Path = ROOT, **environment: str) -> Any:
         ("1.5:0.1", "the seed '1.5' is not a whole number"),
     ],
 )
-def test_faults_are_asked_for_in_words(told_faults: str, words: str) -> None:
-    done = segjudge("rehearse", "--faults", told_faults)
+def test_faults_are_asked_for_in_words(faults: str, words: str) -> None:
+    done = segjudge("rehearse", "--faults", faults)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.endswith(f"--faults {told_faults}: {words}. Write SEED:RATE, for instance 7:0.05\n")
+    assert done.stderr.endswith(f"--faults {faults}: {words}. Write SEED:RATE, for instance 7:0.05\n")
 
 
 def shim(folder: Path, text: str) -> Path:

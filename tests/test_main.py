@@ -170,8 +170,8 @@ def test_files_that_participants_read_hold_rounded_means_and_no_more() -> None:
     (full,), (shown,) = answer["result"], held["result"]
     assert shown == {"dev": {metric: round(value, 3) for metric, value in full["dev"].items()}}
     assert shown != full
-    told = json.dumps([held, answer["submission_metadata"]])
-    assert not any(name in told for name in ("crossing", "late-guest", "solo"))
+    output = json.dumps([held, answer["submission_metadata"]])
+    assert not any(name in output for name in ("crossing", "late-guest", "solo"))
     assert all(type(spent) is int for spent in answer["submission_metadata"]["seconds"].values())
 
 
@@ -264,8 +264,8 @@ def test_what_takes_too_much_is_refused(tmp_path: Path) -> None:
     large = tmp_path / "large.json"
     large.write_bytes(b'{"crossing": "' + b"x" * 40_000_000 + b'"}')
     command = [sys.executable, "-c", WITH_A_MEGABYTE, str(ANNOTATIONS), str(large), DEV]
-    told = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
-    assert "more than 1 MB of memory" in told
+    output = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert "more than 1 MB of memory" in output
 
 
 def test_what_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,12 +56,12 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Hook]]:
 def test_slack_and_webhook_are_told(hook: type[Hook]) -> None:
     answer = evaluate(str(ANNOTATIONS), str(STRONG), DEV, submission_metadata=SUBMISSION)
 
-    told = dict(hook.got)
-    assert "Submission 12 of Team in sequences-dev scored dev: J&F-Mean 0.9325" in told["/slack-token"]["text"]
-    assert list(told["/slack-token"]) == ["text"]
-    assert told["/hook-token"]["result"] == answer["result"]
-    assert told["/hook-token"]["submission"]["id"] == 12
-    assert "secret.example" not in json.dumps(told)
+    output = dict(hook.got)
+    assert "Submission 12 of Team in sequences-dev scored dev: J&F-Mean 0.9325" in output["/slack-token"]["text"]
+    assert list(output["/slack-token"]) == ["text"]
+    assert output["/hook-token"]["result"] == answer["result"]
+    assert output["/hook-token"]["submission"]["id"] == 12
+    assert "secret.example" not in json.dumps(output)
 
 
 def test_without_metadata_it_is_told_too(hook: type[Hook]) -> None:

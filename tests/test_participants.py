@@ -149,9 +149,9 @@ def test_a_truth_with_links_and_a_circle_is_read(root: Path, results: Path, tmp_
 def test_folders_deeper_than_the_limit_are_not_walked(root: Path, results: Path, capsys: Any) -> None:
     (results / "/".join("d" * 40)).mkdir(parents=True)
     assert main(["score", str(results), "--truth", str(root), "--protocol", "davis2017"]) == 1
-    told = capsys.readouterr().err
-    assert "lies 12 folders deep; 11 is the limit" in told
-    assert told.count("folders deep") == 1
+    output = capsys.readouterr().err
+    assert "lies 12 folders deep; 11 is the limit" in output
+    assert output.count("folders deep") == 1
 
 
 # ── as the official tools are called ────────────────────────────────────────
@@ -162,18 +162,18 @@ def test_davis_script_is_called_in_its_own_words(task: str, root: Path, results:
     official = ["--davis_path", str(root), "--results_path", str(results), "--task", task, "--set", "val"]
     protocol = {"semi-supervised": "davis2017", "unsupervised": "davis2017-unsupervised"}[task]
     assert main(["score", *official]) == 0
-    told = capsys.readouterr()
-    assert f"Protocol {protocol}: " in told.err
+    output = capsys.readouterr()
+    assert f"Protocol {protocol}: " in output.err
     assert main(["score", str(results), "--truth", str(root), "--subset", "val", "--protocol", protocol]) == 0
-    assert capsys.readouterr().out == told.out
+    assert capsys.readouterr().out == output.out
 
 
 def test_davis_script_has_its_own_defaults(root: Path, results: Path, capsys: Any) -> None:
     (root / "ImageSets/2017/other.txt").write_text("train-only\n")
     assert main(["score", "--davis_path", str(root), "--results_path", str(results)]) == 0
-    told = capsys.readouterr()
-    assert "Protocol davis2017-unsupervised: " in told.err
-    assert "val, all" in told.out
+    output = capsys.readouterr()
+    assert "Protocol davis2017-unsupervised: " in output.err
+    assert "val, all" in output.out
     assert main(["score", "--davis_path", str(root), "--results_path", str(results), "--protocol", "vost"]) == 0
 
 
@@ -194,10 +194,10 @@ def test_davis_script_has_its_own_defaults(root: Path, results: Path, capsys: An
         ([SHARP, "--truth", TRUTH, "--protocol", "coco", "--subset", "test"], "has no split 'test', only dev"),
     ],
 )
-def test_what_contradicts_itself_is_one_sentence(words: list[str], told: str, capsys: Any) -> None:
+def test_what_contradicts_itself_is_one_sentence(words: list[str], output: str, capsys: Any) -> None:
     assert main(["score", *words]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
-    assert told in line
+    assert output in line
 
 
 @pytest.fixture
@@ -383,9 +383,9 @@ def test_what_does_not_fit_is_one_sentence(
     main(["pack", "--layout", "davis2017", "--root", str(root), "--out", str(tmp_path / "packed")])
     capsys.readouterr()
     assert main(["score", str(places[results]), "--truth", str(places[truth]), "--protocol", protocol]) == code
-    told = capsys.readouterr().err.strip()
-    assert len(told.splitlines()) == 1
-    assert re.search(words, told), told
+    output = capsys.readouterr().err.strip()
+    assert len(output.splitlines()) == 1
+    assert re.search(words, output), output
 
 
 INSTANCE_UPLOADS: dict[str, bytes] = {

@@ -45,9 +45,9 @@ def test_the_document_equals_the_official_one_annotation_by_annotation(
     assert ours["images"] == official["images"]
     assert ours["categories"] == official["categories"]
     assert ours["annotations"] == official["annotations"]
-    told = capsys.readouterr().err
-    assert told.count("has the category 0, which is not in the list: it is kept") == 4
-    assert "has the categories 69 and 79" in told
+    output = capsys.readouterr().err
+    assert output.count("has the category 0, which is not in the list: it is kept") == 4
+    assert "has the categories 69 and 79" in output
 
 
 def test_a_packed_truth_scores_as_the_document(listing: Path, tmp_path: Path) -> None:
@@ -124,9 +124,9 @@ def test_without_a_list_images_are_numbered_and_the_host_is_told(tmp_path: Path,
     document = json.loads(out.read_text())
     assert [(image["id"], image["file_name"]) for image in document["images"]] == [(0, "a.jpg"), (1, "b.jpg")]
     assert [(a["id"], a["image_id"], a["category_id"], a["area"]) for a in document["annotations"]] == [(0, 1, 2, 9)]
-    told = capsys.readouterr().err
-    assert "lists no images" in told
-    assert "b.png: instance 7 has the category 2, which is not in the list" in told
+    output = capsys.readouterr().err
+    assert "lists no images" in output
+    assert "b.png: instance 7 has the category 2, which is not in the list" in output
 
 
 @pytest.mark.parametrize(

@@ -123,11 +123,11 @@ def test_every_refusal_is_kept(name: str, action: Action, words: str, data: Path
     caller = Caller(running.address)
     caller.begin()
     session = caller.session if action.session_id == "S" else action.session_id
-    _, told = caller.refused(name, packed(Action(session, action.step, action.value, action.problem)))
+    _, output = caller.refused(name, packed(Action(session, action.step, action.value, action.problem)))
     caller.channel.close()
     message = running.outcome()["message"]
-    assert words in told
-    assert f"Its last call was refused: {told}" in message
+    assert words in output
+    assert f"Its last call was refused: {output}" in message
 
 
 def test_a_pickle_is_named(data: Path) -> None:
@@ -160,10 +160,10 @@ def test_a_refusal_is_short_and_fit_for_a_log() -> None:
 def test_in_the_arena(answer: str, data: Path, tmp_path: Path, capsys: Any) -> None:
     words = ["--truth", str(data / "truth.zip"), "--frames", str(data / "root")]
     assert main(["arena", *words, "--", str(program(tmp_path, ANSWERS[answer][0]))]) == 1
-    told = capsys.readouterr().err
-    assert "RefusedError: drift/00000: " in told, "the agent's log"
-    assert told.splitlines()[-1].endswith("Fix the agent.")
-    assert ANSWERS[answer][1].rstrip(".") in told.splitlines()[-1]
+    output = capsys.readouterr().err
+    assert "RefusedError: drift/00000: " in output, "the agent's log"
+    assert output.splitlines()[-1].endswith("Fix the agent.")
+    assert ANSWERS[answer][1].rstrip(".") in output.splitlines()[-1]
 
 
 @pytest.mark.parametrize(

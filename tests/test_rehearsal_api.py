@@ -277,8 +277,8 @@ def test_a_large_upload_comes_in_parts(server: Rehearsal) -> None:
     number, upload = begun.json()["submission_pk"], begun.json()["upload_id"]
     assert server.text(server.get(f"/api/jobs/submission/{number}", "borealis").json()["input_file"]) == "file_content"
     parts = []
-    for part, piece in zip(begun.json()["presigned_urls"], (data[:1000], data[1000:])):
-        answer = requests.put(part["url"], data=piece, timeout=10)
+    for part, chunk in zip(begun.json()["presigned_urls"], (data[:1000], data[1000:])):
+        answer = requests.put(part["url"], data=chunk, timeout=10)
         parts.append({"ETag": answer.headers["ETag"], "PartNumber": part["partNumber"]})
     finish = f"/api/jobs/phases/1/finish_submission_file_upload/{number}/"
     early = server.call("POST", finish, "aurora", data={"parts": json.dumps(parts), "upload_id": upload})

@@ -183,12 +183,12 @@ def test_no_odd_value_is_a_defect(closed: Rehearsal, method: str, path: str, who
     for field in fields:
         for value in ODD_VALUES:
             body = {**good, field: value}
-            text = "{" + ", ".join(f'"{key}": {told}' for key, told in body.items()) + "}"
+            text = "{" + ", ".join(f'"{key}": {output}' for key, output in body.items()) + "}"
             answer = closed.call(method, path, who, data=text.encode(), headers={"Content-Type": "application/json"})
             assert answer.status_code < 500 or answer.json().get("error", "").endswith("must be texts"), (field, value)
             answer.json()
             inner = json.dumps(f'[{{"split": {value}, "accuracies": {{"J&F-Mean": {value}}}}}]')
-            text = "{" + ", ".join(f'"{key}": {told}' for key, told in {**good, field: inner}.items()) + "}"
+            text = "{" + ", ".join(f'"{key}": {output}' for key, output in {**good, field: inner}.items()) + "}"
             answer = closed.call(method, path, who, data=text.encode(), headers={"Content-Type": "application/json"})
             assert answer.status_code < 500, (field, inner, answer.text)
 

@@ -189,12 +189,12 @@ def test_an_image_is_submitted_on_the_page(server: Rehearsal, page: Any, tmp_pat
     held = max(server.get("/api/challenges/challenge/all/all/all").json()["results"], key=lambda one: one["id"])
     team = server.people["aurora"]["team"]
     server.call("POST", f"/api/challenges/challenge/{held['id']}/participant_team/{team}", "aurora")
-    for content, told in (
+    for content, output in (
         (b"PK", "in submitted_image_uri from submission file"),
         (b'{"submitted_image_uri": "a:1"}', ""),
     ):
         (tmp_path / "image.json").write_bytes(content)
-        if told:
+        if output:
             log_in(page, server, "aurora", f"/challenges/{held['id']}/submit")
         else:
             page.goto(f"{server.address}/challenges/{held['id']}/submit")
@@ -202,9 +202,9 @@ def test_an_image_is_submitted_on_the_page(server: Rehearsal, page: Any, tmp_pat
         page.get_by_label("Sequences, development").check()
         page.get_by_label("File", exact=True).set_input_files(tmp_path / "image.json")
         page.get_by_role("button", name="Submit").click()
-        if told:
+        if output:
             page.get_by_role("alert").wait_for()
-            assert told in page.get_by_role("alert").inner_text()
+            assert output in page.get_by_role("alert").inner_text()
     page.wait_for_url(re.compile(r"/submissions/\d+$"))
     body = server.get(f"/api/jobs/challenge/queues/{held['queue']}/", "host").json()["body"]
     assert body["submitted_image_uri"] == "a:1"

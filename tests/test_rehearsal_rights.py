@@ -45,7 +45,7 @@ def open_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]
     running.stop()
 
 
-def told(server: Rehearsal, code: str) -> Any:
+def output(server: Rehearsal, code: str) -> Any:
     """What a script finds that runs this code, or how it failed."""
     number = server.submit("aurora", code.encode()).json()["id"]
     done = server.settled(number)
@@ -125,11 +125,11 @@ for folder in ({folder!r}, {root!r}, "/root", "/home", "/work", "/etc"):
 
 @needs_bwrap
 def test_in_the_sandbox_there_is_nothing_of_the_rehearsal(server: Rehearsal) -> None:
-    seen = told(server, LOOK_AROUND.format(folder=str(server.data), root=str(ROOT)))
+    seen = output(server, LOOK_AROUND.format(folder=str(server.data), root=str(ROOT)))
     assert not [
         path for path in seen if "sqlite" in path or "passwd" in path or path.endswith(("/files", "/annotations"))
     ]
-    reached = told(server, f"told = open({str(server.data / 'rehearsal.sqlite3')!r}, 'rb').read(16)")
+    reached = output(server, f"told = open({str(server.data / 'rehearsal.sqlite3')!r}, 'rb').read(16)")
     assert "FileNotFoundError" in reached
 
 
@@ -143,7 +143,7 @@ for place in glob.glob("/proc/[0-9]*"):
     except OSError:
         pass
 """
-    found = " ".join(told(server, code))
+    found = " ".join(output(server, code))
     assert "hosted_worker" in found
     assert "rehearse" not in found
     assert "a-secret-in-the-environment" not in found
@@ -159,7 +159,7 @@ try:
 except OSError as error:
     told = str(error)
 """
-    assert told(server, code) != "connected"
+    assert output(server, code) != "connected"
 
 
 @needs_bwrap
@@ -175,7 +175,7 @@ for place in {places!r}:
     except OSError:
         pass
 """
-    told(server, code)
+    output(server, code)
     assert not [place for place in places if os.path.exists(f"{place}/segjudge-was-here")]
 
 
@@ -198,8 +198,8 @@ try:
 except OSError as error:
     told = str(error)
 """
-    assert "renamed" not in told(server, code)
-    assert told(server, "told = 'fine'") == "fine"
+    assert "renamed" not in output(server, code)
+    assert output(server, "told = 'fine'") == "fine"
     assert list(target.iterdir()) == []
 
 
@@ -208,8 +208,8 @@ def test_a_script_gets_no_environment_no_descriptor_and_no_folder_of_ours(
     request: pytest.FixtureRequest, kind: str
 ) -> None:
     server = request.getfixturevalue(kind)
-    assert "a-secret-in-the-environment" not in json.dumps(told(server, "told = dict(os.environ)"))
-    places = told(
+    assert "a-secret-in-the-environment" not in json.dumps(output(server, "told = dict(os.environ)"))
+    places = output(
         server,
         "told = [os.readlink(one) for one in glob.glob('/proc/self/fd/*') if os.path.islink(one)] + [os.getcwd()]",
     )
@@ -219,9 +219,9 @@ def test_a_script_gets_no_environment_no_descriptor_and_no_folder_of_ours(
     assert not [
         place for place in held if not re.fullmatch(rf"{re.escape(str(ROOT))}/\.environments/[^/]+/in-use", place)
     ]
-    variables = told(server, "told = [submission, truth, __file__ if '__file__' in globals() else '', *sys.path]")
+    variables = output(server, "told = [submission, truth, __file__ if '__file__' in globals() else '', *sys.path]")
     assert not [path for path in variables if path.startswith(str(server.data))]
-    assert not [name for name in told(server, "told = list(os.environ)") if name.startswith(("SEGJUDGE", "EVALAI"))]
+    assert not [name for name in output(server, "told = list(os.environ)") if name.startswith(("SEGJUDGE", "EVALAI"))]
 
 
 @pytest.mark.parametrize("kind", ["server", "open_server"])

@@ -227,8 +227,8 @@ def test_a_participant_sees_no_other_team_no_host_page_no_truth(server: Rehearsa
     assert borealis.get(f"{server.address}/challenges/1/host", timeout=10).status_code == 403
     ours = {"Origin": server.address}
     form = {"form_token": token_of(borealis.get(f"{server.address}/challenges/1", timeout=10).text)}
-    for deed in ("rerun", "cancel"):
-        url = f"{server.address}/submissions/{done['id']}/{deed}"
+    for action in ("rerun", "cancel"):
+        url = f"{server.address}/submissions/{done['id']}/{action}"
         assert borealis.post(url, data=form, headers=ours, timeout=10).status_code == 403
     for path in ("", "/evaluation", "/phases", "/leaderboard", "/submit"):
         page = borealis.get(f"{server.address}/challenges/1{path}", timeout=10).text

@@ -130,9 +130,9 @@ def ended(server: Rehearsal, challenge: dict[str, Any], word: str) -> dict[str, 
 def test_what_hangs_on_evalai_is_ended_and_said(server: Rehearsal, challenge: Any, word: str, words: str) -> None:
     done = ended(server, challenge, word)
     assert done["status"] == "failed"
-    told = server.text(done["stderr_file"])
-    assert told.startswith("On EvalAI this would hang: ")
-    assert words in told
+    output = server.text(done["stderr_file"])
+    assert output.startswith("On EvalAI this would hang: ")
+    assert words in output
     assert ended(server, challenge, "fine")["status"] == "finished", "the next one is scored"
 
 

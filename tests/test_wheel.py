@@ -71,10 +71,10 @@ def test_it_scores_beside_a_foreign_evaluation_script(wheel: Path, tmp_path: Pat
     code = "import evaluation_script, segjudge.evaluation_script as s; print(evaluation_script.MINE, s.__file__)"
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     python = str(fresh / "bin/python")
-    told = subprocess.run(
+    output = subprocess.run(
         [python, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
     )
-    assert told.stdout.strip() == f"a host has one too {packages}/segjudge/evaluation_script/__init__.py"
+    assert output.stdout.strip() == f"a host has one too {packages}/segjudge/evaluation_script/__init__.py"
     command = [
         str(fresh / "bin/python"), "-m", "segjudge", "score", str(STRONG), "--truth", str(ANNOTATIONS),
         "--protocol", "davis2017",

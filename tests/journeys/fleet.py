@@ -100,7 +100,7 @@ class Fleet:
         """Exit codes of those that have ended by themselves."""
         return [code for process in self._alive.values() if (code := process.poll()) is not None]
 
-    def mend(self) -> None:
+    def remedy(self) -> None:
         """Start what has ended by itself."""
         for place, process in self._alive.items():
             if process.poll() is not None:
@@ -171,7 +171,7 @@ def bad_day(
 def _kill(fleet: Fleet, day: Day, chosen: random.Random, every: float, done: threading.Event) -> None:
     while not done.wait(chosen.uniform(0.2, 2) * every):
         fleet.kill(chosen)
-        fleet.mend()
+        fleet.remedy()
         day.kills += 1
 
 

@@ -115,9 +115,9 @@ def _judge(server: Rehearsal, came: Storm) -> None:
     for number, name in came.sent.items():
         row = states[number]
         path = server.data / "files" / str(row["stderr_file"])
-        told = path.read_text() if row["stderr_file"] and path.exists() else ""
-        good = row["status"] == "failed" and SENTENCE in told and number not in shown
+        output = path.read_text() if row["stderr_file"] and path.exists() else ""
+        good = row["status"] == "failed" and SENTENCE in output and number not in shown
         if name != "broken":
             good = row["status"] == "finished" and shown.get(number) == [right[name]]
         if not good:
-            came.wrong.append(f"{number} ({name}): {row['status']}, {len(shown.get(number, []))} rows: {told[-300:]}")
+            came.wrong.append(f"{number} ({name}): {row['status']}, {len(shown.get(number, []))} rows: {output[-300:]}")
