@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from segjudge.evaluation_script import archive, archive_limits
+from segjudge.evaluation_script import archive, archive_limits, archive_tar, archive_zip
 from segjudge.evaluation_script.archive import open_files
-from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS, ArchiveLimits, Names, is_litter, told
+from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS, ArchiveLimits, MemberChecks, is_litter, size_text
 from segjudge.evaluation_script.errors import Flaw, SubmissionError
 
 from .builders import tarred, zipped
@@ -58,7 +58,7 @@ FORMS = {
     "tar": tarred,
     "tar.gz": lambda files: tarred(files, "w:gz"),
 }
-#: Contents around the sizes of blocks and pieces.
+#: Contents around the sizes of blocks and chunks.
 CONTENTS = {f"a/{size}.png": bytes(k % 251 for k in range(size)) for size in (0, 1, 511, 512, 513, 1024, 70_000)}
 
 
@@ -66,8 +66,8 @@ CONTENTS = {f"a/{size}.png": bytes(k % 251 for k in range(size)) for size in (0,
 def test_every_byte_is_read_as_it_was_packed(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = FORMS[form](CONTENTS)
     assert opened(data, tmp_path) == CONTENTS
-    for module in ("archive", "members", "zipped"):
-        monkeypatch.setattr(f"evaluation_script.{module}.PIECE", 1000)
+    for module in (archive, archive_tar, archive_zip):
+        monkeypatch.setattr(module, "CHUNK_BYTES", 1000)
     assert opened(data, tmp_path) == CONTENTS
 
 
@@ -149,10 +149,10 @@ CLEAN = {
 
 @pytest.mark.parametrize("raw", CLEAN, ids=lambda raw: raw[:20])
 def test_a_name_is_cleaned(raw: str) -> None:
-    names = Names(LIMITS)
-    assert names.clean(raw, 5, 5) == CLEAN[raw]
-    assert not names.problems
-    assert names.clean(raw, 5, 5, folder=True) is None
+    checks = MemberChecks(LIMITS)
+    assert checks.clean_name(raw, 5, 5) == CLEAN[raw]
+    assert not checks.problems
+    assert checks.clean_name(raw, 5, 5, folder=True) is None
 
 
 UNFIT = {
@@ -176,15 +176,15 @@ UNFIT = {
 
 @pytest.mark.parametrize("raw", UNFIT, ids=lambda raw: ascii(raw[:20]))
 def test_an_unfit_name_is_a_problem(raw: str) -> None:
-    names = Names(LIMITS)
-    assert names.clean(raw, 5, 5) is None
-    (problem,) = names.problems
+    checks = MemberChecks(LIMITS)
+    assert checks.clean_name(raw, 5, 5) is None
+    (problem,) = checks.problems
     assert UNFIT[raw] in str(problem)
     assert problem.where == (raw or "a file")
 
 
 def test_a_space_and_a_tilde_are_fit() -> None:
-    assert Names(LIMITS).clean("my results/~a.png", 1, 1) == "my results/~a.png"
+    assert MemberChecks(LIMITS).clean_name("my results/~a.png", 1, 1) == "my results/~a.png"
 
 
 def test_litter_is_what_systems_leave() -> None:
@@ -196,8 +196,8 @@ def test_litter_is_what_systems_leave() -> None:
     ]
 
 
-def test_bytes_are_told_in_the_largest_unit() -> None:
-    told_as = {
+def test_bytes_are_counted_in_the_largest_unit() -> None:
+    texts = {
         0: "0 bytes",
         999: "999 bytes",
         1000: "1 kB",
@@ -206,7 +206,7 @@ def test_bytes_are_told_in_the_largest_unit() -> None:
         10**9: "1 GB",
         5 * 10**12: "5,000 GB",
     }
-    assert {count: told(count) for count in told_as} == told_as
+    assert {count: size_text(count) for count in texts} == texts
 
 
 # ── sizes ───────────────────────────────────────────────────────────────────
@@ -235,23 +235,23 @@ def test_the_limits_are_those_that_the_docs_name() -> None:
     ],
 )
 def test_a_file_fits_up_to_its_limit(limits: Any, name: str, size: int, packed: int, words: Any) -> None:
-    names = Names(replace(LIMITS, **limits))
-    cleaned = names.clean(name, size, packed)
+    checks = MemberChecks(replace(LIMITS, **limits))
+    cleaned = checks.clean_name(name, size, packed)
     assert (cleaned is None) == bool(words)
-    assert [words in str(problem) for problem in names.problems] == [True] * bool(words)
+    assert [words in str(problem) for problem in checks.problems] == [True] * bool(words)
 
 
 def test_all_files_together_fit_up_to_their_limits() -> None:
-    names = Names(replace(LIMITS, total_bytes=10, members=2))
-    assert names.clean("a", 4, 4)
-    assert names.clean("b", 6, 6)
-    assert names.clean("c", 0, 0)
+    checks = MemberChecks(replace(LIMITS, total_bytes=10, members=2))
+    assert checks.clean_name("a", 4, 4)
+    assert checks.clean_name("b", 6, 6)
+    assert checks.clean_name("c", 0, 0)
     with pytest.raises(Flaw, match="would unpack to more than 10 bytes"):
-        names.clean("d", 1, 1)
-    names.count()
-    names.count()
+        checks.clean_name("d", 1, 1)
+    checks.count()
+    checks.count()
     with pytest.raises(Flaw, match="holds more than 2 files"):
-        names.count()
+        checks.count()
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -604,4 +604,4 @@ def test_json_begins_with_a_bracket(start: bytes, tmp_path: Path) -> None:
 def test_a_device_is_no_submission(tmp_path: Path) -> None:
     with pytest.raises(SubmissionError, match="is a device, not a file"):
         open_files(os.devnull, LIMITS)
-    assert archive_limits.PIECE == 1 << 20
+    assert archive_limits.CHUNK_BYTES == 1 << 20
