@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script import answer, main, notify
+from segjudge.evaluation_script import annotation_file, answer, main, notify
 from segjudge.evaluation_script.answer import (
     InstanceReport,
     SequenceReport,
@@ -229,7 +229,7 @@ def test_progress_is_told_in_twentieths() -> None:
 
 def test_of_instances_beginning_and_end_are_told() -> None:
     said: list[str] = []
-    (phase,) = [one for one in PHASES if one.track == "instances"]
+    (phase,) = [one for one in PHASES if one.splits[0].protocol in INSTANCE_PROTOCOLS]
     truth = main.open_truth(str(ROOT / phase.annotations))
     given = main.score_phase(phase, truth, str(ROOT / "examples/instances-dev/sharp.json"), said.append, 0.0)
     assert said == ["dev: detections (1 of 1)", "dev: 1 of 1 scored"]
@@ -273,12 +273,12 @@ def test_what_a_plain_annotation_file_is_is_read_from_its_content(tmp_path: Path
     files = {"plain": b"  {", "none.zip": zipped({"a.json": b"{}"}), "masks.zip": zipped({"a/0.PNG": png(ONE)})}
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
-    holds = {name: main._holds_masks(str(tmp_path / name)) for name in files}
+    holds = {name: annotation_file._holds_masks(str(tmp_path / name)) for name in files}
     assert holds == {"plain": False, "none.zip": False, "masks.zip": True}
-    assert main._holds_masks(str(tmp_path))
+    assert annotation_file._holds_masks(str(tmp_path))
     (tmp_path / "broken").write_bytes(b"PK no zip")
     with pytest.raises(HostError, match="broken: cannot be read"):
-        main._holds_masks(str(tmp_path / "broken"))
+        annotation_file._holds_masks(str(tmp_path / "broken"))
     with pytest.raises(HostError, match="nowhere: cannot be opened"):
         main.open_truth(str(tmp_path / "nowhere"))
 

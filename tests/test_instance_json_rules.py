@@ -1,4 +1,4 @@
-"""A JSON list of records, whatever its pieces are cut at, and where it stops being one."""
+"""A JSON list of records, whatever its parts are cut at, and where it stops being one."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def parts(data: bytes, size: int) -> Any:
     return (data[start : start + size] for start in range(0, len(data), size))
 
 
-def read(data: bytes, size: int = 1 << 20, piece: int | None = None) -> list[Any]:
-    """Every record, by parts of this size and pieces of that."""
+def read(data: bytes, size: int = 1 << 20, chunk: int | None = None) -> list[Any]:
+    """Every record, by parts of this size and chunks of that."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(instance_json, "PIECE", piece or size)
+        patch.setattr(instance_json, "CHUNK_BYTES", chunk or size)
         found = list(instance_json.json_parts(parts(data, size)))
     assert all(one.length > 0 for one in found if one.records)
     return [record for one in found for record in one.records]
@@ -46,16 +46,16 @@ notes = st.recursive(
     sent=st.lists(st.dictionaries(st.sampled_from("xyz"), notes, max_size=3), max_size=5),
     indent=st.sampled_from([None, 0, 3]),
     size=st.sampled_from(SIZES),
-    piece=st.sampled_from(SIZES),
+    chunk=st.sampled_from(SIZES),
     blanks=st.sampled_from(["", " \r\n\t"]),
 )
-def test_the_records_are_those_of_the_list(sent: Any, indent: Any, size: int, piece: int, blanks: str) -> None:
+def test_the_records_are_those_of_the_list(sent: Any, indent: Any, size: int, chunk: int, blanks: str) -> None:
     text = blanks + json.dumps(sent, indent=indent, ensure_ascii=False) + blanks
-    assert read(text.encode(), size, piece) == sent
+    assert read(text.encode(), size, chunk) == sent
 
 
 @pytest.mark.parametrize("size", [40, 100, 1 << 20])
-def test_raw_pieces_are_cut_between_records(size: int) -> None:
+def test_raw_parts_are_cut_between_records(size: int) -> None:
     """Joined they are the list; each ends where a record does."""
     sent = [{"a": k, "b": "x" * (k % 7)} for k in range(60)]
     for text in (json.dumps(sent), json.dumps(sent, indent=1), "\ufeff \n" + json.dumps(sent) + " \n\0"):
@@ -69,8 +69,8 @@ def test_what_is_no_whole_list_is_not_cut(data: bytes) -> None:
     assert instance_json.raw_json_parts(parts(data, 4)) == []
 
 
-def test_a_record_of_more_than_two_pieces_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(instance_json, "PIECE", 50)
+def test_a_record_of_more_than_two_chunks_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instance_json, "CHUNK_BYTES", 50)
     for length, whole in ((60, True), (130, False)):
         data = json.dumps([{"a": "x" * length}]).encode()
         assert bool(instance_json.raw_json_parts(parts(data, 50))) == whole
@@ -96,7 +96,7 @@ def test_a_record_of_more_than_two_pieces_is_not_cut(monkeypatch: pytest.MonkeyP
         ('[{"a": ' + "9" * 5000 + "}]", "holds a number that cannot be read"),
     ],
 )
-def test_where_a_list_stops_being_one_is_told(text: str, words: str, size: int) -> None:
+def test_where_a_list_stops_being_one_is_said(text: str, words: str, size: int) -> None:
     found = flaw(text.encode(), size)
     if "number" in words or size == 1 << 20:
         assert words in found or (words.startswith("holds a number") and "is not valid" in found), found
@@ -104,7 +104,7 @@ def test_where_a_list_stops_being_one_is_told(text: str, words: str, size: int) 
         assert words.partition(":")[0] in found
 
 
-def test_characters_are_counted_through_all_pieces() -> None:
+def test_characters_are_counted_through_all_parts() -> None:
     text = "[" + ", ".join(['{"a": 1}'] * 50)
     for size in (20, 64, 1 << 20):
         assert flaw((text + ' {"a": 1}]').encode(), size) == f"is not valid JSON: no comma at character {len(text)}"

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script import dataset_reader, sequence_truth
+from segjudge.evaluation_script import annotation_file, dataset_reader, packed_file, sequence_truth
 from segjudge.evaluation_script.dataset_layouts import HOST_LIMITS, YOUTUBE_UNSEEN, Layout
 from segjudge.evaluation_script.dataset_reader import LAYOUTS
 from segjudge.evaluation_script.errors import HostError
-from segjudge.evaluation_script.sequence_truth import Block, ObjectFacts, Sequence, Split, block_bytes, block_stacks
+from segjudge.evaluation_script.sequence_truth import Block, ObjectFacts, Sequence, Split, pack_block, unpack_block
 
 from .builders import drawn, png, stack_of, zipped
 
@@ -185,13 +185,13 @@ def test_lists_of_unseen_and_salient_sequences(tmp_path: Path) -> None:
     one = split(files, tmp_path, "lvos")
     assert [sequence.unseen for sequence in one.sequences] == [True, False, False]
     assert [sequence.salient for sequence in one.sequences] == [False, True, True]
-    assert one.tells_unseen
+    assert one.unseen_known
     (tmp_path / "own.txt").write_text("c")
     one = split(files, tmp_path, "lvos", unseen=str(tmp_path / "own.txt"))
     assert [sequence.unseen for sequence in one.sequences] == [False, False, True]
     with pytest.raises(HostError, match="nowhere.txt: cannot be read"):
         split(files, tmp_path, "lvos", unseen="nowhere.txt")
-    assert not split(masks("Annotations"), tmp_path, "lvos").tells_unseen
+    assert not split(masks("Annotations"), tmp_path, "lvos").unseen_known
     assert all(sequence.salient for sequence in split(masks("Annotations"), tmp_path).sequences)
 
 
@@ -199,7 +199,7 @@ def test_unseen_categories_are_known_where_the_meta_file_has_categories(tmp_path
     assert len(YOUTUBE_UNSEEN) == len(set(YOUTUBE_UNSEEN)) == 26
     for facts, tells in (({"1": {"category": "dog"}}, True), ({"1": {}}, False), (["1"], False)):
         one = split({**masks("Annotations"), "meta.json": meta(a={"objects": facts})}, tmp_path, "youtube-vos")
-        assert one.tells_unseen == tells
+        assert one.unseen_known == tells
         assert one.unseen_categories == list(YOUTUBE_UNSEEN)
 
 
@@ -223,7 +223,7 @@ def test_an_object_with_a_category_counts_from_where_it_is_seen(tmp_path: Path) 
         "3": ObjectFacts([], [], "cat"),
         "1": ObjectFacts([(0, 2)], [(0, 5)], None),
     }
-    assert one.told
+    assert one.lists_objects
 
 
 def test_numbers_alone_name_the_objects_and_others_follow(tmp_path: Path) -> None:
@@ -231,9 +231,9 @@ def test_numbers_alone_name_the_objects_and_others_follow(tmp_path: Path) -> Non
     files = {**masks("Annotations", "a", range(3), both), "meta.json": meta(a={"objects": [12, 9]})}
     (one,) = split(files, tmp_path, "mosev2").sequences
     assert list(one.objects) == ["12", "9", "1"]
-    assert [facts.frames for facts in one.objects.values()] == [[(0, 3)], [(0, 3)], None]
+    assert [facts.lifespan for facts in one.objects.values()] == [[(0, 3)], [(0, 3)], None]
     (one,) = split(masks("Annotations", "a"), tmp_path).sequences
-    assert not one.told
+    assert not one.lists_objects
     assert one.objects["1"] == ObjectFacts([(0, 2)], None, None)
 
 
@@ -245,7 +245,7 @@ def test_folders_of_objects_know_their_frames(tmp_path: Path) -> None:
     assert one.frames == ["00000", "00001", "00002"]
     assert list(one.objects) == ["9", "10", "x"]
     assert one.objects["10"] == ObjectFacts([(0, 1), (2, 3)], [(0, 1), (2, 3)], None)
-    assert one.told
+    assert one.lists_objects
 
 
 # ── what the host is told ───────────────────────────────────────────────────
@@ -277,11 +277,11 @@ def test_late_objects_and_those_that_vanish_are_told(tmp_path: Path) -> None:
     assert noted([ONE, np.pad(ONE, 1), np.pad(ONE, 2)], tmp_path) == ["a: the size of its frames changes (3 sizes)"]
 
 
-@pytest.mark.parametrize(("pictures", "told"), [(5, False), (6, True), (7, True), (8, False)])
-def test_a_few_frames_without_a_mask_are_told_and_many_are_meant(pictures: int, told: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("pictures", "noticed"), [(5, False), (6, True), (7, True), (8, False)])
+def test_a_few_frames_without_a_mask_are_told_and_many_are_meant(pictures: int, noticed: bool, tmp_path: Path) -> None:
     notes = noted([ONE] * 5, tmp_path, pictures)
     lacking = {6: "1 frame has no mask: 00005", 7: "2 frames have no mask: 00005, 00006"}
-    assert notes == ([f"a: {lacking[pictures]}"] if told else [])
+    assert notes == ([f"a: {lacking[pictures]}"] if noticed else [])
 
 
 def test_a_mask_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -316,20 +316,20 @@ def test_a_block_holds_its_masks_wherever_they_lie() -> None:
     left, right = np.zeros(size, bool), np.zeros(size, bool)
     left[2:4, 3:60] = right[7, 150:199] = True
     stacks = {"b": stack_of(left, left), "a": stack_of(right, left), "c": stack_of(left * 0, left * 0)}
-    data = block_bytes(stacks, ["a", "b", "c"])
-    back = block_stacks(data, Block(4, 6, size), ["a", "b", "c"])
+    data = pack_block(stacks, ["a", "b", "c"])
+    back = unpack_block(data, Block(4, 6, size), ["a", "b", "c"])
     assert list(back) == ["a", "b"]
     for name, stack in back.items():
         assert (stack.top, stack.left, stack.size) == (stacks[name].top, stacks[name].left, size)
         assert (stack.words == stacks[name].words).all()
-    assert block_stacks(block_bytes({}, []), Block(0, 1, size), []) == {}
+    assert unpack_block(pack_block({}, []), Block(0, 1, size), []) == {}
 
 
 def packed(tmp_path: Path) -> Path:
     facts = {"1": ObjectFacts([(0, 1)], [(0, 2)], "dog"), "2": ObjectFacts([], None, None)}
     stacks = {"1": stack_of(ONE > 0, ONE > 1)}
     one = Sequence(
-        "v", ["x", "é"], [Block(0, 2, (5, 8))], facts, lambda _: stacks, unseen=True, salient=False, told=True
+        "v", ["x", "é"], [Block(0, 2, (5, 8))], facts, lambda _: stacks, unseen=True, salient=False, lists_objects=True
     )
     path = tmp_path / "packed.zip"
     sequence_truth.write(str(path), {"a": Split([one], "lvos", True, ["cat"]), "b": Split([])})
@@ -340,14 +340,14 @@ def test_a_packed_file_says_everything_again(tmp_path: Path) -> None:
     path = packed(tmp_path)
     opened = sequence_truth.read(str(path))
     (one,) = opened.splits["a"].sequences
-    assert (opened.splits["a"].layout, opened.splits["a"].tells_unseen) == ("lvos", True)
+    assert (opened.splits["a"].layout, opened.splits["a"].unseen_known) == ("lvos", True)
     assert (opened.splits["a"].unseen_categories, opened.splits["b"]) == (["cat"], Split([]))
     assert (one.name, one.frames, one.blocks) == ("v", ["x", "é"], [Block(0, 2, (5, 8))])
-    assert (one.unseen, one.salient, one.told) == (True, False, True)
+    assert (one.unseen, one.salient, one.lists_objects) == (True, False, True)
     assert one.objects == {"1": ObjectFacts([(0, 1)], [(0, 2)], "dog"), "2": ObjectFacts([], None, None)}
     assert one.read_block(0)["1"].area.tolist() == [12, 0]
-    assert sequence_truth.is_packed(str(path))
-    assert (sequence_truth.track_of(str(path)), sequence_truth.splits_of(str(path))) == ("sequences", ["a", "b"])
+    assert annotation_file.is_packed(str(path))
+    assert (packed_file.track_of(str(path)), packed_file.splits_of(str(path))) == ("sequences", ["a", "b"])
 
 
 def test_a_packed_file_is_the_same_for_everyone(tmp_path: Path) -> None:
@@ -368,16 +368,16 @@ def test_what_is_not_packed_says_nothing_of_itself(tmp_path: Path) -> None:
     plain, broken = tmp_path / "plain.zip", tmp_path / "broken.zip"
     plain.write_bytes(zipped({"a.png": b"x"}))
     assert (
-        sequence_truth.manifest_of(str(plain)),
-        sequence_truth.track_of(str(plain)),
-        sequence_truth.is_packed(str(plain)),
+        packed_file.manifest_of(str(plain)),
+        packed_file.track_of(str(plain)),
+        annotation_file.is_packed(str(plain)),
     ) == ({}, "", False)
     (tmp_path / "text").write_bytes(b"x")
-    assert sequence_truth.splits_of(str(tmp_path / "text")) == []
+    assert packed_file.splits_of(str(tmp_path / "text")) == []
     for manifest in (b"{", b"[1]"):
         broken.write_bytes(zipped({"manifest.json": manifest}))
         with pytest.raises(HostError, match="is not an annotation file that can be read.*Pack it anew"):
-            sequence_truth.manifest_of(str(broken))
+            packed_file.manifest_of(str(broken))
 
 
 def test_files_are_replaced_whole(tmp_path: Path) -> None:
@@ -386,22 +386,22 @@ def test_files_are_replaced_whole(tmp_path: Path) -> None:
     path.write_text("old")
     path.chmod(0o640)
     link.symlink_to(path)
-    with sequence_truth.replaced(str(link)) as partial:
+    with packed_file.replaced(str(link)) as partial:
         Path(partial).write_text("new")
         assert path.read_text() == "old"
     assert link.is_symlink()
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("new", 0o640)
     assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "link"]
-    with sequence_truth.replaced("/dev/null") as partial:
+    with packed_file.replaced("/dev/null") as partial:
         assert partial == "/dev/null"
     with (
-        pytest.raises(sequence_truth.NotWritten) as caught,
-        sequence_truth.replaced(str(tmp_path / "no/such")) as partial,
+        pytest.raises(packed_file.NotWritten) as caught,
+        packed_file.replaced(str(tmp_path / "no/such")) as partial,
     ):
         Path(partial).write_text("x")
     assert caught.value.filename == str(tmp_path / "no/such")
-    for number, kind in ((28, sequence_truth.NotWritten), (5, OSError)):
-        with pytest.raises(OSError, match="no") as failed, sequence_truth.replaced(str(path)):
+    for number, kind in ((28, packed_file.NotWritten), (5, OSError)):
+        with pytest.raises(OSError, match="no") as failed, packed_file.replaced(str(path)):
             raise OSError(number, "no", "elsewhere")
         assert type(failed.value) is kind
     assert path.read_text() == "new"

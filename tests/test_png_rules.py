@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from segjudge.evaluation_script.errors import Flaw
-from segjudge.evaluation_script.png import check_length, davis_palette, is_png, read_labels, size_of
+from segjudge.evaluation_script.png import check_length, davis_palette, read_labels, size_of
 
 from .builders import chunk, png, raw_png
 
@@ -36,8 +36,8 @@ GOOD = header(5, 3, 8, 0, 0, 0, 0)
 def test_a_mask_is_read() -> None:
     assert read_labels(GOOD, SIZE).tolist() == [[1, 2, 3, 4, 5]] * 3
     assert size_of(GOOD) == SIZE
-    assert is_png(GOOD)
-    assert not is_png(GOOD[1:])
+
+    assert flaw(GOOD[1:]) == "is not a PNG"
 
 
 DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}

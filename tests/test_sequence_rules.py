@@ -66,8 +66,8 @@ def test_an_interval_of_lvos_is_as_many_fifth_frames_as_it_says(count: str, fram
     files = {f"Annotations/a/{k:08d}.png": png(BOTH) for k in (6, 11, 16, 21, 26)}
     files["valid_meta.json"] = json.dumps({"videos": {"a": {"objects": {"2": facts}}}}).encode()
     (one,) = split_of(files, tmp_path, "lvos").sequences
-    assert one.objects["2"].frames == frames
-    assert one.objects["1"].frames is None
+    assert one.objects["2"].lifespan == frames
+    assert one.objects["1"].lifespan is None
 
 
 def test_frames_between_the_fifth_ones_are_not_in_an_interval(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_frames_between_the_fifth_ones_are_not_in_an_interval(tmp_path: Path) ->
     files = {f"Annotations/a/{name}.png": png(ONE) for name in ("00000001", "00000003", "00000006", "first")}
     files["valid_meta.json"] = json.dumps({"videos": {"a": {"objects": {"1": facts}}}}).encode()
     (one,) = split_of(files, tmp_path, "lvos").sequences
-    assert one.objects["1"].frames == [(0, 1), (2, 3)]
+    assert one.objects["1"].lifespan == [(0, 1), (2, 3)]
 
 
 FRAMES = {
@@ -171,24 +171,29 @@ def test_an_object_is_unseen_by_its_category_or_its_sequence(tmp_path: Path) -> 
 
 def test_sequences_of_other_splits_may_be_sent_too(tmp_path: Path) -> None:
     prediction = {**TRUTH, "other": [ONE], "stranger": [ONE]}
-    _, warnings = score(TRUTH, prediction, "davis2017", tmp_path, elsewhere={"other"})
+    _, warnings = score(TRUTH, prediction, "davis2017", tmp_path, elsewhere=frozenset({"other"}))
     assert warnings == ["extra files: not part of any sequence of this phase, so not scored: stranger"]
-    assert score(TRUTH, {**TRUTH, "other": [ONE]}, "davis2017", tmp_path, elsewhere={"other"}, strict=True)[1] == []
+    assert (
+        score(TRUTH, {**TRUTH, "other": [ONE]}, "davis2017", tmp_path, elsewhere=frozenset({"other"}), strict=True)[1]
+        == []
+    )
 
 
 def test_masks_of_other_splits_alone_are_not_taken_for_a_lone_sequence(tmp_path: Path) -> None:
     with pytest.raises(SubmissionError, match="1 of 1 sequence is missing: b"):
-        score({"b": [ONE] * 3}, {"other": [ONE] * 3}, "davis2017", tmp_path, elsewhere={"other"})
+        score({"b": [ONE] * 3}, {"other": [ONE] * 3}, "davis2017", tmp_path, elsewhere=frozenset({"other"}))
 
 
 def test_json_may_name_the_sequences_of_other_splits(tmp_path: Path) -> None:
     rle = {"size": [6, 8], "counts": [48]}
     document = {"b": {"1": [rle] * 3}, "other": {}, "stranger": {}}
-    _, warnings = score({"b": [ONE] * 3}, json.dumps(document).encode(), "davis2017", tmp_path, elsewhere={"other"})
+    _, warnings = score(
+        {"b": [ONE] * 3}, json.dumps(document).encode(), "davis2017", tmp_path, elsewhere=frozenset({"other"})
+    )
     assert warnings == ["extra files: not part of any sequence of this phase, so not scored: stranger"]
     alone = json.dumps({"other": {}}).encode()
     with pytest.raises(SubmissionError, match="1 of 1 sequence is missing: b"):
-        score({"b": [ONE] * 3}, alone, "davis2017", tmp_path, elsewhere={"other"})
+        score({"b": [ONE] * 3}, alone, "davis2017", tmp_path, elsewhere=frozenset({"other"}))
 
 
 def test_files_that_are_no_masks_are_named(tmp_path: Path) -> None:

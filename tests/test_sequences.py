@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,17 @@ TRUTH = {"a": [BOTH] * 6, "b": [ONE] * 6}
 
 
 def score(
-    videos: Any, prediction: Any, protocol: str, tmp_path: Path, **options: Any
+    videos: Any,
+    prediction: Any,
+    protocol: str,
+    tmp_path: Path,
+    elsewhere: frozenset[str] = frozenset(),
+    **options: Any,
 ) -> tuple[dict[str, Any], list[str]]:
     (tmp_path / "truth.zip").write_bytes(label_zip(videos))
     (tmp_path / "prediction").write_bytes(prediction if isinstance(prediction, bytes) else label_zip(prediction))
     split = dataset_reader.read(str(tmp_path / "truth.zip")).splits["val"]
+    split = replace(split, elsewhere=elsewhere)
     scores, warnings = sequences.score(
         str(tmp_path / "prediction"), split, SEQUENCE_PROTOCOLS[protocol], ArchiveLimits(), **options
     )
