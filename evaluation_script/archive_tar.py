@@ -36,7 +36,13 @@ class TarFiles(Files):
         super().__init__()
         self._file = open(path, "rb")  # noqa: SIM115 - until close()
         self._positions: dict[str, int] = {}
-        checks, size = MemberChecks(limits), os.path.getsize(path)
+        try:
+            self._find_members(MemberChecks(limits), os.path.getsize(path))
+        except BaseException:
+            self.close()
+            raise
+
+    def _find_members(self, checks: MemberChecks, size: int) -> None:
         for member in _members(self._file, checks.count):
             name = _clean_name(member, checks)
             if name is not None:

@@ -46,7 +46,13 @@ class ZipFiles(Files):
             raise Flaw("is a zip with a file name that is not UTF-8", "Rename that file with plain letters") from None
         except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, OSError, ValueError, struct.error):
             raise Flaw("is a damaged zip: its table of contents cannot be read", PACK_AGAIN) from None
-        checks = MemberChecks(limits)
+        try:
+            self._find_members(MemberChecks(limits), size)
+        except BaseException:
+            self.close()
+            raise
+
+    def _find_members(self, checks: MemberChecks, size: int) -> None:
         for info in self._zip.infolist():
             checks.count()
             self._add(info, checks, size)

@@ -23,9 +23,6 @@ from segjudge.evaluation_script.errors import Flaw, SubmissionError
 from .builders import tarred, zipped
 from .test_hostile_submissions import raw_tar, raw_zip
 
-#: The file of a tar that is refused is closed when nothing refers to it any more.
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
-
 LIMITS = ArchiveLimits()
 DEEP = "/".join("abcdefghijk")  # eleven folders
 
@@ -494,6 +491,16 @@ def test_the_bytes_after_a_link_are_the_next_header(kind: bytes, tmp_path: Path)
     text = refused(data, tmp_path)
     assert "a.png: is a link or a device" in text
     assert "b.png: is a link or a device" in text
+
+
+def test_a_refused_archive_is_closed(tmp_path: Path) -> None:
+    """Although its error, which is kept here, holds everything that was being read."""
+    for data in (tarred({"../a.png": b"x"}), tarred({"a.png": b"x"})[:600], zipped({"../a.png": b"x"})):
+        (tmp_path / "upload").write_bytes(data)
+        before = os.listdir("/proc/self/fd")
+        with pytest.raises(SubmissionError) as caught:
+            open_files(str(tmp_path / "upload"), LIMITS)
+        assert len(os.listdir("/proc/self/fd")) == len(before), caught.value
 
 
 def test_old_kinds_of_file_are_files(tmp_path: Path) -> None:
