@@ -113,12 +113,16 @@ def _home(parts: List[str]) -> Tuple[str, List[str]]:
 
 
 def _best_home(homes: List[str], layout: Layout, subset: str) -> str:
-    """Return the folder of masks that fits subset and layout best; 480p before other resolutions."""
+    """Return the folder of masks that fits subset and layout best; 480p before other resolutions.
+
+    PNGs outside of any folder of masks, whose home is "", are a last resort.
+    """
     subsets = {subset, "valid" if subset == "val" else subset}
 
-    def misfits(home: str) -> Tuple[bool, bool, bool, bool]:
+    def misfits(home: str) -> Tuple[bool, ...]:
         parts = home.split("/")
-        return subsets.isdisjoint(parts), layout.masks not in parts, "Annotations" not in parts, parts[-1] != "480p"
+        other_subset = bool(subset) and subsets.isdisjoint(parts)
+        return not home, other_subset, layout.masks not in parts, "Annotations" not in parts, parts[-1] != "480p"
 
     return min(homes, key=misfits)
 

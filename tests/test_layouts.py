@@ -110,6 +110,25 @@ def test_one_home_of_masks_is_read_and_the_others_are_told(
     assert f"masks are read from {chosen}, not from {other}" in opened.notes
 
 
+@pytest.mark.parametrize("stray", ["logo.png", "docs/figures/a.png", "480p/a/00000.png", "valid/a/00000.png"])
+@pytest.mark.parametrize(
+    ("home", "options"),
+    [
+        ("Annotations/480p", {}),
+        ("Annotations/480p", {"subset": "valid"}),
+        ("Annotations_6fps", {}),
+        ("Annotations_6fps", {"layout": "davis2017"}),
+        ("Annotations/1080p", {"layout": "davis2017-unsupervised"}),
+    ],
+)
+def test_images_beside_the_homes_of_masks_are_not_read(stray: str, home: str, options: Any, tmp_path: Path) -> None:
+    files = {stray: OTHER, **masks(home), "meta.json": meta(a={}, b={}), "ImageSets/valid.txt": b"a b\nb\n"}
+    opened = read(files, tmp_path, **options)
+    (one,) = opened.splits.values()
+    assert [list(sequence.objects) for sequence in one.sequences] == [["1"], ["1"]]
+    assert any(note.startswith(f"masks are read from {home}, not from ") for note in opened.notes)
+
+
 def test_a_frame_may_be_called_as_a_home_of_masks(tmp_path: Path) -> None:
     assert split({"x/Annotations0.png": IMAGE}, tmp_path).sequences[0].frames == ["Annotations0"]
 
