@@ -37,6 +37,10 @@ MOST_CHUNKS = 4096
 #: A mask takes no more bytes than this for a pixel, and this beside its pixels.
 BYTES_PER_PIXEL = 8
 BYTES_BESIDE = 1 << 20
+#: The rectangles that an interlaced PNG holds one after the other: first column and row, steps between them.
+ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+#: The value of pixels that are not decoded yet: no label of 4 bits, and no colour of a palette.
+UNDECODED = 173
 SAVE_AGAIN = "Save the mask again as a palette or grey PNG"
 UPLOAD_AGAIN = "Write the file again and repeat the upload"
 
@@ -48,6 +52,21 @@ class _Header:
     depth: int
     colour: int
     interlaced: int
+
+    @property
+    def channels(self) -> int:
+        return {RGB: 3, RGBA: 4}.get(self.colour, 1)
+
+    def row_bytes(self, width: int) -> int:
+        """Return the bytes of so many pixels of a row, and of its filter."""
+        return 1 + (width * self.depth * self.channels + 7) // 8
+
+    def inflated_bytes(self) -> int:
+        """Return the bytes of all pixels."""
+        if not self.interlaced:
+            return self.height * self.row_bytes(self.width)
+        sizes = [(-(-(self.width - x) // dx), -(-(self.height - y) // dy)) for x, y, dx, dy in ADAM7]
+        return sum(height * self.row_bytes(width) for width, height in sizes if width > 0 and height > 0)
 
 
 def read_labels(data: bytes, size: Size) -> Array:
@@ -137,14 +156,21 @@ def _decoded(header: _Header, pixels: bytes) -> Array:
     """Return the pixels, by Pillow's decoder alone, which takes half the time of opening a file with Pillow.
 
     Grey of up to 8 bits is decoded as if it had a palette: Pillow would stretch
-    2 and 4 bits to 255, and a palette index is the raw value.
+    2 and 4 bits to 255, and a palette index is the raw value.  Pillow accepts
+    pixels that end between two rows and leaves the rows below as they were.
     """
     mode, raw_mode = _modes(header)
+    value = UNDECODED if header.channels == 1 else (UNDECODED,) * header.channels
+    image = Image.new(mode, (header.width, header.height), value)
     try:
-        image = Image.frombytes(mode, (header.width, header.height), pixels, "zip", raw_mode, header.interlaced)
+        image.frombytes(pixels, "zip", raw_mode, header.interlaced)
+        labels = np.asarray(image)
+        suspicious = header.interlaced or (labels[-1, -1] == UNDECODED).all()  # rarely: to inflate again is slow
+        if suspicious and len(_inflated(header, pixels)) < header.inflated_bytes():
+            raise ValueError("rows are missing")
     except (ValueError, OSError, SyntaxError, zlib.error):
         raise _decoding_flaw(header, pixels) from None
-    return np.asarray(image)
+    return labels
 
 
 def _modes(header: _Header) -> Tuple[str, str]:
@@ -159,15 +185,18 @@ def _modes(header: _Header) -> Tuple[str, str]:
 
 def _decoding_flaw(header: _Header, pixels: bytes) -> Flaw:
     """Return what is wrong with pixels that could not be decoded."""
-    channels = {RGB: 3, RGBA: 4}.get(header.colour, 1)
-    stride = 1 + (header.width * header.depth * channels + 7) // 8
     try:
-        raw = zlib.decompressobj().decompress(pixels, stride * header.height)
+        raw = _inflated(header, pixels)
     except zlib.error:
         return Flaw("is damaged: its pixels cannot be inflated", UPLOAD_AGAIN)
-    if len(raw) < stride * header.height and not header.interlaced:
-        return Flaw(f"is cut off: its pixels end in row {len(raw) // stride} of {header.height}", UPLOAD_AGAIN)
+    if len(raw) < header.inflated_bytes() and not header.interlaced:
+        row = len(raw) // header.row_bytes(header.width)
+        return Flaw(f"is cut off: its pixels end in row {row} of {header.height}", UPLOAD_AGAIN)
     return Flaw("is damaged: its pixels cannot be decoded", UPLOAD_AGAIN)
+
+
+def _inflated(header: _Header, pixels: bytes) -> bytes:
+    return zlib.decompressobj().decompress(pixels, header.inflated_bytes())
 
 
 def davis_palette(bright: int = 192) -> Array:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from segjudge.evaluation_script import png as png_module
 from segjudge.evaluation_script.errors import Flaw
 from segjudge.evaluation_script.png import check_length, davis_palette, read_labels, size_of
 
@@ -143,15 +144,43 @@ def test_a_mask_has_at_most_eight_bytes_a_pixel_and_a_megabyte() -> None:
     ("depth", "colour", "stride"), [(1, 0, 2), (2, 0, 3), (4, 3, 4), (8, 3, 6), (16, 0, 11), (8, 2, 16), (8, 6, 21)]
 )
 def test_where_pixels_end_is_told_by_rows(depth: int, colour: int, stride: int) -> None:
-    for length, row in ((0, 0), (stride - 1, 0), (stride + 1, 1), (3 * stride - 1, 2)):
+    for length in (0, 1, stride - 1, stride, stride + 1, 2 * stride, 3 * stride - 1):
         words = flaw(raw_png(5, 3, depth, colour, bytes(length)))
-        assert words == f"is cut off: its pixels end in row {row} of 3", length
+        assert words == f"is cut off: its pixels end in row {length // stride} of 3", length
     assert flaw(raw_png(5, 3, depth, colour, b"\x09" * 3 * stride)) == "is damaged: its pixels cannot be decoded"
     assert flaw(raw_png(5, 3, depth, colour, b"", interlaced=1)) == "is damaged: its pixels cannot be decoded"
     whole = (b"\0" + b"\xff" * (stride - 1)) * 3
     assert len(set(read_labels(raw_png(5, 3, depth, colour, whole), SIZE).reshape(-1).tolist())) == 1
     broken = GOOD[:33] + chunk(b"IDAT", b"nothing") + chunk(b"IEND", b"")
     assert flaw(broken) == "is damaged: its pixels cannot be inflated"
+
+
+@pytest.mark.parametrize("size", [(3, 5), (8, 8), (9, 17), (1, 1), (2, 1)])
+@pytest.mark.parametrize(("depth", "colour"), [(1, 0), (8, 3), (16, 0), (8, 2), (8, 6)])
+def test_interlaced_pixels_are_complete(depth: int, colour: int, size: tuple[int, int]) -> None:
+    """Row by row of each of the seven passes, none of which may lack."""
+    height, width = size
+    bits = depth * {2: 3, 6: 4}.get(colour, 1)
+    rows = []
+    for x, y, dx, dy in png_module.ADAM7:
+        count = len(range(x, width, dx))
+        rows += [b"\0" + b"\xff" * ((count * bits + 7) // 8) for _ in range(y, height, dy) if count]
+    whole = raw_png(width, height, depth, colour, b"".join(rows), interlaced=1)
+    assert len(set(read_labels(whole, size).reshape(-1).tolist())) == 1
+    for count in range(len(rows)):
+        cut = raw_png(width, height, depth, colour, b"".join(rows[:count]), interlaced=1)
+        assert flaw(cut, size) == "is damaged: its pixels cannot be decoded", count
+
+
+@pytest.mark.parametrize("interlaced", [0, 1])
+def test_a_label_that_stands_for_undecoded_pixels_is_read_too(interlaced: int) -> None:
+    value = png_module.UNDECODED
+    data = raw_png(1, 2, 8, 0, bytes([0, value] * 2), interlaced=interlaced)
+    assert read_labels(data, (2, 1)).tolist() == [[value]] * 2
+    packed = bytearray(zlib.compress(bytes([0, value] * 2)))
+    packed[-1] ^= 1  # the checksum of the pixels, which follows the last row
+    damaged = data[:33] + chunk(b"IDAT", bytes(packed)) + chunk(b"IEND", b"")
+    assert flaw(damaged, (2, 1)) == "is damaged: its pixels cannot be inflated"
 
 
 # ── colours ─────────────────────────────────────────────────────────────────
