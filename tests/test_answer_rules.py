@@ -318,11 +318,11 @@ def test_a_notification_says_who_what_and_four_numbers() -> None:
     given = {"result": [{"dev": dict.fromkeys("abcde", 0.123456)}, {"test": {"a": 1.0}}]}
     phase = phase_of(PhaseSplit("dev", "", ()), PhaseSplit("test", "", (), hidden=True))
     sent = {"id": 7, "participant_team_name": "T", "method_name": "m", "input_file": "secret", "is_baseline": False}
-    told = notify.message(phase, given, sent)
+    output = notify.message(phase, given, sent)
     numbers = ", ".join(f"{name} 0.1235" for name in "abcd")
-    assert told["text"] == f"Submission 7 of T in phase scored dev: {numbers}"
-    assert (told["phase"], told["result"]) == ("phase", [given["result"][0]])
-    assert told["submission"] == {
+    assert output["text"] == f"Submission 7 of T in phase scored dev: {numbers}"
+    assert (output["phase"], output["result"]) == ("phase", [given["result"][0]])
+    assert output["submission"] == {
         "id": 7,
         "participant_team_name": "T",
         "method_name": "m",

@@ -281,9 +281,9 @@ def test_records_are_columns_in_the_order_of_the_file(tmp_path: Path) -> None:
 
 
 def test_boxes_beside_masks_are_counted(tmp_path: Path) -> None:
-    told = "a bbox beside the mask, which was ignored; the official script would take areas from it"
-    assert read([one(bbox=[0, 0, 1, 1]), one()], tmp_path).warnings == [f"1 record has {told}"]
-    assert read([one(bbox=5)] * 2, tmp_path).warnings == [f"2 records have {told}"]
+    output = "a bbox beside the mask, which was ignored; the official script would take areas from it"
+    assert read([one(bbox=[0, 0, 1, 1]), one()], tmp_path).warnings == [f"1 record has {output}"]
+    assert read([one(bbox=5)] * 2, tmp_path).warnings == [f"2 records have {output}"]
     boxes = read([{**one(), "bbox": [1, 2, 3, 4.5]}], tmp_path, "coco-box")
     assert (boxes.warnings, boxes.boxes.tolist(), boxes.area.tolist()) == ([], [[1, 2, 3, 4.5]], [13.5])
 

@@ -215,8 +215,8 @@ def test_a_few_warnings_of_each_kind_are_shown_and_the_rest_counted(tmp_path: Pa
     videos = {f"v{k}": [ONE] * 3 for k in range(6)}
     longer = {name: [ONE] * 4 for name in videos}
     _, warnings = score(videos, longer, "davis2017", tmp_path)
-    told = "1 frame is not in the truth and was ignored: 00003"
-    assert warnings == [*(f"v{k}: {told}" for k in range(4)), "… and 2 more like this"]
+    output = "1 frame is not in the truth and was ignored: 00003"
+    assert warnings == [*(f"v{k}: {output}" for k in range(4)), "… and 2 more like this"]
     four = {name: frames for name, frames in longer.items() if name < "v4"}
     assert len(score({k: videos[k] for k in four}, four, "davis2017", tmp_path)[1]) == 4
 
