@@ -74,7 +74,7 @@ def agent(folder: Path, text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "output"),
     [
         ("raise RuntimeError('no weights')", "ended before the evaluation did, at its start, before it called reset"),
         ("x = bytearray(400 << 20)", "MemoryError"),
@@ -273,7 +273,7 @@ def test_a_static_submission_is_taken_and_scored(data: Path, tmp_path: Path, cap
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "told"),
+    ("text", "code", "output"),
     [
         ("print('nothing')", 1, "ended with code 0 and wrote no submission.csv or submission.json"),
         ("raise SystemExit('no data')", 1, "no data"),

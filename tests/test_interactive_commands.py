@@ -94,7 +94,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "output"),
     [
         (["methods:breaks"], 1, r"methods:breaks: failed at drift, scribbles 1, interaction 1 \(KeyError: 'weights'\)"),
         (["methods:small"], 1, r"failed at drift.*must have the same shape"),

@@ -178,7 +178,7 @@ def test_davis_script_has_its_own_defaults(root: Path, results: Path, capsys: An
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "output"),
     [
         (["a", "--results_path", "b", "--davis_path", "c"], "results is given twice, as a and b"),
         (["a", "--davis_path", "c", "--truth", "d"], "truth is given twice, as c and d"),
