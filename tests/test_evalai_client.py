@@ -68,7 +68,7 @@ def test_it_lists_what_there_is(aurora: Client) -> None:
     assert "Segjudge demo challenge" in aurora("challenges", "ongoing")
     assert "no" in aurora("challenges", "past").lower()
     assert "Segjudge demo challenge" in aurora("challenges", "--participant")
-    assert "Two tasks." in aurora("challenge", "1")
+    assert "This challenge has" in aurora("challenge", "1")
     phases = aurora("challenge", "1", "phases")
     assert "Sequences, development" in phases
     phase = aurora("challenge", "1", "phase", "1")

@@ -41,11 +41,11 @@ def program(folder: Path, answer: str, patient: bool = False) -> Path:
     """An agent that sends this at its first step, and ends as Python does or waits."""
     path = folder / "wrong.py"
     path.write_text(
-        "import sys, time\nimport numpy as np\nfrom segjudge.agent import Environment, RefusedError\n"
+        "import sys, time\nimport numpy as np\nfrom segjudge.agent import ActionRefusedError, Environment\n"
         "with Environment(*sys.argv[1:], quiet=True) as environment:\n"
         "    environment.reset()\n"
         f"    try: environment.act({answer})\n"
-        f"    except RefusedError: \n        if {patient}: time.sleep(60)\n        raise\n"
+        f"    except ActionRefusedError: \n        if {patient}: time.sleep(60)\n        raise\n"
     )
     return path
 
@@ -161,7 +161,7 @@ def test_in_the_arena(answer: str, data: Path, tmp_path: Path, capsys: Any) -> N
     words = ["--truth", str(data / "truth.zip"), "--frames", str(data / "root")]
     assert main(["arena", *words, "--", str(program(tmp_path, ANSWERS[answer][0]))]) == 1
     output = capsys.readouterr().err
-    assert "RefusedError: drift/00000: " in output, "the agent's log"
+    assert "ActionRefusedError: drift/00000: " in output, "the agent's log"
     assert output.splitlines()[-1].endswith("Fix the agent.")
     assert ANSWERS[answer][1].rstrip(".") in output.splitlines()[-1]
 
