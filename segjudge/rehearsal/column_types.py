@@ -25,6 +25,15 @@ class JsonText(TypeDecorator[Any]):
         return None if value is None else json.loads(value)
 
 
+class AnyJson(JsonText):
+    """JSON kept as text, of which `null` is a value too."""
+
+    cache_ok = True
+
+    def process_bind_param(self, value: object, dialect: Dialect) -> str | None:  # noqa: ARG002
+        return json.dumps(value)
+
+
 class PlainText(TypeDecorator[str]):
     """Text without NUL characters, which PostgreSQL refuses even in a comparison."""
 

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from segjudge.bundle.field_values import TRUE
 
-from .column_types import Base, JsonObject, JsonText
+from .column_types import AnyJson, Base, JsonObject, JsonText
 from .timestamps import seconds
 
 
@@ -237,7 +237,7 @@ class StoredMessage(Base):
     __table_args__ = (Index("messages_of_queue", "queue", "visible_at"),)
     id: Mapped[int] = mapped_column(primary_key=True)
     queue: Mapped[str]
-    body: Mapped[JsonObject]
+    body: Mapped[JsonObject] = mapped_column(AnyJson)
     #: Whether EvalAI's own worker takes it; otherwise the one that runs code uploads.
     hosted: Mapped[bool]
     visible_at: Mapped[float]
