@@ -242,6 +242,20 @@ told = sum(os.lstat(one).st_blocks * 512 for one in glob.glob("/tmp/*") if os.pa
     assert used < 300_000
 
 
+def test_a_folder_is_noted_before_it_exists() -> None:
+    """Whoever is killed in between leaves a note of nothing, never a folder that nobody knows."""
+    from segjudge.hosted_worker.folder import WorkerFolder
+
+    noted = {}
+    folder = WorkerFolder(lambda path: noted.update({path: os.path.exists(path)}))
+    try:
+        assert noted == {folder.path: False}
+        assert os.stat(folder.path).st_mode & 0o777 == 0o700
+    finally:
+        folder.remove()
+    assert not os.path.exists(folder.path)
+
+
 def test_a_script_that_fills_the_disk_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from segjudge.hosted_worker import process
     from segjudge.hosted_worker.folder import WorkerFolder

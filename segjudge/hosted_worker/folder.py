@@ -16,8 +16,12 @@ FOLDER_PREFIX = "segjudge-worker-"
 class WorkerFolder:
     """A folder outside the rehearsal's, so that no path in it leads to the database."""
 
-    def __init__(self) -> None:
-        self.path = tempfile.mkdtemp(prefix=FOLDER_PREFIX)
+    def __init__(self, note: Callable[[str], object] | None = None) -> None:
+        """Make the folder; `note` is given its path before it exists, so that no end comes between the two."""
+        self.path = os.path.join(tempfile.gettempdir(), f"{FOLDER_PREFIX}{uuid.uuid4().hex}")
+        if note is not None:
+            note(self.path)
+        os.mkdir(self.path, 0o700)
         self.root = os.path.join(self.path, "compute")
         #: What the process has as /tmp, or as its working folder where there is no sandbox.
         self.temporary = os.path.join(self.path, "tmp")

@@ -110,7 +110,8 @@ def _sweep(services: Services) -> None:
     for folder in services.store.noted_folders("worker"):
         if os.path.basename(folder).startswith(FOLDER_PREFIX):
             shutil.rmtree(folder, ignore_errors=True)
-        services.store.forget_folder("worker", folder)
+        if not os.path.exists(folder):  # a process that is just ending may still write there: next time
+            services.store.forget_folder("worker", folder)
 
 
 class _Worker:
@@ -252,8 +253,7 @@ class _Worker:
 
     def _load(self, challenge: Challenge) -> None:
         """Prepare the folders of EvalAI's worker, and a process that has imported the script."""
-        compute = self._compute = WorkerFolder()
-        self._services.store.note_folder("worker", compute.path)
+        compute = self._compute = WorkerFolder(partial(self._services.store.note_folder, "worker"))
         with zipfile.ZipFile(self._services.files.path(challenge.script)) as script:
             compute.add_script(challenge.id, script)
         self._annotations = {
