@@ -10,7 +10,7 @@ from typing import Dict, Iterable, List, Optional, Set
 
 import numpy as np
 
-from . import png, rle
+from . import kernel, png, rle
 from .archive_limits import Files
 from .errors import Flaw, Problem, Problems, listed, printable
 from .masks import Array, Size, Stack, cropped, empty_labels, overlaps, pack, words_across
@@ -33,6 +33,17 @@ class MaskFiles:
     """The masks of one sequence; what is wrong with them is added to `problems`."""
 
     problems: Problems
+    #: Where the kernel packs a block; its memory serves the next block of the same size.
+    _frames: Optional[kernel.Frames] = None
+
+    def _scratch(self, size: Size, count: int) -> Optional[kernel.Frames]:
+        """Return an empty place for the kernel to pack so many frames, or None where there is no kernel."""
+        library = kernel.library()
+        if library is None:
+            return None
+        if self._frames is None or self._frames.size != size or self._frames.most_frames < count:
+            self._frames = kernel.Frames(size, count, library)
+        return self._frames
 
     def missing_frames(self, required: RequiredFrames) -> List[Problem]:
         """Return a problem for each folder that lacks required frames."""
@@ -70,6 +81,23 @@ class LabelImages(MaskFiles):
             return None
 
     def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
+        scratch = self._scratch(size, len(frames))
+        flaws: List[Problem] = []
+        for index, frame in enumerate(frames if scratch else []):
+            try:
+                if not _packed(scratch, index, self._files, self.members[frame], self._most):
+                    scratch = None
+                    break
+            except Flaw as flaw:
+                flaws.append(flaw.at(self.members[frame]))
+        if scratch is None:
+            return self._stacks_by_numpy(frames, size)
+        stacks = scratch.take(len(frames))
+        for problem in flaws:
+            self.problems.add(problem)
+        return None if flaws else stacks
+
+    def _stacks_by_numpy(self, frames: List[str], size: Size) -> Optional[Stacks]:
         read = [self._read(frame, size) for frame in frames]
         images = [labels for labels in read if labels is not None]
         if len(images) < len(read):
@@ -78,6 +106,8 @@ class LabelImages(MaskFiles):
         for index, labels in enumerate(images):
             block[index, :, : size[1]] = labels
         numbers = labels_in(block)
+        if len(numbers) > self._most:
+            numbers = [number for number in numbers if (block == number).any()]
         if len(numbers) > self._most:
             self.problems.add(_too_many(self.members[frames[0]], len(numbers), self._most))
             return None
@@ -244,6 +274,19 @@ class SalientImages(LabelImages):
             return False
         np.greater_equal(labels, self.GREY if len(present) > 2 else 1, out=flags)
         return True
+
+
+def _packed(
+    scratch: kernel.Frames, index: int, files: Files, name: str, most: int = MOST_LABELS, *, merged: bool = False
+) -> bool:
+    """Pack a mask as a frame; return False when the kernel cannot, for its kind or for its number of labels."""
+    png.check_length(files.sizes[name], scratch.size)
+    data = files.read(name)
+    rows = png.filtered_rows(data, scratch.size)
+    if rows is not None and scratch.add(index, *rows, most, merged=merged):
+        return True
+    labels = png.read_labels(data, scratch.size)
+    return labels.dtype == np.uint8 and scratch.add(index, labels.tobytes(), 0, most, merged=merged)
 
 
 def _labels(files: Files, name: str, size: Size) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 from PIL import Image
 
 from .errors import Flaw
+from .inflate import inflater
 from .masks import Array, Size
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -83,6 +84,23 @@ def read_labels(data: bytes, size: Size) -> Array:
         raise Flaw("is a 16-bit colour image", SAVE_AGAIN)
     labels = _decoded(header, pixels)
     return labels if labels.ndim == 2 else _by_colour(labels)
+
+
+def filtered_rows(data: bytes, size: Size) -> Optional[Tuple[bytes, int]]:
+    """Return the rows of a grey or palette mask before their filters are undone, and its depth.
+
+    None for other kinds, other sizes, and whatever is not quite as it should be: `read_labels` has the words.
+    """
+    header, pixels = _chunks(data)
+    if (header.height, header.width) != size or header.colour not in (GREY, PALETTE):
+        return None
+    if header.depth > 8 or header.interlaced:
+        return None
+    try:
+        rows = inflater()(pixels, header.inflated_bytes())
+    except ValueError:
+        return None
+    return (rows, header.depth) if len(rows) == header.inflated_bytes() else None
 
 
 def check_length(length: int, size: Size) -> None:

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Dict, Optional, Tuple
 
 import numpy as np
 
+from . import kernel
 from .masks import WORD, Array, Size, Stack, ones, overlap
 
 #: A boundary pixel is matched within this fraction of the image's diagonal.
@@ -81,11 +82,23 @@ class Region:
 
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
-        self.area = stack.area
-        self.boundary = _boundary(stack)
-        self.boundary_size = self.boundary.area
         self._pixels: Optional[_Pixels] = None
         self._grown: Dict[Disk, _Grown] = {}
+
+    @cached_property
+    def area(self) -> Array:
+        """The number of pixels in each frame."""
+        return self.stack.area
+
+    @cached_property
+    def boundary(self) -> Stack:
+        """The pixels of the boundary."""
+        return _boundary(self.stack)
+
+    @cached_property
+    def boundary_size(self) -> Array:
+        """The number of boundary pixels in each frame."""
+        return self.boundary.area
 
     def frame(self, index: int) -> Region:
         """Return one frame alone."""
@@ -93,6 +106,10 @@ class Region:
 
     def compared(self, prediction: Region, match: Disk) -> Counts:
         """Return the counts of this truth and a prediction over the same frames."""
+        rows = kernel.compare(self.stack, prediction.stack, match, kernel.library())
+        if rows is not None:
+            truth, predicted, shared, *boundaries = rows.T
+            return Counts(truth, predicted, shared, *boundaries)
         return Counts(
             self.area,
             prediction.area,

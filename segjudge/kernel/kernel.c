@@ -1,0 +1,8 @@
+/* What every part of the kernel shares. */
+#include "kernel.h"
+
+/* Return the version of the functions' signatures. */
+SJ_EXPORT int sj_abi(void)
+{
+    return SJ_ABI;
+}

@@ -1,0 +1,42 @@
+/* The kernel: what scoring does most often, on bytes and words, in whole numbers.
+ *
+ * Every function checks its arguments, returns a status, keeps nothing between
+ * two calls and allocates only what it frees before it returns.  Python calls
+ * it through ctypes and computes every fraction itself; numpy code that gives
+ * the same results stands beside each call.
+ */
+#ifndef SEGJUDGE_KERNEL_H
+#define SEGJUDGE_KERNEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the kernel is for little-endian machines; numpy serves others"
+#endif
+
+#define SJ_EXPORT __attribute__((visibility("default")))
+
+/* Raised whenever a signature or the meaning of a result changes; kernel.py has the same number. */
+#define SJ_ABI 1
+
+enum {
+    SJ_FINE = 0,
+    SJ_BAD_CALL = -1,  /* arguments that make no sense */
+    SJ_NO_MEMORY = -2,
+    SJ_BAD_DATA = 1,   /* the numpy path finds the words for what is wrong */
+    SJ_FULL = 2        /* more objects than there is space for: call again with more */
+};
+
+/* Set bits of a word, without an instruction that old processors lack; words of masks are mostly empty or full. */
+static inline int64_t sj_ones(uint64_t word)
+{
+    if (word == 0 || ~word == 0)
+        return word ? 64 : 0;
+    word -= (word >> 1) & 0x5555555555555555u;
+    word = (word & 0x3333333333333333u) + ((word >> 2) & 0x3333333333333333u);
+    word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+    return (int64_t)((word * 0x0101010101010101u) >> 56);
+}
+
+#endif
