@@ -11,6 +11,7 @@ from typing import BinaryIO, Iterator
 
 from .archive_limits import CHUNK_BYTES, PACK_AGAIN, SEND_LESS, ArchiveLimits, Files, MemberChecks
 from .errors import Flaw, Problems
+from .inflate import whole_member
 
 END, END64, LOCATOR = b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07"
 END_SIZE, END64_SIZE, LOCATOR_SIZE, LOCAL_SIZE = 22, 56, 20, 30
@@ -72,6 +73,10 @@ class ZipFiles(Files):
 
     def parts(self, name: str) -> Iterator[bytes]:
         info = self._infos[name]
+        whole = whole_member(self._zip, info)
+        if whole is not None:
+            yield bytes(whole)
+            return
         left = info.file_size
         try:
             with self._zip.open(info) as member:

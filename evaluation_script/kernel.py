@@ -8,13 +8,13 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-import platform
 import sys
 from functools import lru_cache
 from typing import Dict, Optional, Tuple
 
 import numpy as np
 
+from .inflate import Inflated
 from .masks import Array, Size, Stack, words_across
 
 #: What a library must answer to `sj_abi`.
@@ -22,7 +22,8 @@ ABI = 1
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library, in this folder; beside it a file with its checksum.
-NAME = f"segjudge_kernel.{platform.system().lower()}-{platform.machine()}.so"
+SYSTEM = f"{os.uname().sysname.lower()}-{os.uname().machine}"
+NAME = f"segjudge_kernel.{SYSTEM}.so"
 CHECKSUM = ".sha256"
 
 FINE, FULL = 0, 2
@@ -34,7 +35,7 @@ _POINTER, _INT64 = ctypes.c_void_p, ctypes.c_int64
 _SIGNATURES = {
     "sj_abi": [],
     "sj_pack_frame": [
-        ctypes.c_char_p, _INT64, ctypes.c_int32, _INT64, _INT64, _INT64, _INT64,
+        _POINTER, _INT64, ctypes.c_int32, _INT64, _INT64, _INT64, _INT64,
         _POINTER, _INT64, _POINTER, _POINTER, _POINTER, _POINTER, ctypes.c_int32,
     ],
     "sj_compare": [_POINTER, _POINTER, _POINTER, _POINTER, _INT64, _INT64, _INT64, _POINTER, _INT64, _POINTER],
@@ -59,7 +60,7 @@ def state() -> str:
 def _found() -> Tuple[Optional[ctypes.CDLL], str]:
     try:
         loaded = _load(_path())
-        return loaded, f"kernel {ABI} for {platform.system()} {platform.machine()}"
+        return loaded, f"kernel for {SYSTEM}"
     except _Unusable as error:
         return None, f"numpy (no kernel: {error})"
 
@@ -149,18 +150,18 @@ class Frames:
         """How many frames a block may have."""
         return self._words.shape[1]
 
-    def add(self, frame: int, rows: bytes, depth: int, most: int = LABELS, *, merged: bool = False) -> bool:
+    def add(self, frame: int, rows: Inflated, depth: int, most: int = LABELS, *, merged: bool = False) -> bool:
         """Pack a frame, and return whether it could be, which takes at most so many labels in a block.
 
         Its rows are filtered and have this depth, or are labels of one byte each where it is 0.  Where labels
         are merged, all but 0 become label 1.
         """
-        status = FULL
+        status, source = FULL, np.frombuffer(rows, np.uint8)
         while status == FULL and self._used.value <= most:
             if self._used.value == len(self._words):
                 self._words = np.concatenate([self._words, np.zeros_like(self._words)])[: LABELS - 1]
             status = self._library.sj_pack_frame(
-                rows, len(rows), depth, *self.size, frame, self.most_frames, self._words.ctypes.data,
+                source.ctypes.data, len(rows), depth, *self.size, frame, self.most_frames, self._words.ctypes.data,
                 len(self._words), self._slot_of.ctypes.data, self._boxes.ctypes.data, ctypes.byref(self._used),
                 self.seen.ctypes.data, merged,
             )  # fmt: skip

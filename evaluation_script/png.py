@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import List, Optional, Tuple
 
 import numpy as np
-from PIL import Image
 
 from .errors import Flaw
-from .inflate import inflater
+from .inflate import Inflated, crc32, whole_stream
 from .masks import Array, Size
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -86,7 +85,7 @@ def read_labels(data: bytes, size: Size) -> Array:
     return labels if labels.ndim == 2 else _by_colour(labels)
 
 
-def filtered_rows(data: bytes, size: Size) -> Optional[Tuple[bytes, int]]:
+def filtered_rows(data: bytes, size: Size) -> Optional[Tuple[Inflated, int]]:
     """Return the rows of a grey or palette mask before their filters are undone, and its depth.
 
     None for other kinds, other sizes, and whatever is not quite as it should be: `read_labels` has the words.
@@ -96,11 +95,8 @@ def filtered_rows(data: bytes, size: Size) -> Optional[Tuple[bytes, int]]:
         return None
     if header.depth > 8 or header.interlaced:
         return None
-    try:
-        rows = inflater()(pixels, header.inflated_bytes())
-    except ValueError:
-        return None
-    return (rows, header.depth) if len(rows) == header.inflated_bytes() else None
+    rows = whole_stream(pixels, header.inflated_bytes())
+    return None if rows is None else (rows, header.depth)
 
 
 def check_length(length: int, size: Size) -> None:
@@ -131,7 +127,7 @@ def _chunks(data: bytes) -> tuple[_Header, bytes]:
         if end + 4 > len(data):
             raise Flaw("is cut off: the file ends inside a chunk", UPLOAD_AGAIN)
         if kind in (b"IHDR", b"IDAT"):
-            if zlib.crc32(view[position + 4 : end]) != int.from_bytes(view[end : end + 4], "big"):
+            if crc32(view[position + 4 : end]) != int.from_bytes(view[end : end + 4], "big"):
                 raise Flaw(f"is damaged: the checksum of its {kind.decode()} chunk is wrong", UPLOAD_AGAIN)
             body = data[position + 8 : end]
             if kind == b"IHDR":
@@ -177,6 +173,8 @@ def _decoded(header: _Header, pixels: bytes) -> Array:
     2 and 4 bits to 255, and a palette index is the raw value.  Pillow accepts
     pixels that end between two rows and leaves the rows below as they were.
     """
+    from PIL import Image  # only for what the kernel does not read: it takes as long as a tenth of a small submission
+
     mode, raw_mode = _modes(header)
     value = UNDECODED if header.channels == 1 else (UNDECODED,) * header.channels
     image = Image.new(mode, (header.width, header.height), value)

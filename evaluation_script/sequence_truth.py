@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple
 import numpy as np
 
 from .errors import HostError
+from .inflate import Inflated, whole_member
 from .mask_files import Stacks
 from .masks import Array, Size, Stack
 from .packed_file import FORMAT, MANIFEST, Source, add_member, replaced, unreadable
@@ -129,7 +130,7 @@ def pack_block(stacks: Stacks, labels: List[str]) -> bytes:
     return table + b"".join(stack.words.astype("<u8").tobytes() for _, stack in visible)
 
 
-def unpack_block(data: bytes, block: Block, labels: List[str]) -> Stacks:
+def unpack_block(data: Inflated, block: Block, labels: List[str]) -> Stacks:
     """Return the masks that `pack_block` packed."""
     table = np.frombuffer(data, "<i4", count=5 * (1 + int.from_bytes(data[:4], "little"))).reshape(-1, 5)
     stacks, position, frames = {}, table.nbytes, block.stop - block.start
@@ -219,7 +220,8 @@ def _sequence(archive: zipfile.ZipFile, split: str, entry: Dict[str, Any]) -> Se
 
     def read_block(index: int) -> Stacks:
         try:
-            data = archive.read(_member(split, entry["name"], index))
+            member = archive.getinfo(_member(split, entry["name"], index))
+            data = whole_member(archive, member) or archive.read(member)
             return unpack_block(data, blocks[index], labels)
         except (OSError, zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
             raise HostError(f"annotation file: {split}/{entry['name']} cannot be read ({error!r})") from None

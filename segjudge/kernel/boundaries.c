@@ -13,9 +13,12 @@ typedef struct {
     int64_t top, left, rows, across;
 } stack;
 
-/* The boundary of one frame: a window of words, and in each row the words that are not zero: from, to. */
+/* The boundary of one frame: a window of words, and in each row the words that are not zero: from, to.
+ *
+ * `near` holds for each row, from the disk's reach above the window on, the words of all rows within reach joined.
+ */
 typedef struct {
-    uint64_t *words;
+    uint64_t *words, *near;
     int64_t *spans;
     int64_t top, left, rows, across, area, pixels;
 } edge;
@@ -150,9 +153,37 @@ static uint64_t joined(const uint64_t *row, int64_t across, int64_t at, int64_t 
     return low;
 }
 
+/* Join the pixels from `low` to `high` of a word's place in a row. */
+static uint64_t spread(const uint64_t *row, int64_t across, int64_t x, int64_t low, int64_t high)
+{
+    uint64_t found = 0;
+    for (; low <= high; low += WORD)
+        found |= joined(row, across, x * WORD + low, smallest(WORD, high - low + 1));
+    return found;
+}
+
+/* Fill `near`, doubling the rows that are joined. */
+static void join_rows(edge *out, int64_t reach)
+{
+    int64_t across = out->across, rows = out->rows + 4 * reach, joined_rows = 1, wanted = 2 * reach + 1;
+    uint64_t *words = out->near;
+    memset(words, 0, (size_t)(rows * across) * sizeof *words);
+    memcpy(words + 2 * reach * across, out->words, (size_t)(out->rows * across) * sizeof *words);
+    while (joined_rows < wanted) {
+        int64_t step = smallest(joined_rows, wanted - joined_rows);
+        for (int64_t i = 0; i < (rows - step) * across; i++)
+            words[i] |= words[i + step * across];
+        joined_rows += step;
+    }
+}
+
 /* Return which of the boundary's bits at a word have a pixel of the other boundary within the disk. */
 static uint64_t matched_bits(uint64_t bits, int64_t y, int64_t x, const edge *other, const disk *near)
 {
+    int64_t first = y - (other->top - near->reach), across = other->across, column = x - other->left;
+    if (first < 0 || first >= other->rows + 2 * near->reach)
+        return 0;
+    bits &= spread(other->near + first * across, across, column, -near->reach, near->reach);
     uint64_t rest = bits;
     for (int64_t distance = 0; distance <= near->reach && rest; distance++)
         for (int side = 0; side < (distance ? 2 : 1) && rest; side++) {
@@ -160,25 +191,20 @@ static uint64_t matched_bits(uint64_t bits, int64_t y, int64_t x, const edge *ot
             int64_t low = near->low[dy + near->reach], high = near->high[dy + near->reach];
             if (row < 0 || row >= other->rows || low > high)
                 continue;
-            int64_t from = (x - other->left) * WORD + low, to = (x - other->left) * WORD + WORD + high;
             const int64_t *span = other->spans + 2 * row;
-            if (to <= span[0] * WORD || from >= span[1] * WORD)
-                continue;
-            const uint64_t *words = other->words + row * other->across;
-            for (; low <= high && rest; low += WORD) {
-                int64_t count = smallest(WORD, high - low + 1);
-                rest &= ~joined(words, other->across, (x - other->left) * WORD + low, count);
-            }
+            if (column * WORD + WORD + high > span[0] * WORD && column * WORD + low < span[1] * WORD)
+                rest &= ~spread(other->words + row * across, across, column, low, high);
         }
     return bits & ~rest;
 }
 
 /* Count the pixels of a boundary that match the other one. */
-static int64_t matched(const edge *one, const edge *other, const disk *near)
+static int64_t matched(const edge *one, edge *other, const disk *near)
 {
     int64_t total = 0;
     if (!one->pixels || !other->pixels)
         return 0;
+    join_rows(other, near->reach);
     for (int64_t row = 0; row < one->rows; row++)
         for (int64_t x = one->spans[2 * row]; x < one->spans[2 * row + 1]; x++) {
             uint64_t bits = one->words[row * one->across + x];
@@ -235,15 +261,18 @@ SJ_EXPORT int sj_compare(
     int64_t across = (width + WORD - 1) / WORD, reach = reach_of(columns, column_count);
     if (!inside(&masks[0], frames, height, across) || !inside(&masks[1], frames, height, across) || reach > MOST_SIDE)
         return SJ_BAD_CALL;
-    int64_t words = edge_words(&masks[0]) + edge_words(&masks[1]) + 2 * (across + 2);
+    int64_t near_words = 4 * reach * (across + 1) + largest(edge_words(&masks[0]), edge_words(&masks[1]));
+    int64_t words = edge_words(&masks[0]) + edge_words(&masks[1]) + near_words + 2 * (across + 2);
     int64_t numbers = 2 * (masks[0].rows + 1) + 2 * (masks[1].rows + 1) + 2 * (2 * reach + 1);
     uint64_t *scratch = malloc((size_t)words * sizeof *scratch);
     int64_t *spans = malloc((size_t)numbers * sizeof *spans);
     int status = SJ_NO_MEMORY;
     if (scratch && spans) {
-        edge edges[2] = {{scratch, spans, 0, 0, 0, 0, 0, 0}, {scratch + edge_words(&masks[0]), NULL, 0, 0, 0, 0, 0, 0}};
-        edges[1].spans = spans + 2 * (masks[0].rows + 1);
-        uint64_t *lines = edges[1].words + edge_words(&masks[1]);
+        edge edges[2];
+        edges[0].words = scratch, edges[0].spans = spans;
+        edges[1].words = scratch + edge_words(&masks[0]), edges[1].spans = spans + 2 * (masks[0].rows + 1);
+        edges[0].near = edges[1].near = edges[1].words + edge_words(&masks[1]);
+        uint64_t *lines = edges[0].near + near_words;
         disk near = {reach, edges[1].spans + 2 * (masks[1].rows + 1), NULL};
         near.high = near.low + 2 * reach + 1;
         status = rows_of_disk(&near, columns, column_count) ? SJ_FINE : SJ_BAD_CALL;

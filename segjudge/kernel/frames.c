@@ -84,17 +84,17 @@ static void add_paeth(uint8_t *row, const uint8_t *residuals, const uint8_t *abo
     }
 }
 
-/* Undo one row's filter; return whether there is such a filter. */
-static int add_row(uint8_t *row, const uint8_t *source, const uint8_t *above, int64_t count)
+/* Undo one row's filter in `space`, or leave it where it needs none; NULL when there is no such filter. */
+static const uint8_t *unfiltered(uint8_t *space, const uint8_t *source, const uint8_t *above, int64_t count)
 {
     const uint8_t *residuals = source + 1;
     switch (source[0]) {
-    case 0: memcpy(row, residuals, (size_t)count); return 1;
-    case 1: add_left(row, residuals, count); return 1;
-    case 2: add_up(row, residuals, above, count); return 1;
-    case 3: add_average(row, residuals, above, count); return 1;
-    case 4: add_paeth(row, residuals, above, count); return 1;
-    default: return 0;
+    case 0: return residuals;
+    case 1: add_left(space, residuals, count); return space;
+    case 2: add_up(space, residuals, above, count); return space;
+    case 3: add_average(space, residuals, above, count); return space;
+    case 4: add_paeth(space, residuals, above, count); return space;
+    default: return NULL;
     }
 }
 
@@ -105,7 +105,6 @@ static void widen(uint8_t *labels, const uint8_t *row, int64_t width, int depth)
     for (int64_t x = 0; x < width; row++)
         for (int shift = 8 - depth; shift >= 0; shift -= depth)
             labels[x++] = (uint8_t)(*row >> shift & mask);
-    memset(labels + width, 0, WORD - 1 - (size_t)((width - 1) % WORD));
 }
 
 /* Which of 64 labels are this one. */
@@ -189,25 +188,27 @@ static int pack_rows(planes *all, const uint8_t *raw, int depth, int64_t frame, 
     int64_t bytes = depth ? (width * depth + 7) / 8 : width, step = depth ? bytes + 1 : width;
     int64_t size[2] = {height, across};
     uint64_t tail = ~(uint64_t)0 >> (across * WORD - width);
-    uint8_t *above = rows, *row = rows + padded, *labels = rows + 2 * padded;
+    uint8_t *spaces[2] = {rows, rows + padded}, *labels = rows + 2 * padded, last[WORD] = {0};
+    const uint8_t *above = rows;
     memset(rows, 0, (size_t)(3 * padded));
     for (int64_t y = 0; y < height; y++, raw += step) {
-        if (!depth)
-            memcpy(row, raw, (size_t)width);
-        else if (!add_row(row, raw, above, bytes))
+        const uint8_t *row = depth ? unfiltered(spaces[above == spaces[0]], raw, above, bytes) : raw;
+        if (!row)
             return SJ_BAD_DATA;
         const uint8_t *pixels = row;
         if (depth && depth < 8) {
             widen(labels, row, width, depth);
             pixels = labels;
         }
+        memcpy(last, pixels + WORD * (across - 1), (size_t)(width - WORD * (across - 1)));
         for (int64_t column = 0; column < across; column++) {
             int64_t place[2] = {y, column}, at = (frame * height + y) * across + column;
-            if (!pack_word(all, pixels + WORD * column, column + 1 < across ? ~(uint64_t)0 : tail, at, place, size))
+            int is_last = column + 1 == across;
+            const uint8_t *word = is_last ? last : pixels + WORD * column;
+            if (!pack_word(all, word, is_last ? tail : ~(uint64_t)0, at, place, size))
                 return SJ_FULL;
         }
-        uint8_t *other = above;
-        above = row, row = other;
+        above = row;
     }
     return SJ_FINE;
 }
