@@ -15,11 +15,13 @@ from typing import Optional, Union
 try:
     import deflate
 except ImportError:
-    deflate = None
+    LIBDEFLATE = False
+else:
+    LIBDEFLATE = True
 
 Inflated = Union[bytes, bytearray]
 
-crc32 = zlib.crc32 if deflate is None else deflate.crc32
+crc32 = deflate.crc32 if LIBDEFLATE else zlib.crc32
 
 #: Larger members of a zip are read in parts.
 LARGEST_MEMBER = 16 << 20
@@ -28,7 +30,7 @@ _LOCAL = struct.Struct("<4s22xHH")
 
 def whole_stream(data: bytes, length: int) -> Optional[Inflated]:
     """Return a zlib stream of exactly this length, or None when it is not quite that."""
-    if deflate is not None:
+    if LIBDEFLATE:
         try:
             inflated: Inflated = deflate.zlib_decompress(data, length)
         except deflate.DeflateError:
@@ -44,17 +46,29 @@ def whole_stream(data: bytes, length: int) -> Optional[Inflated]:
 
 
 def whole_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Optional[Inflated]:
-    """Return a member of a zip that is a file, or None when it is not quite as declared, or libdeflate is missing."""
-    if deflate is None or info.compress_type != zipfile.ZIP_DEFLATED or not 0 < info.file_size <= LARGEST_MEMBER:
+    """Return a member of a zip, or None when it is large or not quite as declared: zipfile reads those."""
+    if not 0 < info.file_size <= LARGEST_MEMBER:
         return None
     try:
         file = archive.fp.fileno() if archive.fp else -1
-        header = os.pread(file, _LOCAL.size, info.header_offset)
-        signature, name, extra = _LOCAL.unpack(header)
+        signature, name, extra = _LOCAL.unpack(os.pread(file, _LOCAL.size, info.header_offset))
         rest = os.pread(file, name + extra + info.compress_size, info.header_offset + _LOCAL.size)
         if signature != b"PK\x03\x04" or rest[:name].decode("ascii") != info.orig_filename:
             return None
-        inflated: Inflated = deflate.deflate_decompress(rest[name + extra :], info.file_size)
-    except (OSError, ValueError, struct.error, deflate.DeflateError):
+    except (OSError, ValueError, struct.error):
         return None
+    inflated = _inflated(rest[name + extra :], info)
     return inflated if len(inflated) == info.file_size and crc32(inflated) == info.CRC else None
+
+
+def _inflated(data: bytes, info: zipfile.ZipInfo) -> Inflated:
+    """Return a member's bytes, or fewer when they cannot be had here."""
+    if info.compress_type == zipfile.ZIP_STORED:
+        return data
+    if info.compress_type != zipfile.ZIP_DEFLATED or not LIBDEFLATE:
+        return b""
+    try:
+        inflated: Inflated = deflate.deflate_decompress(data, info.file_size)
+    except deflate.DeflateError:
+        return b""
+    return inflated

@@ -10,10 +10,11 @@ from typing import Dict, Iterable, List, Optional, Set
 
 import numpy as np
 
-from . import kernel, png, rle
+from . import png
 from .archive_limits import Files
 from .errors import Flaw, Problem, Problems, listed, printable
-from .masks import Array, Size, Stack, cropped, empty_labels, overlaps, pack, words_across
+from .mask_packing import MaskPacker, more_than_two_values
+from .masks import Array, Size, Stack, cropped, empty_labels, nothing, overlaps, pack, words_across
 
 #: Objects by their labels.
 Stacks = Dict[str, Stack]
@@ -33,17 +34,6 @@ class MaskFiles:
     """The masks of one sequence; what is wrong with them is added to `problems`."""
 
     problems: Problems
-    #: Where the kernel packs a block; its memory serves the next block of the same size.
-    _frames: Optional[kernel.Frames] = None
-
-    def _scratch(self, size: Size, count: int) -> Optional[kernel.Frames]:
-        """Return an empty place for the kernel to pack so many frames, or None where there is no kernel."""
-        library = kernel.library()
-        if library is None:
-            return None
-        if self._frames is None or self._frames.size != size or self._frames.most_frames < count:
-            self._frames = kernel.Frames(size, count, library)
-        return self._frames
 
     def missing_frames(self, required: RequiredFrames) -> List[Problem]:
         """Return a problem for each folder that lacks required frames."""
@@ -64,6 +54,7 @@ class LabelImages(MaskFiles):
 
     def __init__(self, files: Files, members: Dict[str, str], problems: Problems, most: int = MOST_LABELS) -> None:
         self._files, self.members, self.problems, self._most = files, members, problems, most
+        self._packer = MaskPacker(files, problems)
 
     def missing_frames(self, required: RequiredFrames) -> List[Problem]:
         return _missing(self.members, sorted({frame for frames in required.values() for frame in frames}))
@@ -81,21 +72,11 @@ class LabelImages(MaskFiles):
             return None
 
     def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
-        scratch = self._scratch(size, len(frames))
-        flaws: List[Problem] = []
-        for index, frame in enumerate(frames if scratch else []):
-            try:
-                if not _packed(scratch, index, self._files, self.members[frame], self._most):
-                    scratch = None
-                    break
-            except Flaw as flaw:
-                flaws.append(flaw.at(self.members[frame]))
-        if scratch is None:
+        packed = self._packer.stacks([self.members[frame] for frame in frames], size, self._most)
+        if packed is None:
             return self._stacks_by_numpy(frames, size)
-        stacks = scratch.take(len(frames))
-        for problem in flaws:
-            self.problems.add(problem)
-        return None if flaws else stacks
+        stacks, complete = packed
+        return stacks if complete else None
 
     def _stacks_by_numpy(self, frames: List[str], size: Size) -> Optional[Stacks]:
         read = [self._read(frame, size) for frame in frames]
@@ -109,7 +90,7 @@ class LabelImages(MaskFiles):
         if len(numbers) > self._most:
             numbers = [number for number in numbers if (block == number).any()]
         if len(numbers) > self._most:
-            self.problems.add(_too_many(self.members[frames[0]], len(numbers), self._most))
+            self.problems.add(too_many(self.members[frames[0]], len(numbers), self._most))
             return None
         stacks = {str(number): cropped(pack(block == number), size) for number in numbers}
         return {label: stack for label, stack in stacks.items() if stack.words.size}
@@ -129,15 +110,22 @@ class ObjectMasks(MaskFiles):
         """Set an object's pixels in an empty frame; return False when its mask cannot be read."""
         raise NotImplementedError
 
+    def stack(self, label: str, frames: List[str], size: Size) -> Optional[Stack]:
+        """Return one object in these frames; None when a mask cannot be read."""
+        block, complete = empty_labels(len(frames), size, bool), True
+        for flags, frame in zip(block, frames):
+            complete = self.read(label, frame, flags, size) and complete
+        return cropped(pack(block), size) if complete else None
+
     def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
         stacks: Stacks = {}
         complete = True
         for label in self.labels():
-            block = empty_labels(len(frames), size, bool)
-            for flags, frame in zip(block, frames):
-                complete = self.read(label, frame, flags, size) and complete
-            if block.any():
-                stacks[label] = cropped(pack(block), size)
+            stack = self.stack(label, frames, size)
+            if stack is None:
+                complete = False
+            elif stack.words.size:
+                stacks[label] = stack
         if complete and self._disjoint_in:
             complete = _are_disjoint(stacks, self._disjoint_in, frames, size, self.problems)
         return stacks if complete else None
@@ -155,8 +143,9 @@ class ObjectFolders(ObjectMasks):
         disjoint_in: str = "",
     ) -> None:
         self._files, self.members, self.problems, self._disjoint_in = files, members, problems, disjoint_in
+        self._packer = MaskPacker(files, problems)
         if len(members) > most:
-            problems.add(_too_many(next(iter(next(iter(members.values())).values())), len(members), most))
+            problems.add(too_many(next(iter(next(iter(members.values())).values())), len(members), most))
 
     def missing_frames(self, required: RequiredFrames) -> List[Problem]:
         return [
@@ -172,6 +161,13 @@ class ObjectFolders(ObjectMasks):
     def labels(self) -> Iterable[str]:
         return self.members
 
+    def stack(self, label: str, frames: List[str], size: Size) -> Optional[Stack]:
+        packed = self._packer.stacks([self.members[label].get(frame) for frame in frames], size, merged=True)
+        if packed is None:
+            return super().stack(label, frames, size)
+        stacks, complete = packed
+        return stacks.get("1", nothing(len(frames), size)) if complete else None
+
     def read(self, label: str, frame: str, flags: Array, size: Size) -> bool:
         name = self.members[label].get(frame)
         if name is None:
@@ -179,57 +175,11 @@ class ObjectFolders(ObjectMasks):
         try:
             labels = _labels(self._files, name, size)
             if len(np.unique(labels)) > 2:
-                raise Flaw("holds more than two values", "Save the mask of one object as 0 and 255")
+                raise more_than_two_values()
         except Flaw as flaw:
             self.problems.add(flaw.at(name))
             return False
         np.not_equal(labels, 0, out=flags[:, : size[1]])
-        return True
-
-
-class RunLengths(ObjectMasks):
-    """One sequence of a JSON submission: `{"object": [rle or null for each frame]}`."""
-
-    def __init__(
-        self, sequence: str, objects: object, frames: List[str], problems: Problems, *, overlapping: bool, most: int
-    ) -> None:
-        self._sequence, self.problems = sequence, problems
-        self._disjoint_in = "" if overlapping else sequence
-        self._index = {frame: index for index, frame in enumerate(frames)}
-        self._objects: Dict[str, List[object]] = {}
-        if not isinstance(objects, dict):
-            remedy = 'Write {"sequence": {"object": [rle or null, …]}}'
-            problems.add(Problem(sequence, "is not an object of objects", remedy))
-        elif len(objects) > most:
-            problems.add(_too_many(sequence, len(objects), most))
-        else:
-            for label, masks in objects.items():
-                self._add(label, masks)
-
-    def _add(self, label: str, masks: object) -> None:
-        count = len(self._index)
-        if not isinstance(masks, list) or len(masks) != count:
-            found = f"has {len(masks)} masks" if isinstance(masks, list) else "is not a list of masks"
-            remedy = f"Give one mask or null for each of the {count} frames, the first and last included"
-            self.problems.add(Problem(f"{self._sequence}, object {label}", found, remedy))
-        elif label != "0":
-            self._objects[label] = masks
-
-    def frames(self) -> Set[str]:
-        return set(self._index)
-
-    def labels(self) -> Iterable[str]:
-        return self._objects
-
-    def read(self, label: str, frame: str, flags: Array, size: Size) -> bool:
-        index = self._index[frame]
-        mask = self._objects[label][index]
-        try:
-            if mask is not None:
-                flags[:] = rle.flags(mask, size)[0]
-        except Flaw as flaw:
-            self.problems.add(flaw.at(f"{self._sequence}, object {label}, mask {index}"))
-            return False
         return True
 
 
@@ -276,19 +226,6 @@ class SalientImages(LabelImages):
         return True
 
 
-def _packed(
-    scratch: kernel.Frames, index: int, files: Files, name: str, most: int = MOST_LABELS, *, merged: bool = False
-) -> bool:
-    """Pack a mask as a frame; return False when the kernel cannot, for its kind or for its number of labels."""
-    png.check_length(files.sizes[name], scratch.size)
-    data = files.read(name)
-    rows = png.filtered_rows(data, scratch.size)
-    if rows is not None and scratch.add(index, *rows, most, merged=merged):
-        return True
-    labels = png.read_labels(data, scratch.size)
-    return labels.dtype == np.uint8 and scratch.add(index, labels.tobytes(), 0, most, merged=merged)
-
-
 def _labels(files: Files, name: str, size: Size) -> Array:
     png.check_length(files.sizes[name], size)
     return png.read_labels(files.read(name), size)
@@ -316,5 +253,6 @@ def _missing(members: Dict[str, str], frames: List[str]) -> List[Problem]:
     return [Problem(folder, f"{len(missing)} frames are missing: {names}", ADD_FRAMES)]
 
 
-def _too_many(where: str, count: int, most: int) -> Problem:
+def too_many(where: str, count: int, most: int) -> Problem:
+    """Return the problem of more objects than a phase allows."""
     return Problem(where, f"has {count} objects; this phase allows {most} in a sequence", "Send fewer objects")

@@ -13,7 +13,8 @@ from .archive import JSON_NAME, UPLOAD, open_files
 from .archive_limits import ArchiveLimits, size_text
 from .errors import Flaw, Problem, Problems, SubmissionError, listed, printable
 from .json_limits import check_memory, unique_keys
-from .mask_files import LabelImages, MaskFiles, ObjectFolders, RunLengths, SalientImages
+from .mask_files import LabelImages, MaskFiles, ObjectFolders, SalientImages
+from .mask_run_lengths import RunLengths
 from .sequence_protocols import SequenceProtocol
 from .sequence_truth import Sequence
 
