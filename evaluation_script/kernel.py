@@ -73,9 +73,9 @@ def _path() -> str:
     path = setting or os.path.join(os.path.dirname(os.path.abspath(__file__)), NAME)
     try:
         with open(path, "rb") as file, open(path + CHECKSUM, encoding="ascii") as checksum:
-            if hashlib.sha256(file.read()).hexdigest() != checksum.read().strip():
+            if hashlib.sha256(file.read()).hexdigest() != checksum.read().split()[0]:
                 raise _Unusable(f"{os.path.basename(path)} is not the file that was built")
-    except (OSError, ValueError):
+    except (OSError, ValueError, IndexError):
         raise _Unusable("none was compiled" if not setting else f"{path} cannot be read") from None
     return path
 

@@ -82,11 +82,21 @@ def _fail(text: str, code: int) -> int:
     return code
 
 
+class _Version(argparse.Action):
+    """Print the version and what does the work, which is found out only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from segjudge.evaluation_script import kernel
+
+        print(f"segjudge {VERSION}, {kernel.state()}")  # noqa: T201
+        parser.exit()
+
+
 def _parser() -> argparse.ArgumentParser:
     from segjudge.datasets.opening import LAYOUTS
 
     parser = argparse.ArgumentParser(prog="segjudge", description=DESCRIPTION)
-    parser.add_argument("--version", action="version", version=f"segjudge {VERSION}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version, and whether the kernel is used")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(function: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:

@@ -29,13 +29,15 @@ LAYERS = {
 
 #: Rooms of the uploaded folder, from the ground up; a room imports from those before it.
 ROOMS = (
-    "errors guard_messages instance_protocols masks progress sequence_protocols supervisor version",
+    "errors guard_messages inflate instance_protocols masks progress sequence_protocols supervisor version",
+    "kernel",
     ("archive_limits guard instance_matching json_limits matching packed_file parallel png polygons rle similarity"),
     (
         "archive_folder archive_gzip archive_zip dataset_layouts "
-        "instance_json instance_precision mask_files phase sequence_metrics"
+        "instance_json instance_precision mask_packing phase sequence_metrics"
     ),
-    "archive_tar instance_flaws notify phases sequence_averages sequence_truth",
+    "archive_tar instance_flaws mask_files notify phases sequence_averages",
+    "mask_run_lengths sequence_truth",
     "archive instance_columns sequence_objects",
     "dataset_reader instance_records instance_truth sequence_submission",
     "annotation_file instances sequences",

@@ -13,6 +13,7 @@ import yaml
 
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.packed_file import add_member, replaced
+from segjudge.kernel.compiling import Library, cached_for_worker
 
 from .fields import CHALLENGE, CONFIG, FILES, PHASE, SCRIPT
 from .opened_bundle import escapes
@@ -32,14 +33,26 @@ class BuiltBundle:
 
     path: str
     changes: list[LineChange] = field(default_factory=list)
+    #: Whether the compiled kernel for EvalAI's worker is in it.
+    kernel: bool = False
+
+    def __str__(self) -> str:
+        return f"{os.path.relpath(self.path)} ({os.path.getsize(self.path) / 1e3:,.0f} kB), {self.about_kernel()}"
+
+    def about_kernel(self) -> str:
+        """Return whether the kernel is in it, and how it would be."""
+        return "with kernel" if self.kernel else "without kernel (`segjudge build --kernel` makes it once)"
 
 
-def build(root: str, out: str = "", variant: str = "", image: str = "", *, lenient: bool = False) -> BuiltBundle:
+def build(
+    root: str, out: str = "", variant: str = "", image: str = "", *, lenient: bool = False, kernel: bool = True
+) -> BuiltBundle:
     """Write the bundle below `dist/`; the same files give the same bytes.
 
     Without a variant the config goes in unchanged.  With `lenient`, files that are missing are left out, so that
-    `check` can report them.
+    `check` can report them.  The kernel goes in where it was compiled for EvalAI's worker before.
     """
+    library = cached_for_worker() if kernel and _takes_kernel(root) else None
     out = out or os.path.join(root, OUT)
     text = _read_file(root, CONFIG)
     changes: list[LineChange] = []
@@ -59,12 +72,12 @@ def build(root: str, out: str = "", variant: str = "", image: str = "", *, lenie
         os.makedirs(os.path.dirname(os.path.abspath(out)), exist_ok=True)
         with replaced(out) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as bundle:
             add_member(bundle, CONFIG, text)
-            add_member(bundle, f"{SCRIPT_FOLDER}.zip", _script_zip(root))
+            add_member(bundle, f"{SCRIPT_FOLDER}.zip", _script_zip(root, library))
             for name in [name for name in names if name not in missing]:
                 add_member(bundle, name, _read_file(root, name))
     except OSError as error:
         raise HostError(f"{out}: cannot be written ({error.strerror})") from None
-    return BuiltBundle(out, changes)
+    return BuiltBundle(out, changes, library is not None)
 
 
 def read_config(root: str) -> dict[str, Any]:
@@ -100,8 +113,13 @@ def samples(root: str, codename: str) -> list[str]:
     return [os.path.join(folder, name) for name in names]
 
 
-def _script_zip(root: str) -> bytes:
-    """Return `evaluation_script/` as a flat zip: the modules and the requirements, nothing else."""
+def _takes_kernel(root: str) -> bool:
+    """Return whether the script of a bundle looks for the kernel."""
+    return os.path.isfile(os.path.join(root, SCRIPT_FOLDER, "kernel.py"))
+
+
+def _script_zip(root: str, kernel: Library | None) -> bytes:
+    """Return `evaluation_script/` as a flat zip: the modules, the requirements, a kernel for the worker."""
     folder = os.path.join(root, SCRIPT_FOLDER)
     if not os.path.isdir(folder):
         raise HostError(f"{SCRIPT_FOLDER}/: is not there")
@@ -110,6 +128,8 @@ def _script_zip(root: str) -> bytes:
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as script:
         for name in names:
             add_member(script, name, _read_file(root, os.path.join(SCRIPT_FOLDER, name)))
+        for path in [kernel.path, kernel.checksum] if kernel else []:
+            add_member(script, path.name, path.read_bytes())
     return out.getvalue()
 
 

@@ -22,6 +22,7 @@ from segjudge.files import written
 from .shared import DONE, OURS, THEIRS, bundle_root, say
 
 if TYPE_CHECKING:
+    from segjudge.bundle.build import BuiltBundle
     from segjudge.hosted_worker.worker import HostedWorker
 
 
@@ -29,13 +30,15 @@ def run(args: argparse.Namespace) -> int:
     """Build the bundle, check it, score every sample submission as EvalAI does, show the leaderboards."""
     from segjudge.bundle.build import build as build_bundle
     from segjudge.bundle.check import check as check_bundle
+    from segjudge.evaluation_script import kernel
     from segjudge.hosted_worker.interpreter import worker_interpreter
     from segjudge.hosted_worker.worker import hosted_worker
 
     root = bundle_root()
     python = worker_interpreter(args.python, root)
-    bundle = build_bundle(root, lenient=True).path
-    print(f"Built {os.path.relpath(bundle)} ({os.path.getsize(bundle) / 1e3:,.0f} kB).", flush=True)
+    built = build_bundle(root, lenient=True)
+    bundle = built.path
+    print(f"Built {built}.", flush=True)
     problems = check_bundle(bundle)
     print_problems(problems)
     if has_errors(problems):
@@ -47,6 +50,7 @@ def run(args: argparse.Namespace) -> int:
     if log:
         print(f"What the worker's own log says, which no participant sees:\n{log}")
     print(_next_steps(root, worker.config["challenge_phases"][0]["codename"]))
+    print(f"\nScored here by: {kernel.state()}. The bundle was built {built.about_kernel()}.")
     return OURS if "incident" in log else THEIRS if failed else DONE
 
 
@@ -111,14 +115,29 @@ def build(args: argparse.Namespace) -> int:
 
     if args.environment_image and args.variant != WITH_IMAGE:
         raise UsageError(f"--environment-image goes with --variant {WITH_IMAGE}")
-    built = build_bundle(bundle_root(), args.out or "", args.variant or "", args.environment_image or "")
+    if args.kernel:
+        fetch_kernel()
+    out, variant, image = args.out or "", args.variant or "", args.environment_image or ""
+    built = build_bundle(bundle_root(), out, variant, image, kernel=not args.no_kernel)
     for change in built.changes:
         say(str(change))
-    print(f"{os.path.relpath(built.path)} ({os.path.getsize(built.path) / 1e3:,.0f} kB)")
     form = _web_form_problems(built.path)
     if form:
         say(f"Push it: EvalAI's web form would not take it ({form[0].where}: {form[0].found}).")
+    print(built)
     return DONE
+
+
+def fetch_kernel() -> None:
+    """Compile the kernel for EvalAI's worker; its compiler is fetched the first time."""
+    from segjudge.kernel.compiling import CompileError, cached_for_worker, compile_for_worker
+
+    if cached_for_worker() is None:
+        say("Compiling the kernel for EvalAI's worker; its compiler is fetched once (100 MB) …")
+    try:
+        compile_for_worker()
+    except CompileError as error:
+        raise HostError(f"the kernel for EvalAI's worker cannot be compiled: {error}. Go on with --no-kernel") from None
 
 
 def check(args: argparse.Namespace) -> int:
@@ -128,6 +147,7 @@ def check(args: argparse.Namespace) -> int:
     from segjudge.bundle.starter_zip import build_starter_zip, unwanted_files
 
     root = bundle_root()
+    built: BuiltBundle | None = None
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "challenge_config.zip")
         if args.starter:
@@ -137,7 +157,7 @@ def check(args: argparse.Namespace) -> int:
             if not os.path.isfile(path):
                 raise UsageError(f"{path}: there is no such file")
         else:
-            build_bundle(root, path, args.variant or "", lenient=True)
+            built = build_bundle(root, path, args.variant or "", lenient=True)
         state, not_checked = _server_state(root)
         problems = check_bundle(path, state)
         if args.starter:
@@ -152,6 +172,8 @@ def check(args: argparse.Namespace) -> int:
         _print_json(problems, form, not_checked, failed=failed)
     else:
         _print_report(problems, form, not_checked, failed=failed)
+        if built is not None:
+            print(f"It was checked {built.about_kernel()}.")
     return OURS if failed else DONE
 
 
@@ -287,6 +309,14 @@ def build_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--variant", choices=VARIANTS, help="how the challenge runs (default: as the YAML says)")
     sub.add_argument("--environment-image", help="code-upload: the image of your environment, in a registry")
     sub.add_argument("--out", help="the zip to write (default: dist/challenge_config.zip)")
+    kernel_options(sub, "fetch the compiler of the kernel for EvalAI's worker, if that was not done before")
+
+
+def kernel_options(sub: argparse.ArgumentParser, about: str) -> None:
+    """Add `--kernel` and `--no-kernel`."""
+    group = sub.add_mutually_exclusive_group()
+    group.add_argument("--kernel", action="store_true", help=about)
+    group.add_argument("--no-kernel", action="store_true", help="leave the compiled kernel out; numpy does its work")
 
 
 def check_options(sub: argparse.ArgumentParser) -> None:

@@ -14,8 +14,9 @@ from segjudge.bundle.server_sentences import RejectedError, located_sentences
 from segjudge.bundle.server_state import load_state, save_state, state_after_push
 from segjudge.bundle.variants import VARIANTS
 from segjudge.evalai.settings import read_settings
+from segjudge.evaluation_script.errors import HostError
 
-from .bundle import has_errors, print_problems
+from .bundle import fetch_kernel, has_errors, kernel_options, print_problems
 from .shared import DONE, OURS, bundle_root, say
 
 
@@ -26,8 +27,7 @@ def push(args: argparse.Namespace) -> int:
     name = repository(args.repository or "", root)
     process = ChallengePush(account, name)
     with tempfile.TemporaryDirectory() as folder:
-        out = os.path.join(folder, "challenge_config.zip")
-        bundle = build(root, out, args.variant or "", args.environment_image or "", lenient=True).path
+        bundle = _built(root, os.path.join(folder, "challenge_config.zip"), args)
         existing = process.existing()
         state = process.state(load_state(root, account.host, name), existing) if existing else None
         problems = check(bundle, state)
@@ -57,6 +57,17 @@ def push(args: argparse.Namespace) -> int:
     return DONE
 
 
+def _built(root: str, out: str, args: argparse.Namespace) -> str:
+    """Build the bundle, with the kernel where it can be had."""
+    if not args.no_kernel:
+        try:
+            fetch_kernel()
+        except HostError as error:
+            say(f"warning: {error}")
+    variant, image = args.variant or "", args.environment_image or ""
+    return build(root, out, variant, image, lenient=True, kernel=not args.no_kernel).path
+
+
 def _print_challenge(pushed: PushedChallenge, codenames: list[str]) -> None:
     print(pushed.message)
     print(f"challenge  {pushed.number}")
@@ -71,4 +82,5 @@ def push_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--repository", metavar="OWNER/NAME", help="default: GITHUB_REPOSITORY, then the git remote")
     sub.add_argument("--variant", choices=VARIANTS, help="how the challenge runs (default: as the YAML says)")
     sub.add_argument("--environment-image", help="code-upload: the image of your environment, in a registry")
+    kernel_options(sub, "take the compiled kernel along; this is the default")
     sub.add_argument("--dry-run", action="store_true", help="have it validated, and stop there")

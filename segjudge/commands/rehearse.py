@@ -138,7 +138,9 @@ def _scorer(args: argparse.Namespace, root: str) -> Scorer:
 def _built(root: str, folder: str) -> str:
     from segjudge.bundle.build import build
 
-    return build(root, os.path.join(folder, "challenge_config.zip"), lenient=True).path
+    built = build(root, os.path.join(folder, "challenge_config.zip"), lenient=True)
+    print(f"The bundle was built {built.about_kernel()}.")
+    return built.path
 
 
 def _introduce(persons: list[Person]) -> None:

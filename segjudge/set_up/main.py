@@ -14,8 +14,12 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
 
-from .environment import ENVIRONMENTS, LINKS, PythonEnvironment, SetUpError, python_in, say
+from segjudge.kernel.compiling import CompileError, compile_local
+
+from .environment import CHECKOUT, ENVIRONMENTS, LINKS, PythonEnvironment, SetUpError, python_in, say
 from .links import sweep, sweep_unless_locked, switch
 from .locks import mark_in_use, set_up_lock
 from .making import extend, make
@@ -30,6 +34,7 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         python, variables = prepare(arguments[:middle])
+        compile_kernel()
         if "segjudge" in arguments:  # it lets them through when it can answer; Python's start would print a traceback
             signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
         os.execve(python, [python, *arguments[middle + 1 :]], {**os.environ, **variables})
@@ -66,6 +71,13 @@ def prepare(words: list[str]) -> tuple[str, dict[str, str]]:
             else:
                 variables[EXPORTED[kind]] = python_in(folder)
     return python, variables
+
+
+def compile_kernel() -> None:
+    """Compile the kernel where that can be done; what needs it says which path is used."""
+    with suppress(CompileError):
+        if compile_local(Path(CHECKOUT, "evaluation_script")):
+            say("Compiled the kernel, so that scoring takes a fraction of the time")
 
 
 def ensure(environment: PythonEnvironment) -> str:

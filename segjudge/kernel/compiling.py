@@ -1,0 +1,153 @@
+"""Compiling the kernel: for this machine by its C compiler, for EvalAI's worker by ziglang; both kept by content.
+
+The standard library alone is imported: `./run.sh` compiles before any environment exists.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+SOURCES = Path(__file__).parent
+#: The same on every machine of a kind: nothing is tuned to the one that compiles.
+FLAGS = ("-std=c99", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")
+COMPILERS = ("cc", "gcc", "clang")
+#: EvalAI's worker, and any Linux of the last ten years.
+WORKER_SYSTEM, WORKER_TARGET = "linux-x86_64", "x86_64-linux-gnu.2.17"
+ZIG = "ziglang==0.13.0"
+CHECKSUM = ".sha256"
+#: Seconds; a compiler that takes longer hangs.
+PATIENCE = 120
+
+
+class CompileError(Exception):
+    """Raised when the kernel cannot be compiled; the text says why."""
+
+
+@dataclass(frozen=True)
+class Library:
+    """A compiled kernel and its checksum, as files of a folder."""
+
+    folder: Path
+    system: str
+
+    @property
+    def path(self) -> Path:
+        """The library."""
+        return self.folder / f"segjudge_kernel.{self.system}.so"
+
+    @property
+    def checksum(self) -> Path:
+        """The library's checksum, and behind it that of what it was compiled from."""
+        return Path(f"{self.path}{CHECKSUM}")
+
+    def is_current(self, command: list[str]) -> bool:
+        """Return whether the library was compiled by this command from today's sources, and is unharmed."""
+        try:
+            words = self.checksum.read_text(encoding="ascii").split()
+            return words == [hashlib.sha256(self.path.read_bytes()).hexdigest(), sources_digest(command)]
+        except (OSError, ValueError):
+            return False
+
+    def compile(self, command: list[str], **variables: str) -> None:
+        """Compile the library, and put it in place as a whole."""
+        partial = Path(f"{self.path}.{os.getpid()}.partial")
+        sources = sorted(str(path) for path in SOURCES.glob("*.c"))
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            run([*command, *FLAGS, *sources, "-o", str(partial)], **variables)
+            digest = hashlib.sha256(partial.read_bytes()).hexdigest()
+            self.checksum.write_text(f"{digest}\n{sources_digest(command)}\n", encoding="ascii")
+            partial.replace(self.path)
+        except OSError as error:
+            raise CompileError(f"{self.folder}: {error.strerror}") from None
+        finally:
+            with suppress(OSError):
+                partial.unlink()
+
+
+def run(command: list[str], **variables: str) -> None:
+    """Run a compiler or pip; raises `CompileError` with the end of what it says."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=PATIENCE, check=False, env={**os.environ, **variables}
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CompileError(f"{command[0]}: {error}") from None
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip().splitlines()
+        raise CompileError(f"{command[0]} failed: {said[-1] if said else done.returncode}")
+
+
+def sources_digest(command: list[str]) -> str:
+    """Return the checksum of the sources and of how they are compiled."""
+    digest = hashlib.sha256(repr([command[1:], FLAGS, ZIG]).encode())
+    for path in sorted([*SOURCES.glob("*.c"), *SOURCES.glob("*.h")]):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def this_system() -> str:
+    """Return what this kind of machine is called in the library's name."""
+    return f"{os.uname().sysname.lower()}-{os.uname().machine}"
+
+
+def compile_local(folder: Path) -> bool:
+    """Compile for this machine into the folder, unless that is done; return whether it was done now.
+
+    Raises `CompileError` where it cannot be: numpy does the work then.
+    """
+    compiler = next((found for name in COMPILERS if (found := shutil.which(name))), None)
+    if compiler is None:
+        raise CompileError("no C compiler was found")
+    library = Library(folder, this_system())
+    if library.is_current([compiler]):
+        return False
+    library.compile([compiler])
+    return True
+
+
+def worker_library() -> Library:
+    """Return the kernel for EvalAI's worker, in the user's cache, compiled or not."""
+    return Library(_cache() / f"kernel-{sources_digest(_zig_command())[:16]}", WORKER_SYSTEM)
+
+
+def cached_for_worker() -> Library | None:
+    """Return the kernel for EvalAI's worker if it was compiled from today's sources; nothing is fetched."""
+    library = worker_library()
+    return library if library.is_current(_zig_command()) else None
+
+
+def compile_for_worker() -> Library:
+    """Compile the kernel for EvalAI's worker; ziglang (100 MB) is fetched from the package index the first time."""
+    library = worker_library()
+    if library.is_current(_zig_command()):
+        return library
+    packages = _cache() / ZIG.replace("==", "-")
+    if not (packages / "ziglang").is_dir():
+        partial = Path(f"{packages}.{os.getpid()}.partial")
+        try:
+            run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(partial), ZIG])
+            partial.replace(packages)
+        except OSError:  # somebody else was faster
+            if not (packages / "ziglang").is_dir():
+                raise
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    library.compile(_zig_command(), PYTHONPATH=str(packages), ZIG_GLOBAL_CACHE_DIR=str(_cache() / "zig"))
+    return library
+
+
+def _zig_command() -> list[str]:
+    # -s leaves out symbols, which hold paths of this machine.
+    return [sys.executable, "-m", "ziglang", "cc", "-target", WORKER_TARGET, "-s", "-fno-sanitize=undefined"]
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "segjudge"
