@@ -51,8 +51,10 @@ class Detections:
     score: Array
 
 
-#: Overlap of some detections with some instances of one image and category: (detections, instances) → IoU.
-Overlap = Callable[[Array, Array], Array]
+#: Indices of the detections and the instances of one image and category.
+Group = Tuple[Array, Array]
+#: The IoU of each pair of each group, group by group, detection by detection.
+Overlap = Callable[[List[Group]], Array]
 
 
 @dataclass(frozen=True)
@@ -77,17 +79,18 @@ def match(truth: Instances, detections: Detections, cap: int, overlap: Overlap) 
     ignored = np.repeat(outside[:, None], len(THRESHOLDS), axis=1)
     matched = np.zeros_like(ignored)
     ignored_instances = truth.ignored()
-    crowds = bool(truth.crowd.any())
-    pairs = _Pairs()
-    for members, instances in _Groups(truth, category, image, area):
-        ious = overlap(order[members], instances)
-        choice = len(instances) > 1 and ((ious >= REACHED[0]).sum(axis=1) > 1).any()
-        if choice or (crowds and truth.crowd[instances].any()):
+    groups = list(_Groups(truth, category, image, area))
+    ious = overlap([(order[members], instances) for members, instances in groups])
+    special = _with_choice(groups, ious, truth.crowd)
+    stop = 0
+    for (members, instances), is_special in zip(groups, special.tolist()):
+        start, stop = stop, stop + len(members) * len(instances)
+        if is_special:
+            table = ious[start:stop].reshape(len(members), len(instances))
             for index in range(len(RANGES)):
                 group = _Group(truth, instances, ignored_instances[index])
-                group.match(ious, members, matched[index], ignored[index])
-        else:
-            pairs.add(members, instances, ious)
+                group.match(table, members, matched[index], ignored[index])
+    pairs = _clear_pairs(groups, ious, special)
     _match_in_order(pairs, truth, ignored_instances, matched, ignored)
     return Matches(order, rank, matched, ignored)
 
@@ -141,31 +144,59 @@ def _similar_in_size(key: Array, extent: Array, detection_key: Array, detection_
     return near & (index < len(sizes))
 
 
+def _sizes(groups: List[Group]) -> Tuple[Array, Array]:
+    """Return how many detections and instances each group has."""
+    detections = np.fromiter((len(members) for members, _ in groups), np.int64, len(groups))
+    instances = np.fromiter((len(instances) for _, instances in groups), np.int64, len(groups))
+    return detections, instances
+
+
+def _with_choice(groups: List[Group], ious: Array, crowd: Array) -> Array:
+    """Return which groups have a crowd, or a detection that overlaps several instances by half."""
+    detections, instances = _sizes(groups)
+    rows = np.repeat(instances, detections)  # of each detection, how many instances its group has
+    row = np.repeat(np.arange(len(rows)), rows)
+    several = np.bincount(row[ious >= REACHED[0]], minlength=len(rows)) > 1
+    group_of_row = np.repeat(np.arange(len(groups)), detections)
+    special = np.bincount(group_of_row[several], minlength=len(groups)) > 0
+    if crowd.any():
+        special |= np.array([bool(crowd[members].any()) for _, members in groups], bool)
+    return special
+
+
+@dataclass(frozen=True)
 class _Pairs:
-    """Overlaps of at least a half, where no detection had a choice."""
+    """Overlaps of at least a half, where no detection had a choice, by detection."""
 
-    def __init__(self) -> None:
-        nothing = np.zeros(0, int)
-        self._parts: List[Tuple[Array, Array, Array]] = [(nothing, nothing, np.zeros(0))]
+    detections: Array
+    instances: Array
+    ious: Array
 
-    def add(self, detections: Array, instances: Array, ious: Array) -> None:
-        """Keep the pairs of one group, detections in order of score."""
-        rows, columns = np.nonzero(ious >= REACHED[0])
-        if len(rows):
-            self._parts.append((detections[rows], instances[columns], ious[rows, columns]))
 
-    def joined(self) -> Tuple[Array, Array, Array]:
-        """Return detections, instances and IoU of every pair, by detection."""
-        detections, instances, ious = map(np.concatenate, zip(*self._parts))
-        order = np.argsort(detections, kind="stable")
-        return detections[order], instances[order], ious[order]
+def _clear_pairs(groups: List[Group], ious: Array, special: Array) -> _Pairs:
+    """Return the pairs of all groups that are not special."""
+    detections, instances = _sizes(groups)
+    nothing = np.zeros(0, np.int64)
+    all_detections = np.concatenate([nothing, *(members for members, _ in groups)])
+    all_instances = np.concatenate([nothing, *(members for _, members in groups)])
+    rows = np.repeat(instances, detections)
+    row = np.repeat(np.arange(len(rows)), rows)
+    first_row, first_instance = (np.cumsum(sizes) - sizes for sizes in (detections, instances))
+    group = np.repeat(np.arange(len(groups)), detections * instances)
+    taken = np.flatnonzero((ious >= REACHED[0]) & ~special[group])
+    row, group = row[taken], group[taken]
+    start = (np.cumsum(detections * instances) - detections * instances)[group]
+    column = taken - start - (row - first_row[group]) * instances[group]
+    chosen = all_detections[row]
+    order = np.argsort(chosen, kind="stable")
+    return _Pairs(chosen[order], all_instances[first_instance[group] + column][order], ious[taken][order])
 
 
 def _match_in_order(
     pairs: _Pairs, truth: Instances, ignored_instances: List[Array], matched: Array, ignored: Array
 ) -> None:
     """Give each instance, at each threshold, to the first detection that reaches it."""
-    detections, instances, ious = pairs.joined()
+    detections, instances, ious = pairs.detections, pairs.instances, pairs.ious
     for row, threshold in enumerate(REACHED):
         reached = ious >= threshold
         taken, first = np.unique(instances[reached], return_index=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Dict, List, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Dict, Iterator, List, Optional, Tuple, Union
 
 import numpy as np
 
+from . import kernel, kernel_runs
 from .archive_limits import ArchiveLimits
 from .errors import SubmissionError, counted, verb
-from .instance_matching import Detections, Instances, Overlap, rank_in_group
+from .instance_matching import Detections, Group, Instances, Overlap, rank_in_group
 from .instance_precision import (
     Averages,
     Curves,
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 #: Standard errors redraw the images so often, and only where that costs little: this many curves in all.
 RESAMPLES = 40
 MOST_CURVES = 8_000
+#: Images and categories whose masks the kernel compares at once.
+GROUPS_AT_ONCE = 512
 
 
 @dataclass(frozen=True)
@@ -153,21 +156,38 @@ def _within_cap(records: InstanceRecords, protocol: InstanceProtocol) -> Tuple[A
 def _overlap(
     records: InstanceRecords, kept: Array, truth: InstanceTruth, known: Array, protocol: InstanceProtocol
 ) -> Overlap:
-    """Return how to compute IoU; that of masks by pycocotools, which is safe once every run was checked."""
-    from pycocotools.mask import iou
-
-    sizes, image = truth.images.sizes.tolist(), truth.image.tolist()
+    """Return how to compute IoU: by the kernel, or by pycocotools, which is safe once every run was checked."""
     crowd = truth.crowd.astype(np.uint8).tolist()
+    library = None if protocol.boxes else kernel.library()
 
-    def overlap(detections: Array, instances: Array) -> Array:
-        sent, real = kept[detections].tolist(), known[instances].tolist()
+    def overlap(groups: List[Group]) -> Array:
+        nothing, parts = np.zeros(0), []
+        for some in _batches(groups) if library else []:
+            sent = [[records.masks[index] for index in kept[detections].tolist()] for detections, _ in some]
+            indices = [known[instances].tolist() for _, instances in some]
+            real = [[truth.masks[index] for index in members] for members in indices]
+            crowds = [[crowd[index] for index in members] for members in indices]
+            parts.append(kernel_runs.overlaps(kernel_runs.Groups(sent, real, crowds), library))
+        for detections, instances in [] if library else groups:
+            parts.append(_by_pycocotools(kept[detections].tolist(), known[instances].tolist()).reshape(-1))
+        return np.concatenate([nothing, *parts])
+
+    def _by_pycocotools(sent: List[int], real: List[int]) -> Array:
+        from pycocotools.mask import iou
+
         crowds = [crowd[index] for index in real]
         if protocol.boxes:
             return np.asarray(iou(records.boxes[sent], truth.boxes[real], crowds))
-        size = sizes[image[real[0]]]
+        size = truth.images.sizes[truth.image[real[0]]].tolist()
         return np.asarray(iou(_encoded(records.masks, sent, size), _encoded(truth.masks, real, size), crowds))
 
     return overlap
+
+
+def _batches(groups: List[Group]) -> Iterator[List[Group]]:
+    """Yield groups, as many at a time as do not take much memory."""
+    for start in range(0, len(groups), GROUPS_AT_ONCE):
+        yield groups[start : start + GROUPS_AT_ONCE]
 
 
 def _encoded(masks: List[str], indices: List[int], size: List[int]) -> List[_EncodedRLE]:

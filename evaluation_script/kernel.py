@@ -10,12 +10,13 @@ import hashlib
 import os
 import sys
 from functools import lru_cache
-from typing import Dict, Optional, Tuple
+from typing import Optional, Tuple
 
 import numpy as np
 
-from .inflate import Inflated
-from .masks import Array, Size, Stack, words_across
+from .kernel_frames import Frames, compare
+from .kernel_runs import Groups, check_runs, overlaps, records
+from .masks import Stack
 
 #: What a library must answer to `sj_abi`.
 ABI = 1
@@ -26,10 +27,6 @@ SYSTEM = f"{os.uname().sysname.lower()}-{os.uname().machine}"
 NAME = f"segjudge_kernel.{SYSTEM}.so"
 CHECKSUM = ".sha256"
 
-FINE, FULL = 0, 2
-#: Labels of one byte.
-LABELS = 256
-
 _POINTER, _INT64 = ctypes.c_void_p, ctypes.c_int64
 #: The arguments of each function; all return a status.
 _SIGNATURES = {
@@ -39,6 +36,11 @@ _SIGNATURES = {
         _POINTER, _INT64, _POINTER, _POINTER, _POINTER, _POINTER, ctypes.c_int32,
     ],
     "sj_compare": [_POINTER, _POINTER, _POINTER, _POINTER, _INT64, _INT64, _INT64, _POINTER, _INT64, _POINTER],
+    "sj_check_runs": [_POINTER, _POINTER, _INT64, _POINTER, _POINTER, _POINTER],
+    "sj_overlaps": [
+        _POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _INT64, _POINTER, _POINTER,
+    ],
+    "sj_records": [_POINTER, _INT64, _INT64, _POINTER, _POINTER],
 }  # fmt: skip
 
 
@@ -99,6 +101,10 @@ def _load(path: str) -> ctypes.CDLL:
 
 def _answers_are_right(loaded: ctypes.CDLL) -> bool:
     """Return whether known questions get their known answers."""
+    return _frames_are_right(loaded) and _runs_are_right(loaded)
+
+
+def _frames_are_right(loaded: ctypes.CDLL) -> bool:
     # Two rows of 70 pixels, filtered by Sub and Up: label 3 from pixel 60 on, then label 3 alone at pixel 69.
     rows = bytes([1, *[0] * 60, 3, *[0] * 9]) + bytes([2, *[0] * 60, *[253] * 9, 0])
     frame = Frames((2, 70), 1, loaded)
@@ -113,69 +119,16 @@ def _answers_are_right(loaded: ctypes.CDLL) -> bool:
     return counts is not None and counts.tolist() == [[11, 3, 1, 11, 5, 5, 5]]
 
 
-def compare(
-    truth: Stack, prediction: Stack, disk: Tuple[Tuple[int, int, int], ...], loaded: Optional[ctypes.CDLL]
-) -> Optional[Array]:
-    """Return the seven counts of each frame as rows, or None where the kernel cannot say."""
-    if loaded is None:
-        return None
-    frames = len(truth.words)
-    sides = [np.ascontiguousarray(side.words, np.uint64) for side in (truth, prediction)]
-    windows = [
-        np.array([side.top, side.left, *words.shape[1:]], np.int64) for side, words in zip((truth, prediction), sides)
-    ]
-    columns = np.array(disk, np.int32)
-    counts = np.zeros((frames, 7), np.int64)
-    status = loaded.sj_compare(
-        sides[0].ctypes.data, windows[0].ctypes.data, sides[1].ctypes.data, windows[1].ctypes.data,
-        frames, *truth.size, columns.ctypes.data, len(columns), counts.ctypes.data,
-    )  # fmt: skip
-    return counts if status == FINE else None
-
-
-class Frames:
-    """Packs the frames of one block after the other; its memory serves every block of a sequence."""
-
-    def __init__(self, size: Size, most_frames: int, loaded: ctypes.CDLL) -> None:
-        self.size, self._library = size, loaded
-        self._slot_of = np.full(LABELS, -1, np.int32)
-        self._boxes = np.zeros((LABELS, 4), np.int32)
-        self._used = ctypes.c_int64(0)
-        self._words = np.zeros((1, most_frames, size[0], words_across(size[1])), np.uint64)
-        #: Which labels the frame has that was added last, 0 included.
-        self.seen = np.zeros(LABELS, np.uint8)
-
-    @property
-    def most_frames(self) -> int:
-        """How many frames a block may have."""
-        return self._words.shape[1]
-
-    def add(self, frame: int, rows: Inflated, depth: int, most: int = LABELS, *, merged: bool = False) -> bool:
-        """Pack a frame, and return whether it could be, which takes at most so many labels in a block.
-
-        Its rows are filtered and have this depth, or are labels of one byte each where it is 0.  Where labels
-        are merged, all but 0 become label 1.
-        """
-        status, source = FULL, np.frombuffer(rows, np.uint8)
-        while status == FULL and self._used.value <= most:
-            if self._used.value == len(self._words):
-                self._words = np.concatenate([self._words, np.zeros_like(self._words)])[: LABELS - 1]
-            status = self._library.sj_pack_frame(
-                source.ctypes.data, len(rows), depth, *self.size, frame, self.most_frames, self._words.ctypes.data,
-                len(self._words), self._slot_of.ctypes.data, self._boxes.ctypes.data, ctypes.byref(self._used),
-                self.seen.ctypes.data, merged,
-            )  # fmt: skip
-        return bool(status == FINE) and self._used.value <= most
-
-    def take(self, frames: int) -> Dict[str, Stack]:
-        """Return the masks of each label in the first frames, cut to the words that hold any pixel, and forget them."""
-        stacks = {}
-        for label in np.flatnonzero(self._slot_of >= 0).tolist():
-            slot = self._slot_of[label]
-            top, bottom, left, right = self._boxes[slot].tolist()
-            window = self._words[slot, :, top:bottom, left:right]
-            stacks[str(label)] = Stack(np.array(window[:frames]), top, left, self.size)
-            window[:] = 0
-        self._slot_of[:] = -1
-        self._used.value = 0
-        return stacks
+def _runs_are_right(loaded: ctypes.CDLL) -> bool:
+    # 3 pixels of 8 from the third on; the same with a run below zero, one too short, one that breaks off, a wrong sign.
+    texts = ["233", "2N", "22", "2P", "\x7f"]
+    fault, area = check_runs(texts, np.full(len(texts), 8), loaded)
+    if fault.tolist() != [0, 3, 4, 2, 1] or area[0] != 3:
+        return False
+    groups = Groups([["233", "08"]], [["143"]], [[0]])
+    if overlaps(groups, loaded).tolist() != [3 / 4, 4 / 8]:
+        return False
+    text = '{"image_id": 7, "category_id":-2,"score":0.125,"segmentation":{"counts":"08","size":[2,4]}}'
+    table = records(f"{text}, {text}", loaded)
+    row = [7, -2, 125, 3, 41, 46, 2, 4, 73, 75]
+    return table is not None and table.tolist() == [row, [*row[:4], 134, 139, 2, 4, 166, 168]]

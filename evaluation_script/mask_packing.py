@@ -6,7 +6,7 @@ from typing import Dict, List, Optional, Tuple
 
 import numpy as np
 
-from . import kernel, png
+from . import kernel, kernel_frames, png
 from .archive_limits import Files
 from .errors import Flaw, Problem, Problems
 from .masks import Size, Stack
@@ -22,10 +22,10 @@ class MaskPacker:
 
     def __init__(self, files: Files, problems: Problems) -> None:
         self._files, self._problems = files, problems
-        self._frames: Optional[kernel.Frames] = None
+        self._frames: Optional[kernel_frames.Frames] = None
 
     def stacks(
-        self, names: List[Optional[str]], size: Size, most: int = kernel.LABELS, *, merged: bool = False
+        self, names: List[Optional[str]], size: Size, most: int = kernel_frames.LABELS, *, merged: bool = False
     ) -> Optional[Tuple[Dict[str, Stack], bool]]:
         """Return the masks of each label, and whether every file could be read.
 
@@ -47,15 +47,15 @@ class MaskPacker:
             self._problems.add(problem)
         return frames.take(len(names)), not problems
 
-    def _empty_frames(self, size: Size, count: int) -> Optional[kernel.Frames]:
+    def _empty_frames(self, size: Size, count: int) -> Optional[kernel_frames.Frames]:
         library = kernel.library()
         if library is None:
             return None
         if self._frames is None or self._frames.size != size or self._frames.most_frames < count:
-            self._frames = kernel.Frames(size, count, library)
+            self._frames = kernel_frames.Frames(size, count, library)
         return self._frames
 
-    def _add(self, frames: kernel.Frames, index: int, name: str, most: int, *, merged: bool) -> bool:
+    def _add(self, frames: kernel_frames.Frames, index: int, name: str, most: int, *, merged: bool) -> bool:
         png.check_length(self._files.sizes[name], frames.size)
         data = self._files.read(name)
         rows = png.filtered_rows(data, frames.size)

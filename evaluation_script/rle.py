@@ -12,6 +12,7 @@ from typing import Iterable, Iterator, List, Optional, Tuple, TypeVar
 
 import numpy as np
 
+from . import kernel, kernel_runs
 from .errors import Flaw
 from .masks import Array, Size, empty_labels
 
@@ -169,6 +170,11 @@ def _check_long(text: str, pixels: int) -> Tuple[int, int]:
 
 
 def _check_part(texts: List[str], lengths: Array, pixels: Array, fault: Array, area: Array) -> None:
+    library = kernel.library()
+    if library is not None:
+        fault[:], area[:] = kernel_runs.check_runs(texts, pixels, library)
+        _mark_foreign(texts, fault)
+        return
     text = "".join(texts)
     codes = np.frombuffer(text.encode("ascii", "replace"), np.uint8) - np.uint8(48)
     empty = lengths == 0
@@ -191,8 +197,12 @@ def _check_part(texts: List[str], lengths: Array, pixels: Array, fault: Array, a
     fault[nonempty[np.minimum.reduceat(np.minimum(background, covered), first_pairs) < 0]] = 3
     fault[nonempty[broken | (np.maximum.reduceat(sizes, heads) > LONGEST_VALUE)]] = 2
     fault[nonempty[np.maximum.reduceat(codes, first) > HIGHEST_CODE]] = 1
-    if not text.isascii():
-        fault[[index for index, mask in enumerate(texts) if not mask.isascii()]] = 1
+    _mark_foreign(texts, fault)
+
+
+def _mark_foreign(texts: List[str], fault: Array) -> None:
+    """Give masks with characters beyond ASCII their fault."""
+    fault[[index for index, mask in enumerate(texts) if not mask.isascii()]] = 1
 
 
 def _values(codes: Array, starts: Array, ends: Array) -> Tuple[Array, Array]:

@@ -1,0 +1,84 @@
+"""The kernel's functions on frames: PNG rows → packed masks, two masks → the counts of each frame."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Dict, Optional, Tuple
+
+import numpy as np
+
+from .inflate import Inflated
+from .masks import Array, Size, Stack, words_across
+
+#: Statuses.
+FINE, FULL = 0, 2
+#: Labels of one byte.
+LABELS = 256
+
+
+def compare(
+    truth: Stack, prediction: Stack, disk: Tuple[Tuple[int, int, int], ...], loaded: Optional[ctypes.CDLL]
+) -> Optional[Array]:
+    """Return the seven counts of each frame as rows, or None where the kernel cannot say."""
+    if loaded is None:
+        return None
+    frames = len(truth.words)
+    sides = [np.ascontiguousarray(side.words, np.uint64) for side in (truth, prediction)]
+    windows = [
+        np.array([side.top, side.left, *words.shape[1:]], np.int64) for side, words in zip((truth, prediction), sides)
+    ]
+    columns = np.array(disk, np.int32)
+    counts = np.zeros((frames, 7), np.int64)
+    status = loaded.sj_compare(
+        sides[0].ctypes.data, windows[0].ctypes.data, sides[1].ctypes.data, windows[1].ctypes.data,
+        frames, *truth.size, columns.ctypes.data, len(columns), counts.ctypes.data,
+    )  # fmt: skip
+    return counts if status == FINE else None
+
+
+class Frames:
+    """Packs the frames of one block after the other; its memory serves every block of a sequence."""
+
+    def __init__(self, size: Size, most_frames: int, loaded: ctypes.CDLL) -> None:
+        self.size, self._library = size, loaded
+        self._slot_of = np.full(LABELS, -1, np.int32)
+        self._boxes = np.zeros((LABELS, 4), np.int32)
+        self._used = ctypes.c_int64(0)
+        self._words = np.zeros((1, most_frames, size[0], words_across(size[1])), np.uint64)
+        #: Which labels the frame has that was added last, 0 included.
+        self.seen = np.zeros(LABELS, np.uint8)
+
+    @property
+    def most_frames(self) -> int:
+        """How many frames a block may have."""
+        return self._words.shape[1]
+
+    def add(self, frame: int, rows: Inflated, depth: int, most: int = LABELS, *, merged: bool = False) -> bool:
+        """Pack a frame, and return whether it could be, which takes at most so many labels in a block.
+
+        Its rows are filtered and have this depth, or are labels of one byte each where it is 0.  Where labels
+        are merged, all but 0 become label 1.
+        """
+        status, source = FULL, np.frombuffer(rows, np.uint8)
+        while status == FULL and self._used.value <= most:
+            if self._used.value == len(self._words):
+                self._words = np.concatenate([self._words, np.zeros_like(self._words)])[: LABELS - 1]
+            status = self._library.sj_pack_frame(
+                source.ctypes.data, len(rows), depth, *self.size, frame, self.most_frames, self._words.ctypes.data,
+                len(self._words), self._slot_of.ctypes.data, self._boxes.ctypes.data, ctypes.byref(self._used),
+                self.seen.ctypes.data, merged,
+            )  # fmt: skip
+        return bool(status == FINE) and self._used.value <= most
+
+    def take(self, frames: int) -> Dict[str, Stack]:
+        """Return the masks of each label in the first frames, cut to the words that hold any pixel, and forget them."""
+        stacks = {}
+        for label in np.flatnonzero(self._slot_of >= 0).tolist():
+            slot = self._slot_of[label]
+            top, bottom, left, right = self._boxes[slot].tolist()
+            window = self._words[slot, :, top:bottom, left:right]
+            stacks[str(label)] = Stack(np.array(window[:frames]), top, left, self.size)
+            window[:] = 0
+        self._slot_of[:] = -1
+        self._used.value = 0
+        return stacks

@@ -1,0 +1,201 @@
+/* The usual records of instance masks, read from JSON into columns of whole numbers. */
+#include "kernel.h"
+
+#include <string.h>
+
+/* Digits that an int64 holds whatever they are. */
+#define MOST_DIGITS 18
+
+enum { IMAGE, CATEGORY, DIGITS, DECIMALS, SCORE, SCORE_END, HEIGHT, WIDTH, COUNTS, COUNTS_END, COLUMNS };
+
+typedef struct {
+    const uint8_t *text;
+    int64_t at, length;
+} source;
+
+static void skip(source *from)
+{
+    while (from->at < from->length) {
+        uint8_t one = from->text[from->at];
+        if (one != ' ' && one != '\n' && one != '\r' && one != '\t')
+            return;
+        from->at++;
+    }
+}
+
+static int peek(const source *from)
+{
+    return from->at < from->length ? from->text[from->at] : -1;
+}
+
+/* Go on after a character, and the blanks around it; return whether it is there. */
+static int take(source *from, char wanted)
+{
+    skip(from);
+    if (peek(from) != wanted)
+        return 0;
+    from->at++;
+    skip(from);
+    return 1;
+}
+
+/* Read digits, and add them to the value while it can hold them; return how many there are. */
+static int64_t take_digits(source *from, int64_t *value, int64_t *digits)
+{
+    int64_t first = from->at;
+    for (; peek(from) >= '0' && peek(from) <= '9'; from->at++)
+        if (++*digits <= MOST_DIGITS)
+            *value = 10 * *value + (from->text[from->at] - '0');
+    return from->at - first;
+}
+
+/* Read the digits in front of a number's point: not more zeros than one. */
+static int64_t take_front(source *from, int64_t *value, int64_t *digits)
+{
+    int zero = peek(from) == '0';
+    int64_t count = take_digits(from, value, digits);
+    return zero && count > 1 ? 0 : count;
+}
+
+static int take_whole(source *from, int64_t *value)
+{
+    int negative = peek(from) == '-';
+    int64_t digits = 0;
+    from->at += negative;
+    *value = 0;
+    if (!take_front(from, value, &digits) || digits > MOST_DIGITS)
+        return 0;
+    if (negative)
+        *value = -*value;
+    return peek(from) != '.' && peek(from) != 'e' && peek(from) != 'E';
+}
+
+static int take_exponent(source *from)
+{
+    int64_t none = 0, digits = 0;
+    from->at++;
+    from->at += peek(from) == '+' || peek(from) == '-';
+    return take_digits(from, &none, &digits) > 0;
+}
+
+/* Read a number: its place, and where that is simple, its digits and how many of them are decimals; -1 elsewhere. */
+static int take_score(source *from, int64_t *row)
+{
+    row[SCORE] = from->at;
+    int negative = peek(from) == '-', exponent;
+    int64_t value = 0, digits = 0;
+    from->at += negative;
+    int64_t whole = take_front(from, &value, &digits);
+    if (!whole)
+        return 0;
+    if (peek(from) == '.') {
+        from->at++;
+        if (!take_digits(from, &value, &digits))
+            return 0;
+    }
+    exponent = peek(from) == 'e' || peek(from) == 'E';
+    if (exponent && !take_exponent(from))
+        return 0;
+    int simple = !exponent && digits <= MOST_DIGITS && value <= (int64_t)1 << 53 && !(negative && !value);
+    row[SCORE_END] = from->at;
+    row[DIGITS] = negative ? -value : value;
+    row[DECIMALS] = simple ? digits - whole : -1;
+    return 1;
+}
+
+/* Read a text without escapes; its place. */
+static int take_text(source *from, int64_t *start, int64_t *end)
+{
+    if (peek(from) != '"')
+        return 0;
+    *start = ++from->at;
+    while (from->at < from->length) {
+        uint8_t one = from->text[from->at];
+        if (one == '"') {
+            *end = from->at++;
+            return 1;
+        }
+        if (one < 0x20 || one > 0x7e || one == '\\')
+            return 0;
+        from->at++;
+    }
+    return 0;
+}
+
+static int is_key(const source *from, int64_t start, int64_t end, const char *key)
+{
+    return (size_t)(end - start) == strlen(key) && !memcmp(from->text + start, key, (size_t)(end - start));
+}
+
+/* Read {"size": [height, width], "counts": "…"}, each once, in any order. */
+static int take_mask(source *from, int64_t *row)
+{
+    int seen = 0;
+    if (!take(from, '{'))
+        return 0;
+    do {
+        int64_t start, end;
+        if (!take_text(from, &start, &end) || !take(from, ':'))
+            return 0;
+        if (is_key(from, start, end, "size") && !(seen & 1)) {
+            seen |= 1;
+            if (!take(from, '[') || !take_whole(from, row + HEIGHT) || !take(from, ',')
+                || !take_whole(from, row + WIDTH) || !take(from, ']'))
+                return 0;
+        } else if (is_key(from, start, end, "counts") && !(seen & 2)) {
+            seen |= 2;
+            if (!take_text(from, row + COUNTS, row + COUNTS_END))
+                return 0;
+        } else
+            return 0;
+    } while (take(from, ','));
+    return seen == 3 && take(from, '}');
+}
+
+static int take_value(source *from, int64_t start, int64_t end, int64_t *row, int *seen)
+{
+    static const char *const keys[] = {"image_id", "category_id", "score", "segmentation"};
+    for (int key = 0; key < 4; key++)
+        if (is_key(from, start, end, keys[key])) {
+            if (*seen & 1 << key)
+                return 0;
+            *seen |= 1 << key;
+            return key == 0 ? take_whole(from, row + IMAGE) : key == 1 ? take_whole(from, row + CATEGORY)
+                 : key == 2 ? take_score(from, row) : take_mask(from, row);
+        }
+    return 0;
+}
+
+static int take_record(source *from, int64_t *row)
+{
+    int seen = 0;
+    if (!take(from, '{'))
+        return 0;
+    do {
+        int64_t start, end;
+        if (!take_text(from, &start, &end) || !take(from, ':') || !take_value(from, start, end, row, &seen))
+            return 0;
+    } while (take(from, ','));
+    return seen == 15 && take(from, '}');
+}
+
+/* Read records with commas between them into rows of ten numbers: image, category, digits and decimals of the score,
+ * where it stands, height, width, where the counts stand.
+ *
+ * Bad data is whatever is not the usual form, JSON or not: Python's parser decides what that is.
+ */
+SJ_EXPORT int sj_records(const uint8_t *text, int64_t length, int64_t most, int64_t *rows, int64_t *count)
+{
+    if (!text || length < 0 || most < 0 || !rows || !count)
+        return SJ_BAD_CALL;
+    source from = {text, 0, length};
+    *count = 0;
+    do {
+        if (*count == most)
+            return SJ_FULL;
+        if (!take_record(&from, rows + COLUMNS * *count))
+            return SJ_BAD_DATA;
+        ++*count;
+    } while (take(&from, ','));
+    return from.at == length ? SJ_FINE : SJ_BAD_DATA;
+}
