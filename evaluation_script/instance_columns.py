@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from . import polygons, rle
+from . import kernel_runs, polygons, rle
 from .errors import Flaw
 from .instance_flaws import LARGEST_ID, LARGEST_SIDE
+from .instance_json import PlainRecords
 from .masks import Array
 
 #: What is raised for records of which one at least is unusual; `instance_flaws` says what is wrong with it.
@@ -77,6 +78,36 @@ def columns_of(records: List[Any], images: KnownImages, *, boxes: bool) -> Recor
         return RecordColumns(image, category, score, [""] * len(records), table, {})
     masks, outlines = _masks([record["segmentation"] for record in records], images.sizes[image])
     return RecordColumns(image, category, score, masks, np.zeros((len(masks), 4)), outlines)
+
+
+def columns_of_plain(records: PlainRecords, images: KnownImages) -> Optional[RecordColumns]:
+    """Return records that the kernel read as columns, or None where one at least is unusual."""
+    text, table = records.text, records.table
+    image = _indices(images.ids, table[:, kernel_runs.IMAGE])
+    category = _indices(images.categories, table[:, kernel_runs.CATEGORY])
+    if (image < 0).any():
+        return None
+    if not np.array_equal(table[:, [kernel_runs.HEIGHT, kernel_runs.WIDTH]], images.sizes[image]):
+        return None
+    decimals = table[:, kernel_runs.DECIMALS]
+    # Whole numbers up to 2^53 and powers of ten up to 10^22 are exact, so their quotient is what Python would read.
+    score = table[:, kernel_runs.DIGITS] / 10.0 ** np.maximum(decimals, 0)
+    for index in np.flatnonzero(decimals < 0).tolist():
+        start, stop = table[index, [kernel_runs.SCORE, kernel_runs.SCORE_END]].tolist()
+        score[index] = float(text[start:stop])
+    if not np.isfinite(score).all():
+        return None
+    starts, stops = table[:, kernel_runs.COUNTS].tolist(), table[:, kernel_runs.COUNTS_END].tolist()
+    masks = [text[start:stop] for start, stop in zip(starts, stops)]
+    return RecordColumns(image, category, score, masks, np.zeros((len(masks), 4)), {})
+
+
+def _indices(known: Array, ids: Array) -> Array:
+    """Return where each id is among those that are known, which rise; -1 for one that is not."""
+    if not len(known):
+        return np.full(len(ids), -1)
+    index = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+    return np.where(known[index] == ids, index, -1)
 
 
 def _masks(segmentations: List[Any], sizes: Array) -> Tuple[List[str], Dict[int, List[Any]]]:

@@ -14,11 +14,13 @@ import json
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, AnyStr, Iterator, List, NoReturn, Optional, Pattern, Tuple
+from typing import Any, AnyStr, Iterator, List, NoReturn, Optional, Pattern, Tuple, Union
 
+from . import kernel, kernel_runs
 from .archive_limits import CHUNK_BYTES
 from .errors import Flaw, printable
 from .json_limits import check_memory, unique_keys
+from .masks import Array
 
 EXAMPLE = '[{"image_id": 1, "category_id": 1, "segmentation": {"size": [h, w], "counts": "…"}, "score": 0.9}, …]'
 
@@ -46,10 +48,19 @@ _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 
 
 @dataclass(frozen=True)
+class PlainRecords:
+    """Records of the usual form, which the kernel read."""
+
+    text: str
+    #: A row for each; `kernel_runs` names its columns.
+    table: Array
+
+
+@dataclass(frozen=True)
 class JsonPart:
     """Some of the records, and how many characters they took."""
 
-    records: List[Any]
+    records: Union[List[Any], PlainRecords]
     length: int
 
 
@@ -64,7 +75,7 @@ def json_parts(parts: Iterator[bytes]) -> Iterator[JsonPart]:
         if size > CHUNK_BYTES:
             check_memory(text, COSTLIEST_RECORD, SEND_FEWER)
         records, position, more = _records(text, source)
-        if more and not records:
+        if more and isinstance(records, list) and not records:
             if size >= LONGEST_RECORD:
                 raise Flaw("holds a record that does not end", f"Write {EXAMPLE}")
             size *= 2
@@ -139,14 +150,14 @@ class _Characters:
         raise Flaw(found, "Write it with a JSON library")
 
 
-def _records(text: str, source: _Characters) -> Tuple[List[Any], int, bool]:
+def _records(text: str, source: _Characters) -> Tuple[Union[List[Any], PlainRecords], int, bool]:
     """Return the complete records at the start of a text, where the next one begins, and whether the list goes on."""
     if len(text) > CHUNK_BYTES:
         return _scanned(text, source, most=1)  # one long record: what follows it is read by parts again
     stop, following = _last_border(text, _BORDER, "}")
     if stop:
         try:
-            return loaded(text[:stop]), following, True
+            return read(text[:stop]), following, True
         except json.JSONDecodeError:
             return _scanned(text, source, most=len(text))  # a border inside a text, or broken JSON
     return _scanned(text, source, most=FEW)
@@ -163,6 +174,13 @@ def _last_border(text: AnyStr, border: Pattern[AnyStr], brace: AnyStr) -> Tuple[
         if match:
             return end + 1, match.end()
     return 0, 0
+
+
+def read(text: str) -> Union[List[Any], PlainRecords]:
+    """Read records without the brackets around them; raises JSONDecodeError when they are not complete."""
+    library = kernel.library()
+    table = None if library is None else kernel_runs.records(text, library)
+    return loaded(text) if table is None else PlainRecords(text, table)
 
 
 def loaded(text: str) -> List[Any]:

@@ -17,9 +17,19 @@ from . import polygons, rle
 from .archive import JSON_NAME, UPLOAD, open_files
 from .archive_limits import ArchiveLimits
 from .errors import Flaw, Problem, Problems, SubmissionError, counted, listed, printable, verb
-from .instance_columns import UNUSUAL, KnownImages, RecordColumns, columns_of
+from .instance_columns import UNUSUAL, KnownImages, RecordColumns, columns_of, columns_of_plain
 from .instance_flaws import LARGEST_ID, check_record
-from .instance_json import EXAMPLE, SEND_FEWER, SEND_RECORDS, JsonPart, json_parts, loaded, raw_json_parts
+from .instance_json import (
+    EXAMPLE,
+    SEND_FEWER,
+    SEND_RECORDS,
+    JsonPart,
+    PlainRecords,
+    json_parts,
+    loaded,
+    raw_json_parts,
+    read,
+)
 from .instance_protocols import InstanceProtocol
 from .masks import Array
 from .parallel import map_in_processes
@@ -90,7 +100,7 @@ def _checked_parts(
         def checked(number: int) -> Optional[Tuple[_CheckedPart, str, Array]]:
             try:
                 text = raw[number].decode("utf-8")
-                part = _Checker(images, protocol).checked(JsonPart(loaded(text), len(text)))
+                part = _Checker(images, protocol).checked(JsonPart(read(text), len(text)))
             except (json.JSONDecodeError, UnicodeDecodeError):
                 return None
             masks, part.masks = part.masks, []  # one long text travels faster than many short ones
@@ -174,9 +184,17 @@ class _Checker:
 
     def checked(self, json_part: JsonPart) -> _CheckedPart:
         """Return these records as columns, and what is wrong with any of them."""
-        self._part = _CheckedPart(len(json_part.records), json_part.length)
-        if json_part.records:
-            self._check(json_part.records, 0)
+        records = json_part.records
+        if isinstance(records, PlainRecords):
+            self._part = _CheckedPart(len(records.table), json_part.length)
+            columns = None if self._protocol.boxes else columns_of_plain(records, self._images)
+            if columns is not None:
+                self._keep(columns, 0)
+                return self._part
+            records = loaded(records.text)
+        self._part = _CheckedPart(len(records), json_part.length)
+        if records:
+            self._check(records, 0)
         return self._part
 
     def _check(self, records: List[Any], first: int) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ctypes import CDLL
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Dict, Iterator, List, Optional, Tuple, Union
+from functools import partial
+from typing import TYPE_CHECKING, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 
@@ -158,36 +160,37 @@ def _overlap(
 ) -> Overlap:
     """Return how to compute IoU: by the kernel, or by pycocotools, which is safe once every run was checked."""
     crowd = truth.crowd.astype(np.uint8).tolist()
-    library = None if protocol.boxes else kernel.library()
 
-    def overlap(groups: List[Group]) -> Array:
-        nothing, parts = np.zeros(0), []
-        for some in _batches(groups) if library else []:
-            sent = [[records.masks[index] for index in kept[detections].tolist()] for detections, _ in some]
-            indices = [known[instances].tolist() for _, instances in some]
-            real = [[truth.masks[index] for index in members] for members in indices]
-            crowds = [[crowd[index] for index in members] for members in indices]
-            parts.append(kernel_runs.overlaps(kernel_runs.Groups(sent, real, crowds), library))
-        for detections, instances in [] if library else groups:
-            parts.append(_by_pycocotools(kept[detections].tolist(), known[instances].tolist()).reshape(-1))
-        return np.concatenate([nothing, *parts])
+    def by_kernel(library: CDLL, groups: List[Group]) -> Array:
+        sent = [[records.masks[index] for index in kept[detections].tolist()] for detections, _ in groups]
+        indices = [known[instances].tolist() for _, instances in groups]
+        real = [[truth.masks[index] for index in members] for members in indices]
+        crowds = [[crowd[index] for index in members] for members in indices]
+        return kernel_runs.overlaps(kernel_runs.Groups(sent, real, crowds), library)
 
-    def _by_pycocotools(sent: List[int], real: List[int]) -> Array:
-        from pycocotools.mask import iou
-
+    def by_pycocotools(groups: List[Group]) -> Array:
+        ((detections, instances),) = groups
+        sent, real = kept[detections].tolist(), known[instances].tolist()
         crowds = [crowd[index] for index in real]
         if protocol.boxes:
-            return np.asarray(iou(records.boxes[sent], truth.boxes[real], crowds))
-        size = truth.images.sizes[truth.image[real[0]]].tolist()
-        return np.asarray(iou(_encoded(records.masks, sent, size), _encoded(truth.masks, real, size), crowds))
+            ious = iou(records.boxes[sent], truth.boxes[real], crowds)
+        else:
+            size = truth.images.sizes[truth.image[real[0]]].tolist()
+            ious = iou(_encoded(records.masks, sent, size), _encoded(truth.masks, real, size), crowds)
+        return np.asarray(ious).reshape(-1)
 
-    return overlap
+    library = None if protocol.boxes else kernel.library()
+    if library is not None:
+        return partial(_in_batches, partial(by_kernel, library), GROUPS_AT_ONCE)
+    from pycocotools.mask import iou
+
+    return partial(_in_batches, by_pycocotools, 1)
 
 
-def _batches(groups: List[Group]) -> Iterator[List[Group]]:
-    """Yield groups, as many at a time as do not take much memory."""
-    for start in range(0, len(groups), GROUPS_AT_ONCE):
-        yield groups[start : start + GROUPS_AT_ONCE]
+def _in_batches(overlap: Overlap, most: int, groups: List[Group]) -> Array:
+    """Return the overlaps of all groups, of which so many are looked at together."""
+    parts = [overlap(groups[start : start + most]) for start in range(0, len(groups), most)]
+    return np.concatenate([np.zeros(0), *parts])
 
 
 def _encoded(masks: List[str], indices: List[int], size: List[int]) -> List[_EncodedRLE]:

@@ -88,7 +88,7 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from segjudge.evaluation_script import kernel
 
-        print(f"segjudge {VERSION}, {kernel.state()}")  # noqa: T201
+        sys.stdout.write(f"segjudge {VERSION}, {kernel.state()}\n")
         parser.exit()
 
 

@@ -51,6 +51,8 @@ def segjudge(fork: Path, server: Rehearsal, *arguments: str, **environment: str)
         "HOME": str(fork.parent),
     }
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("EVALAI_", "GITHUB_"))}
+    if arguments[0] == "push" and "--kernel" not in arguments:
+        arguments = (*arguments, "--no-kernel")  # each test has a home of its own, so its compiler would be fetched
     return subprocess.run(
         [sys.executable, "-m", "segjudge", *arguments],
         cwd=ROOT,
