@@ -1,5 +1,6 @@
 """Scores the submissions of this challenge; EvalAI's worker imports this package and calls `evaluate`."""
 
+from . import single_thread
 from .main import evaluate
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "single_thread"]

@@ -62,6 +62,8 @@ class RecordColumns:
     boxes: Array
     #: Index of a record → its polygons.
     polygons: Dict[int, List[Any]]
+    #: What the masks' runs are, where they were checked before.
+    checked: Optional[rle.CheckedMasks] = None
 
 
 def columns_of(records: List[Any], images: KnownImages, *, boxes: bool) -> RecordColumns:
@@ -82,24 +84,26 @@ def columns_of(records: List[Any], images: KnownImages, *, boxes: bool) -> Recor
 
 def columns_of_plain(records: PlainRecords, images: KnownImages) -> Optional[RecordColumns]:
     """Return records that the kernel read as columns, or None where one at least is unusual."""
-    text, table = records.text, records.table
+    table = records.table.rows
     image = _indices(images.ids, table[:, kernel_runs.IMAGE])
     category = _indices(images.categories, table[:, kernel_runs.CATEGORY])
-    if (image < 0).any():
+    starts, stops = table[:, kernel_runs.COUNTS], table[:, kernel_runs.COUNTS_END]
+    if (image < 0).any() or not np.array_equal(table[:, kernel_runs.HEIGHT : kernel_runs.COUNTS], images.sizes[image]):
         return None
-    if not np.array_equal(table[:, [kernel_runs.HEIGHT, kernel_runs.WIDTH]], images.sizes[image]):
+    if (stops - starts > rle.longest(images.pixels(image))).any():
         return None
     decimals = table[:, kernel_runs.DECIMALS]
     # Whole numbers up to 2^53 and powers of ten up to 10^22 are exact, so their quotient is what Python would read.
     score = table[:, kernel_runs.DIGITS] / 10.0 ** np.maximum(decimals, 0)
-    for index in np.flatnonzero(decimals < 0).tolist():
-        start, stop = table[index, [kernel_runs.SCORE, kernel_runs.SCORE_END]].tolist()
-        score[index] = float(text[start:stop])
+    unusual = np.flatnonzero(decimals < 0)
+    places = table[unusual, kernel_runs.SCORE : kernel_runs.SCORE_END + 1].tolist()
+    score[unusual] = [float(records.text[start:stop]) for start, stop in places]
     if not np.isfinite(score).all():
         return None
-    starts, stops = table[:, kernel_runs.COUNTS].tolist(), table[:, kernel_runs.COUNTS_END].tolist()
-    masks = [text[start:stop] for start, stop in zip(starts, stops)]
-    return RecordColumns(image, category, score, masks, np.zeros((len(masks), 4)), {})
+    text = records.table.masks
+    masks = [text[start:stop] for start, stop in zip(starts.tolist(), stops.tolist())]
+    checked = rle.CheckedMasks(table[:, kernel_runs.FAULT], table[:, kernel_runs.AREA].copy())
+    return RecordColumns(image, category, score, masks, np.zeros((len(masks), 4)), {}, checked)
 
 
 def _indices(known: Array, ids: Array) -> Array:

@@ -20,7 +20,7 @@ from . import kernel, kernel_runs
 from .archive_limits import CHUNK_BYTES
 from .errors import Flaw, printable
 from .json_limits import check_memory, unique_keys
-from .masks import Array
+from .kernel_runs import RecordTable
 
 EXAMPLE = '[{"image_id": 1, "category_id": 1, "segmentation": {"size": [h, w], "counts": "…"}, "score": 0.9}, …]'
 
@@ -52,8 +52,7 @@ class PlainRecords:
     """Records of the usual form, which the kernel read."""
 
     text: str
-    #: A row for each; `kernel_runs` names its columns.
-    table: Array
+    table: RecordTable
 
 
 @dataclass(frozen=True)

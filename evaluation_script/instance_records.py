@@ -186,7 +186,7 @@ class _Checker:
         """Return these records as columns, and what is wrong with any of them."""
         records = json_part.records
         if isinstance(records, PlainRecords):
-            self._part = _CheckedPart(len(records.table), json_part.length)
+            self._part = _CheckedPart(len(records.table.rows), json_part.length)
             columns = None if self._protocol.boxes else columns_of_plain(records, self._images)
             if columns is not None:
                 self._keep(columns, 0)
@@ -234,7 +234,7 @@ class _Checker:
             area: Array = columns.boxes[:, 2] * columns.boxes[:, 3]
         else:
             self._draw(columns)
-            checked = rle.check_many(columns.masks, self._images.pixels(columns.image))
+            checked = columns.checked or rle.check_many(columns.masks, self._images.pixels(columns.image))
             area = checked.area
             for index in np.flatnonzero(checked.fault).tolist():
                 image = int(self._images.ids[columns.image[index]])

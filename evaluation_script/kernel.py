@@ -40,7 +40,7 @@ _SIGNATURES = {
     "sj_overlaps": [
         _POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _INT64, _POINTER, _POINTER,
     ],
-    "sj_records": [_POINTER, _INT64, _INT64, _POINTER, _POINTER],
+    "sj_records": [_POINTER, _INT64, _INT64, _POINTER, _POINTER, _POINTER],
 }  # fmt: skip
 
 
@@ -130,5 +130,5 @@ def _runs_are_right(loaded: ctypes.CDLL) -> bool:
         return False
     text = '{"image_id": 7, "category_id":-2,"score":0.125,"segmentation":{"counts":"08","size":[2,4]}}'
     table = records(f"{text}, {text}", loaded)
-    row = [7, -2, 125, 3, 41, 46, 2, 4, 73, 75]
-    return table is not None and table.tolist() == [row, [*row[:4], 134, 139, 2, 4, 166, 168]]
+    row = [7, -2, 125, 3, 41, 46, 2, 4, 0, 2, 0, 8]
+    return table is not None and table.rows.tolist() == [row, [*row[:4], 134, 139, 2, 4, 2, 4, 0, 8]]

@@ -16,7 +16,8 @@ FINE, FULL = 0, 2
 #: No record of the usual form is shorter, in characters.
 SHORTEST_RECORD = 80
 #: Columns of a table of records.
-IMAGE, CATEGORY, DIGITS, DECIMALS, SCORE, SCORE_END, HEIGHT, WIDTH, COUNTS, COUNTS_END = range(10)
+COLUMNS = 12
+IMAGE, CATEGORY, DIGITS, DECIMALS, SCORE, SCORE_END, HEIGHT, WIDTH, COUNTS, COUNTS_END, FAULT, AREA = range(COLUMNS)
 
 
 def check_runs(texts: List[str], pixels: Array, loaded: ctypes.CDLL) -> Tuple[Array, Array]:
@@ -59,15 +60,30 @@ def overlaps(groups: Groups, loaded: ctypes.CDLL) -> Array:
     return np.where(shared > 0, shared / np.maximum(joint, 1), 0.0)
 
 
-def records(text: str, loaded: ctypes.CDLL) -> Optional[Array]:
-    """Return a row of numbers for each record, or None where any is not of the usual form; places are in characters."""
+@dataclass(frozen=True)
+class RecordTable:
+    """Records of the usual form: a row of whole numbers for each, and the text of all masks."""
+
+    rows: Array
+    masks: str
+
+
+def records(text: str, loaded: ctypes.CDLL) -> Optional[RecordTable]:
+    """Return records with commas between them as a table, or None where any is not of the usual form."""
     if not text.isascii():
         return None
     source = np.frombuffer(text.encode("ascii"), np.uint8)
-    rows = np.zeros((len(text) // SHORTEST_RECORD + 1, 10), np.int64)
+    rows = np.zeros((len(text) // SHORTEST_RECORD + 1, COLUMNS), np.int64)
+    masks = ctypes.create_string_buffer(len(text) + 1)
     count = ctypes.c_int64(0)
-    status = loaded.sj_records(source.ctypes.data, len(source), len(rows), rows.ctypes.data, ctypes.byref(count))
-    return rows[: count.value] if status == FINE else None
+    status = loaded.sj_records(
+        source.ctypes.data, len(source), len(rows), rows.ctypes.data, ctypes.addressof(masks), ctypes.byref(count)
+    )
+    if status != FINE:
+        return None
+    rows = rows[: count.value]
+    length = int(rows[-1, COUNTS_END])
+    return RecordTable(rows, ctypes.string_at(masks, length).decode("ascii"))
 
 
 def _text_of(texts: List[str]) -> Tuple[Array, Array]:

@@ -202,7 +202,8 @@ def _check_part(texts: List[str], lengths: Array, pixels: Array, fault: Array, a
 
 def _mark_foreign(texts: List[str], fault: Array) -> None:
     """Give masks with characters beyond ASCII their fault."""
-    fault[[index for index, mask in enumerate(texts) if not mask.isascii()]] = 1
+    if not all(map(str.isascii, texts)):
+        fault[[index for index, mask in enumerate(texts) if not mask.isascii()]] = 1
 
 
 def _values(codes: Array, starts: Array, ends: Array) -> Tuple[Array, Array]:

@@ -39,4 +39,7 @@ static inline int64_t sj_ones(uint64_t word)
     return (int64_t)((word * 0x0101010101010101u) >> 56);
 }
 
+/* Say what is wrong with the run lengths of one mask (0 where nothing is), and its area. */
+int8_t sj_check_mask(const uint8_t *text, int64_t length, int64_t pixels, int64_t *area);
+
 #endif

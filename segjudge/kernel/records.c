@@ -6,11 +6,17 @@
 /* Digits that an int64 holds whatever they are. */
 #define MOST_DIGITS 18
 
-enum { IMAGE, CATEGORY, DIGITS, DECIMALS, SCORE, SCORE_END, HEIGHT, WIDTH, COUNTS, COUNTS_END, COLUMNS };
+enum { IMAGE, CATEGORY, DIGITS, DECIMALS, SCORE, SCORE_END, HEIGHT, WIDTH, COUNTS, COUNTS_END, FAULT, AREA, COLUMNS };
+
+/* Larger images and longer texts are unusual. */
+#define MOST_SIDE (1 << 24)
+#define LONGEST_TEXT (1 << 16)
 
 typedef struct {
     const uint8_t *text;
     int64_t at, length;
+    uint8_t *masks; /* the texts of all masks, without escapes */
+    int64_t written;
 } source;
 
 static void skip(source *from)
@@ -103,7 +109,7 @@ static int take_score(source *from, int64_t *row)
     return 1;
 }
 
-/* Read a text without escapes; its place. */
+/* Read a text of plain characters; its place. */
 static int take_text(source *from, int64_t *start, int64_t *end)
 {
     if (peek(from) != '"')
@@ -118,6 +124,26 @@ static int take_text(source *from, int64_t *start, int64_t *end)
         if (one < 0x20 || one > 0x7e || one == '\\')
             return 0;
         from->at++;
+    }
+    return 0;
+}
+
+/* Copy a mask's text, in which a backslash may stand for itself, written twice. */
+static int take_counts(source *from, int64_t *row)
+{
+    if (peek(from) != '"')
+        return 0;
+    row[COUNTS] = from->written;
+    while (++from->at < from->length) {
+        uint8_t one = from->text[from->at];
+        if (one == '"') {
+            from->at++;
+            row[COUNTS_END] = from->written;
+            return from->written - row[COUNTS] <= LONGEST_TEXT;
+        }
+        if (one < 0x20 || one > 0x7e || (one == '\\' && (++from->at == from->length || from->text[from->at] != one)))
+            return 0;
+        from->masks[from->written++] = one;
     }
     return 0;
 }
@@ -144,12 +170,17 @@ static int take_mask(source *from, int64_t *row)
                 return 0;
         } else if (is_key(from, start, end, "counts") && !(seen & 2)) {
             seen |= 2;
-            if (!take_text(from, row + COUNTS, row + COUNTS_END))
+            if (!take_counts(from, row))
                 return 0;
         } else
             return 0;
     } while (take(from, ','));
-    return seen == 3 && take(from, '}');
+    if (seen != 3 || !take(from, '}') || row[HEIGHT] < 0 || row[WIDTH] < 0 || row[HEIGHT] > MOST_SIDE
+        || row[WIDTH] > MOST_SIDE)
+        return 0;
+    const uint8_t *counts = from->masks + row[COUNTS];
+    row[FAULT] = sj_check_mask(counts, row[COUNTS_END] - row[COUNTS], row[HEIGHT] * row[WIDTH], row + AREA);
+    return 1;
 }
 
 static int take_value(source *from, int64_t start, int64_t end, int64_t *row, int *seen)
@@ -179,16 +210,17 @@ static int take_record(source *from, int64_t *row)
     return seen == 15 && take(from, '}');
 }
 
-/* Read records with commas between them into rows of ten numbers: image, category, digits and decimals of the score,
- * where it stands, height, width, where the counts stand.
+/* Read records with commas between them into rows of twelve numbers: image, category, digits and decimals of the
+ * score, where it stands, height, width, where the mask's text stands in `masks` (as long as the text), what is wrong
+ * with it, its area.
  *
  * Bad data is whatever is not the usual form, JSON or not: Python's parser decides what that is.
  */
-SJ_EXPORT int sj_records(const uint8_t *text, int64_t length, int64_t most, int64_t *rows, int64_t *count)
+SJ_EXPORT int sj_records(const uint8_t *text, int64_t length, int64_t most, int64_t *rows, uint8_t *masks, int64_t *count)
 {
-    if (!text || length < 0 || most < 0 || !rows || !count)
+    if (!text || length < 0 || most < 0 || !rows || !masks || !count)
         return SJ_BAD_CALL;
-    source from = {text, 0, length};
+    source from = {text, 0, length, masks, 0};
     *count = 0;
     do {
         if (*count == most)

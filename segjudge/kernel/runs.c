@@ -43,7 +43,7 @@ static int next_run(reader *from, int64_t *run)
     return 1;
 }
 
-static int8_t check(const uint8_t *text, int64_t length, int64_t pixels, int64_t *area)
+int8_t sj_check_mask(const uint8_t *text, int64_t length, int64_t pixels, int64_t *area)
 {
     reader from = {text, length, {0}, 0};
     int64_t total = 0, covered = 0, run;
@@ -85,7 +85,7 @@ SJ_EXPORT int sj_check_runs(
     if (!text || !bounds || count < 0 || !pixels || !fault || !area || !rising(bounds, count))
         return SJ_BAD_CALL;
     for (int64_t i = 0; i < count; i++)
-        fault[i] = check(text + bounds[i], bounds[i + 1] - bounds[i], pixels[i], &area[i]);
+        fault[i] = sj_check_mask(text + bounds[i], bounds[i + 1] - bounds[i], pixels[i], &area[i]);
     return SJ_FINE;
 }
 
