@@ -1,0 +1,470 @@
+"""The kernel and numpy say the same: of frames, of boundaries, of run lengths, of records, and of what is wrong."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Tuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from segjudge.evaluation_script import instance_json, kernel, kernel_runs, rle
+from segjudge.evaluation_script.errors import Problems
+from segjudge.evaluation_script.instance_columns import KnownImages, columns_of, columns_of_plain
+from segjudge.evaluation_script.mask_files import LabelImages, ObjectFolders
+from segjudge.evaluation_script.sequence_metrics import fractional_disk
+from segjudge.evaluation_script.similarity import Region, disk
+
+from .builders import chunk, stack_of
+from .shared import IN_CI
+
+COMPILED = Path(kernel.__file__).parent / kernel.NAME
+if not COMPILED.exists() and not IN_CI:
+    pytest.skip("KERNEL ABSENT: ./run.sh compiles it where there is a C compiler", allow_module_level=True)
+LOADED = kernel._load(str(COMPILED))
+
+
+def by_both(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) -> Tuple[Any, Any]:
+    """What the kernel gives, and what numpy does."""
+    results = []
+    for library in (LOADED, None):
+        monkeypatch.setattr(kernel, "library", lambda library=library: library)
+        results.append(work())
+    return results[0], results[1]
+
+
+@pytest.fixture
+def switch(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], Tuple[Any, Any]]:
+    return lambda work: by_both(monkeypatch, work)
+
+
+# ── frames ──────────────────────────────────────────────────────────────────
+
+
+class Memory:
+    """Files in memory, as an archive gives them."""
+
+    def __init__(self, files: Dict[str, bytes]) -> None:
+        self.files = files
+        self.sizes = {name: len(data) for name, data in files.items()}
+
+    def read(self, name: str) -> bytes:
+        return self.files[name]
+
+
+def residual(kind: int, pixel: int, left: int, up: int, corner: int) -> int:
+    """What PNG writes for a pixel under a filter."""
+    if kind == 4:
+        guess = left + up - corner
+        distances = [abs(guess - left), abs(guess - up), abs(guess - corner)]
+        return (pixel - (left, up, corner)[distances.index(min(distances))]) % 256
+    return (pixel - (0, left, up, (left + up) // 2)[kind]) % 256
+
+
+def encoded(labels: Any, depth: int, generator: random.Random) -> bytes:
+    """A grey PNG of these labels, each row under any of the five filters."""
+    height, width = labels.shape
+    above: List[int] = []
+    rows = bytearray()
+    for row in labels:
+        bits = np.unpackbits(row.astype(np.uint8)[:, None], axis=1)[:, 8 - depth :].reshape(-1)
+        pixels = np.packbits(bits).tolist()
+        above = above or [0] * len(pixels)
+        kind = generator.randrange(5)
+        rows.append(kind)
+        for x, pixel in enumerate(pixels):
+            left, corner = (pixels[x - 1], above[x - 1]) if x else (0, 0)
+            rows.append(residual(kind, pixel, left, above[x], corner))
+        above = pixels
+    header = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes([depth, 0, 0, 0, 0])
+    body = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(rows), 1)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + body
+
+
+def blobs(generator: random.Random, size: Tuple[int, int], most: int) -> Any:
+    """Labels as masks have them: rectangles over each other, and here and there a pixel."""
+    labels = np.zeros(size, np.uint8)
+    for _ in range(generator.randrange(6)):
+        top, left = generator.randrange(size[0]), generator.randrange(size[1])
+        label = generator.randrange(most + 1)
+        labels[top : top + generator.randrange(1, 20), left : left + generator.randrange(1, 90)] = label
+    for _ in range(generator.randrange(4)):
+        labels[generator.randrange(size[0]), generator.randrange(size[1])] = generator.randrange(most + 1)
+    return labels
+
+
+def plain(stacks: Any) -> Any:
+    """Stacks as lists, to be compared."""
+    if stacks is None:
+        return None
+    return {
+        label: (stack.words.tolist(), stack.top, stack.left, stack.size) if stack.words.size else None
+        for label, stack in stacks.items()
+    }
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_frames_are_packed_as_numpy_packs_them(seed: int, switch: Any) -> None:
+    generator = random.Random(seed)
+    size = (generator.randrange(1, 40), generator.choice([1, 2, 7, 8, 63, 64, 65, 100, 127, 128, 129, 200]))
+    depth = generator.choice([1, 2, 4, 8, 8, 8])
+    frames = [f"{k:05d}" for k in range(generator.randrange(1, 5))]
+    files = {name: encoded(blobs(generator, size, 2**depth - 1), depth, generator) for name in frames}
+
+    def stacks() -> Any:
+        problems = Problems()
+        images = LabelImages(Memory(files), {name: name for name in frames}, problems)  # type: ignore[arg-type]
+        first = plain(images.stacks(frames, size))
+        return first, plain(images.stacks(frames[:1], size)), problems.count  # its memory is used again
+
+    by_kernel, by_numpy = switch(stacks)
+    assert by_kernel == by_numpy
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_objects_are_packed_as_numpy_packs_them(seed: int, switch: Any) -> None:
+    generator = random.Random(seed)
+    size = (generator.randrange(1, 30), generator.randrange(1, 150))
+    frames = [f"{k:05d}" for k in range(3)]
+    files, members = {}, {}  # type: Dict[str, bytes], Dict[str, Dict[str, str]]
+    for label in ("1", "2"):
+        for frame in frames[generator.randrange(2) :]:
+            name = f"{label}/{frame}"
+            value, other = generator.choice([(255, 255), (1, 1), (255, 255), (7, 9)])
+            labels = blobs(generator, size, 1) * value
+            if generator.random() < 0.2:
+                labels[-1, -1] = other
+            files[name] = encoded(labels, 8, generator)
+            members.setdefault(label, {})[frame] = name
+
+    def stacks() -> Any:
+        problems = Problems()
+        folders = ObjectFolders(Memory(files), members, problems)  # type: ignore[arg-type]
+        return plain(folders.stacks(frames, size)), problems.text()
+
+    by_kernel, by_numpy = switch(stacks)
+    assert by_kernel == by_numpy
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_damaged_file_is_refused_in_the_same_words(seed: int, switch: Any) -> None:
+    generator = random.Random(seed)
+    size = (20, 70)
+    good = encoded(blobs(generator, size, 255), 8, generator)
+    start = good.index(b"IDAT") + 4
+    stream = zlib.compress(zlib.decompress(good[start:]), 6)
+    damage = {
+        "flipped": stream[:9] + bytes([stream[9] ^ 255]) + stream[10:],
+        "cut": stream[: generator.randrange(len(stream))],
+        "longer": zlib.compress(zlib.decompress(stream) + b"\0" * generator.randrange(1, 99)),
+        "shorter": zlib.compress(zlib.decompress(stream)[: -generator.randrange(1, 99)]),
+        "trailed": stream + b"rest",
+        "sum": stream[:-1] + bytes([stream[-1] ^ 1]),
+        "filter": zlib.compress(bytes([generator.randrange(5, 256)]) + zlib.decompress(stream)[1:]),
+        "empty": b"",
+    }
+    for pixels in damage.values():
+        data = good[: start - 8] + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+
+        def stacks(data: bytes = data) -> Any:
+            problems = Problems()
+            images = LabelImages(Memory({"a.png": data}), {"a": "a.png"}, problems)  # type: ignore[arg-type]
+            return plain(images.stacks(["a"], size)), problems.text()
+
+        by_kernel, by_numpy = switch(stacks)
+        assert by_kernel == by_numpy
+
+
+def test_more_labels_than_a_phase_allows_are_counted_alike(switch: Any) -> None:
+    size = (16, 16)
+    labels = np.arange(256, dtype=np.uint8).reshape(size)
+    data = encoded(labels, 8, random.Random(1))
+    few = encoded(labels // 128 * 20, 8, random.Random(1))
+
+    def stacks() -> Any:
+        found = []
+        for most, content in ((255, data), (254, data), (3, data), (3, few)):
+            problems = Problems()
+            images = LabelImages(Memory({"a.png": content}), {"a": "a.png"}, problems, most)  # type: ignore[arg-type]
+            found.append((plain(images.stacks(["a"], size)), problems.text()))
+        return found
+
+    by_kernel, by_numpy = switch(stacks)
+    assert by_kernel == by_numpy
+    assert "has 255 objects; this phase allows 254" in by_numpy[1][1]
+    assert by_numpy[3][0] is not None, "one object, whatever its number"
+
+
+# ── boundaries ──────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_masks_are_compared_as_numpy_compares_them(seed: int, switch: Any) -> None:
+    generator = random.Random(seed)
+    size = (generator.randrange(1, 90), generator.choice([1, 5, 63, 64, 65, 128, 130, 300]))
+    truth, prediction = (np.stack([blobs(generator, size, 1) > 0 for _ in range(3)]) for _ in range(2))
+    if generator.random() < 0.2:
+        prediction[:] = True
+    radius = generator.choice([0, 1, 2, 3, 8, 9, 40, 66, 130])
+    match = generator.choice([disk(radius), fractional_disk(radius + generator.random())])
+
+    def counts() -> Any:
+        result = Region(stack_of(*truth)).compared(Region(stack_of(*prediction)), match)
+        return [getattr(result, name).tolist() for name in result.__dataclass_fields__]
+
+    by_kernel, by_numpy = switch(counts)
+    assert by_kernel == by_numpy
+
+
+def test_a_disk_with_a_gap_is_left_to_numpy(switch: Any) -> None:
+    mask = np.zeros((9, 9), bool)
+    mask[4, 4] = True
+    gap = ((-2, 0, 0), (2, 0, 0))
+
+    def counts() -> Any:
+        result = Region(stack_of(mask)).compared(Region(stack_of(mask)), gap)
+        return result.truth_matched.tolist()
+
+    by_kernel, by_numpy = switch(counts)
+    assert by_kernel == by_numpy
+
+
+# ── run lengths ─────────────────────────────────────────────────────────────
+
+CHARACTERS = "".join(map(chr, range(48, 112)))
+
+
+def some_texts(generator: random.Random) -> Iterator[Tuple[str, int]]:
+    """Masks of which most are sound, and how many pixels each should have."""
+    for _ in range(60):
+        runs = [generator.choice([0, 1, 5, 40, 3000]) for _ in range(generator.randrange(1, 12))]
+        pixels = sum(runs)
+        text = rle.compressed(runs)
+        kind = generator.randrange(8)
+        at = generator.randrange(len(text) + 1)
+        if kind == 0:
+            text = text[:at]
+        elif kind == 1:
+            text = text[:at] + generator.choice([*CHARACTERS, "\x00", "~", "Ā", "ÿ", "\ud800"]) + text[at:]
+        elif kind == 2:
+            pixels += generator.choice([-1, 1])
+        elif kind == 3:
+            text = "".join(generator.choice(CHARACTERS) for _ in range(generator.randrange(30)))
+        yield text, max(0, pixels)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_run_lengths_are_checked_as_numpy_checks_them(seed: int, switch: Any) -> None:
+    texts, pixels = map(list, zip(*some_texts(random.Random(seed))))
+
+    def checked() -> Any:
+        result = rle.check_many(texts, np.array(pixels))
+        return result.fault.tolist(), np.where(result.fault == 0, result.area, 0).tolist()
+
+    by_kernel, by_numpy = switch(checked)
+    assert by_kernel == by_numpy
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_overlaps_are_those_of_pycocotools(seed: int) -> None:
+    from pycocotools.mask import iou
+
+    generator = random.Random(seed)
+    size = [13, 17]
+
+    def mask() -> str:
+        runs, left = [generator.randrange(9)], 13 * 17
+        left -= runs[0]
+        while left:
+            runs.append(generator.randrange(1, left + 1) if generator.random() < 0.9 else left)
+            left -= runs[-1]
+        return rle.compressed(runs)
+
+    groups = [([mask() for _ in range(generator.randrange(1, 5))], [mask() for _ in range(3)]) for _ in range(6)]
+    crowds = [[generator.randrange(2) for _ in range(3)] for _ in groups]
+    sent, real = [list(part) for part in zip(*groups)]
+    found = kernel_runs.overlaps(kernel_runs.Groups(sent, real, crowds), LOADED)
+    wanted = [
+        iou(
+            [{"size": size, "counts": text} for text in mine],
+            [{"size": size, "counts": text} for text in theirs],
+            crowd,
+        )
+        for mine, theirs, crowd in zip(sent, real, crowds)
+    ]
+    assert found.tolist() == np.concatenate([np.asarray(part).reshape(-1) for part in wanted]).tolist()
+
+
+# ── records ─────────────────────────────────────────────────────────────────
+
+IMAGES = KnownImages(np.array([-5, 3, 70]), np.array([[4, 6], [5, 5], [1000, 900]]), np.array([1, 4]))
+
+
+def record(generator: random.Random) -> Dict[str, Any]:
+    index = generator.randrange(3)
+    height, width = IMAGES.sizes[index].tolist()
+    first = generator.randrange(height * width + 1)
+    return {
+        "image_id": IMAGES.ids[index].item(),
+        "category_id": generator.choice([1, 4, 9]),
+        "segmentation": {"size": [height, width], "counts": rle.compressed([first, height * width - first])},
+        "score": generator.choice([0, 1, 0.5, generator.random(), 1e-7, 1.5e300, 0.1 + 0.2, -0.0, -3.25, 12345678901]),
+    }
+
+
+#: How a text of records is changed by hand.
+CHANGES: List[Callable[[str], str]] = [
+    lambda text: text,
+    lambda text: text.replace(" ", ""),
+    lambda text: text.replace(":", " \n:\t "),
+    lambda text: text.replace('"score"', '"\\u0073core"', 1),
+    lambda text: text.replace("[", "[ ", 1).replace("]", "\r\n]", 1),
+    lambda text: text.replace('"score": ', '"score": 0', 1),
+    lambda text: text.replace('"score": ', '"score": -', 1),
+    lambda text: text.replace('"score": ', '"bbox": [1, 2, 3, 4], "score": ', 1),
+    lambda text: text.replace('"score": ', '"score": 2, "score": ', 1),
+    lambda text: text.replace('"counts": "', '"counts": "\\\\', 1),
+    lambda text: text.replace('"counts": "', '"counts": "\\"', 1),
+    lambda text: text.replace('"counts": "', '"counts": "é', 1),
+    lambda text: text.replace('"image_id": ', '"image_id": 1', 1),
+    lambda text: text.replace('"image_id": ', '"image_id": 9999999999999999999', 1),
+    lambda text: text.replace('"size": [', '"size": [-', 1),
+    lambda text: text.replace('"size": [', '"size": [0', 1),
+    lambda text: text.replace('"category_id": ', '"category_id": 1.0e0, "x": ', 1),
+    lambda text: text[:-1],
+    lambda text: text + ",",
+    lambda text: text + " ",
+    lambda text: text + "]",
+    lambda text: text.replace("}", "},", 1),
+    lambda text: text.replace('"score": ', '"score": 1e400, "x": ', 1),
+    lambda text: text.replace('"score": ', '"score": 1.', 1),
+    lambda text: text.replace('"score": ', '"score": 0.1234567890123456789012345', 1),
+    lambda text: text.replace('"score": ', '"score": 1e-5, "y": ', 1),
+    lambda text: text.replace('"counts": "', '"counts": "' + "0" * 70000, 1),
+]
+
+
+@pytest.mark.parametrize("change", range(len(CHANGES)))
+@pytest.mark.parametrize("seed", range(6))
+def test_records_are_read_as_python_reads_them(change: int, seed: int) -> None:
+    generator = random.Random(seed)
+    text = CHANGES[change](json.dumps([record(generator) for _ in range(generator.randrange(1, 9))])[1:-1])
+    table = kernel_runs.records(text, LOADED)
+    if table is None:
+        assert change, "the usual form is read by the kernel"
+        return
+    loaded = instance_json.loaded(text)  # it is JSON, whatever was changed
+    read = columns_of_plain(instance_json.PlainRecords(text, table), IMAGES)
+    if read is None:
+        return
+    usual = columns_of(loaded, IMAGES, boxes=False)
+    for name in ("image", "category", "score"):
+        assert getattr(read, name).tolist() == getattr(usual, name).tolist()
+    assert read.masks == usual.masks
+    assert read.checked is not None
+    checked = rle.check_many(usual.masks, IMAGES.pixels(usual.image))
+    assert read.checked.fault.tolist() == checked.fault.tolist()
+    assert read.checked.area[checked.fault == 0].tolist() == checked.area[checked.fault == 0].tolist()
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+@settings(max_examples=400)
+def test_a_score_is_the_number_that_python_reads(score: float) -> None:
+    one = {"image_id": 3, "category_id": 1, "score": score, "segmentation": {"size": [5, 5], "counts": "i0"}}
+    text = json.dumps(one)
+    table = kernel_runs.records(text, LOADED)
+    assert table is not None
+    read = columns_of_plain(instance_json.PlainRecords(text, table), IMAGES)
+    assert read is not None
+    assert read.score[0].hex() == float(score).hex()
+
+
+# ── the library ─────────────────────────────────────────────────────────────
+
+
+def state_in(folder: Path, **environment: str) -> str:
+    """What a process says that finds its kernel elsewhere."""
+    code = "from segjudge.evaluation_script import kernel; print(kernel.state())"
+    variables = {**os.environ, kernel.SETTING: str(folder / kernel.NAME), **environment}
+    root = Path(__file__).resolve().parent.parent
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, env=variables, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    for path in (COMPILED, Path(f"{COMPILED}{kernel.CHECKSUM}")):
+        shutil.copy(path, tmp_path)
+    return tmp_path
+
+
+def test_the_library_is_used_where_all_is_well(copied: Path) -> None:
+    assert state_in(copied) == f"kernel for {kernel.SYSTEM}"
+
+
+def test_one_changed_byte_is_enough_to_leave_it_alone(copied: Path) -> None:
+    library = copied / kernel.NAME
+    data = bytearray(library.read_bytes())
+    data[len(data) // 2] ^= 1
+    library.write_bytes(data)
+    assert "is not the file that was built" in state_in(copied)
+
+
+def test_no_file_of_any_kind_raises(copied: Path) -> None:
+    library, checksum = copied / kernel.NAME, copied / f"{kernel.NAME}{kernel.CHECKSUM}"
+    checksum.write_bytes(b"\xff\xfe")
+    assert state_in(copied).startswith("numpy (no kernel")
+    checksum.write_text("")
+    assert state_in(copied).startswith("numpy (no kernel")
+    checksum.unlink()
+    assert "cannot be read" in state_in(copied)
+    library.unlink()
+    library.mkdir()
+    assert "cannot be read" in state_in(copied)
+    assert state_in(copied, **{kernel.SETTING: "off"}) == "numpy (no kernel: SEGJUDGE_KERNEL is off)"
+
+
+def test_what_is_no_library_is_left_alone(copied: Path) -> None:
+    import hashlib
+
+    library, checksum = copied / kernel.NAME, copied / f"{kernel.NAME}{kernel.CHECKSUM}"
+    library.write_bytes(b"\x7fELF" + bytes(100))
+    checksum.write_text(hashlib.sha256(library.read_bytes()).hexdigest())
+    assert "it cannot be loaded" in state_in(copied)
+
+
+def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Wrong:
+        """The kernel, but for one function."""
+
+        def __init__(self, name: str, result: int) -> None:
+            self._name, self._result = name, result
+
+        def __getattr__(self, name: str) -> Any:
+            return (lambda *_: self._result) if name == self._name else getattr(LOADED, name)
+
+    for name in ("sj_pack_frame", "sj_compare", "sj_check_runs", "sj_overlaps", "sj_records"):
+        for result in (0, -1, 1):
+            with pytest.raises(kernel._Unusable, match="self-test"):
+                monkeypatch.setattr(ctypes, "CDLL", lambda _, name=name, result=result: Wrong(name, result))
+                kernel._load("anywhere")
+
+
+def test_a_call_that_makes_no_sense_is_refused() -> None:
+    assert LOADED.sj_compare(None, None, None, None, 1, 1, 1, None, 1, None) == -1
+    assert LOADED.sj_pack_frame(None, 0, 8, 1, 1, 0, 1, None, 1, None, None, None, None, 0) == -1
+    assert LOADED.sj_check_runs(None, None, 1, None, None, None) == -1
+    assert LOADED.sj_overlaps(*[None] * 7, 1, None, None) == -1
+    assert LOADED.sj_records(None, 1, 1, None, None, None) == -1
