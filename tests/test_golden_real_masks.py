@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,14 +22,8 @@ from .golden.comparison import EVALUATORS, EXACT, check_values, close, in_offici
 from .golden.pairs import write_pair
 from .shared import needs_shared
 
-#: They take minutes, so one interpreter runs them: the worker's, where there is one.
-pytestmark = [
-    needs_shared,
-    pytest.mark.skipif(
-        sys.version_info >= (3, 11) and bool(os.environ.get("SEGJUDGE_WORKER_PYTHON")),
-        reason="RUN UNDER THE WORKER'S PYTHON",
-    ),
-]
+#: Here by the kernel, on the worker's interpreter by numpy.
+pytestmark = needs_shared
 
 GOLDENS = sorted(SEQUENCES.glob("golden_*_open.json"))
 
