@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from segjudge import cli
+from segjudge.kernel import compiling
 
 from .builders import ANNOTATIONS, ROOT, STRONG
 
@@ -46,6 +48,16 @@ def test_one_package_holds_everything(wheel: Path) -> None:
         "rehearsal/pages/templates/base.html", "interactive/page/page.html", "interactive/davis_sequences.csv",
     ):  # fmt: skip
         assert f"segjudge/{name}" in names
+
+
+def test_it_holds_the_kernel_for_this_kind_of_machine(wheel: Path) -> None:
+    if not any(map(shutil.which, compiling.COMPILERS)):
+        pytest.skip("NO C COMPILER: the wheel is without a kernel")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    library = f"segjudge/evaluation_script/segjudge_kernel.{compiling.this_system()}.so"
+    assert {library, f"{library}.sha256", "segjudge/kernel/frames.c", "segjudge/kernel/kernel.h"} <= set(names)
+    assert re.fullmatch(r"segjudge-[^-]+-py3-none-(linux|macosx)_\w+\.whl", wheel.name)
 
 
 def test_it_scores_beside_a_foreign_evaluation_script(wheel: Path, tmp_path: Path) -> None:

@@ -1,0 +1,36 @@
+"""What setuptools calls to put the compiled kernel into a wheel."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
+
+from .compiling import CompileError, compile_local
+
+
+class BuildWithKernel(build_py):
+    """Copies the package, and compiles the kernel into the copy where there is a C compiler."""
+
+    def run(self) -> None:
+        """Build."""
+        super().run()
+        if not self.editable_mode:
+            try:
+                compile_local(Path(self.build_lib, "segjudge", "evaluation_script"))
+            except CompileError as error:
+                sys.stderr.write(f"without the kernel: {error}\n")
+
+
+class WheelWithKernel(bdist_wheel):
+    """A wheel for any Python 3 on this kind of machine, or on any machine where there is no kernel in it."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        """Return the tag."""
+        if not any(Path(self.bdist_dir).rglob("segjudge_kernel.*.so")):
+            return "py3", "none", "any"
+        self.root_is_pure = False
+        _, _, platform = super().get_tag()
+        return "py3", "none", platform
