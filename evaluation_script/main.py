@@ -23,6 +23,7 @@ from .phases import PHASES
 from .progress import Progress, ignore_progress
 from .sequence_protocols import SequenceProtocol
 from .sequence_truth import Split
+from .tuning import reuse_memory
 
 #: A split's progress is reported in this many lines at the most.
 PROGRESS_LINES = 20
@@ -52,7 +53,7 @@ def _outcome(
         started = time.monotonic()
         splits = open_truth(annotations)
         answer: Dict[str, Any] = run_guarded(
-            lambda say: score_phase(phase, splits, submission, say, started),
+            lambda say: _score_in_child(phase, splits, submission, say, started),
             memory=phase.memory,
             seconds=phase.seconds,
             say=_say,
@@ -65,6 +66,13 @@ def _outcome(
         _say(f"warning: {line}")
     _log(notify.notify(phase, answer, metadata))
     return answer
+
+
+def _score_in_child(
+    phase: Phase, truths: Mapping[str, SplitTruth], submission: str, say: Say, started: float
+) -> Dict[str, Any]:
+    reuse_memory()
+    return score_phase(phase, truths, submission, say, started)
 
 
 def phase_named(codename: str) -> Phase:

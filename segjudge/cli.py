@@ -30,7 +30,6 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; return its exit code."""
     if arguments is None:
         leave_at_once()
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts in half the time, and no command needs more
     parser = _parser()
     try:
         args = parser.parse_args(arguments)

@@ -29,7 +29,7 @@ class WheelWithKernel(bdist_wheel):
 
     def get_tag(self) -> tuple[str, str, str]:
         """Return the tag."""
-        if not any(Path(self.bdist_dir).rglob("segjudge_kernel.*.so")):
+        if not any(Path(str(self.bdist_dir)).rglob("segjudge_kernel.*.so")):
             return "py3", "none", "any"
         self.root_is_pure = False
         _, _, platform = super().get_tag()

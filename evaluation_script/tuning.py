@@ -1,0 +1,32 @@
+"""How a process that does nothing but score is set up: one thread, and memory that is used again.
+
+OpenBLAS starts a thread for each core while numpy is loaded, which takes half of numpy's start; scoring has no linear
+algebra.  That is for programs that begin with this package: in others numpy may be loaded, or need those threads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from contextlib import suppress
+
+THREADS = "OPENBLAS_NUM_THREADS"
+#: Parameters of glibc's `mallopt`, and the bytes up to which freed blocks are kept instead of given back.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+KEPT, LARGEST_KEPT = 256 << 20, 64 << 20
+
+if "numpy" not in sys.modules and not __name__.startswith("segjudge."):
+    os.environ.setdefault(THREADS, "1")
+
+
+def reuse_memory() -> None:
+    """Keep freed blocks of some megabytes for the next ones.
+
+    Otherwise the C library fetches each from the system and the system clears it page by page, which took a sixth of
+    the time in which numpy scores sequences.
+    """
+    with suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_MMAP_THRESHOLD, LARGEST_KEPT)
+        mallopt(_TRIM_THRESHOLD, KEPT)
