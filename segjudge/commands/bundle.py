@@ -13,7 +13,6 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from segjudge.bundle.problems import ERROR, WARNING, BundleProblem
-from segjudge.bundle.server_state import ServerState
 from segjudge.bundle.variants import VARIANTS, WITH_IMAGE
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import HostError
@@ -23,6 +22,7 @@ from .shared import DONE, OURS, THEIRS, bundle_root, say
 
 if TYPE_CHECKING:
     from segjudge.bundle.build import BuiltBundle
+    from segjudge.bundle.server_state import ServerState
     from segjudge.hosted_worker.worker import HostedWorker
 
 

@@ -5,23 +5,28 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
+from typing import TYPE_CHECKING
 
-from segjudge.bundle.build import build, read_config
-from segjudge.bundle.check import check
-from segjudge.bundle.problems import mappings_in
-from segjudge.bundle.push import ChallengePush, PushedChallenge, repository, without_sponsors
-from segjudge.bundle.server_sentences import RejectedError, located_sentences
-from segjudge.bundle.server_state import load_state, save_state, state_after_push
 from segjudge.bundle.variants import VARIANTS
-from segjudge.evalai.settings import read_settings
 from segjudge.evaluation_script.errors import HostError
 
 from .bundle import fetch_kernel, has_errors, kernel_options, print_problems
 from .shared import DONE, OURS, bundle_root, say
 
+if TYPE_CHECKING:
+    from segjudge.bundle.push import ChallengePush, PushedChallenge
+
 
 def push(args: argparse.Namespace) -> int:
     """Check the bundle, have EvalAI validate it, then create or update the challenge."""
+    from segjudge.bundle.build import read_config
+    from segjudge.bundle.check import check
+    from segjudge.bundle.problems import mappings_in
+    from segjudge.bundle.push import ChallengePush, repository, without_sponsors
+    from segjudge.bundle.server_sentences import RejectedError, located_sentences
+    from segjudge.bundle.server_state import load_state
+    from segjudge.evalai.settings import read_settings
+
     root = bundle_root()
     account = read_settings()
     name = repository(args.repository or "", root)
@@ -47,18 +52,31 @@ def push(args: argparse.Namespace) -> int:
         except RejectedError as error:
             print_problems(list(located_sentences(bundle, error.sentences)))
             return OURS
-    config = read_config(root)
+    _note(root, name, process, pushed)
+    _print_challenge(
+        pushed, [str(phase.get("codename")) for phase in mappings_in(read_config(root), "challenge_phases")]
+    )
+    return DONE
+
+
+def _note(root: str, repository: str, process: ChallengePush, pushed: PushedChallenge) -> None:
+    """Keep what was pushed, so that the next check knows what an update may not change."""
+    from segjudge.bundle.build import read_config
+    from segjudge.bundle.server_state import save_state, state_after_push
+    from segjudge.evalai.settings import server_address
+
     try:
         source = process.source(pushed.number)
-        save_state(root, account.host, name, state_after_push(config, source=source, approved=pushed.approved))
+        state = state_after_push(read_config(root), source=source, approved=pushed.approved)
+        save_state(root, server_address(), repository, state)
     except OSError as error:
         say(f"warning: what was pushed could not be noted ({error})")
-    _print_challenge(pushed, [str(phase.get("codename")) for phase in mappings_in(config, "challenge_phases")])
-    return DONE
 
 
 def _built(root: str, out: str, args: argparse.Namespace) -> str:
     """Build the bundle, with the kernel where it can be had."""
+    from segjudge.bundle.build import build
+
     if not args.no_kernel:
         try:
             fetch_kernel()

@@ -8,7 +8,8 @@ from pathlib import Path
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
-from .compiling import CompileError, compile_local
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # setuptools reads this file alone, wherever it stands
+from segjudge.kernel.compiling import CompileError, compile_local
 
 
 class BuildWithKernel(build_py):
