@@ -1,4 +1,4 @@
-"""Scoring a Places-size set of instance masks, beside pycocotools and hotcoco on the same files in the same run.
+"""Scoring a Places-size set of instance masks, beside pycocotools and others on the same files in the same run.
 
     python -m benchmarks.instances [--images 2000] [--repeat N] [--python PYTHON] [--peer-python PYTHON]
 
@@ -51,6 +51,8 @@ precision = run.eval["precision"]
 taken = precision[:, :, :, 0, 2]
 print(json.dumps([{"val": {"AP": float(taken[taken > -1].mean())}}]))
 """
+
+ULTRAFAST = PYCOCOTOOLS.replace("from pycocotools.", "from ultrafast_pycocotools.")
 
 HOTCOCO = """
 import json, sys
@@ -166,7 +168,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=2000)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--python", default=sys.executable, help="the interpreter to score with")
-    parser.add_argument("--peer-python", default=sys.executable, help="an interpreter with pycocotools and hotcoco")
+    parser.add_argument("--peer-python", default=sys.executable, help="an interpreter with the peers")
     parser.add_argument("--folder", help="keep the set here and use it again")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -183,7 +185,7 @@ def main() -> None:
         print("  ", runs[0][3].splitlines()[-1][:200])
         walls = [min(measured_wall(args.python, truth, records, jobs) for _ in range(args.repeat)) for jobs in (1, 2)]
         print(f"wall: one process {walls[0]:.2f} s, two {walls[1]:.2f} s: {walls[1] / walls[0]:.2f}")
-        for name, code in (("pycocotools", PYCOCOTOOLS), ("hotcoco", HOTCOCO)):
+        for name, code in (("pycocotools", PYCOCOTOOLS), ("ultrafast-pycocotools", ULTRAFAST), ("hotcoco", HOTCOCO)):
             try:
                 peer = measured([args.peer_python, "-c", code, truth, records])
             except SystemExit as error:

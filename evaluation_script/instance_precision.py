@@ -97,9 +97,11 @@ def _draw_curve(
     recall[:] = 0.0
     if not matched.shape[1]:
         return
-    each = 1 if weight is None else weight
-    true = np.cumsum((matched & ~ignored) * each, axis=1).astype(float)
-    false = np.cumsum((~matched & ~ignored) * each, axis=1).astype(float)
+    if weight is None:
+        _draw_unweighted(matched & ~ignored, ~ignored, count, curve)
+        return
+    true = np.cumsum((matched & ~ignored) * weight, axis=1).astype(float)
+    false = np.cumsum((~matched & ~ignored) * weight, axis=1).astype(float)
     reached = true / count
     recall[:] = reached[:, -1]
     exact = true / (false + true + np.spacing(1))
@@ -108,6 +110,23 @@ def _draw_curve(
         indices = np.searchsorted(reached[row], RECALLS, side="left")
         inside = indices < len(reached[row])
         precision[row, inside] = envelope[row, indices[inside]]
+
+
+def _draw_unweighted(true: Array, counted: Array, count: float, curve: Tuple[Array, Array]) -> None:
+    """Do the same where all images weigh the same, from the true detections alone: recall and precision peak there."""
+    precision, recall = curve
+    rows, columns = np.nonzero(true)
+    found = np.bincount(rows, minlength=len(true))
+    recall[:] = found / count
+    rank = np.arange(1, len(rows) + 1) - np.repeat(np.cumsum(found) - found, found)
+    exact = rank / (np.cumsum(counted, axis=1, dtype=np.int32)[rows, columns] + np.spacing(1))
+    indices = np.searchsorted(np.arange(1, found.max() + 1) / count, RECALLS, side="left")
+    stop = 0
+    for row, number in enumerate(found.tolist()):
+        start, stop = stop, stop + number
+        envelope = np.maximum.accumulate(exact[start:stop][::-1])[::-1]
+        reached = int(np.searchsorted(indices, number))  # indices rise: recalls from there on are never reached
+        precision[row, :reached] = envelope[indices[:reached]]
 
 
 def averages(curves: Curves, caps: Sequence[int]) -> Averages:

@@ -116,15 +116,15 @@ static int take_cover(cover *out, int64_t *space, const uint8_t *text, int64_t l
 static int64_t shared_by(const cover *a, const cover *b)
 {
     int64_t total = 0, i = 0, j = 0;
-    while (i < a->count && j < b->count) {
-        int64_t from = a->parts[2 * i] > b->parts[2 * j] ? a->parts[2 * i] : b->parts[2 * j];
-        int64_t end = a->parts[2 * i + 1], other = b->parts[2 * j + 1], to = end < other ? end : other;
-        if (to > from)
-            total += to - from;
-        if (end <= other)
-            i++;
-        if (other <= end)
-            j++;
+    if (!a->count || !b->count || a->parts[0] >= b->parts[2 * b->count - 1] || b->parts[0] >= a->parts[2 * a->count - 1])
+        return 0;
+    while (i < a->count && j < b->count) { /* without branches: which part ends first is anybody's guess */
+        int64_t start = a->parts[2 * i], end = a->parts[2 * i + 1];
+        int64_t other_start = b->parts[2 * j], other_end = b->parts[2 * j + 1];
+        int64_t from = start > other_start ? start : other_start, to = end < other_end ? end : other_end;
+        total += (to - from) & -(int64_t)(to > from);
+        i += end <= other_end;
+        j += other_end <= end;
     }
     return total;
 }
