@@ -14,6 +14,7 @@ from typing import BinaryIO, Callable, Iterator, Optional, Union
 from .archive_gzip import STEP, InflatedStream
 from .archive_limits import CHUNK_BYTES, PACK_AGAIN, ArchiveLimits, Files, MemberChecks
 from .errors import Flaw, printable
+from .positioned_file import opened
 
 BLOCK = 512
 #: A long name is in a member of its own, at most this large.
@@ -34,7 +35,7 @@ class TarFiles(Files):
 
     def __init__(self, path: str, limits: ArchiveLimits) -> None:
         super().__init__()
-        self._file = open(path, "rb")  # noqa: SIM115 - until close()
+        self._file = opened(path)
         self._positions: dict[str, int] = {}
         try:
             self._find_members(MemberChecks(limits), os.path.getsize(path))

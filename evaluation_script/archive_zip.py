@@ -12,6 +12,7 @@ from typing import BinaryIO, Iterator
 from .archive_limits import CHUNK_BYTES, PACK_AGAIN, SEND_LESS, ArchiveLimits, Files, MemberChecks
 from .errors import Flaw, Problems
 from .inflate import whole_member
+from .positioned_file import opened
 
 END, END64, LOCATOR = b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07"
 END_SIZE, END64_SIZE, LOCATOR_SIZE, LOCAL_SIZE = 22, 56, 20, 30
@@ -41,8 +42,9 @@ class ZipFiles(Files):
         self._infos: dict[str, zipfile.ZipInfo] = {}
         with open(path, "rb") as file:
             size = _check_table(file, limits)
+        self._file = opened(path)
         try:
-            self._zip = zipfile.ZipFile(path)
+            self._zip = zipfile.ZipFile(self._file)
         except UnicodeDecodeError:
             raise Flaw("is a zip with a file name that is not UTF-8", "Rename that file with plain letters") from None
         except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, OSError, ValueError, struct.error):
@@ -95,6 +97,7 @@ class ZipFiles(Files):
 
     def close(self) -> None:
         self._zip.close()
+        self._file.close()
 
 
 def _check_table(file: BinaryIO, limits: ArchiveLimits) -> int:

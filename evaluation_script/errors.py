@@ -84,6 +84,11 @@ class Problems:
         if len(self.first) < MOST_SHOWN:
             self.first.append(problem)
 
+    def extend(self, first: list[Problem], count: int) -> None:
+        """Take the first of so many problems that were gathered elsewhere."""
+        self.first += first[: max(0, MOST_SHOWN - len(self.first))]
+        self.count += count
+
     def stop(self) -> None:
         """Note that what follows was not looked at, since there are enough problems."""
         self._stopped = True

@@ -151,9 +151,8 @@ def score_split(
     if isinstance(truth, Split) and isinstance(protocol, SequenceProtocol):
         others = frozenset(elsewhere - {sequence.name for sequence in truth.sequences})
         truth = replace(truth, elsewhere=others)
-        scores, warnings = sequences.score(
-            submission, truth, protocol, rules.limits, strict=rules.strict, progress=progress
-        )
+        accumulator = sequences.counted_by(submission, truth, protocol, rules, progress=progress)
+        scores, warnings = accumulator.compute()
         return SequenceReport(name, protocol, scores, warnings)
     kind = "instance masks" if isinstance(truth, InstanceTruth) else "mask sequences"
     raise HostError(f"the truth of {name} holds {kind}, which the protocol {protocol.name} does not score")

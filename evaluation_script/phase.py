@@ -71,5 +71,5 @@ class ScoringRules:
     limits: ArchiveLimits
     #: Warnings refuse a submission.
     strict: bool = False
-    #: So many processes share the scoring of instance masks.
+    #: So many processes share the scoring.
     jobs: int = 1

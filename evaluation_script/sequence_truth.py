@@ -21,6 +21,7 @@ from .inflate import Inflated, whole_member
 from .mask_files import Stacks
 from .masks import Array, Size, Stack
 from .packed_file import FORMAT, MANIFEST, Source, add_member, replaced, unreadable
+from .positioned_file import opened
 
 TRACK = "sequences"
 
@@ -191,7 +192,7 @@ def _member(split: str, sequence: str, index: int) -> str:
 def read(source: Source) -> Truth:
     """Open a packed annotation file: its manifest at once, its masks block by block."""
     try:
-        archive = zipfile.ZipFile(source)
+        archive = zipfile.ZipFile(opened(source) if isinstance(source, str) else source)
         manifest = json.loads(archive.read(MANIFEST))
         if manifest["track"] != TRACK:
             raise HostError(f"{source}: holds {manifest['track']}, not mask sequences; choose another file or protocol")

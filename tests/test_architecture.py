@@ -29,7 +29,8 @@ LAYERS = {
 
 #: Rooms of the uploaded folder, from the ground up; a room imports from those before it.
 ROOMS = (
-    "errors guard_messages inflate instance_protocols masks progress sequence_protocols supervisor tuning version",
+    "errors guard_messages inflate instance_protocols masks positioned_file progress sequence_protocols "
+    "supervisor tuning version",
     "kernel_frames kernel_runs",
     "kernel",
     ("archive_limits guard instance_matching json_limits matching packed_file parallel png polygons rle similarity"),
@@ -39,8 +40,8 @@ ROOMS = (
     ),
     "archive_tar instance_flaws mask_files notify phases sequence_averages",
     "mask_run_lengths sequence_truth",
-    "archive instance_columns sequence_objects",
-    "dataset_reader instance_records instance_truth sequence_submission",
+    "archive instance_columns sequence_counts sequence_objects",
+    "dataset_reader instance_records instance_truth sequence_accumulator sequence_counting sequence_submission",
     "annotation_file instances sequences",
     "answer",
     "main",

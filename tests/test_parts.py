@@ -1,0 +1,188 @@
+"""Processes and parts share the scoring: the same bits whatever the split, and the same sentences."""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from segjudge.evaluation_script import dataset_reader, parallel, sequence_truth, sequences
+from segjudge.evaluation_script.archive_limits import ArchiveLimits
+from segjudge.evaluation_script.errors import HostError, SubmissionError
+from segjudge.evaluation_script.parallel import Part, cores, results_of_processes, shares
+from segjudge.evaluation_script.phase import ScoringRules
+from segjudge.evaluation_script.sequence_accumulator import SequenceAccumulator
+from segjudge.evaluation_script.sequence_counts import decoded
+from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
+from segjudge.evaluation_script.sequence_truth import Split
+
+from .builders import label_zip, tarred
+
+RNG = np.random.default_rng(5)
+NAMES = "abcdefg"
+
+
+def video(frames: int, labels: int) -> list[Any]:
+    return [np.kron(RNG.integers(0, labels + 1, (6, 7)), np.ones((9, 8))).astype(np.uint8) for _ in range(frames)]
+
+
+TRUTH = {name: video(4 + 5 * index, 3) for index, name in enumerate(NAMES)}
+SENT = {name: [np.roll(frame, 1, 1) for frame in frames] for name, frames in TRUTH.items()}
+SENT["c"] = [np.where(frame == 2, 7, frame).astype(np.uint8) for frame in SENT["c"]]
+
+
+def files(tmp_path: Path, sent: Any = SENT) -> tuple[str, Split]:
+    (tmp_path / "truth.zip").write_bytes(label_zip(TRUTH))
+    dataset = dataset_reader.read(str(tmp_path / "truth.zip"))
+    sequence_truth.write(str(tmp_path / "packed.zip"), dataset.splits)
+    (tmp_path / "sent.zip").write_bytes(sent if isinstance(sent, bytes) else label_zip(sent))
+    return str(tmp_path / "sent.zip"), sequence_truth.read(str(tmp_path / "packed.zip")).splits["val"]
+
+
+def counted(path: str, split: Split, protocol: str, *, jobs: int = 1, **options: Any) -> SequenceAccumulator:
+    rules = ScoringRules(SEQUENCE_PROTOCOLS[protocol], ArchiveLimits(), jobs=jobs, strict=options.pop("strict", False))
+    return sequences.counted_by(path, split, SEQUENCE_PROTOCOLS[protocol], rules, **options)
+
+
+def result(accumulator: SequenceAccumulator) -> str:
+    """Return everything that was computed, to the last bit."""
+    scores, warnings = accumulator.compute()
+    return repr([(replace(one, j=one.j.tolist(), f=one.f.tolist())) for one in scores]) + repr(warnings)
+
+
+@pytest.mark.parametrize("protocol", SEQUENCE_PROTOCOLS)
+def test_processes_and_parts_give_the_same_bits(protocol: str, tmp_path: Path) -> None:
+    if protocol in ("lvos-unsupervised-single", "davis2016"):
+        path, split = files(tmp_path, {name: [(f > 0).astype(np.uint8) for f in v] for name, v in SENT.items()})
+    else:
+        path, split = files(tmp_path)
+    whole = counted(path, split, protocol)
+    expected = result(whole)
+    for jobs in (2, 5, 64):
+        assert result(counted(path, split, protocol, jobs=jobs)) == expected
+    for count in (1, 2, 7, 64):
+        parts = [counted(path, split, protocol, part=Part(number + 1, count)) for number in range(count)]
+        random.Random(count).shuffle(parts)
+        merged = SequenceAccumulator(SEQUENCE_PROTOCOLS[protocol], parts[0].names)
+        merged.notes = parts[0].notes
+        for part in [*parts, parts[0]]:  # one of them twice
+            merged.merge(part)
+        assert result(merged) == expected
+
+
+@pytest.mark.parametrize("protocol", ["davis2017", "mosev2"])
+def test_the_frames_of_a_sequence_merge_in_any_order_and_with_repeats(protocol: str, tmp_path: Path) -> None:
+    path, split = files(tmp_path, TRUTH)
+    whole = counted(path, split, protocol)
+    expected, generator = result(whole), random.Random(3)
+    merged = SequenceAccumulator(SEQUENCE_PROTOCOLS[protocol], whole.names)
+    updates = []
+    for data in whole.state_dict().values():
+        counts = decoded(data)
+        for row in range(len(counts.rows)):
+            strict = counts.strict[..., [row]] if counts.strict.size else counts.strict
+            part = replace(counts, rows=counts.rows[[row]], counts=counts.counts[..., [row]], strict=strict)
+            updates += [part, part]
+        if not len(counts.rows):
+            updates.append(counts)
+    generator.shuffle(updates)
+    for update in updates:
+        merged.update(update)
+    assert result(merged) == expected
+    counts = next(decoded(data) for data in whole.state_dict().values() if len(decoded(data).rows))
+    with pytest.raises(ValueError, match="counted twice, with different results"):
+        merged.update(replace(counts, counts=counts.counts + 1))
+    with pytest.raises(ValueError, match="described in two ways"):
+        merged.update(replace(counts, frames=[*counts.frames, "more"]))
+    with pytest.raises(HostError, match="1 sequence not counted yet"):
+        partial = SequenceAccumulator(SEQUENCE_PROTOCOLS[protocol], [counts.name])
+        partial.compute()
+
+
+def test_a_state_is_loaded_as_it_was_saved_and_checked(tmp_path: Path) -> None:
+    path, split = files(tmp_path)
+    whole = counted(path, split, "davis2017")
+    state = whole.state_dict()
+    loaded = SequenceAccumulator(SEQUENCE_PROTOCOLS["davis2017"], whole.names)
+    loaded.notes = whole.notes
+    loaded.load_state_dict(state)
+    assert result(loaded) == result(whole)
+    assert loaded.state_dict() == state
+    for data in (b"", state["a"][:-8], state["a"] + bytes(8), b"\xff" * 40, state["a"][:9]):
+        with pytest.raises(ValueError, match=r"."):
+            loaded.load_state_dict({"a": data})
+    with pytest.raises(ValueError, match="a holds b"):
+        loaded.load_state_dict({"a": state["b"]})
+
+
+@pytest.mark.parametrize("jobs", [2, 3])
+@pytest.mark.parametrize("strict", [False, True])
+def test_problems_are_told_alike_by_any_number_of_processes(jobs: int, strict: bool, tmp_path: Path) -> None:
+    bad = {name: [frame if k % 3 else frame[:-1] for k, frame in enumerate(v)] for name, v in SENT.items()}
+    path, split = files(tmp_path, bad)
+    with pytest.raises(SubmissionError) as alone:
+        counted(path, split, "davis2017", strict=strict).compute()
+    with pytest.raises(SubmissionError) as shared:
+        counted(path, split, "davis2017", strict=strict, jobs=jobs).compute()
+    assert str(shared.value) == str(alone.value)
+    assert "problems found in your submission" in str(alone.value)
+
+
+def test_a_tar_is_read_by_several_processes(tmp_path: Path) -> None:
+    from .builders import png
+
+    masks = {f"{name}/{k:05d}.png": png(frame) for name, v in SENT.items() for k, frame in enumerate(v)}
+    path, split = files(tmp_path, tarred(masks))
+    assert result(counted(path, split, "davis2017", jobs=4)) == result(counted(path, split, "davis2017"))
+
+
+def test_one_process_scores_where_no_other_may_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, split = files(tmp_path)
+    expected = result(counted(path, split, "davis2017"))
+
+    def forbidden() -> int:
+        raise PermissionError(1, "no")
+
+    monkeypatch.setattr(os, "fork", forbidden)
+    assert result(counted(path, split, "davis2017", jobs=4)) == expected
+
+
+def test_what_a_process_raises_is_raised_again() -> None:
+    def fails(number: int) -> bytes:
+        raise HostError(f"item {number}")
+
+    def dies(number: int) -> bytes:
+        os._exit(3)
+
+    def defect(number: int) -> bytes:
+        raise KeyError("no such key")
+
+    for work, error, words in ((fails, HostError, "item"), (dies, MemoryError, "ended"), (defect, RuntimeError, "key")):
+        with pytest.raises(error, match=words):
+            list(results_of_processes(work, [1, 2, 3], 2, lambda number: None))
+
+
+def test_more_items_than_tickets_are_all_done() -> None:
+    started: list[int] = []
+    results = list(results_of_processes(lambda number: b"%d" % number, [1] * 5000, 3, started.append))
+    assert sorted(map(int, results)) == list(range(5000)) == sorted(started)
+
+
+def test_shares_cost_about_the_same() -> None:
+    costs = [7, 1, 1, 5, 9, 3, 2, 8]
+    dealt = shares(costs, 3)
+    assert sorted(number for share in dealt for number in share) == list(range(8))
+    assert [sum(costs[number] for number in share) for share in dealt] == [12, 12, 12]
+    assert shares([], 2) == [[], []]
+
+
+def test_the_quota_of_the_control_group_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    for quota, allowed in ((0.5, 1), (2.5, 2), (float("inf"), 8)):
+        monkeypatch.setattr(parallel, "_quota", lambda quota=quota: quota)
+        monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
+        assert cores() == allowed
