@@ -18,6 +18,7 @@ from .errors import HostError, SubmissionError
 from .guard import CrashError, Say, run_guarded
 from .instance_protocols import InstanceProtocol
 from .instance_truth import InstanceTruth
+from .parallel import cores
 from .phase import PROTOCOLS, Phase, PhaseSplit, ScoringRules
 from .phases import PHASES
 from .progress import Progress, ignore_progress
@@ -120,7 +121,7 @@ def score_phase(
 
 def rules_of(phase: Phase, split: PhaseSplit) -> ScoringRules:
     """Return how a phase scores one of its splits."""
-    return ScoringRules(PROTOCOLS[split.protocol], phase.limits, strict=phase.strict)
+    return ScoringRules(PROTOCOLS[split.protocol], phase.limits, strict=phase.strict, jobs=phase.jobs or cores())
 
 
 def truth_of(phase: Phase, truths: Mapping[str, SplitTruth], codename: str) -> SplitTruth:

@@ -55,6 +55,8 @@ class Phase:
     #: Memory for scoring, in bytes, beside what the worker holds already (290 MB of its 1 GiB).
     memory: int = 640 << 20
     limits: ArchiveLimits = field(default_factory=ArchiveLimits)
+    #: So many processes share the scoring, each within `memory`; 0: as many as there are cores that may be used.
+    jobs: int = 1
     notify: Optional[Notify] = None
 
     @property

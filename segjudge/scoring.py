@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from segjudge.datasets.opening import LAYOUTS, TruthSource, is_packed, open_instances, open_sequences
 from segjudge.errors import OptionError, UsageError
@@ -14,6 +15,7 @@ from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.evaluation_script.errors import Problem, SubmissionError
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 from segjudge.evaluation_script.main import open_truth, rules_of, score_split, sequences_of, truth_of
+from segjudge.evaluation_script.parallel import cores
 from segjudge.evaluation_script.phase import PROTOCOLS, Phase, ScoringRules, TrackProtocol
 from segjudge.evaluation_script.progress import Progress, ignore_progress
 from segjudge.evaluation_script.sequence_metrics import Values
@@ -66,7 +68,7 @@ def score(  # noqa: PLR0913 - published: what a user may say of results and trut
     unseen: str = "",
     categories: str = "",
     strict: bool = False,
-    jobs: int | None = None,
+    jobs: int | Literal["auto"] | None = None,
     progress: Progress = ignore_progress,
 ) -> Scores:
     """Score results on a truth, exactly as a challenge with this protocol would.
@@ -83,7 +85,7 @@ def score(  # noqa: PLR0913 - published: what a user may say of results and trut
         unseen: a file with the names of unseen sequences or categories.
         categories: the file with the categories of Places-style PNGs.
         strict: whether warnings refuse the results.
-        jobs: so many processes share the scoring of instance masks.
+        jobs: so many processes share the scoring; "auto": as many as there are cores that may be used.
         progress: called with a name, how many are done, and how many there are.
 
     Raises:
@@ -93,11 +95,11 @@ def score(  # noqa: PLR0913 - published: what a user may say of results and trut
 
     """
     source = TruthSource(os.fspath(truth), layout, subset, unseen, categories)
-    rules = ScoringRules(_protocol(protocol), LOCAL_LIMITS, strict=strict, jobs=jobs or 1)
+    rules = ScoringRules(_protocol(protocol), LOCAL_LIMITS, strict=strict, jobs=_jobs(jobs))
     if isinstance(rules.protocol, InstanceProtocol):
         _refuse("instances", sequences=sequences, layout=layout, unseen=unseen)
     else:
-        _refuse("sequences", categories=categories, jobs=jobs)
+        _refuse("sequences", categories=categories)
     path = os.fspath(results)
     if is_packed(path):
         found = "is an annotation file that `pack` made, not results"
@@ -136,6 +138,10 @@ def score_by_phase(
         part, rules = _part(truth_of(phase, truths, name), sequences), rules_of(phase, phase_split)
         reports.append(score_split(results, name, part, rules, elsewhere=sequences_of(truths), progress=progress))
     return Scores(reports)
+
+
+def _jobs(jobs: int | Literal["auto"] | None) -> int:
+    return cores() if jobs == "auto" else jobs or 1
 
 
 def _protocol(protocol: str | TrackProtocol) -> TrackProtocol:

@@ -186,7 +186,6 @@ def test_davis_script_has_its_own_defaults(root: Path, results: Path, capsys: An
         (["a", "--davis_path", "c", "--task", "unsupervised", "--protocol", "vost"], "means --protocol davis2017-uns"),
         (["a", "--phase", DEV, "--set", "val"], "--subset has no meaning for --phase"),
         (["a", "--truth", "b", "--protocol", "vost", "--annotations", "c"], "--annotations has no meaning for --truth"),
-        (["a", "--truth", "b", "--protocol", "vost", "--jobs", "2"], "--jobs has no meaning for sequences"),
         (["a", "--truth", "b", "--protocol", "vost", "--categories", "c"], "--categories has no meaning for sequences"),
         (["a", "--truth", SHARP, "--protocol", "coco", "--categories", "c"], "which is not a folder of PNGs"),
         (["a", "--truth", ".", "--protocol", "places2017"], "with --categories FILE a folder of Places-style PNGs"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -186,3 +187,16 @@ def test_the_quota_of_the_control_group_counts(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(parallel, "_quota", lambda quota=quota: quota)
         monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
         assert cores() == allowed
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="the toolkit needs Python 3.11")
+def test_the_command_takes_jobs_for_phases_and_truths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from segjudge import cli
+
+    path, _ = files(tmp_path)
+    given = [path, "--truth", str(tmp_path / "packed.zip"), "--protocol", "davis2017"]
+    outputs = []
+    for jobs in ([], ["--jobs", "3"], ["--jobs", "auto"]):
+        assert cli.main(["score", *given, *jobs, "--json", "-"]) == 0
+        outputs.append(capsys.readouterr())
+    assert outputs[0] == outputs[1] == outputs[2]

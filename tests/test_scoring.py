@@ -123,7 +123,6 @@ def test_every_split_is_scored_unless_one_is_named(results: Path, root: Path, tm
         ({"layout": "vosst"}, segjudge.UsageError, "there is no layout 'vosst', only davis2016, "),
         ({"sequences": ["cow"]}, segjudge.UsageError, "the truth has no sequence cow"),
         ({"split": "test"}, segjudge.UsageError, "has no split 'test', only val"),
-        ({"jobs": 2}, segjudge.UsageError, "jobs has no meaning for sequences"),
         ({"protocol": "coco", "layout": "lvos"}, segjudge.UsageError, "layout has no meaning for instances"),
         ({"truth": "nowhere"}, segjudge.HostError, "nowhere"),
         ({"results": "nowhere"}, segjudge.SubmissionError, "nowhere: cannot be opened"),

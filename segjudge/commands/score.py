@@ -68,7 +68,7 @@ def _scored_by_phase(args: argparse.Namespace, bar: ProgressBar) -> Scores:
         raise UsageError(str(error)) from None
     return score_by_phase(
         args.results,
-        replace(phase, strict=args.strict or phase.strict),
+        replace(phase, strict=args.strict or phase.strict, jobs=args.jobs or phase.jobs),
         args.annotations or os.path.join(bundle_root(), phase.annotations),
         split=args.split or "",
         sequences=_sequences(args),
@@ -141,7 +141,7 @@ def _take_official_names(args: argparse.Namespace) -> None:
 
 def _check_options(args: argparse.Namespace) -> None:
     """Refuse options of this command that would be ignored; `segjudge.score` refuses the others."""
-    truth_alone = ("protocol", "subset", "layout", "unseen", "cap", "id_zero_quirk", "categories", "jobs")
+    truth_alone = ("protocol", "subset", "layout", "unseen", "cap", "id_zero_quirk", "categories")
     ignored = {
         "--phase": truth_alone if args.phase else (),
         "--truth": ("annotations",) if args.truth else (),
@@ -209,6 +209,12 @@ def _show(reports: list[Report], args: argparse.Namespace) -> None:
         print(document)  # alone: a program reads it
 
 
+def _jobs(text: str) -> int:
+    from segjudge.evaluation_script.parallel import cores
+
+    return cores() if text == "auto" else whole_number(1, 256)(text)
+
+
 def score_options(sub: argparse.ArgumentParser, layouts: list[str]) -> None:
     """Add the options of `score`."""
     sub.add_argument("results", nargs="?", help="folder, zip, tar(.gz) or JSON with the predicted masks")
@@ -222,7 +228,7 @@ def score_options(sub: argparse.ArgumentParser, layouts: list[str]) -> None:
     sub.add_argument("--split", help="score this split alone")
     sub.add_argument("--sequences", help="score these sequences alone, separated by commas")
     sub.add_argument("--unseen", help="file with the names of unseen sequences (lvos) or categories (youtube-vos)")
-    sub.add_argument("--jobs", type=whole_number(1, 256), help="instances with --truth: score with so many processes")
+    sub.add_argument("--jobs", type=_jobs, help="score with so many processes (auto: as many as there are cores)")
     sub.add_argument("--cap", choices=["image", "category"], help="instances: what the cap on detections counts")
     sub.add_argument("--id-zero-quirk", choices=["on", "off"], help="instances: the annotation with id 0 is lost")
     sub.add_argument("--style", choices=["official"], help="instances: print as the script of Places 2017 does")
