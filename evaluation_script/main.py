@@ -150,13 +150,17 @@ def score_split(
         progress("", 1, 1)
         return InstanceReport(name, protocol, score)
     if isinstance(truth, Split) and isinstance(protocol, SequenceProtocol):
-        others = frozenset(elsewhere - {sequence.name for sequence in truth.sequences})
-        truth = replace(truth, elsewhere=others)
+        truth = beside_others(truth, elsewhere)
         accumulator = sequences.counted_by(submission, truth, protocol, rules, progress=progress)
         scores, warnings = accumulator.compute()
         return SequenceReport(name, protocol, scores, warnings)
     kind = "instance masks" if isinstance(truth, InstanceTruth) else "mask sequences"
     raise HostError(f"the truth of {name} holds {kind}, which the protocol {protocol.name} does not score")
+
+
+def beside_others(truth: Split, elsewhere: AbstractSet[str]) -> Split:
+    """Return the truth of a split whose submissions may also hold the sequences named `elsewhere`."""
+    return replace(truth, elsewhere=frozenset(elsewhere - {sequence.name for sequence in truth.sequences}))
 
 
 def sequences_of(truths: Mapping[str, SplitTruth]) -> FrozenSet[str]:

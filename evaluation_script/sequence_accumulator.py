@@ -102,6 +102,14 @@ class SequenceAccumulator:
                 raise ValueError(f"{name} holds {counts.name}")
             self.update(counts)
 
+    def refuse_problems(self) -> None:
+        """Raise SubmissionError with every problem of the masks that were counted."""
+        problems = Problems()
+        for name in self.names:
+            if name in self._counts:
+                problems.extend(self._counts[name].problems, self._counts[name].problem_count)
+        problems.raise_if_any()
+
     def compute(self) -> Tuple[List[ObjectScore], List[str]]:
         """Return the score of every object, and warnings; raises SubmissionError with every problem."""
         missing = self.missing()

@@ -111,6 +111,7 @@ def _parser() -> argparse.ArgumentParser:
         "--python", help="the interpreter that plays EvalAI's worker (default: .venv-worker, else this one)"
     )
     score.score_options(command(score.score), layouts)
+    score.merge_options(command(score.merge))
     data.pack_options(command(data.pack), layouts)
     data.show_options(command(data.show))
     data.convert_options(command(data.convert))

@@ -14,12 +14,13 @@ from segjudge.evaluation_script.answer import Report, Row, joined_rows
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.evaluation_script.errors import Problem, SubmissionError
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
-from segjudge.evaluation_script.main import open_truth, rules_of, score_split, sequences_of, truth_of
-from segjudge.evaluation_script.parallel import cores
+from segjudge.evaluation_script.main import beside_others, open_truth, rules_of, score_split, sequences_of, truth_of
+from segjudge.evaluation_script.parallel import Part, cores
 from segjudge.evaluation_script.phase import PROTOCOLS, Phase, ScoringRules, TrackProtocol
 from segjudge.evaluation_script.progress import Progress, ignore_progress
 from segjudge.evaluation_script.sequence_metrics import Values
 from segjudge.evaluation_script.sequence_truth import Split
+from segjudge.evaluation_script.sequences import counted_by
 
 #: A participant's own machine has more room than EvalAI's worker, and links in a folder are the participant's own.
 LOCAL_LIMITS = ArchiveLimits(
@@ -54,6 +55,20 @@ class Scores:
     def warnings(self) -> list[str]:
         """What a participant should know though the results were scored."""
         return [line for report in self.reports for line in report.warnings]
+
+
+@dataclass(frozen=True)
+class PreparedScoring:
+    """Results and the truth on which they are to be scored."""
+
+    path: str
+    truth: str
+    rules: ScoringRules
+    #: The truth of each split that is scored.
+    splits: dict[str, SplitTruth]
+    #: The sequences of all splits.
+    known: frozenset[str]
+    notes: list[str]
 
 
 def score(  # noqa: PLR0913 - published: what a user may say of results and truth
@@ -94,6 +109,45 @@ def score(  # noqa: PLR0913 - published: what a user may say of results and trut
         UsageError: the arguments do not go together.
 
     """
+    job = prepared(
+        results,
+        truth,
+        protocol,
+        subset=subset,
+        split=split,
+        sequences=sequences,
+        layout=layout,
+        unseen=unseen,
+        categories=categories,
+        strict=strict,
+        jobs=jobs,
+        progress=progress,
+    )
+    return Scores(
+        [
+            score_split(job.path, name, part, job.rules, elsewhere=job.known, progress=progress)
+            for name, part in job.splits.items()
+        ],
+        job.notes,
+    )
+
+
+def prepared(  # noqa: PLR0913 - as `score`
+    results: str | os.PathLike[str],
+    truth: str | os.PathLike[str],
+    protocol: str | TrackProtocol = "davis2017",
+    *,
+    subset: str = "",
+    split: str = "",
+    sequences: Iterable[str] | None = None,
+    layout: str = "",
+    unseen: str = "",
+    categories: str = "",
+    strict: bool = False,
+    jobs: int | Literal["auto"] | None = None,
+    progress: Progress = ignore_progress,
+) -> PreparedScoring:
+    """Open a truth and check what was said of it and of the results, as `score` does before it scores."""
     source = TruthSource(os.fspath(truth), layout, subset, unseen, categories)
     rules = ScoringRules(_protocol(protocol), LOCAL_LIMITS, strict=strict, jobs=_jobs(jobs))
     if isinstance(rules.protocol, InstanceProtocol):
@@ -108,12 +162,28 @@ def score(  # noqa: PLR0913 - published: what a user may say of results and trut
     chosen = split or subset
     if chosen and chosen not in truths:
         raise UsageError(f"{source.path} has no split {chosen!r}, only {', '.join(truths)}")
-    known, reports = sequences_of(truths), []
+    parts: dict[str, SplitTruth] = {}
     for name in [chosen] if chosen else truths:
         notes += _notes(name, truths[name], rules.protocol)
-        part = _part(truths[name], sequences)
-        reports.append(score_split(path, name, part, rules, elsewhere=known, progress=progress))
-    return Scores(reports, notes)
+        parts[name] = _part(truths[name], sequences)
+    return PreparedScoring(path, source.path, rules, parts, sequences_of(truths), notes)
+
+
+def score_part(job: PreparedScoring, part: Part, out: str, progress: Progress = ignore_progress) -> None:
+    """Count a part of the sequences of every split, and write the counts to a file that `merged` takes."""
+    from segjudge.parts import Origin, digest_of, write_part
+
+    rules, protocol, counted = job.rules, job.rules.protocol, {}
+    if isinstance(protocol, InstanceProtocol):
+        raise OptionError("part has no meaning for instances")
+    for name, truth in job.splits.items():
+        if not isinstance(truth, Split):
+            raise UsageError(f"{job.truth} holds instance masks, which {protocol.name} does not score")
+        split = beside_others(truth, job.known)
+        counted[name] = counted_by(job.path, split, protocol, rules, part=part, progress=progress)
+        counted[name].refuse_problems()
+    origin = Origin(protocol, rules.strict, digest_of(job.truth), digest_of(job.path), job.notes)
+    write_part(out, part, origin, counted)
 
 
 def score_by_phase(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import sys
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,8 @@ from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.sequence_truth import Split
 
 from .builders import label_zip, tarred
+
+toolkit = pytest.mark.skipif(sys.version_info < (3, 11), reason="the toolkit needs Python 3.11")
 
 RNG = np.random.default_rng(5)
 NAMES = "abcdefg"
@@ -189,7 +193,7 @@ def test_the_quota_of_the_control_group_counts(monkeypatch: pytest.MonkeyPatch) 
         assert cores() == allowed
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="the toolkit needs Python 3.11")
+@toolkit
 def test_the_command_takes_jobs_for_phases_and_truths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from segjudge import cli
 
@@ -200,3 +204,99 @@ def test_the_command_takes_jobs_for_phases_and_truths(tmp_path: Path, capsys: py
         assert cli.main(["score", *given, *jobs, "--json", "-"]) == 0
         outputs.append(capsys.readouterr())
     assert outputs[0] == outputs[1] == outputs[2]
+
+
+def scored_parts(tmp_path: Path, count: int, *more: str, folder: str = "parts") -> list[str]:
+    """Score the files of `files` in so many parts; return their paths."""
+    from segjudge import cli
+
+    (tmp_path / folder).mkdir(exist_ok=True)
+    given = [str(tmp_path / "sent.zip"), "--truth", str(tmp_path / "packed.zip"), "--protocol", "davis2017", *more]
+    paths = [str(tmp_path / folder / f"part-{number}.segjudge") for number in range(1, count + 1)]
+    for number, path in enumerate(paths, 1):
+        assert cli.main(["score", *given, "--part", f"{number}/{count}", "--out", path]) == 0
+    return paths
+
+
+@toolkit
+@pytest.mark.parametrize("count", [1, 3, 20])
+def test_merged_parts_print_what_one_run_prints(count: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from segjudge import cli
+
+    files(tmp_path)
+    given = [str(tmp_path / "sent.zip"), "--truth", str(tmp_path / "packed.zip"), "--protocol", "davis2017"]
+    outputs = ["--csv", str(tmp_path / "csv"), "--json", "-"]
+    assert cli.main(["score", *given, *outputs]) == 0
+    expected, tables = capsys.readouterr(), {p.name: p.read_bytes() for p in (tmp_path / "csv").iterdir()}
+    paths = scored_parts(tmp_path, count)
+    random.Random(count).shuffle(paths)
+    capsys.readouterr()
+    assert cli.main(["merge", *paths, *outputs]) == 0
+    assert capsys.readouterr() == expected
+    assert {p.name: p.read_bytes() for p in (tmp_path / "csv").iterdir()} == tables
+
+
+@toolkit
+def test_parts_that_do_not_fit_are_refused_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from segjudge import cli
+
+    files(tmp_path)
+    one, two, three = scored_parts(tmp_path, 3)
+    strict = scored_parts(tmp_path, 3, "--protocol", "vost", folder="vost")
+    others = scored_parts(tmp_path, 2, folder="two")
+    some = scored_parts(tmp_path, 3, "--sequences", "a,b", folder="some")
+    (tmp_path / "sent.zip").write_bytes(label_zip(TRUTH))
+    predictions = scored_parts(tmp_path, 3, folder="predictions")
+    (tmp_path / "not.segjudge").write_bytes(b"not")
+    damaged = bytearray(Path(two).read_bytes())
+    damaged[len(damaged) // 2] ^= 0xFF
+    (tmp_path / "damaged.segjudge").write_bytes(damaged)
+    for parts, words in (
+        ([one, two], "part 3 of 3 missing"),
+        ([one, two, three, two], "are both part 2"),
+        ([one, strict[1], three], "different protocols"),
+        ([one, others[1]], "different numbers of parts"),
+        ([one, some[1], three], "different sequences"),
+        ([one, predictions[1], three], "different predictions"),
+        ([one, str(tmp_path / "not.segjudge")], "is not a part that"),
+        ([one, str(tmp_path / "none.segjudge")], "cannot be opened"),
+        ([one, str(tmp_path / "damaged.segjudge"), three], "damaged"),
+    ):
+        capsys.readouterr()
+        assert cli.main(["merge", *parts]) == 2
+        (line,) = capsys.readouterr().err.strip().splitlines()
+        assert words in line
+
+
+@toolkit
+def test_a_part_reads_any_manifest_without_a_crash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from segjudge import cli
+
+    files(tmp_path)
+    (path,) = scored_parts(tmp_path, 1)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(members["manifest.json"])
+    for key in manifest:
+        for value in (None, -1, "x", [], {}, [[]], [{}], 10**30):
+            with zipfile.ZipFile(path, "w") as archive:
+                for name, data in members.items():
+                    archive.writestr(name, json.dumps({**manifest, key: value}) if name == "manifest.json" else data)
+            capsys.readouterr()
+            code = cli.main(["merge", path])
+            assert code in (0, 2), (key, value)
+            if code == 2:
+                assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+@toolkit
+def test_a_part_with_a_bad_mask_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from segjudge import cli
+
+    files(tmp_path, {name: [frame[:-1] for frame in v] for name, v in SENT.items()})
+    given = [str(tmp_path / "sent.zip"), "--truth", str(tmp_path / "packed.zip"), "--protocol", "davis2017"]
+    assert cli.main(["score", *given, "--part", "1/2", "--out", str(tmp_path / "part")]) == 1
+    assert "problems found" in capsys.readouterr().err
+    assert not (tmp_path / "part").exists()
+    assert cli.main(["score", *given, "--part", "1/2"]) == 2
+    assert "--part and --out go together" in capsys.readouterr().err

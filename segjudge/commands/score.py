@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from segjudge.errors import OptionError, UsageError
 from segjudge.evaluation_script.errors import SubmissionError
@@ -17,7 +17,7 @@ from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 from segjudge.files import written
 
-from .shared import DONE, ProgressBar, bundle_root, say, whole_number
+from .shared import DONE, ProgressBar, bundle_root, part, say, whole_number
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.answer import Report
@@ -47,7 +47,11 @@ def score(args: argparse.Namespace) -> int:
     _check_options(args)
     if args.truth and not args.protocol:
         raise UsageError(f"--truth needs --protocol, one of: {', '.join(PROTOCOLS)}")
+    if bool(args.part) != bool(args.out):
+        raise UsageError("--part and --out go together")
     _check_outputs(args)
+    if args.part:
+        return _score_part(args)
     with ProgressBar() as bar:
         scores = _scored_by_phase(args, bar) if args.phase else _scored_on_truth(args, bar)
     for note in public_warnings(scores.notes):
@@ -80,22 +84,52 @@ def _scored_on_truth(args: argparse.Namespace, bar: ProgressBar) -> Scores:
     from segjudge import score as score_results
 
     try:
-        return score_results(
-            args.results,
-            args.truth,
-            _protocol(args),
-            subset=args.subset or "",
-            split=args.split or "",
-            sequences=_sequences(args),
-            layout=args.layout or "",
-            unseen=args.unseen or "",
-            categories=args.categories or "",
-            strict=args.strict,
-            jobs=args.jobs,
-            progress=bar,
-        )
+        return score_results(args.results, args.truth, _protocol(args), **_options(args), progress=bar)
     except OptionError as error:
         raise UsageError(f"--{error}") from None
+
+
+def _options(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the options that `segjudge.score` takes too."""
+    return {
+        "subset": args.subset or "",
+        "split": args.split or "",
+        "sequences": _sequences(args),
+        "layout": args.layout or "",
+        "unseen": args.unseen or "",
+        "categories": args.categories or "",
+        "strict": args.strict,
+        "jobs": args.jobs,
+    }
+
+
+def _score_part(args: argparse.Namespace) -> int:
+    from segjudge.evaluation_script.parallel import Part
+    from segjudge.scoring import prepared, score_part
+
+    try:
+        with ProgressBar() as bar:
+            job = prepared(args.results, args.truth, _protocol(args), **_options(args), progress=bar)
+            score_part(job, Part(*args.part), args.out, bar)
+    except OptionError as error:
+        raise UsageError(f"--{error}") from None
+    say(f"wrote {args.out}")
+    return DONE
+
+
+def merge(args: argparse.Namespace) -> int:
+    """Merge the parts that `score --part` wrote into the scores of one run."""
+    from segjudge.evaluation_script.answer import public_warnings
+    from segjudge.parts import merged
+
+    _check_outputs(args)
+    reports, notes = merged(args.parts)
+    for note in public_warnings(notes):
+        say(f"truth: {note}")
+    _show(reports, args)
+    for line in public_warnings([line for report in reports for line in report.warnings]):
+        say(f"warning: {line}")
+    return DONE
 
 
 def _sequences(args: argparse.Namespace) -> list[str] | None:
@@ -143,7 +177,7 @@ def _check_options(args: argparse.Namespace) -> None:
     """Refuse options of this command that would be ignored; `segjudge.score` refuses the others."""
     truth_alone = ("protocol", "subset", "layout", "unseen", "cap", "id_zero_quirk", "categories")
     ignored = {
-        "--phase": truth_alone if args.phase else (),
+        "--phase": (*truth_alone, "part") if args.phase else (),
         "--truth": ("annotations",) if args.truth else (),
         "sequences": ("cap", "id_zero_quirk", "style") if args.protocol in SEQUENCE_PROTOCOLS else (),
     }
@@ -161,6 +195,8 @@ def _check_outputs(args: argparse.Namespace) -> None:
             _check_writable(args.csv)
         if args.json and args.json != "-":
             _check_file(args.json)
+        if getattr(args, "out", None):
+            _check_file(args.out)
     except OSError as error:
         raise UsageError(f"{error.filename}: cannot be written ({error.strerror})") from None
 
@@ -209,6 +245,18 @@ def _show(reports: list[Report], args: argparse.Namespace) -> None:
         print(document)  # alone: a program reads it
 
 
+def merge_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `merge`."""
+    sub.add_argument("parts", nargs="+", help="all parts of one scoring, in any order")
+    _output_options(sub)
+    sub.set_defaults(truth="parts", style=None)
+
+
+def _output_options(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--csv", metavar="DIR", help="write CSV files, for sequences as the official tool does")
+    sub.add_argument("--json", metavar="FILE", help="write everything with full precision (- for stdout)")
+
+
 def _jobs(text: str) -> int:
     from segjudge.evaluation_script.parallel import cores
 
@@ -233,8 +281,9 @@ def score_options(sub: argparse.ArgumentParser, layouts: list[str]) -> None:
     sub.add_argument("--id-zero-quirk", choices=["on", "off"], help="instances: the annotation with id 0 is lost")
     sub.add_argument("--style", choices=["official"], help="instances: print as the script of Places 2017 does")
     sub.add_argument("--strict", action="store_true", help="warnings are errors")
-    sub.add_argument("--csv", metavar="DIR", help="write CSV files, for sequences as the official tool does")
-    sub.add_argument("--json", metavar="FILE", help="write everything with full precision (- for stdout)")
+    sub.add_argument("--part", type=part, metavar="K/N", help="count part K of N alone, for `merge`; needs --out")
+    sub.add_argument("--out", metavar="FILE", help="with --part: the file to write")
+    _output_options(sub)
     official = sub.add_argument_group("as the scripts of DAVIS and Places 2017 call them")
     official.add_argument("--davis_path", metavar="DIR", help="TRUTH, by default for the task unsupervised and set val")
     official.add_argument("--results_path", metavar="DIR", help="the results")

@@ -65,6 +65,14 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
     return number
 
 
+def part(text: str) -> tuple[int, int]:
+    """Return the value of an option such as 3/64."""
+    number, slash, count = text.partition("/")
+    if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count) <= 100_000):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a part such as 3/64")
+    return int(number), int(count)
+
+
 def seconds(text: str) -> float:
     """Return the value of an option that is a time in seconds."""
     try:

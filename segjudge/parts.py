@@ -1,0 +1,249 @@
+"""Parts of one scoring: files with the counts of some of the sequences, which merge into the scores of all.
+
+`docs/scale.md` describes the format.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zipfile
+import zlib
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+from segjudge.errors import UsageError
+from segjudge.evaluation_script.answer import Report, SequenceReport
+from segjudge.evaluation_script.errors import Problem, listed
+from segjudge.evaluation_script.packed_file import MANIFEST, add_member, replaced
+from segjudge.evaluation_script.parallel import Part
+from segjudge.evaluation_script.sequence_accumulator import SequenceAccumulator
+from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS, SequenceProtocol
+from segjudge.evaluation_script.version import VERSION
+
+FORMAT = "segjudge part 1"
+#: What a part may hold, inflated: bytes of the manifest, of one sequence, of all; members; parts of one scoring.
+MOST_MANIFEST, MOST_MEMBER, MOST_BYTES = 256 << 20, 1 << 30, 16 << 30
+MOST_MEMBERS, MOST_PARTS = 1 << 20, 100_000
+
+#: The manifest's keys beside its format.
+KINDS = {
+    "version": str,
+    "protocol": str,
+    "rules": dict,
+    "strict": bool,
+    "part": int,
+    "of": int,
+    "truth": str,
+    "predictions": str,
+    "notes": list,
+    "splits": list,
+    "members": list,
+}
+#: How parts differ, in a sentence, by the key of the manifest.
+DIFFER = {
+    "version": "were made by different versions of segjudge",
+    "protocol": "were scored by different protocols",
+    "rules": "were scored by different rules of the same protocol",
+    "strict": "differ in --strict",
+    "of": "are of splits into different numbers of parts",
+    "truth": "were scored on different truths",
+    "predictions": "are of different predictions",
+    "splits": "are of different sequences",
+    "notes": "differ in what is odd about the truth",
+}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What the parts of one scoring have in common."""
+
+    protocol: SequenceProtocol
+    strict: bool
+    #: Digests.
+    truth: str
+    predictions: str
+    #: What is odd about the truth.
+    notes: list[str]
+
+
+def digest_of(path: str) -> str:
+    """Return what tells files or folders apart.
+
+    Of a zip its table of contents counts (names, sizes, checksums), of a folder names and sizes, of any other
+    file its bytes: that costs no part much.
+    """
+    digest = hashlib.sha256()
+    if os.path.isdir(path):
+        for folder, folders, names in os.walk(path, followlinks=True):
+            folders.sort()
+            for name in sorted(names):
+                file = os.path.join(folder, name)
+                size = os.path.getsize(file) if os.path.exists(file) else -1
+                digest.update(f"{os.path.relpath(file, path)}\0{size}\n".encode("utf-8", "surrogateescape"))
+        return f"folder:{digest.hexdigest()}"
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            for info in archive.infolist():
+                digest.update(f"{info.filename}\0{info.file_size} {info.CRC}\n".encode("utf-8", "surrogateescape"))
+        return f"zip:{digest.hexdigest()}"
+    with open(path, "rb") as stream:
+        return f"file:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
+
+
+def write_part(path: str, part: Part, origin: Origin, splits: dict[str, SequenceAccumulator]) -> None:
+    """Write the counts of a part; equal counts give equal bytes."""
+    states = [accumulator.state_dict() for accumulator in splits.values()]
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "protocol": origin.protocol.name,
+        "rules": _rules(origin.protocol),
+        "strict": origin.strict,
+        "part": part.number,
+        "of": part.count,
+        "truth": origin.truth,
+        "predictions": origin.predictions,
+        "notes": origin.notes,
+        "splits": [
+            {
+                "name": name,
+                "sequences": accumulator.names,
+                "notes": [[kind, one.where, one.found, one.remedy] for kind, one in accumulator.notes],
+            }
+            for name, accumulator in splits.items()
+        ],
+        "members": [list(state) for state in states],
+    }
+    with replaced(path) as partial, zipfile.ZipFile(partial, "w") as archive:
+        add_member(archive, MANIFEST, json.dumps(manifest, separators=(",", ":")).encode())
+        for split, state in enumerate(states):
+            for index, data in enumerate(state.values()):
+                add_member(archive, _member(split, index), data)
+
+
+def merged(paths: Iterable[str]) -> tuple[list[Report], list[str]]:
+    """Return the reports of all splits, and what is odd about the truth; raises UsageError unless all parts fit."""
+    first: dict[str, Any] = {}
+    first_path, seen, accumulators = "", dict[int, str](), list[SequenceAccumulator]()
+    for path in paths:
+        with _opened(path) as archive:
+            manifest = _manifest(archive, path)
+            if not first:
+                first, first_path = manifest, path
+                accumulators = _accumulators(manifest, path)
+            _check_alike(first, first_path, manifest, path)
+            number = manifest["part"]
+            if number in seen:
+                raise UsageError(f"{seen[number]} and {path} are both part {number}; give each part once")
+            seen[number] = path
+            _add(archive, path, manifest, accumulators)
+    if not first:
+        raise UsageError("merge needs the parts")
+    missing = [str(number) for number in range(1, first["of"] + 1) if number not in seen]
+    if missing:
+        what = "part" if len(missing) == 1 else "parts"
+        raise UsageError(f"{what} {listed(missing, 8)} of {first['of']} missing; score what is missing, then merge all")
+    return _reports(first, accumulators), [str(note) for note in first["notes"]]
+
+
+def _reports(manifest: dict[str, Any], accumulators: list[SequenceAccumulator]) -> list[Report]:
+    reports: list[Report] = []
+    for entry, accumulator in zip(manifest["splits"], accumulators):
+        if accumulator.missing():
+            raise UsageError(f"the parts lack {listed(accumulator.missing())} of {entry['name']}; score them again")
+        reports.append(SequenceReport(entry["name"], SEQUENCE_PROTOCOLS[manifest["protocol"]], *accumulator.compute()))
+    return reports
+
+
+def _rules(protocol: SequenceProtocol) -> dict[str, Any]:
+    """Return the rules of a protocol as JSON has them."""
+    rules = {name: value.name if isinstance(value, Enum) else value for name, value in asdict(protocol).items()}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in rules.items()}
+
+
+def _member(split: int, index: int) -> str:
+    return f"counts/{split}/{index:06d}"
+
+
+def _opened(path: str) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be opened ({error.strerror})") from None
+    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+        raise UsageError(f"{path}: is not a part that `score --part` wrote, or is damaged") from None
+
+
+def _read(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
+    """Return a member; raises ValueError where it is larger than allowed or damaged."""
+    try:
+        info = archive.getinfo(name)
+        if info.file_size > most:
+            raise ValueError(f"{name} is larger than {most >> 20} MB")
+        with archive.open(info) as member:
+            return member.read(info.file_size)
+    except (KeyError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(str(error)) from None
+
+
+def _manifest(archive: zipfile.ZipFile, path: str) -> dict[str, Any]:
+    infos = archive.infolist()
+    if len(infos) > MOST_MEMBERS or sum(info.file_size for info in infos) > MOST_BYTES:
+        raise UsageError(f"{path}: is larger than a part can be")
+    try:
+        manifest = json.loads(_read(archive, MANIFEST, MOST_MANIFEST))
+        form = manifest["format"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise UsageError(f"{path}: is not a part that `score --part` wrote, or is damaged") from None
+    if form != FORMAT:
+        raise UsageError(f"{path}: has the format {form!r}; this version reads {FORMAT!r}. Score it again")
+    fits = all(type(manifest.get(key)) is kind for key, kind in KINDS.items())
+    if not fits or not 1 <= manifest["part"] <= manifest["of"] <= MOST_PARTS:
+        raise UsageError(f"{path}: has a manifest that cannot be read. Score it again")
+    return dict(manifest)
+
+
+def _check_alike(first: dict[str, Any], first_path: str, other: dict[str, Any], path: str) -> None:
+    for key, differ in DIFFER.items():
+        if first[key] != other[key]:
+            raise UsageError(f"{first_path} and {path} {differ}; merge parts of one scoring")
+
+
+def _accumulators(manifest: dict[str, Any], path: str) -> list[SequenceAccumulator]:
+    """Return an empty accumulator for each split."""
+    protocol = SEQUENCE_PROTOCOLS.get(str(manifest["protocol"]))
+    if protocol is None or _rules(protocol) != manifest["rules"] or manifest["version"] != VERSION:
+        was = f"{manifest['protocol']} of segjudge {manifest['version']}"
+        raise UsageError(f"{path}: was scored by {was}, whose rules this version ({VERSION}) does not have")
+    try:
+        accumulators = []
+        for entry in manifest["splits"]:
+            names = [str(name) for name in entry["sequences"]]
+            accumulator = SequenceAccumulator(protocol, names, strict=bool(manifest["strict"]))
+            accumulator.notes = [(str(kind), Problem(*map(str, problem))) for kind, *problem in entry["notes"]]
+            accumulators.append(accumulator)
+            if not isinstance(entry["name"], str):
+                raise TypeError
+    except (KeyError, TypeError, ValueError):
+        raise UsageError(f"{path}: has a manifest that cannot be read. Score it again") from None
+    return accumulators
+
+
+def _add(
+    archive: zipfile.ZipFile, path: str, manifest: dict[str, Any], accumulators: list[SequenceAccumulator]
+) -> None:
+    """Take the counts of one part."""
+    try:
+        for split, (names, total) in enumerate(zip(manifest["members"], accumulators, strict=True)):
+            part = SequenceAccumulator(SEQUENCE_PROTOCOLS[manifest["protocol"]], total.names, strict=manifest["strict"])
+            part.notes = total.notes
+            part.load_state_dict(
+                {name: _read(archive, _member(split, index), MOST_MEMBER) for index, name in enumerate(names)}
+            )
+            total.merge(part)
+    except (ValueError, TypeError, KeyError) as error:
+        raise UsageError(f"{path}: is damaged ({error}). Score it again") from None
