@@ -14,7 +14,7 @@ from typing import Optional, Tuple
 
 import numpy as np
 
-from .kernel_frames import Frames, compare
+from .kernel_frames import PackedFrames, compare
 from .kernel_runs import Groups, check_runs, overlaps, records
 from .masks import Stack
 
@@ -110,7 +110,7 @@ def _answers_are_right(loaded: ctypes.CDLL) -> bool:
 def _frames_are_right(loaded: ctypes.CDLL) -> bool:
     # Two rows of 70 pixels, filtered by Sub and Up: label 3 from pixel 60 on, then label 3 alone at pixel 69.
     rows = bytes([1, *[0] * 60, 3, *[0] * 9]) + bytes([2, *[0] * 60, *[253] * 9, 0])
-    frame = Frames((2, 70), 1, loaded)
+    frame = PackedFrames((2, 70), 1, loaded)
     if not frame.add(0, rows, 8) or frame.add(0, b"\7" * 142, 8) or frame.add(0, rows, 7):
         return False
     (stack,) = frame.take(1).values()

@@ -36,7 +36,7 @@ def compare(
     return counts if status == FINE else None
 
 
-class Frames:
+class PackedFrames:
     """Packs the frames of one block after the other; its memory serves every block of a sequence."""
 
     def __init__(self, size: Size, most_frames: int, loaded: ctypes.CDLL) -> None:

@@ -35,6 +35,12 @@ class MaskFiles:
 
     problems: Problems
 
+    def _added(self, problems: List[Problem]) -> bool:
+        """Add problems; return whether there are any."""
+        for problem in problems:
+            self.problems.add(problem)
+        return bool(problems)
+
     def missing_frames(self, required: RequiredFrames) -> List[Problem]:
         """Return a problem for each folder that lacks required frames."""
         del required
@@ -54,7 +60,7 @@ class LabelImages(MaskFiles):
 
     def __init__(self, files: Files, members: Dict[str, str], problems: Problems, most: int = MOST_LABELS) -> None:
         self._files, self.members, self.problems, self._most = files, members, problems, most
-        self._packer = MaskPacker(files, problems)
+        self._packer = MaskPacker(files)
 
     def missing_frames(self, required: RequiredFrames) -> List[Problem]:
         return _missing(self.members, sorted({frame for frames in required.values() for frame in frames}))
@@ -75,8 +81,8 @@ class LabelImages(MaskFiles):
         packed = self._packer.stacks([self.members[frame] for frame in frames], size, self._most)
         if packed is None:
             return self._stacks_by_numpy(frames, size)
-        stacks, complete = packed
-        return stacks if complete else None
+        stacks, problems = packed
+        return None if self._added(problems) else stacks
 
     def _stacks_by_numpy(self, frames: List[str], size: Size) -> Optional[Stacks]:
         read = [self._read(frame, size) for frame in frames]
@@ -143,7 +149,7 @@ class ObjectFolders(ObjectMasks):
         disjoint_in: str = "",
     ) -> None:
         self._files, self.members, self.problems, self._disjoint_in = files, members, problems, disjoint_in
-        self._packer = MaskPacker(files, problems)
+        self._packer = MaskPacker(files)
         if len(members) > most:
             problems.add(too_many(next(iter(next(iter(members.values())).values())), len(members), most))
 
@@ -165,8 +171,8 @@ class ObjectFolders(ObjectMasks):
         packed = self._packer.stacks([self.members[label].get(frame) for frame in frames], size, merged=True)
         if packed is None:
             return super().stack(label, frames, size)
-        stacks, complete = packed
-        return stacks.get("1", nothing(len(frames), size)) if complete else None
+        stacks, problems = packed
+        return None if self._added(problems) else stacks.get("1", nothing(len(frames), size))
 
     def read(self, label: str, frame: str, flags: Array, size: Size) -> bool:
         name = self.members[label].get(frame)

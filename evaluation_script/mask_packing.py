@@ -8,7 +8,7 @@ import numpy as np
 
 from . import kernel, kernel_frames, png
 from .archive_limits import Files
-from .errors import Flaw, Problem, Problems
+from .errors import Flaw, Problem
 from .masks import Size, Stack
 
 
@@ -20,14 +20,14 @@ def more_than_two_values() -> Flaw:
 class MaskPacker:
     """Packs the masks of one block after the other; one memory serves them all."""
 
-    def __init__(self, files: Files, problems: Problems) -> None:
-        self._files, self._problems = files, problems
-        self._frames: Optional[kernel_frames.Frames] = None
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._frames: Optional[kernel_frames.PackedFrames] = None
 
     def stacks(
         self, names: List[Optional[str]], size: Size, most: int = kernel_frames.LABELS, *, merged: bool = False
-    ) -> Optional[Tuple[Dict[str, Stack], bool]]:
-        """Return the masks of each label, and whether every file could be read.
+    ) -> Optional[Tuple[Dict[str, Stack], List[Problem]]]:
+        """Return the masks of each label, and what is wrong with any of the files.
 
         None where numpy has to read them: there is no kernel, a label takes two bytes, or there are more than `most`.
         Where labels are `merged`, all but 0 become label 1, and a file holds two values at the most.
@@ -43,19 +43,17 @@ class MaskPacker:
                     return None
             except Flaw as flaw:  # noqa: PERF203 - each frame's is reported
                 problems.append(flaw.at(str(name)))
-        for problem in problems:
-            self._problems.add(problem)
-        return frames.take(len(names)), not problems
+        return frames.take(len(names)), problems
 
-    def _empty_frames(self, size: Size, count: int) -> Optional[kernel_frames.Frames]:
+    def _empty_frames(self, size: Size, count: int) -> Optional[kernel_frames.PackedFrames]:
         library = kernel.library()
         if library is None:
             return None
         if self._frames is None or self._frames.size != size or self._frames.most_frames < count:
-            self._frames = kernel_frames.Frames(size, count, library)
+            self._frames = kernel_frames.PackedFrames(size, count, library)
         return self._frames
 
-    def _add(self, frames: kernel_frames.Frames, index: int, name: str, most: int, *, merged: bool) -> bool:
+    def _add(self, frames: kernel_frames.PackedFrames, index: int, name: str, most: int, *, merged: bool) -> bool:
         png.check_length(self._files.sizes[name], frames.size)
         data = self._files.read(name)
         rows = png.filtered_rows(data, frames.size)

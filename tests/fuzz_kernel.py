@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from segjudge.evaluation_script import kernel, kernel_runs
-from segjudge.evaluation_script.kernel_frames import LABELS, Frames, compare
+from segjudge.evaluation_script.kernel_frames import LABELS, PackedFrames, compare
 from segjudge.evaluation_script.masks import Stack, words_across
 from segjudge.kernel.compiling import SOURCES
 
@@ -55,7 +55,7 @@ def rows(generator: random.Random, loaded: ctypes.CDLL) -> None:
     for y in range(size[0]):
         if depth and y * step < length:
             data[y * step] = generator.choice([0, 1, 2, 3, 4, 4, 9])
-    frames = Frames(size, generator.randrange(1, 3), loaded)
+    frames = PackedFrames(size, generator.randrange(1, 3), loaded)
     most = generator.choice([0, 1, 3, LABELS])
     for frame in range(frames.most_frames):
         frames.add(frame, bytes(data), depth, most, merged=generator.random() < 0.3)

@@ -29,8 +29,10 @@ LAYERS = {
 
 #: Rooms of the uploaded folder, from the ground up; a room imports from those before it.
 ROOMS = (
-    "errors guard_messages inflate instance_protocols masks positioned_file progress sequence_protocols "
-    "supervisor tuning version",
+    (
+        "errors guard_messages inflate instance_protocols masks positioned_file progress sequence_protocols "
+        "supervisor tuning version"
+    ),
     "kernel_frames kernel_runs",
     "kernel",
     ("archive_limits guard instance_matching json_limits matching packed_file parallel png polygons rle similarity"),

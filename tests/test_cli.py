@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -288,7 +289,8 @@ def test_the_program_runs_the_whole_challenge() -> None:
     assert done.stdout.count("finished in") == 9
     assert "1. strong.zip" in done.stdout
     assert "worker's own log" not in done.stdout, "nothing went wrong"
-    assert done.stdout.rstrip().splitlines()[-1].startswith("  upload")
+    assert "\n  upload  " in done.stdout
+    assert re.match("Scored here by: .*. The bundle was built with(out)? kernel", done.stdout.rstrip().splitlines()[-1])
 
 
 def test_a_closed_pipe_is_no_error() -> None:
