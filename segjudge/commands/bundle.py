@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     python = worker_interpreter(args.python, root)
     built = build_bundle(root, lenient=True)
     bundle = built.path
-    print(f"Built {built}.", flush=True)
+    print(f"Built {os.path.relpath(bundle)} ({os.path.getsize(bundle) / 1e3:,.0f} kB).", flush=True)
     problems = check_bundle(bundle)
     print_problems(problems)
     if has_errors(problems):
