@@ -125,7 +125,7 @@ class _Pool:
         context, parent = multiprocessing.get_context("fork"), os.getpid()
         for _ in range(jobs):
             reader, writer = context.Pipe(duplex=False)
-            child = context.Process(target=self._take_items, args=(writer, parent))
+            child = context.Process(target=self._take_items, args=(writer, parent), daemon=True)
             try:
                 child.start()
             except OSError:  # no process may be started, or no other one: those that run do the work
