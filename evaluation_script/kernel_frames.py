@@ -53,6 +53,11 @@ class PackedFrames:
         """How many frames a block may have."""
         return self._words.shape[1]
 
+    @property
+    def objects(self) -> int:
+        """For how many objects there is space."""
+        return len(self._words)
+
     def add(self, frame: int, rows: Inflated, depth: int, most: int = LABELS, *, merged: bool = False) -> bool:
         """Pack a frame, and return whether it could be, which takes at most so many labels in a block.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Dict, List, Optional, Tuple
 
 import numpy as np
@@ -17,12 +18,24 @@ def more_than_two_values() -> Flaw:
     return Flaw("holds more than two values", "Save the mask of one object as 0 and 255")
 
 
+#: Memory for more objects than this is not kept for the next block.
+MOST_KEPT = 32
+
+
+class _Spare(threading.local):
+    """Empty memory of the block before, which the next one of the same size uses again."""
+
+    frames: Optional[kernel_frames.PackedFrames] = None
+
+
+_SPARE = _Spare()
+
+
 class MaskPacker:
-    """Packs the masks of one block after the other; one memory serves them all."""
+    """Packs the masks of one block after the other."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self._frames: Optional[kernel_frames.PackedFrames] = None
 
     def stacks(
         self, names: List[Optional[str]], size: Size, most: int = kernel_frames.LABELS, *, merged: bool = False
@@ -32,26 +45,24 @@ class MaskPacker:
         None where numpy has to read them: there is no kernel, a label takes two bytes, or there are more than `most`.
         Where labels are `merged`, all but 0 become label 1, and a file holds two values at the most.
         """
-        frames = self._empty_frames(size, len(names))
-        if frames is None:
-            return None
-        problems: List[Problem] = []
-        for index, name in enumerate(names):
-            try:
-                if name is not None and not self._add(frames, index, name, most, merged=merged):
-                    frames.take(0)
-                    return None
-            except Flaw as flaw:  # noqa: PERF203 - each frame's is reported
-                problems.append(flaw.at(str(name)))
-        return frames.take(len(names)), problems
-
-    def _empty_frames(self, size: Size, count: int) -> Optional[kernel_frames.PackedFrames]:
         library = kernel.library()
         if library is None:
             return None
-        if self._frames is None or self._frames.size != size or self._frames.most_frames < count:
-            self._frames = kernel_frames.PackedFrames(size, count, library)
-        return self._frames
+        frames, _SPARE.frames = _SPARE.frames, None  # not kept where something is raised below
+        if frames is None or frames.size != size or frames.most_frames < len(names):
+            frames = kernel_frames.PackedFrames(size, len(names), library)
+        problems: List[Problem] = []
+        complete = True
+        for index, name in enumerate(names):
+            try:
+                complete = name is None or self._add(frames, index, name, most, merged=merged)
+            except Flaw as flaw:
+                problems.append(flaw.at(str(name)))
+            if not complete:
+                break
+        stacks = frames.take(len(names))
+        _SPARE.frames = frames if frames.objects <= MOST_KEPT else None
+        return (stacks, problems) if complete else None
 
     def _add(self, frames: kernel_frames.PackedFrames, index: int, name: str, most: int, *, merged: bool) -> bool:
         png.check_length(self._files.sizes[name], frames.size)
