@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import zlib
 from typing import Any, Dict, Iterable, List, Optional
 
 import numpy as np
@@ -24,6 +23,7 @@ from .dataset_layouts import (
     unseen_names,
 )
 from .errors import Flaw, HostError, Problems, SubmissionError, counted, listed, verb
+from .inflate import quickly_packed, whole_stream
 from .mask_files import LabelImages, MaskFiles, ObjectFolders, Stacks
 from .masks import Array, Size
 from .progress import Progress, ignore_progress
@@ -118,10 +118,11 @@ class _Reader:
                 visible.setdefault(label, np.zeros(len(frames), bool))[block.start : block.stop] = area > 0
                 areas[label] = max(areas.get(label, 0), int(area.max()))
             labels += [label for label in stacks if label not in labels]
-            packed.append(zlib.compress(pack_block(stacks, labels), 1))
+            data = pack_block(stacks, labels)
+            packed.append((quickly_packed(data), len(data)))
 
         def read_block(index: int) -> Stacks:
-            return unpack_block(zlib.decompress(packed[index]), blocks[index], labels)
+            return unpack_block(whole_stream(*packed[index]) or b"", blocks[index], labels)
 
         entries = self._object_entries(name, members)
         objects = self._objects(entries or {}, members, frames, visible)

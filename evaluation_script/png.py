@@ -18,6 +18,8 @@ from .inflate import Inflated, crc32, whole_stream
 from .masks import Array, Size
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
+#: Where the header's chunk ends.
+_HEADER_END = 33
 GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6
 DEPTHS = {GREY: (1, 2, 4, 8, 16), RGB: (8, 16), PALETTE: (1, 2, 4, 8), GREY_ALPHA: (8, 16), RGBA: (8, 16)}
 
@@ -107,7 +109,17 @@ def check_length(length: int, size: Size) -> None:
 
 
 def size_of(data: bytes) -> Size:
-    """Return the (height, width) in the header."""
+    """Return the (height, width) in the header, which is all that is looked at where it is sound."""
+    start = data[:_HEADER_END]
+    if (
+        len(start) == _HEADER_END
+        and start.startswith(SIGNATURE)
+        and crc32(start[12:29]) == int.from_bytes(start[29:], "big")
+    ):
+        length, kind = struct.unpack_from(">I4s", start, len(SIGNATURE))
+        if (length, kind) == (13, b"IHDR"):
+            header = _header(start[16:29])
+            return header.height, header.width
     header, _ = _chunks(data)
     return header.height, header.width
 
