@@ -17,8 +17,6 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from segjudge.kernel.compiling import CompileError, compile_local
-
 from .environment import CHECKOUT, ENVIRONMENTS, LINKS, PythonEnvironment, SetUpError, python_in, say
 from .links import sweep, sweep_unless_locked, switch
 from .locks import mark_in_use, set_up_lock
@@ -75,6 +73,10 @@ def prepare(words: list[str]) -> tuple[str, dict[str, str]]:
 
 def compile_kernel() -> None:
     """Compile the kernel where that can be done; what needs it says which path is used."""
+    try:
+        from segjudge.kernel.compiling import CompileError, compile_local
+    except ImportError:
+        return  # a checkout without the kernel's sources
     with suppress(CompileError):
         if compile_local(Path(CHECKOUT, "evaluation_script")):
             say("Compiled the kernel, so that scoring takes a fraction of the time")
