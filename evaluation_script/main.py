@@ -39,18 +39,23 @@ def evaluate(
     HostError with an incident number, and the worker's own log holds the rest:
     a traceback could show ground truth.
     """
-    outcome = _outcome(test_annotation_file, user_annotation_file, phase_codename, kwargs.get("submission_metadata"))
+    phase = phase_named(phase_codename)
+    return evaluate_phase(phase, test_annotation_file, user_annotation_file, kwargs.get("submission_metadata"))
+
+
+def evaluate_phase(phase: Phase, annotations: str, submission: str, metadata: object = None) -> Dict[str, Any]:
+    """Score a submission as one of this phase's."""
+    outcome = _outcome(phase, annotations, submission, metadata)
     if isinstance(outcome, Exception):
         raise outcome
     return outcome
 
 
 def _outcome(
-    annotations: str, submission: str, codename: str, metadata: object
+    phase: Phase, annotations: str, submission: str, metadata: object
 ) -> Union[Dict[str, Any], SubmissionError, HostError]:
     """Return the answer or what to raise: made here, so that it is raised without a cause."""
     try:
-        phase = phase_named(codename)
         started = time.monotonic()
         splits = open_truth(annotations)
         answer: Dict[str, Any] = run_guarded(

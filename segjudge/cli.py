@@ -106,10 +106,7 @@ def _parser() -> argparse.ArgumentParser:
         return sub
 
     layouts = list(LAYOUTS)
-    sub = command(bundle.run)
-    sub.add_argument(
-        "--python", help="the interpreter that plays EvalAI's worker (default: .venv-worker, else this one)"
-    )
+    bundle.run_options(command(bundle.run))
     score.score_options(command(score.score), layouts)
     score.merge_options(command(score.merge))
     data.pack_options(command(data.pack), layouts)

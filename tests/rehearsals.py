@@ -50,13 +50,12 @@ class Rehearsal:
     def start(self, *more: str) -> Rehearsal:
         command = [sys.executable, "-m", "segjudge", "rehearse", "--port", "0", "--data", str(self.data)]
         self.log = open(self.data.parent / f"{self.data.name}.log", "ab")  # noqa: SIM115 - closed by stop()
-        if self.bundle is not None:
-            command.append(str(self.bundle))
+        command.append(str(self.bundle or self.root))
         if not self.database and os.environ.get(postgres.VARIABLE):
             self.database = postgres.new_database(os.environ[postgres.VARIABLE])
         if self.database:
             command += ["--database", self.database]
-        environment = {**os.environ, "SEGJUDGE_BUNDLE": str(self.root), **self.environment}
+        environment = {**os.environ, **self.environment}
         environment["SEGJUDGE_WORKER_PYTHON"] = sys.executable
         self.process = subprocess.Popen(
             [*command, *self.options, *more],

@@ -20,7 +20,7 @@ from .builders import ROOT
 def segjudge(*words: str, folder: Path = ROOT, **environment: str) -> Any:
     return subprocess.run(
         [sys.executable, "-m", "segjudge", *words], cwd=folder, capture_output=True, text=True, timeout=300, check=False,
-        env={**os.environ, "SEGJUDGE_BUNDLE": str(ROOT), "PYTHONPATH": str(ROOT), **environment},
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
     )  # fmt: skip
 
 

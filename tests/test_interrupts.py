@@ -44,7 +44,6 @@ def begun(*words: str | Path, cwd: Path = ROOT, **options: Any) -> Any:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        env={**os.environ, "SEGJUDGE_BUNDLE": str(ROOT)},
         **{"preexec_fn": lambda: signal.pthread_sigmask(signal.SIG_BLOCK, STOPS), **options},
     )
 

@@ -95,7 +95,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache with the kernel for EvalAI's worker; its compiler comes from the package index."""
     folder = tmp_path_factory.mktemp("cache")
     command = [sys.executable, "-m", "segjudge", "build", "--kernel", "--out", str(folder / "first.zip")]
-    variables = {**os.environ, "XDG_CACHE_HOME": str(folder), "SEGJUDGE_BUNDLE": str(ROOT)}
+    variables = {**os.environ, "XDG_CACHE_HOME": str(folder)}
     done = subprocess.run(command, env=variables, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("with kernel\n")

@@ -75,7 +75,7 @@ def test_a_submission_error_ends_a_traceback_with_its_whole_text(tmp_path: Path)
         evaluate(str(ANNOTATIONS), str(path), DEV)
 
     frames = traceback.extract_tb(caught.value.__traceback__)
-    assert [frame.name for frame in frames][-1] == "evaluate", "raised from a shallow place"
+    assert [frame.name for frame in frames][-1] == "evaluate_phase", "raised from a shallow place"
     assert caught.value.__cause__ is caught.value.__context__ is None
 
 

@@ -47,14 +47,13 @@ def segjudge(fork: Path, server: Rehearsal, *arguments: str, **environment: str)
         "EVALAI_TOKEN": server.people["host"]["token"],
         "EVALAI_HOST_TEAM": server.people["host"]["team"],
         "EVALAI_HOST": server.address,
-        "SEGJUDGE_BUNDLE": str(fork),
         "HOME": str(fork.parent),
     }
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("EVALAI_", "GITHUB_"))}
     if arguments[0] == "push" and "--kernel" not in arguments:
         arguments = (*arguments, "--no-kernel")  # each test has a home of its own, so its compiler would be fetched
     return subprocess.run(
-        [sys.executable, "-m", "segjudge", *arguments],
+        [sys.executable, "-m", "segjudge", *arguments, "--bundle", str(fork)],
         cwd=ROOT,
         env={**kept, **known, **environment},
         capture_output=True,

@@ -15,13 +15,14 @@ from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.packed_file import add_member, replaced
 from segjudge.kernel.compiling import Library, cached_for_worker
 
+from .bundle_source import SCRIPT_FOLDER
 from .fields import CHALLENGE, CONFIG, FILES, PHASE, SCRIPT
 from .opened_bundle import escapes
 from .problems import mappings_in
 from .variants import LineChange, check_variant, with_variant
 from .yaml_lines import read_yaml, yaml_problem
 
-SCRIPT_FOLDER, SAMPLES_FOLDER = "evaluation_script", "examples"
+SAMPLES_FOLDER = "examples"
 OUT = os.path.join("dist", "challenge_config.zip")
 _CHALLENGE_FILES = [key for key, field in CHALLENGE.items() if field.kind in FILES and field.kind != SCRIPT]
 _PHASE_FILES = [key for key, field in PHASE.items() if field.kind in FILES]

@@ -15,7 +15,8 @@ from segjudge.evaluation_script import packed_file
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.packed_file import add_member
 
-from .build import SCRIPT_FOLDER, files_named
+from .build import files_named
+from .bundle_source import SCRIPT_FOLDER
 from .fields import CONFIG
 from .opened_bundle import Bundle
 from .problems import BundleProblem, BundleProblems

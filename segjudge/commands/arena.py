@@ -15,7 +15,7 @@ from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import HostError, Problem, SubmissionError
 from segjudge.files import written
 
-from .shared import DONE, bundle_root, say, seconds, whole_number
+from .shared import DONE, bundle_options, named_bundle, say, seconds, whole_number
 
 if TYPE_CHECKING:
     from segjudge.sandbox import ProcessLimits
@@ -42,6 +42,8 @@ def _duel(args: argparse.Namespace, limits: ProcessLimits) -> int:
         raise UsageError("name the agent: a file of Python, or a command after --")
     environment = ["--env", args.env]
     options = {"truth": args.truth, "frames": args.frames, "sequence": args.sequence, "phase": args.phase}
+    if args.phase and args.env.startswith("segjudge/Video"):
+        options["bundle"] = named_bundle(args).root
     for name, value in options.items():
         if value is not None:
             path = os.path.abspath(value) if name in ("truth", "frames") else value
@@ -69,12 +71,13 @@ def _duel(args: argparse.Namespace, limits: ProcessLimits) -> int:
 
 def _static(args: argparse.Namespace, limits: ProcessLimits) -> int:
     from segjudge.code_upload.arena import SubmissionFileError, agent_of, static
-    from segjudge.evaluation_script import evaluate
-    from segjudge.evaluation_script.main import phase_named
+    from segjudge.evaluation_script.main import evaluate_phase
 
     if not args.agent or not args.data or not args.phase:
         raise UsageError("--static needs --data FOLDER, --phase CODENAME and a command after --")
-    annotations = args.truth or os.path.join(bundle_root(), phase_named(args.phase).annotations)
+    source = named_bundle(args)
+    phase = source.phase(args.phase)
+    annotations = args.truth or os.path.join(source.root, phase.annotations)
     submissions: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
 
@@ -95,7 +98,7 @@ def _static(args: argparse.Namespace, limits: ProcessLimits) -> int:
             raise SubmissionError.of(Problem(shlex.join(args.agent), found, "Write it into the folder SUBMISSION_PATH"))
         if (ended.result or {})["early"]:
             say("The command ended before the platform looked, which may fail it there: wait for completed.txt.")
-        answer = evaluate(annotations, submissions[0], args.phase)
+        answer = evaluate_phase(phase, annotations, submissions[0])
     if args.result:
         with written(args.result) as file:
             json.dump(answer, file, indent=2)
@@ -128,6 +131,7 @@ def arena_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "agent", nargs="*", metavar="AGENT", help="a file of Python or a command, with its words (after --)"
     )
+    bundle_options(sub)
     sub.add_argument("--env", default="segjudge/VideoObjectSegmentation-v0", help="a registered Gymnasium environment")
     sub.add_argument("--truth", help="packed annotation file or dataset, for our environments")
     sub.add_argument("--frames", help="where the pictures are (default: beside the masks)")

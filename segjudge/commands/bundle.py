@@ -12,13 +12,14 @@ import zipfile
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from segjudge.bundle.bundle_source import find_bundle
 from segjudge.bundle.problems import ERROR, WARNING, BundleProblem
 from segjudge.bundle.variants import VARIANTS, WITH_IMAGE
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import HostError
 from segjudge.files import written
 
-from .shared import DONE, OURS, THEIRS, bundle_root, say
+from .shared import DONE, OURS, THEIRS, bundle_options, named_bundle, say
 
 if TYPE_CHECKING:
     from segjudge.bundle.build import BuiltBundle
@@ -30,15 +31,16 @@ def run(args: argparse.Namespace) -> int:
     """Build the bundle, check it, score every sample submission as EvalAI does, show the leaderboards."""
     from segjudge.bundle.build import build as build_bundle
     from segjudge.bundle.check import check as check_bundle
-    from segjudge.evaluation_script import kernel
     from segjudge.hosted_worker.interpreter import worker_interpreter
     from segjudge.hosted_worker.worker import hosted_worker
 
-    root = bundle_root()
+    source = named_bundle(args)
+    root = source.root
     python = worker_interpreter(args.python, root)
-    built = build_bundle(root, lenient=True)
-    bundle = built.path
-    print(f"Built {os.path.relpath(bundle)} ({os.path.getsize(bundle) / 1e3:,.0f} kB).", flush=True)
+    built = None if source.archive else build_bundle(root, lenient=True)
+    bundle = built.path if built else source.archive
+    size = f"({os.path.getsize(bundle) / 1e3:,.0f} kB)"
+    print(f"{'Built' if built else 'Opened'} {os.path.relpath(bundle)} {size}.", flush=True)
     problems = check_bundle(bundle)
     print_problems(problems)
     if has_errors(problems):
@@ -50,7 +52,10 @@ def run(args: argparse.Namespace) -> int:
     if log:
         print(f"What the worker's own log says, which no participant sees:\n{log}")
     print(_next_steps(root, worker.config["challenge_phases"][0]["codename"]))
-    print(f"\nScored here by: {kernel.state()}. The bundle was built {built.about_kernel()}.")
+    if built and not source.is_foreign:
+        from segjudge.evaluation_script import kernel
+
+        print(f"\nScored here by: {kernel.state()}. The bundle was built {built.about_kernel()}.")
     return OURS if "incident" in log else THEIRS if failed else DONE
 
 
@@ -118,7 +123,10 @@ def build(args: argparse.Namespace) -> int:
     if args.kernel:
         fetch_kernel()
     out, variant, image = args.out or "", args.variant or "", args.environment_image or ""
-    built = build_bundle(bundle_root(), out, variant, image, kernel=not args.no_kernel)
+    source = named_bundle(args)
+    if source.archive:
+        raise UsageError(f"{source.archive}: is built already; name the bundle's folder")
+    built = build_bundle(source.root, out, variant, image, kernel=not args.no_kernel)
     for change in built.changes:
         say(str(change))
     form = _web_form_problems(built.path)
@@ -146,16 +154,15 @@ def check(args: argparse.Namespace) -> int:
     from segjudge.bundle.check import check as check_bundle
     from segjudge.bundle.starter_zip import build_starter_zip, unwanted_files
 
-    root = bundle_root()
+    source = named_bundle(args)
+    root = source.root
     built: BuiltBundle | None = None
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "challenge_config.zip")
         if args.starter:
             build_starter_zip(root, path)
-        elif args.bundle:
-            path = args.bundle
-            if not os.path.isfile(path):
-                raise UsageError(f"{path}: there is no such file")
+        elif source.archive:
+            path = source.archive
         else:
             built = build_bundle(root, path, args.variant or "", lenient=True)
         state, not_checked = _server_state(root)
@@ -172,7 +179,7 @@ def check(args: argparse.Namespace) -> int:
         _print_json(problems, form, not_checked, failed=failed)
     else:
         _print_report(problems, form, not_checked, failed=failed)
-        if built is not None:
+        if built is not None and not source.is_foreign:
             print(f"It was checked {built.about_kernel()}.")
     return OURS if failed else DONE
 
@@ -294,7 +301,7 @@ def schema(args: argparse.Namespace) -> int:
     """Write the JSON Schema of challenge_config.yaml, for editors."""
     from segjudge.bundle.schema import PATH, json_schema
 
-    path = args.out or os.path.join(bundle_root(), PATH)
+    path = args.out or os.path.join(find_bundle().root, PATH)
     try:
         with written(path) as file:
             file.write(json_schema())
@@ -304,8 +311,17 @@ def schema(args: argparse.Namespace) -> int:
     return DONE
 
 
+def run_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `run`."""
+    bundle_options(sub, positional=True)
+    sub.add_argument(
+        "--python", help="the interpreter that plays EvalAI's worker (default: .venv-worker, else this one)"
+    )
+
+
 def build_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `build`."""
+    bundle_options(sub)
     sub.add_argument("--variant", choices=VARIANTS, help="how the challenge runs (default: as the YAML says)")
     sub.add_argument("--environment-image", help="code-upload: the image of your environment, in a registry")
     sub.add_argument("--out", help="the zip to write (default: dist/challenge_config.zip)")
@@ -321,7 +337,7 @@ def kernel_options(sub: argparse.ArgumentParser, about: str) -> None:
 
 def check_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `check`."""
-    sub.add_argument("bundle", nargs="?", help="a built zip (default: build one)")
+    bundle_options(sub, positional=True)
     sub.add_argument("--variant", choices=VARIANTS, help="check the bundle that build makes with it")
     sub.add_argument("--starter", action="store_true", help="check what EvalAI's own starter would upload, and list it")
     sub.add_argument("--strict", action="store_true", help="warnings fail too, for CI")

@@ -6,12 +6,13 @@ import argparse
 import json
 import os
 
+from segjudge.bundle.bundle_source import find_bundle
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import verb
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 from segjudge.files import written
 
-from .shared import DONE, ProgressBar, bundle_root, say
+from .shared import DONE, ProgressBar, say
 
 
 def pack(args: argparse.Namespace) -> int:
@@ -106,7 +107,7 @@ def demo(args: argparse.Namespace) -> int:
         frames(args.frames, args.seed)
         print(f"{args.frames}: the pictures of the sequences")
         return DONE
-    for path in make(args.out or bundle_root(), args.seed):
+    for path in make(args.out or find_bundle().root, args.seed):
         print(f"{os.path.relpath(path)} ({os.path.getsize(path) / 1e3:,.0f} kB)")
     return DONE
 

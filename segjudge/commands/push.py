@@ -5,34 +5,36 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from segjudge.bundle.variants import VARIANTS
 from segjudge.evaluation_script.errors import HostError
 
 from .bundle import fetch_kernel, has_errors, kernel_options, print_problems
-from .shared import DONE, OURS, bundle_root, say
+from .shared import DONE, OURS, bundle_options, named_bundle, say
 
 if TYPE_CHECKING:
+    from segjudge.bundle.bundle_source import BundleSource
     from segjudge.bundle.push import ChallengePush, PushedChallenge
 
 
 def push(args: argparse.Namespace) -> int:
     """Check the bundle, have EvalAI validate it, then create or update the challenge."""
-    from segjudge.bundle.build import read_config
     from segjudge.bundle.check import check
+    from segjudge.bundle.opened_bundle import Bundle
     from segjudge.bundle.problems import mappings_in
     from segjudge.bundle.push import ChallengePush, repository, without_sponsors
     from segjudge.bundle.server_sentences import RejectedError, located_sentences
     from segjudge.bundle.server_state import load_state
     from segjudge.evalai.settings import read_settings
 
-    root = bundle_root()
+    source = named_bundle(args)
+    root = source.root
     account = read_settings()
     name = repository(args.repository or "", root)
     process = ChallengePush(account, name)
     with tempfile.TemporaryDirectory() as folder:
-        bundle = _built(root, os.path.join(folder, "challenge_config.zip"), args)
+        bundle = source.archive or _built(source, os.path.join(folder, "challenge_config.zip"), args)
         existing = process.existing()
         state = process.state(load_state(root, account.host, name), existing) if existing else None
         problems = check(bundle, state)
@@ -52,38 +54,37 @@ def push(args: argparse.Namespace) -> int:
         except RejectedError as error:
             print_problems(list(located_sentences(bundle, error.sentences)))
             return OURS
-    _note(root, name, process, pushed)
-    _print_challenge(
-        pushed, [str(phase.get("codename")) for phase in mappings_in(read_config(root), "challenge_phases")]
-    )
+        with Bundle(bundle) as opened:
+            config = opened.config
+    _note(root, name, config, process, pushed)
+    _print_challenge(pushed, [str(phase.get("codename")) for phase in mappings_in(config, "challenge_phases")])
     return DONE
 
 
-def _note(root: str, repository: str, process: ChallengePush, pushed: PushedChallenge) -> None:
+def _note(root: str, repository: str, config: dict[str, Any], process: ChallengePush, pushed: PushedChallenge) -> None:
     """Keep what was pushed, so that the next check knows what an update may not change."""
-    from segjudge.bundle.build import read_config
     from segjudge.bundle.server_state import save_state, state_after_push
     from segjudge.evalai.settings import server_address
 
     try:
         source = process.source(pushed.number)
-        state = state_after_push(read_config(root), source=source, approved=pushed.approved)
+        state = state_after_push(config, source=source, approved=pushed.approved)
         save_state(root, server_address(), repository, state)
     except OSError as error:
         say(f"warning: what was pushed could not be noted ({error})")
 
 
-def _built(root: str, out: str, args: argparse.Namespace) -> str:
+def _built(source: BundleSource, out: str, args: argparse.Namespace) -> str:
     """Build the bundle, with the kernel where it can be had."""
     from segjudge.bundle.build import build
 
-    if not args.no_kernel:
+    if not args.no_kernel and not source.is_foreign:
         try:
             fetch_kernel()
         except HostError as error:
             say(f"warning: {error}")
     variant, image = args.variant or "", args.environment_image or ""
-    return build(root, out, variant, image, lenient=True, kernel=not args.no_kernel).path
+    return build(source.root, out, variant, image, lenient=True, kernel=not args.no_kernel).path
 
 
 def _print_challenge(pushed: PushedChallenge, codenames: list[str]) -> None:
@@ -97,6 +98,7 @@ def _print_challenge(pushed: PushedChallenge, codenames: list[str]) -> None:
 
 def push_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `push`."""
+    bundle_options(sub)
     sub.add_argument("--repository", metavar="OWNER/NAME", help="default: GITHUB_REPOSITORY, then the git remote")
     sub.add_argument("--variant", choices=VARIANTS, help="how the challenge runs (default: as the YAML says)")
     sub.add_argument("--environment-image", help="code-upload: the image of your environment, in a registry")

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from segjudge.bundle.script_rules import PYTHON
 from segjudge.errors import UsageError
 
-from .shared import DONE, bundle_root, listening, say, seconds, whole_number
+from .shared import DONE, bundle_options, listening, named_bundle, say, seconds, whole_number
 
 if TYPE_CHECKING:
+    from segjudge.bundle.bundle_source import BundleSource
     from segjudge.rehearsal.code_uploads import AgentTable, CodeUploads
     from segjudge.rehearsal.faults import Faults
     from segjudge.rehearsal.first_run import Person
@@ -36,7 +37,8 @@ def rehearse(args: argparse.Namespace) -> int:
 
     _on_signals(_leave)
     faults = _faults(args.faults)
-    root = bundle_root()
+    source = named_bundle(args)
+    root = source.root
     scorer = _scorer(args, root)
     table = read_table(args.agents, sandbox=args.require_sandbox) if args.agents else None
     folder = os.path.abspath(args.data or os.path.join(root, ".segjudge", "rehearsal"))
@@ -50,7 +52,7 @@ def rehearse(args: argparse.Namespace) -> int:
     services = Services(folder, args.visibility, faults.strikes if faults else lambda: False, hosts, args.database)
     _introduce(first_run.create_people(services, hosts))
     with tempfile.TemporaryDirectory() as temporary:
-        bundle = args.bundle or _built(root, temporary)
+        bundle = source.archive or _built(source, temporary)
         challenge, new = first_run.create_challenge(services, bundle, temporary)
     workers = Workers(services, scorer, args.workers)
     sent = first_run.send_samples(services, challenge, root) if args.seed_demo else 0
@@ -135,11 +137,12 @@ def _scorer(args: argparse.Namespace, root: str) -> Scorer:
     return Scorer(python, args.seconds, sandbox_for(python, required=args.require_sandbox))
 
 
-def _built(root: str, folder: str) -> str:
+def _built(source: BundleSource, folder: str) -> str:
     from segjudge.bundle.build import build
 
-    built = build(root, os.path.join(folder, "challenge_config.zip"), lenient=True)
-    print(f"The bundle was built {built.about_kernel()}.")
+    built = build(source.root, os.path.join(folder, "challenge_config.zip"), lenient=True)
+    if not source.is_foreign:
+        print(f"The bundle was built {built.about_kernel()}.")
     return built.path
 
 
@@ -194,7 +197,7 @@ def _about_workers(scorer: Scorer, workers: Workers, number: int) -> str:
 
 def rehearse_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `rehearse`."""
-    sub.add_argument("bundle", nargs="?", help="a built zip (default: build one)")
+    bundle_options(sub, positional=True)
     sub.add_argument("--port", type=whole_number(0, 65535), default=PORT, help=f"default {PORT}; 0 takes any")
     sub.add_argument("--data", help="where it is kept (default: .segjudge/rehearsal)")
     sub.add_argument(

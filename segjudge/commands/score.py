@@ -11,13 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from segjudge.errors import OptionError, UsageError
-from segjudge.evaluation_script.errors import SubmissionError
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 from segjudge.files import written
 
-from .shared import DONE, ProgressBar, bundle_root, part, say, whole_number
+from .shared import DONE, ProgressBar, part, say, whole_number
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.answer import Report
@@ -63,17 +62,15 @@ def score(args: argparse.Namespace) -> int:
 
 
 def _scored_by_phase(args: argparse.Namespace, bar: ProgressBar) -> Scores:
-    from segjudge.evaluation_script.main import phase_named
+    from segjudge.bundle.bundle_source import find_bundle
     from segjudge.scoring import score_by_phase
 
-    try:
-        phase = phase_named(args.phase)
-    except SubmissionError as error:
-        raise UsageError(str(error)) from None
+    source = find_bundle()
+    phase = source.phase(args.phase)
     return score_by_phase(
         args.results,
         replace(phase, strict=args.strict or phase.strict, jobs=args.jobs or phase.jobs),
-        args.annotations or os.path.join(bundle_root(), phase.annotations),
+        args.annotations or os.path.join(source.root, phase.annotations),
         split=args.split or "",
         sequences=_sequences(args),
         progress=bar,

@@ -9,14 +9,11 @@ import sys
 from collections.abc import Callable
 from typing import Any, Self
 
-from segjudge.bundle.fields import CONFIG
+from segjudge.bundle.bundle_source import BUNDLE, BundleSource, find_bundle
 from segjudge.errors import UsageError
 
 #: Exit codes: 0 done, 1 a problem in the participant's files, 2 usage, 3 a broken truth or bundle, or a defect.
 DONE, THEIRS, USAGE, OURS = 0, 1, 2, 3
-
-#: The environment variable with the folder of the bundle, which `run.sh` sets.
-BUNDLE = "SEGJUDGE_BUNDLE"
 
 
 def say(text: str) -> None:
@@ -29,13 +26,20 @@ def program() -> str:
     return "./run.sh" if os.environ.get(BUNDLE) else "segjudge"
 
 
-def bundle_root() -> str:
-    """Return the folder with `challenge_config.yaml`."""
-    checkout = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    for folder in (os.environ.get(BUNDLE, ""), os.getcwd(), checkout):
-        if folder and os.path.exists(os.path.join(folder, CONFIG)):
-            return folder
-    raise UsageError(f"no {CONFIG} here; run it in the bundle's folder")
+def bundle_options(sub: argparse.ArgumentParser, *, positional: bool = False) -> None:
+    """Add `--bundle`, and the positional argument that means the same."""
+    about = "the bundle: its folder, its YAML or a built zip (default: the current folder's, else this one)"
+    sub.add_argument("--bundle", metavar="PATH", default="", help=about)
+    if positional:
+        sub.add_argument("path", metavar="BUNDLE", nargs="?", default="", help="the same as --bundle")
+
+
+def named_bundle(args: argparse.Namespace) -> BundleSource:
+    """Return the bundle that a command is about."""
+    path = getattr(args, "path", "")
+    if path and args.bundle and os.path.realpath(path) != os.path.realpath(args.bundle):
+        raise UsageError(f"{path} and --bundle {args.bundle} are two bundles; name one")
+    return find_bundle(args.bundle or path)
 
 
 def listening(host: str, port: int) -> socket.socket:

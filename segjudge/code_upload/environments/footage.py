@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as PillowImage
 
+from segjudge.bundle.bundle_source import find_bundle
 from segjudge.datasets.frame_images import frame_images_of
 from segjudge.datasets.opening import TruthSource, open_sequences
 from segjudge.evaluation_script import main, sequence_truth
@@ -57,10 +58,10 @@ def footage(path: str, frames: str | None = None, sequence: str | None = None, l
     return Footage(found, pictures, splits)
 
 
-def phase_of(footage: Footage, protocol: str, phase: str | None = None) -> Phase:
-    """Return the phase that scores the masks: one of the challenge, or a protocol over all splits."""
+def phase_of(footage: Footage, protocol: str, phase: str | None = None, bundle: str = "") -> Phase:
+    """Return the phase that scores the masks: one of a bundle, by default this one, or a protocol over all splits."""
     if phase is not None:
-        return main.phase_named(phase)
+        return find_bundle(bundle).phase(phase) if bundle else main.phase_named(phase)
     if protocol not in SEQUENCE_PROTOCOLS:
         raise HostError(f"there is no protocol {protocol!r}, only {', '.join(SEQUENCE_PROTOCOLS)}")
     metrics = SEQUENCE_PROTOCOLS[protocol].metrics

@@ -189,12 +189,13 @@ class VideoObjectSegmentation(gymnasium.Env[dict[str, Any], Image]):
         layout: str = "generic",
         protocol: str = "davis2017",
         phase: str | None = None,
+        bundle: str = "",
         reward: bool = False,
         render_mode: str | None = None,
     ) -> None:
         del render_mode
         shown = footage(truth, frames, sequence, layout)
-        self.task = VideoTask(shown, phase_of(shown, protocol, phase))
+        self.task = VideoTask(shown, phase_of(shown, protocol, phase, bundle))
         self._reward = reward
         height, width = self._padded = shown.largest
         self.observation_space = spaces.Dict(
