@@ -15,8 +15,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
-
-import segjudge.davisinteractive as framework
 from segjudge.davisinteractive.dataset import Davis
 from segjudge.davisinteractive.evaluation import EvaluationService
 from segjudge.davisinteractive.metrics import batched_f_measure, batched_jaccard
@@ -25,6 +23,8 @@ from segjudge.davisinteractive.session import DavisInteractiveSession
 from segjudge.davisinteractive.storage import AbstractStorage, LocalStorage
 from segjudge.davisinteractive.third_party import mask_api
 from segjudge.davisinteractive.utils import operations, scribbles, visualization
+
+import segjudge.davisinteractive as framework
 
 D = "segjudge.davisinteractive"
 

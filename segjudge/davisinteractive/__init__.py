@@ -1,29 +1,74 @@
 """The names of the DAVIS interactive framework, for programs that were written for it.
 
 Such a program runs after `davisinteractive` was replaced by `segjudge.davisinteractive`.  Everything is defined in
-`segjudge.interactive`; these modules re-export its names where those programs import them.
+`segjudge.interactive`; the modules that programs import are made here, from one table, and look its names up.
 """
 
 from __future__ import annotations
 
 import importlib
+import sys
 from types import ModuleType
+
+from . import logging as logging
 
 #: The release of the framework whose names and behaviour these are.
 __version__ = "1.0.4"
 
-_MODULES = (
-    "common", "connector", "dataset", "evaluation", "logging", "metrics", "robot", "session", "storage",
-    "third_party", "utils",
-)  # fmt: skip
+#: Module of the framework, after its package → the module that defines its names, and the names.
+_MODULES = {
+    "common": ("pathlib", "Path"),
+    "connector": ("", ""),
+    "connector.fabric": ("segjudge.interactive.remote_connector", "ServerConnectionFabric"),
+    "connector.local": ("segjudge.interactive.local_connector", "LocalConnector"),
+    "connector.remote": ("segjudge.interactive.remote_connector", "RemoteConnector"),
+    "dataset": ("segjudge.interactive.dataset", "Davis"),
+    "dataset.davis": ("segjudge.interactive.dataset", "Davis"),
+    "evaluation": ("segjudge.interactive.evaluation", "EvaluationService"),
+    "evaluation.service": ("segjudge.interactive.evaluation", "EvaluationService ROBOT_DEFAULT_PARAMETERS"),
+    "metrics": ("segjudge.interactive.metrics", "batched_f_measure batched_jaccard"),
+    "metrics.f_measure": ("segjudge.interactive.metrics", "batched_f_measure f_measure"),
+    "metrics.jaccard": ("segjudge.interactive.metrics", "batched_f_measure batched_jaccard f_measure"),
+    "robot": ("segjudge.interactive.robot", "InteractiveScribblesRobot"),
+    "robot.interactive_robot": ("segjudge.interactive.robot", "InteractiveScribblesRobot"),
+    "session": ("segjudge.interactive.davis_session", "DavisInteractiveSession"),
+    "session.session": ("segjudge.interactive.davis_session", "DavisInteractiveSession"),
+    "storage": ("segjudge.interactive.storage", "AbstractStorage LocalStorage"),
+    "storage.abstract": ("segjudge.interactive.storage", "AbstractStorage"),
+    "storage.local": ("segjudge.interactive.storage", "LocalStorage"),
+    "third_party": ("", ""),
+    "third_party.mask_api": (
+        "segjudge.interactive.utils.mask", "decode_batch_masks decode_mask encode_batch_masks encode_mask",
+    ),
+    "utils": ("", ""),
+    "utils.mask": ("segjudge.interactive.utils.mask", "combine_masks"),
+    "utils.operations": ("segjudge.interactive.utils.operations", "bezier_curve bresenham"),
+    "utils.scribbles": (
+        "segjudge.interactive.utils.scribbles",
+        "annotated_frames annotated_frames_object fuse_scribbles is_empty scribbles2mask scribbles2points",
+    ),
+    "utils.visualization": ("segjudge.interactive.utils.visualization", "draw_scribble overlay_mask plot_scribble"),
+}  # fmt: skip
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Import a module when it is first used."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return importlib.import_module(f"{__name__}.{name}")
+def _module(path: str, source: str, names: list[str]) -> ModuleType:
+    """Return a module whose names are looked up when they are first used."""
+    module = ModuleType(f"{__name__}.{path}", f"Names that {source or 'modules below'} defines.")
+
+    def look_up(name: str) -> object:
+        if name not in names:
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(source), name)
+
+    vars(module).update(__all__=names, __path__=[], __getattr__=look_up)
+    return module
 
 
-def __dir__() -> list[str]:
-    return [*_MODULES, "__version__"]
+def _make_modules() -> None:
+    for path, (source, names) in _MODULES.items():
+        package, _, name = f"{__name__}.{path}".rpartition(".")
+        module = sys.modules[f"{package}.{name}"] = _module(path, source, names.split())
+        setattr(sys.modules[package], name, module)
+
+
+_make_modules()

@@ -6,7 +6,6 @@ import datetime
 import json
 import secrets
 from dataclasses import replace
-from typing import TypeVar
 
 from segjudge.bundle.check import refusal, server_rules
 from segjudge.bundle.field_values import TRUE, as_integer
@@ -29,7 +28,7 @@ from .models import (
     Participation,
     Team,
 )
-from .store import Store
+from .store import Model, Store
 from .stored_files import FileStore
 
 #: What EvalAI assumes of a phase where the YAML says nothing.
@@ -54,7 +53,6 @@ _NUMBERS = (
 _RESET = ("tags", "domain", "prizes", "sponsors")
 _RESET_OF_PHASE = ("submission_meta_attributes", "default_submission_meta_attributes", "max_submissions_per_month")
 _UNSAVED = "Error in creating challenge: {}. Please check the yaml configuration!"
-_Block = TypeVar("_Block", Leaderboard, DatasetSplit)
 
 
 class BundleImport:
@@ -120,51 +118,39 @@ class BundleImport:
         with self._store.write() as session:
             boards, splits, phases = {}, {}, {}
             for block in mappings_in(config, "leaderboard"):
-                board = self._block(Leaderboard, challenge, as_integer(block["id"]))
+                board = self._row(Leaderboard, challenge_id=challenge, config_id=_number(block["id"]))
                 board.schema = block["schema"]
                 session.add(board)
                 boards[board.config_id] = board
             for block in mappings_in(config, "dataset_splits"):
-                split = self._block(DatasetSplit, challenge, as_integer(block["id"]))
+                split = self._row(DatasetSplit, challenge_id=challenge, config_id=_number(block["id"]))
                 split.name, split.codename = str(block["name"]), str(block["codename"])
                 session.add(split)
                 splits[split.config_id] = split
             for block in mappings_in(config, "challenge_phases"):
-                phase = self._saved_phase(challenge, first_word(config["title"]), block, files)
+                phase = self._row(ChallengePhase, challenge_id=challenge, config_id=_number(block["id"]))
+                self._fill_phase(phase, first_word(config["title"]), block, files)
+                session.add(phase)
                 phases[phase.config_id] = phase
             session.flush()
             for block in mappings_in(config, "challenge_phase_splits"):
-                self._save_phase_split(
-                    block,
-                    phases[_number(block["challenge_phase_id"])].id,
-                    boards[_number(block["leaderboard_id"])].id,
-                    splits[_number(block["dataset_split_id"])].id,
+                row = self._row(
+                    ChallengePhaseSplit,
+                    phase_id=phases[_number(block["challenge_phase_id"])].id,
+                    leaderboard_id=boards[_number(block["leaderboard_id"])].id,
+                    split_id=splits[_number(block["dataset_split_id"])].id,
                 )
+                row.visibility = _number(block["visibility"])
+                row.decimals = _number(block["leaderboard_decimal_precision"])
+                row.descending = block["is_leaderboard_order_descending"] in TRUE
+                session.add(row)
 
-    def _block(self, model: type[_Block], challenge: int, number: int | None) -> _Block:
-        """Return the row of a block of the YAML; a new one where there is none yet."""
-        row = self._store.first(model, model.challenge_id == challenge, model.config_id == number)
-        return row or model(challenge_id=challenge, config_id=number)
+    def _row(self, model: type[Model], **keys: int) -> Model:
+        """Return the row with these keys; a new one, which is not stored yet, where there is none."""
+        return self._store.first(model, *(getattr(model, key) == keys[key] for key in keys)) or model(**keys)
 
-    def _save_phase_split(self, block: JsonObject, phase: int, board: int, split: int) -> None:
-        row = self._store.first(
-            ChallengePhaseSplit,
-            ChallengePhaseSplit.phase_id == phase,
-            ChallengePhaseSplit.leaderboard_id == board,
-            ChallengePhaseSplit.split_id == split,
-        ) or ChallengePhaseSplit(phase_id=phase, leaderboard_id=board, split_id=split)
-        row.visibility = _number(block["visibility"])
-        row.decimals = _number(block["leaderboard_decimal_precision"])
-        row.descending = block["is_leaderboard_order_descending"] in TRUE
-        with self._store.write() as session:
-            session.add(row)
-
-    def _saved_phase(self, challenge: int, word: str, block: JsonObject, files: _BundleFiles) -> ChallengePhase:
-        number = _number(block["id"])
-        phase = self._store.first(
-            ChallengePhase, ChallengePhase.challenge_id == challenge, ChallengePhase.config_id == number
-        ) or ChallengePhase(challenge_id=challenge, config_id=number, config={}, by_client=False)
-        merged = {**_PHASE_DEFAULTS, **_without(phase.config, _RESET_OF_PHASE), **block}
+    def _fill_phase(self, phase: ChallengePhase, word: str, block: JsonObject, files: _BundleFiles) -> None:
+        merged = {**_PHASE_DEFAULTS, **_without(phase.config or {}, _RESET_OF_PHASE), **block}
         merged.setdefault("max_submissions", _LIMIT)
         if merged.get("max_submissions_per_month") is None:
             merged["max_submissions_per_month"] = merged["max_submissions"]
@@ -176,11 +162,8 @@ class BundleImport:
         if not phase.by_client:
             phase.annotation = files.kept(block.get("test_annotation_file"), "annotation") or phase.annotation
         phase.codename = str(merged["codename"])
-        phase.slug = phase.slug or phase_slug(word, phase.codename, challenge)  # kept for good once it is made
+        phase.slug = phase.slug or phase_slug(word, phase.codename, phase.challenge_id)  # kept for good once it is made
         phase.config = _plain(merged)
-        with self._store.write() as session:
-            session.add(phase)
-        return phase
 
 
 class _BundleFiles:

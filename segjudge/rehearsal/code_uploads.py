@@ -22,7 +22,6 @@ from segjudge.sandbox import MEMORY, ProcessLimits
 
 from .models import Challenge, Submission, User
 from .queue import ReceivedMessage
-from .refusal import Refusal
 from .services import Services
 from .workers import repeat_until
 
@@ -143,11 +142,8 @@ class CodeUploads:
         return False
 
     def _answer(self, challenge: Challenge, message: ReceivedMessage) -> None:
-        number = int(message.body["submission_pk"])
-        try:
-            submission = self._services.submissions.get(number)
-        except Refusal:
-            self._services.queue.delete(challenge.queue, message.handle)
+        submission = self._services.submissions.of_message(challenge.queue, message)
+        if submission is None:
             return
         if submission.status not in _ENDED:
             try:
@@ -156,13 +152,13 @@ class CodeUploads:
                 if not self._stop.is_set():
                     raise
                 failure = ""
-            after = self._services.submissions.get(number)
+            after = self._services.submissions.get(submission.id)
             produced = challenge.flag("is_static_dataset_code_upload") and after.submission_input_file is not None
             if self._stop.is_set() and after.status not in _ENDED and not produced:
-                self._services.submissions.give_back(number, challenge.queue, message.handle)
+                self._services.submissions.give_back(submission.id, challenge.queue, message.handle)
                 return
             if failure and after.status not in _ENDED:
-                self._services.reports.failed(number, failure)
+                self._services.reports.failed(submission.id, failure)
         self._services.queue.delete(challenge.queue, message.handle)
 
     def _failure(self, challenge: Challenge, submission: Submission, message: ReceivedMessage) -> str:

@@ -27,6 +27,21 @@ class ConfiguredMixin:
         return seconds(self.config["start_date"]) <= now <= seconds(self.config["end_date"])
 
 
+class NumberedMixin:
+    """A row that the database numbers."""
+
+    id: Mapped[int] = mapped_column(primary_key=True, sort_order=-1)
+
+
+class BlockMixin(NumberedMixin):
+    """A row that was made from a block of the YAML."""
+
+    __table_args__ = (UniqueConstraint("challenge_id", "config_id"),)
+    challenge_id: Mapped[int] = mapped_column(ForeignKey("challenges.id"))
+    #: Its number in the YAML.
+    config_id: Mapped[int]
+
+
 class Setting(Base):
     """A value that the rehearsal keeps for itself: its secret, its schema version, its folders."""
 
@@ -43,11 +58,10 @@ class Membership(Base):
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), primary_key=True, index=True)
 
 
-class User(Base):
+class User(NumberedMixin, Base):
     """An account."""
 
     __tablename__ = "users"
-    id: Mapped[int] = mapped_column(primary_key=True)
     username: Mapped[str] = mapped_column(unique=True)
     email: Mapped[str]
     #: Salt and hash, joined by `$`.
@@ -64,12 +78,11 @@ class AccessToken(Base):
     expires_at: Mapped[float]
 
 
-class Team(Base):
+class Team(NumberedMixin, Base):
     """A host team or a participant team, by its kind."""
 
     __tablename__ = "teams"
     __table_args__ = (UniqueConstraint("kind", "team_name"),)
-    id: Mapped[int] = mapped_column(primary_key=True)
     kind: Mapped[str]
     team_name: Mapped[str]
     team_url: Mapped[str] = mapped_column(default="", server_default="")
@@ -84,11 +97,10 @@ class Participation(Base):
     team_id: Mapped[int] = mapped_column(ForeignKey("teams.id"), primary_key=True)
 
 
-class Challenge(ConfiguredMixin, Base):
+class Challenge(ConfiguredMixin, NumberedMixin, Base):
     """A challenge, made from a bundle."""
 
     __tablename__ = "challenges"
-    id: Mapped[int] = mapped_column(primary_key=True)
     host_team: Mapped[int] = mapped_column(ForeignKey("teams.id"))
     repository: Mapped[str] = mapped_column(unique=True)
     queue: Mapped[str]
@@ -99,15 +111,10 @@ class Challenge(ConfiguredMixin, Base):
     version: Mapped[int] = mapped_column(default=1)
 
 
-class ChallengePhase(ConfiguredMixin, Base):
+class ChallengePhase(ConfiguredMixin, BlockMixin, Base):
     """A phase of a challenge."""
 
     __tablename__ = "phases"
-    __table_args__ = (UniqueConstraint("challenge_id", "config_id"),)
-    id: Mapped[int] = mapped_column(primary_key=True)
-    challenge_id: Mapped[int] = mapped_column(ForeignKey("challenges.id"))
-    #: Its number in the YAML.
-    config_id: Mapped[int]
     codename: Mapped[str]
     slug: Mapped[str]
     #: The file of the truth.
@@ -121,35 +128,26 @@ class ChallengePhase(ConfiguredMixin, Base):
         return str(self.config["name"])
 
 
-class Leaderboard(Base):
+class Leaderboard(BlockMixin, Base):
     """The labels and the order of a leaderboard."""
 
     __tablename__ = "leaderboards"
-    __table_args__ = (UniqueConstraint("challenge_id", "config_id"),)
-    id: Mapped[int] = mapped_column(primary_key=True)
-    challenge_id: Mapped[int] = mapped_column(ForeignKey("challenges.id"))
-    config_id: Mapped[int]
     schema: Mapped[JsonObject]
 
 
-class DatasetSplit(Base):
+class DatasetSplit(BlockMixin, Base):
     """A dataset split of a challenge."""
 
     __tablename__ = "splits"
-    __table_args__ = (UniqueConstraint("challenge_id", "config_id"),)
-    id: Mapped[int] = mapped_column(primary_key=True)
-    challenge_id: Mapped[int] = mapped_column(ForeignKey("challenges.id"))
-    config_id: Mapped[int]
     name: Mapped[str]
     codename: Mapped[str]
 
 
-class ChallengePhaseSplit(Base):
+class ChallengePhaseSplit(NumberedMixin, Base):
     """A phase, a dataset split and the leaderboard on which its scores stand."""
 
     __tablename__ = "phase_splits"
     __table_args__ = (UniqueConstraint("phase_id", "leaderboard_id", "split_id"),)
-    id: Mapped[int] = mapped_column(primary_key=True)
     phase_id: Mapped[int] = mapped_column(ForeignKey("phases.id"))
     leaderboard_id: Mapped[int] = mapped_column(ForeignKey("leaderboards.id"))
     split_id: Mapped[int] = mapped_column(ForeignKey("splits.id"))
@@ -166,12 +164,11 @@ class ChallengePhaseSplit(Base):
         return labels
 
 
-class Submission(Base):
+class Submission(NumberedMixin, Base):
     """A submission of a team to a phase; its files are named by their ids."""
 
     __tablename__ = "submissions"
     __table_args__ = (Index("submissions_of_phase", "phase_id", "team_id", "status"),)
-    id: Mapped[int] = mapped_column(primary_key=True)
     phase_id: Mapped[int] = mapped_column(ForeignKey("phases.id"))
     team_id: Mapped[int] = mapped_column(ForeignKey("teams.id"))
     created_by: Mapped[int] = mapped_column(ForeignKey("users.id"))
@@ -207,12 +204,11 @@ class Submission(Base):
         return self.completed_at - self.started_at if self.completed_at and self.started_at else None
 
 
-class LeaderboardData(Base):
+class LeaderboardData(NumberedMixin, Base):
     """The scores of a submission on a phase split; disabled when a later run replaced them."""
 
     __tablename__ = "results"
     __table_args__ = (Index("results_of_split", "phase_split_id", "disabled"),)
-    id: Mapped[int] = mapped_column(primary_key=True)
     submission_id: Mapped[int] = mapped_column(ForeignKey("submissions.id"), index=True)
     phase_split_id: Mapped[int] = mapped_column(ForeignKey("phase_splits.id"))
     result: Mapped[JsonObject]
@@ -230,12 +226,11 @@ class StoredFile(Base):
     kind: Mapped[str]
 
 
-class StoredMessage(Base):
+class StoredMessage(NumberedMixin, Base):
     """A message in a queue."""
 
     __tablename__ = "messages"
     __table_args__ = (Index("messages_of_queue", "queue", "visible_at"),)
-    id: Mapped[int] = mapped_column(primary_key=True)
     queue: Mapped[str]
     body: Mapped[JsonObject] = mapped_column(AnyJson)
     #: Whether EvalAI's own worker takes it; otherwise the one that runs code uploads.
@@ -274,11 +269,10 @@ class UploadPart(Base):
     etag: Mapped[str | None]
 
 
-class LogLine(Base):
+class LogLine(NumberedMixin, Base):
     """A line of the hosted worker's log; challenge 0 stands for none."""
 
     __tablename__ = "log"
-    id: Mapped[int] = mapped_column(primary_key=True)
     challenge_id: Mapped[int]
     at: Mapped[float]
     line: Mapped[str]

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from starlette.applications import Starlette
-from starlette.convertors import Convertor, register_url_convertor
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
@@ -36,32 +35,17 @@ class ServerOptions:
     stopping: Callable[[], bool] = lambda: False
 
 
-class _Number(Convertor[int]):
-    """A number that the database can hold."""
-
-    regex = "[0-9]{1,18}"
-
-    def convert(self, value: str) -> int:
-        return int(value)
-
-    def to_string(self, value: int) -> str:
-        return str(value)
-
-
-register_url_convertor("int", _Number())
-
-
 def app(services: Services, options: ServerOptions) -> ASGIApp:
     """Return the application that serves the API, the files and the pages."""
-    throttle = Throttle(options.requests_per_minute)
     # A page of another site could otherwise reach us under a name of its own that points here.
     middleware = [
         Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", "[::1]"], www_redirect=False),
         Middleware(BoundedApp, stopping=options.stopping),
     ]
-    routes = [*api.routes(services, throttle), *file_routes.routes(services), *pages.routes(services)]
+    routes = [*api.ROUTES, *file_routes.ROUTES, *pages.ROUTES]
     handlers = {404: _missing, 405: _missing, 500: _broken}
     served = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
+    served.state.services, served.state.throttle = services, Throttle(options.requests_per_minute)
     return FaultyApp(served, options.faults) if options.faults else served
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
+from starlette.convertors import IntegerConvertor, register_url_convertor
+from starlette.requests import Request
+
 from .accounts import Accounts
 from .actions.hosting import Hosting
 from .actions.permissions import Permissions
@@ -47,3 +50,19 @@ class Services:
         self.reports = WorkerReports(self.store, self.files, self.submissions, self.permissions)
         #: What each worker is doing, as it reports itself.
         self.workers: dict[int, str] = {}
+
+
+def services_of(request: Request) -> Services:
+    """Return the services of the application that was asked."""
+    services: Services = request.app.state.services
+    return services
+
+
+class _Number(IntegerConvertor):
+    """A number that the database can hold."""
+
+    regex = "[0-9]{1,18}"
+
+
+# Here, since every module with routes imports this one.
+register_url_convertor("int", _Number())

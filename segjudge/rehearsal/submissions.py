@@ -12,7 +12,7 @@ from segjudge.evalai.jobs import CANCELLED, FAILED, FINISHED, RUNNING
 
 from .column_types import JsonObject
 from .models import Challenge, ChallengePhase, LeaderboardData, Submission
-from .queue import MessageQueues
+from .queue import MessageQueues, ReceivedMessage
 from .refusal import Refusal
 from .store import Store
 from .stored_files import FileStore
@@ -48,6 +48,13 @@ class Submissions:
         row = self._store.get(Submission, submission)
         if row is None:
             raise Refusal(404, f"Submission {submission} does not exist")
+        return row
+
+    def of_message(self, queue: str, message: ReceivedMessage) -> Submission | None:
+        """Return the submission of a message; None where there is none, and then the message is deleted."""
+        row = self._store.get(Submission, int(message.body["submission_pk"]))
+        if row is None:
+            self._queue.delete(queue, message.handle)
         return row
 
     def phase_of(self, submission: Submission) -> ChallengePhase:
@@ -143,21 +150,15 @@ class Submissions:
             if self._queue.give_back(queue, handle) and self.get(submission).status == RUNNING:
                 self.update(submission, status=SUBMITTED, started_at=None)
 
-    def keep_texts(self, submission: int, **texts: str) -> None:
-        """Store streams and results as files, in the place of earlier ones."""
+    def keep_texts(self, submission: int, kind: str = "", **texts: str) -> None:
+        """Store streams and results as files, of their column's kind or another, in the place of earlier ones."""
         for column, text in texts.items():
-            ending = "json" if column in _JSON_FILES else "txt"
-            self._replace_file(submission, column, text, (f"{column.removesuffix('_file')}.{ending}", column))
-
-    def keep_reported(self, submission: int, text: str) -> None:
-        """Store what a remote worker reported of splits that participants may see."""
-        self._replace_file(submission, "submission_result_file", text, ("submission_result.json", REPORTED))
-
-    def _replace_file(self, submission: int, column: str, text: str, name_and_kind: tuple[str, str]) -> None:
-        with self._store.write():
-            old = getattr(self.get(submission), column)
-            self.update(submission, **{column: self._files.keep(text.encode("utf-8", "replace"), *name_and_kind)})
-            self._files.drop(old)
+            name = f"{column.removesuffix('_file')}.{'json' if column in _JSON_FILES else 'txt'}"
+            with self._store.write():
+                old = getattr(self.get(submission), column)
+                file = self._files.keep(text.encode("utf-8", "replace"), name, kind or column)
+                self.update(submission, **{column: file})
+                self._files.drop(old)
 
     def keep_scores(self, submission: int, scores: list[SplitScores]) -> None:
         """Store the scores on each phase split; earlier ones no longer count."""

@@ -29,7 +29,6 @@ from segjudge.hosted_worker.process import (
 from .column_types import JsonObject
 from .models import Challenge, Submission
 from .queue import ReceivedMessage
-from .refusal import Refusal
 from .services import Services
 
 #: Deaths of a process before the submission is to blame: three while it is scored, more while the script is loaded.
@@ -159,17 +158,14 @@ class _Worker:
 
     def _answer(self, challenge: Challenge, message: ReceivedMessage) -> None:
         """Score the submission of a message; the message is deleted last, so that a death brings it back."""
-        number = int(message.body["submission_pk"])
-        try:
-            submission = self._services.submissions.get(number)
-        except Refusal:
-            self._services.queue.delete(challenge.queue, message.handle)
+        submission = self._services.submissions.of_message(challenge.queue, message)
+        if submission is None:
             return
         ours = self._services.submissions.phase_of(submission).challenge_id == challenge.id
-        if not ours or not self._services.submissions.begin(number):
+        if not ours or not self._services.submissions.begin(submission.id):
             self._services.queue.delete(challenge.queue, message.handle)
             return
-        self.show(f"scores submission {number}")
+        self.show(f"scores submission {submission.id}")
         try:
             ended = self._ended(challenge, submission)
         except UnwantedError:
@@ -178,7 +174,7 @@ class _Worker:
         if ended:
             self._services.queue.delete(challenge.queue, message.handle)
         elif self._stop.is_set():
-            self._services.submissions.give_back(number, challenge.queue, message.handle)
+            self._services.submissions.give_back(submission.id, challenge.queue, message.handle)
 
     def _ended(self, challenge: Challenge, submission: Submission) -> bool:
         """Score a submission and return whether it has ended; while the rehearsal stops, no failure is its fault."""

@@ -14,7 +14,7 @@ from segjudge.rehearsal.models import Challenge, ChallengePhaseSplit, Submission
 from segjudge.rehearsal.refusal import NOT_AUTHORIZED, Refusal
 from segjudge.rehearsal.store import Store
 from segjudge.rehearsal.stored_files import FileStore
-from segjudge.rehearsal.submissions import SUBMITTED, SplitScores, Submissions
+from segjudge.rehearsal.submissions import REPORTED, SUBMITTED, SplitScores, Submissions
 
 from .permissions import Permissions
 
@@ -107,7 +107,7 @@ class WorkerReports:
                 self._submissions.keep_texts(row.id, environment_log_file=environment_log)
             if result is not None:
                 self._submissions.keep_scores(row.id, result.scores)
-                self._submissions.keep_reported(row.id, str(result.shown))
+                self._submissions.keep_texts(row.id, REPORTED, submission_result_file=str(result.shown))
                 self._submissions.keep_texts(row.id, metadata_file=str(fields.get("metadata", "")))
             self._submissions.update(row.id, status=status, completed_at=time.time())
 

@@ -7,7 +7,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,7 @@ from segjudge.rehearsal.column_types import JsonObject
 from segjudge.rehearsal.models import User
 from segjudge.rehearsal.refusal import Refusal
 from segjudge.rehearsal.request_bodies import announced_length, check_text, too_large, within
-from segjudge.rehearsal.services import Services
+from segjudge.rehearsal.services import Services, services_of
 
 _WINDOW = 60.0
 _ANONYMOUS = 100
@@ -67,14 +67,15 @@ class CallLimits:
     first: Callable[[Call], object] = Call.known
 
 
-_LIMITS: dict[Handler, CallLimits] = {}
+#: Path, without its last slash → method → who answers, and what the call takes.
+CALLS: dict[str, dict[str, tuple[Handler, CallLimits]]] = {}
 
 
-def takes(**limits: Any) -> Callable[[Handler], Handler]:
-    """Say what a handler takes; others take a small form or some JSON from a user with a token."""
+def answers(method: str, route: str, **limits: Any) -> Callable[[Handler], Handler]:
+    """Let a function answer a call; without limits it takes a small form or some JSON from a user with a token."""
 
     def noted(handler: Handler) -> Handler:
-        _LIMITS[handler] = CallLimits(**limits)
+        CALLS.setdefault(route.rstrip("/"), {})[method] = handler, CallLimits(**limits)
         return handler
 
     return noted
@@ -108,32 +109,24 @@ class Throttle:
             return 0.0
 
 
-def endpoint(
-    services: Services, throttle: Throttle, handlers: dict[str, Handler]
-) -> Callable[[Request], Awaitable[Response]]:
-    """Return an endpoint that reads the request and lets the handler for its method answer in a thread."""
-
-    async def served(request: Request) -> Response:
-        try:
-            user = await run_in_threadpool(_user, services, request.headers.get("authorization", ""))
-            address = request.client.host if request.client else ""
-            wait = throttle.wait(f"user {user.id}" if user else f"at {address}", anonymous=user is None)
-            if wait:
-                return _throttled(wait)
-            call = Call(
-                services, str(request.base_url).rstrip("/"), user, request.path_params, dict(request.query_params)
-            )
-            check_text([call.path, call.query])
-            handler = handlers["GET" if request.method == "HEAD" else request.method]
-            if request.method not in ("GET", "HEAD"):
-                limits = _LIMITS.get(handler, CallLimits())
-                await run_in_threadpool(limits.first, call)
-                await _read(request, call, limits)
-            return await run_in_threadpool(_answered, handler, call)
-        except Refusal as refusal:
-            return _refused(refusal)
-
-    return served
+async def respond(request: Request, calls: dict[str, tuple[Handler, CallLimits]]) -> Response:
+    """Read a request, and let the handler for its method answer in a thread."""
+    services, throttle = services_of(request), request.app.state.throttle
+    try:
+        user = await run_in_threadpool(_user, services, request.headers.get("authorization", ""))
+        address = request.client.host if request.client else ""
+        wait = throttle.wait(f"user {user.id}" if user else f"at {address}", anonymous=user is None)
+        if wait:
+            return _throttled(wait)
+        call = Call(services, str(request.base_url).rstrip("/"), user, request.path_params, dict(request.query_params))
+        check_text([call.path, call.query])
+        handler, limits = calls["GET" if request.method == "HEAD" else request.method]
+        if request.method not in ("GET", "HEAD"):
+            await run_in_threadpool(limits.first, call)
+            await _read(request, call, limits)
+        return await run_in_threadpool(_answered, handler, call)
+    except Refusal as refusal:
+        return _refused(refusal)
 
 
 def _answered(handler: Handler, call: Call) -> Response:

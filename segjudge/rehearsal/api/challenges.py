@@ -18,12 +18,13 @@ from segjudge.rehearsal.models import (
 from segjudge.rehearsal.refusal import Refusal
 from segjudge.rehearsal.timestamps import seconds
 
-from .call import Answer, Call
+from .call import Answer, Call, answers
 from .teams import listed
 
 _PERIODS = ("all", "past", "present", "future")
 
 
+@answers("GET", routes.CHALLENGES)
 def all_challenges(call: Call) -> JsonObject:
     """Return the challenges of a time: all, past, present or future."""
     period, now = call.path["time"].lower(), time.time()
@@ -39,6 +40,7 @@ def _period(challenge: JsonObject, now: float) -> str:
     return "future" if seconds(challenge["start_date"]) > now else "present"
 
 
+@answers("GET", routes.CHALLENGE)
 def one_challenge(call: Call) -> JsonObject:
     """Return a challenge."""
     return challenge_json(call, named_challenge(call))
@@ -65,6 +67,7 @@ def hosted_challenge(call: Call, refusal: Refusal) -> Challenge:
     return challenge
 
 
+@answers("GET", routes.CHALLENGES_OF_HOST)
 def hosted_by(call: Call) -> JsonObject:
     """Return the challenges of a host team of the caller's."""
     team = int(call.path["team"])
@@ -73,6 +76,7 @@ def hosted_by(call: Call) -> JsonObject:
     return listed([challenge_json(call, row) for row in rows])
 
 
+@answers("GET", routes.CHALLENGES_OF_PARTICIPANT)
 def joined_by(call: Call) -> JsonObject:
     """Return the challenges that a team of the caller's takes part in."""
     team = int(call.path["team"])
@@ -84,6 +88,7 @@ def joined_by(call: Call) -> JsonObject:
     return listed([challenge_json(call, row) for row in rows])
 
 
+@answers("POST", routes.PARTICIPATE)
 def participate(call: Call) -> Answer:
     """Enter a challenge with a team."""
     user, challenge = call.known(), named_challenge(call)
@@ -94,6 +99,7 @@ def participate(call: Call) -> Answer:
 # ── phases and splits ───────────────────────────────────────────────────────
 
 
+@answers("GET", routes.PHASES)
 def phases(call: Call) -> JsonObject:
     """Return the phases that the caller may see."""
     challenge = named_challenge(call)
@@ -102,6 +108,7 @@ def phases(call: Call) -> JsonObject:
     return listed([call.services.json.phase(row, call.base, host=host) for row in rows])
 
 
+@answers("GET", routes.PHASE)
 def one_phase(call: Call) -> JsonObject:
     """Return a phase of a challenge."""
     challenge, number = call.path["challenge"], call.path["phase"]
@@ -114,6 +121,8 @@ def one_phase(call: Call) -> JsonObject:
     return call.services.json.phase(phase, call.base, host=host)
 
 
+@answers("GET", routes.PHASE_ALONE)
+@answers("GET", routes.PHASE_BY_SLUG)
 def phase_alone(call: Call) -> JsonObject:
     """Return a phase by its number, or by its slug."""
     if "slug" in call.path:
@@ -126,6 +135,7 @@ def phase_alone(call: Call) -> JsonObject:
     return call.services.json.phase(phase, call.base, host=False)
 
 
+@answers("GET", routes.PHASES_OF_HOST)
 def phases_of_host(call: Call) -> list[JsonObject]:
     """Return all phases with the addresses of their truth, to a host."""
     challenge = hosted_challenge(call, Refusal(401, "Sorry, you are not authorized to access this challenge."))
@@ -134,6 +144,7 @@ def phases_of_host(call: Call) -> list[JsonObject]:
     ]
 
 
+@answers("GET", routes.PHASE_SPLITS)
 def phase_splits(call: Call) -> list[JsonObject]:
     """Return the splits that the caller may see."""
     permissions, challenge = call.services.permissions, named_challenge(call)
@@ -144,6 +155,7 @@ def phase_splits(call: Call) -> list[JsonObject]:
     ]
 
 
+@answers("GET", routes.PHASE_SPLIT)
 def phase_split(call: Call) -> JsonObject:
     """Return a phase split with the numbers of what it joins, to a host."""
     split = call.services.store.get(ChallengePhaseSplit, int(call.path["split"]))
@@ -160,6 +172,7 @@ def phase_split(call: Call) -> JsonObject:
     }
 
 
+@answers("GET", routes.LEADERBOARD_SCHEMA)
 def leaderboard_schema(call: Call) -> JsonObject:
     """Return a leaderboard's labels, with its number in the YAML, to a host."""
     board = call.services.store.get(Leaderboard, int(call.path["leaderboard"]))
@@ -168,28 +181,10 @@ def leaderboard_schema(call: Call) -> JsonObject:
     return {"id": board.id, "schema": board.schema, "config_id": board.config_id}
 
 
+@answers("GET", routes.DATASET_SPLIT)
 def dataset_split(call: Call) -> JsonObject:
     """Return a dataset split's names, with its number in the YAML, to a host."""
     split = call.services.store.get(DatasetSplit, int(call.path["split"]))
     if split is None or not call.services.permissions.is_host(call.known(), split.challenge_id):
         raise Refusal(404, "Not found.")
     return {"id": split.id, "name": split.name, "codename": split.codename, "config_id": split.config_id}
-
-
-CALLS = [
-    ("GET", routes.CHALLENGE, one_challenge),
-    ("GET", routes.CHALLENGES_OF_HOST, hosted_by),
-    ("GET", routes.CHALLENGES_OF_PARTICIPANT, joined_by),
-    ("POST", routes.PARTICIPATE, participate),
-    ("GET", routes.PHASES, phases),
-    ("GET", routes.PHASE, one_phase),
-    ("GET", routes.PHASE_ALONE, phase_alone),
-    ("GET", routes.PHASE_BY_SLUG, phase_alone),
-    ("GET", routes.PHASES_OF_HOST, phases_of_host),
-    ("GET", routes.PHASE_SPLITS, phase_splits),
-    ("GET", routes.PHASE_SPLIT, phase_split),
-    ("GET", routes.LEADERBOARD_SCHEMA, leaderboard_schema),
-    ("GET", routes.DATASET_SPLIT, dataset_split),
-    # Last: its three places would take the paths of others.
-    ("GET", routes.CHALLENGES, all_challenges),
-]

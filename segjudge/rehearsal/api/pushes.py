@@ -15,7 +15,7 @@ from segjudge.rehearsal.column_types import JsonObject
 from segjudge.rehearsal.models import Challenge, Submission
 from segjudge.rehearsal.refusal import Refusal
 
-from .call import Answer, Call, takes
+from .call import Answer, Call, answers
 from .challenges import hosted_challenge
 from .teams import check_may_push
 
@@ -26,7 +26,7 @@ def _check_may_push(call: Call) -> None:
     check_may_push(call)
 
 
-@takes(bytes=UPLOAD_BYTES, files=3, first=_check_may_push)
+@answers("POST", routes.VALIDATE, bytes=UPLOAD_BYTES, files=3, first=_check_may_push)
 def validate(call: Call) -> JsonObject:
     """Refuse a bundle with what is wrong with it."""
     with _uploaded(call) as (bundle, repository):
@@ -34,7 +34,7 @@ def validate(call: Call) -> JsonObject:
     return {"Success": "The challenge config has been validated successfully"}
 
 
-@takes(bytes=UPLOAD_BYTES, files=3, first=_check_may_push)
+@answers("POST", routes.CREATE_OR_UPDATE, bytes=UPLOAD_BYTES, files=3, first=_check_may_push)
 def create_or_update(call: Call) -> Answer:
     """Create a challenge, or a new version of the one that the repository has."""
     team = int(call.path["team"])
@@ -79,6 +79,7 @@ def _uploaded(call: Call) -> Iterator[tuple[str, str]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@answers("GET", routes.REQUEST_APPROVAL)
 def request_approval(call: Call) -> JsonObject:
     """Refuse unless each phase has a finished submission."""
     challenge = hosted_challenge(call, Refusal(403, "Sorry, you are not authorized to access this challenge."))
@@ -92,22 +93,15 @@ def request_approval(call: Call) -> JsonObject:
     return {"message": "Approval request sent!"}
 
 
+@answers("GET", routes.WORKER_LOGS)
 def worker_logs(call: Call) -> JsonObject:
     """Return the hosted worker's log."""
     words = "Sorry, you are not authorized for access worker operations."
     return {"logs": call.services.challenges.log_lines(hosted_challenge(call, Refusal(400, words)).id)}
 
 
+@answers("GET", routes.AWS_CREDENTIALS)
 def no_registry(_call: Call) -> None:
     """Refuse: images go to a registry of AWS, which a laptop is not."""
     words = "This rehearsal has no image registry: submit a JSON file with submitted_image_uri instead of a push."
     raise Refusal(400, words)
-
-
-CALLS = [
-    ("POST", routes.VALIDATE, validate),
-    ("POST", routes.CREATE_OR_UPDATE, create_or_update),
-    ("GET", routes.REQUEST_APPROVAL, request_approval),
-    ("GET", routes.WORKER_LOGS, worker_logs),
-    ("GET", routes.AWS_CREDENTIALS, no_registry),
-]

@@ -15,7 +15,7 @@ from segjudge.rehearsal.refusal import Refusal
 from segjudge.rehearsal.submissions import STATUSES
 from segjudge.rehearsal.timestamps import seconds
 
-from .call import Answer, Call, takes
+from .call import Answer, Call, answers
 from .teams import listed
 
 
@@ -28,7 +28,7 @@ def _check_admitted(call: Call) -> None:
     call.services.submitting.admit(call.known(), _target(call))
 
 
-@takes(bytes=UPLOAD_BYTES, files=3, first=_check_admitted)
+@answers("POST", routes.SUBMISSIONS, bytes=UPLOAD_BYTES, files=3, first=_check_admitted)
 def submit(call: Call) -> Answer:
     """Submit a file, or the address of an image."""
     upload = call.files.get("input_file")
@@ -46,6 +46,7 @@ def submit(call: Call) -> Answer:
     return Answer(201, call.services.json.submission(call.services.submissions.get(number), call.base))
 
 
+@answers("GET", routes.SUBMISSIONS)
 def own_submissions(call: Call) -> JsonObject:
     """Return the submissions of the caller's team to a phase."""
     team = call.services.submitting.check_participates(call.known(), call.path["challenge"])
@@ -53,6 +54,7 @@ def own_submissions(call: Call) -> JsonObject:
     return listed([call.services.json.submission(row, call.base) for row in rows])
 
 
+@answers("GET", routes.SUBMISSION)
 def one_submission(call: Call) -> JsonObject:
     """Return a submission, to its team and the hosts."""
     user, row = call.known(), call.services.submissions.get(call.path["submission"])
@@ -66,6 +68,7 @@ def _submission_json(call: Call, submission: Submission) -> JsonObject:
     return call.services.json.submission(submission, call.base, host=host)
 
 
+@answers("GET", routes.SUBMISSIONS_OF_CHALLENGE)
 def of_challenge(call: Call) -> list[JsonObject]:
     """Return every submission of a challenge, to hosts: the way to find those that are stuck."""
     challenge, status = call.path["challenge"], call.query.get("status", "")
@@ -81,6 +84,7 @@ def of_challenge(call: Call) -> list[JsonObject]:
     return [call.services.json.submission(row, call.base, host=True) for row in rows]
 
 
+@answers("GET", routes.LEADERBOARD)
 def leaderboard(call: Call) -> JsonObject:
     """Return the best row of each team."""
     number = call.path["split"]
@@ -97,18 +101,21 @@ def leaderboard(call: Call) -> JsonObject:
 # ── what hosts change ───────────────────────────────────────────────────────
 
 
+@answers("POST", routes.SUBMISSION_RERUN)
 def rerun(call: Call) -> JsonObject:
     """Send the same file as a new submission."""
     call.services.hosting.rerun(call.known(), call.path["submission"])
     return {"success": "Submission is successfully submitted for re-running"}
 
 
+@answers("POST", routes.SUBMISSION_RESUME)
 def resume(call: Call) -> JsonObject:
     """Send the same submission once more."""
     call.services.hosting.resume(call.known(), call.path["submission"])
     return {"success": "Submission is successfully resumed"}
 
 
+@answers("PATCH", routes.SUBMISSION_META)
 def update_meta(call: Call) -> JsonObject:
     """Change fields of a submission; a status too, which is how it is cancelled."""
     number = call.path["submission"]
@@ -116,6 +123,7 @@ def update_meta(call: Call) -> JsonObject:
     return _submission_json(call, call.services.submissions.get(number))
 
 
+@answers("PATCH", routes.LEADERBOARD_DATA)
 def leaderboard_data(call: Call) -> JsonObject:
     """Edit the scores of a leaderboard's row."""
     number = call.path["row"]
@@ -123,23 +131,10 @@ def leaderboard_data(call: Call) -> JsonObject:
     return {"id": number, "result": values}
 
 
+@answers("GET", routes.SUBMISSION_FILES)
 def files(call: Call) -> None:
     """Refuse to sign a file in a bucket: a laptop has none."""
     call.known()
     if not call.query.get("key") or not call.query.get("bucket"):
         raise Refusal(400, "key and bucket names can't be empty")
     raise Refusal(403, "This rehearsal keeps no files in buckets: use the addresses that the submission shows.")
-
-
-CALLS = [
-    ("GET", routes.SUBMISSIONS, own_submissions),
-    ("POST", routes.SUBMISSIONS, submit),
-    ("GET", routes.SUBMISSIONS_OF_CHALLENGE, of_challenge),
-    ("GET", routes.SUBMISSION, one_submission),
-    ("GET", routes.LEADERBOARD, leaderboard),
-    ("POST", routes.SUBMISSION_RERUN, rerun),
-    ("POST", routes.SUBMISSION_RESUME, resume),
-    ("PATCH", routes.SUBMISSION_META, update_meta),
-    ("PATCH", routes.LEADERBOARD_DATA, leaderboard_data),
-    ("GET", routes.SUBMISSION_FILES, files),
-]

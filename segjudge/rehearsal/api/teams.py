@@ -12,10 +12,10 @@ from segjudge.rehearsal.models import Team
 from segjudge.rehearsal.refusal import Refusal
 from segjudge.rehearsal.timestamps import written
 
-from .call import Answer, Call, takes
+from .call import Answer, Call, answers
 
 
-@takes(bytes=16 << 10, text=4 << 10, first=lambda _call: None)
+@answers("POST", routes.LOGIN, bytes=16 << 10, text=4 << 10, first=lambda _call: None)
 def login(call: Call) -> JsonObject:
     """Return a token that expires, for a name and a password."""
     user = call.services.accounts.with_password(str(call.data.get("username", "")), str(call.data.get("password", "")))
@@ -24,6 +24,7 @@ def login(call: Call) -> JsonObject:
     return {"token": call.services.accounts.mint(user, "login")[0]}
 
 
+@answers("GET", routes.AUTH_TOKEN)
 def auth_token(call: Call) -> JsonObject:
     """Return the token of the profile page: a new one, since tokens are kept as hashes."""
     token, expires = call.services.accounts.mint(call.known(), "profile")
@@ -35,11 +36,13 @@ def listed(rows: Sequence[JsonObject]) -> JsonObject:
     return {"count": len(rows), "next": None, "previous": None, "results": rows}
 
 
+@answers("GET", routes.PARTICIPANT_TEAMS)
 def participant_teams(call: Call) -> JsonObject:
     """Return the caller's teams."""
     return _teams(call, PARTICIPANT)
 
 
+@answers("GET", routes.HOST_TEAMS)
 def host_teams(call: Call) -> JsonObject:
     """Return the caller's host teams."""
     return _teams(call, HOST)
@@ -50,6 +53,7 @@ def _teams(call: Call, kind: str) -> JsonObject:
     return listed([accounts.team_json(team) for team in accounts.teams(call.known(), kind)])
 
 
+@answers("POST", routes.PARTICIPANT_TEAMS)
 def new_participant_team(call: Call) -> Answer:
     """Create a team to take part with."""
     return _new(call, PARTICIPANT)
@@ -60,7 +64,7 @@ def check_may_push(call: Call) -> None:
     call.services.permissions.check_may_push(call.known())
 
 
-@takes(first=check_may_push)
+@answers("POST", routes.CREATE_HOST_TEAM, first=check_may_push)
 def new_host_team(call: Call) -> Answer:
     """Create a team to host with."""
     return _new(call, HOST)
@@ -80,13 +84,3 @@ def _new(call: Call, kind: str) -> Answer:
     except ValueError:
         raise Refusal(400, {"team_name": [f"{kind} team with this team name already exists."]}) from None
     return Answer(201, accounts.team_json(call.services.store.one(Team, number)))
-
-
-CALLS = [
-    ("POST", routes.LOGIN, login),
-    ("GET", routes.AUTH_TOKEN, auth_token),
-    ("GET", routes.PARTICIPANT_TEAMS, participant_teams),
-    ("POST", routes.PARTICIPANT_TEAMS, new_participant_team),
-    ("GET", routes.HOST_TEAMS, host_teams),
-    ("POST", routes.CREATE_HOST_TEAM, new_host_team),
-]

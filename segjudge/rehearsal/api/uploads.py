@@ -6,15 +6,17 @@ from segjudge.evalai import routes
 from segjudge.rehearsal.actions.uploading import PartsSent, part_count
 from segjudge.rehearsal.column_types import JsonObject
 
-from .call import Answer, Call
+from .call import Answer, Call, answers
 
 
+@answers("POST", routes.UPLOAD_URLS)
 def start(call: Call) -> Answer:
     """Create a submission whose file comes in parts."""
     number, upload = call.services.uploading.start(call.known(), call.path["phase"], call.data)
     return Answer(201, {"presigned_urls": _urls(call, upload), "upload_id": upload, "submission_pk": number})
 
 
+@answers("POST", routes.UPLOAD_FINISHED)
 def finish(call: Call) -> Answer:
     """Join the parts of a submission's file."""
     number = call.path["submission"]
@@ -22,18 +24,21 @@ def finish(call: Call) -> Answer:
     return Answer(201, {"upload_id": call.data.get("upload_id"), "submission_pk": number})
 
 
+@answers("POST", routes.UPLOAD_SEND)
 def send(call: Call) -> JsonObject:
     """Put the submission into the queue."""
     call.services.uploading.send(call.known(), call.path["phase"], call.path["submission"])
     return {}
 
 
+@answers("POST", routes.ANNOTATION_URLS)
 def start_annotation(call: Call) -> JsonObject:
     """Let a truth come in parts."""
     upload = call.services.uploading.start_annotation(call.known(), call.path["phase"], call.data)
     return {"presigned_urls": _urls(call, upload), "upload_id": upload}
 
 
+@answers("POST", routes.ANNOTATION_FINISHED)
 def finish_annotation(call: Call) -> Answer:
     """Join the parts of a truth, which from now on a push does not change."""
     phase = call.path["phase"]
@@ -48,12 +53,3 @@ def _urls(call: Call, upload: str) -> list[JsonObject]:
 
 def _parts_sent(call: Call) -> PartsSent:
     return PartsSent(str(call.data.get("upload_id", "")), call.data.get("parts"))
-
-
-CALLS = [
-    ("POST", routes.UPLOAD_URLS, start),
-    ("POST", routes.UPLOAD_FINISHED, finish),
-    ("POST", routes.UPLOAD_SEND, send),
-    ("POST", routes.ANNOTATION_URLS, start_annotation),
-    ("POST", routes.ANNOTATION_FINISHED, finish_annotation),
-]

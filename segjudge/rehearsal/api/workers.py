@@ -8,18 +8,20 @@ from segjudge.rehearsal.column_types import JsonObject
 from segjudge.rehearsal.models import Challenge
 from segjudge.rehearsal.refusal import Refusal
 
-from .call import Call, takes
+from .call import Call, answers
 
 #: Bytes of a report, and of each text in it.
 _REPORT, _TEXT = 64 << 20, 16 << 20
 
 
+@answers("GET", routes.QUEUE)
 def receive(call: Call) -> JsonObject:
     """Receive at most one message; none does not prove the queue empty."""
     message = call.services.queue.receive(_challenge_of_queue(call, "exist").queue)
     return {"body": message.body if message else None, "receipt_handle": message.handle if message else None}
 
 
+@answers("POST", routes.QUEUE_DELETE)
 def delete(call: Call) -> JsonObject:
     """Delete a message."""
     challenge = _challenge_of_queue(call, "exists")
@@ -40,6 +42,7 @@ def _challenge_of_queue(call: Call, verb: str) -> Challenge:
     return challenge
 
 
+@answers("GET", routes.CHALLENGE_OF_QUEUE)
 def challenge_of_queue(call: Call) -> JsonObject:
     """Return the challenge of a queue."""
     return call.services.json.challenge(_challenge_of_queue(call, "exist"), call.base, host=True)
@@ -49,7 +52,7 @@ def _check_worker(call: Call) -> Challenge:
     return call.services.reports.check_worker(call.known(), int(call.path["challenge"]), call.data)
 
 
-@takes(bytes=UPLOAD_BYTES, text=_TEXT, files=3, first=_check_worker)
+@answers("PATCH", routes.UPDATE_SUBMISSION, bytes=UPLOAD_BYTES, text=_TEXT, files=3, first=_check_worker)
 def start(call: Call) -> JsonObject:
     """Begin; or, with a file, take the product of a static code upload, which EvalAI's own worker then scores."""
     challenge, product = _check_worker(call), call.files.get("submission_input_file")
@@ -61,7 +64,7 @@ def start(call: Call) -> JsonObject:
     return call.services.json.submission(row, call.base, host=True)
 
 
-@takes(bytes=_REPORT, text=_TEXT, first=_check_worker)
+@answers("PUT", routes.UPDATE_SUBMISSION, bytes=_REPORT, text=_TEXT, first=_check_worker)
 def finish(call: Call) -> JsonObject:
     """Store a result."""
     _check_worker(call)
@@ -69,7 +72,7 @@ def finish(call: Call) -> JsonObject:
     return {"success": "Submission result has been successfully updated"}
 
 
-@takes(bytes=_REPORT, text=_TEXT, first=_check_worker)
+@answers("PUT", routes.UPDATE_PARTIAL, bytes=_REPORT, text=_TEXT, first=_check_worker)
 def finish_part(call: Call) -> JsonObject:
     """Store a first part of a result."""
     _check_worker(call)
@@ -77,40 +80,29 @@ def finish_part(call: Call) -> JsonObject:
     return {"success": "Submission result has been successfully updated"}
 
 
-@takes(bytes=_REPORT, text=_TEXT, first=_check_worker)
+@answers("PATCH", routes.UPDATE_PARTIAL, bytes=_REPORT, text=_TEXT, first=_check_worker)
 def merge(call: Call) -> JsonObject:
     """Store a further part of a result."""
     _check_worker(call)
     return call.services.json.submission(call.services.reports.merge(call.data), call.base, host=True)
 
 
+@answers("PATCH", routes.SUBMISSION_STARTED)
 def pod_started(call: Call) -> JsonObject:
     """Note when the pod of a code upload began."""
     row = call.services.reports.pod_started(call.known(), call.path["submission"])
     return call.services.json.submission(row, call.base)
 
 
+@answers("PUT", routes.MANAGE_WORKER)
 def manage(call: Call) -> JsonObject:
     """Refuse to start or stop workers: they come and go with the rehearsal."""
     _check_worker(call)
     return {"action": "Failure", "error": "The rehearsal's workers run as long as it runs."}
 
 
+@answers("PUT", routes.SCALE_RESOURCES)
 def scale(call: Call) -> None:
     """Refuse to scale workers."""
     _check_worker(call)
     raise Refusal(400, "Scaling inactive workers not supported.")
-
-
-CALLS = [
-    ("GET", routes.QUEUE, receive),
-    ("POST", routes.QUEUE_DELETE, delete),
-    ("GET", routes.CHALLENGE_OF_QUEUE, challenge_of_queue),
-    ("PATCH", routes.UPDATE_SUBMISSION, start),
-    ("PUT", routes.UPDATE_SUBMISSION, finish),
-    ("PUT", routes.UPDATE_PARTIAL, finish_part),
-    ("PATCH", routes.UPDATE_PARTIAL, merge),
-    ("PATCH", routes.SUBMISSION_STARTED, pod_started),
-    ("PUT", routes.MANAGE_WORKER, manage),
-    ("PUT", routes.SCALE_RESOURCES, scale),
-]

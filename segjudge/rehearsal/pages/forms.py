@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from starlette.datastructures import UploadFile
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
 
 from segjudge.bundle.field_values import TRUE
 from segjudge.rehearsal.accounts import PARTICIPANT
@@ -13,21 +12,8 @@ from segjudge.rehearsal.column_types import JsonObject
 from segjudge.rehearsal.models import Submission, User
 from segjudge.rehearsal.refusal import Refusal
 
-from .frame import COOKIE, Frame, PageRequest, by_anybody, in_session, page
+from .frame import COOKIE, PageRequest, by_anybody, page, sent_to
 from .views import local_path
-
-
-def routes(frame: Frame) -> list[Route]:
-    """Return the routes of all forms."""
-    return [
-        frame.action("/login", login, by_anybody),
-        frame.action("/logout", logout, in_session),
-        frame.action("/challenges/{challenge:int}/join", join, in_session),
-        frame.action("/challenges/{challenge:int}/submit", submit, _check_participates, files=1),
-        frame.action("/submissions/{submission:int}/rerun", rerun, _hosted),
-        frame.action("/submissions/{submission:int}/cancel", cancel, _hosted),
-        frame.action("/submissions/{submission:int}/mark", mark, _hosted),
-    ]
 
 
 def _check_participates(request: PageRequest) -> None:
@@ -43,6 +29,7 @@ def _hosted(request: PageRequest) -> Submission:
     return submission
 
 
+@sent_to("/login", by_anybody)
 def login(request: PageRequest, form: JsonObject) -> Response:
     """Begin a session, for a name and a password."""
     after = local_path(str(form.get("next", "/")))
@@ -58,6 +45,7 @@ def login(request: PageRequest, form: JsonObject) -> Response:
     return redirect
 
 
+@sent_to("/logout", PageRequest.known)
 def logout(request: PageRequest, _form: JsonObject) -> Response:
     """End the session here and on the server."""
     request.services.accounts.forget(request.session)
@@ -66,6 +54,7 @@ def logout(request: PageRequest, _form: JsonObject) -> Response:
     return answer
 
 
+@sent_to("/challenges/{challenge:int}/join", PageRequest.known)
 def join(request: PageRequest, form: JsonObject) -> Response:
     """Take part, with a team of the user's or a new one."""
     user, challenge = request.known(), request.path["challenge"]
@@ -89,6 +78,7 @@ def _chosen_team(request: PageRequest, user: User, form: JsonObject) -> int:
         raise Refusal(400, f"There is a team named {name} already.") from None
 
 
+@sent_to("/challenges/{challenge:int}/submit", _check_participates, files=1)
 def submit(request: PageRequest, form: JsonObject) -> Response:
     """Submit a file to a phase."""
     upload, phase = form.get("input_file"), str(form.get("phase", ""))
@@ -123,6 +113,7 @@ def _answers(questions: list[JsonObject], phase: str, form: JsonObject) -> list[
     return answers or None
 
 
+@sent_to("/submissions/{submission:int}/mark", _hosted)
 def mark(request: PageRequest, form: JsonObject) -> Response:
     """Make a submission a baseline, hide it from the leaderboard or flag it; or the opposite."""
     number = request.path["submission"]
@@ -130,12 +121,14 @@ def mark(request: PageRequest, form: JsonObject) -> Response:
     return RedirectResponse(f"/submissions/{number}", 303)
 
 
+@sent_to("/submissions/{submission:int}/rerun", _hosted)
 def rerun(request: PageRequest, _form: JsonObject) -> Response:
     """Send the same file once more, as a new submission."""
     number = request.services.hosting.rerun(request.known(), request.path["submission"])
     return RedirectResponse(f"/submissions/{number}", 303)
 
 
+@sent_to("/submissions/{submission:int}/cancel", _hosted)
 def cancel(request: PageRequest, _form: JsonObject) -> Response:
     """Cancel a submission."""
     submission = _hosted(request)

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import nh3
@@ -25,13 +26,14 @@ from segjudge.rehearsal.column_types import JsonObject
 from segjudge.rehearsal.models import User
 from segjudge.rehearsal.refusal import Refusal
 from segjudge.rehearsal.request_bodies import check_text, within
-from segjudge.rehearsal.services import Services
+from segjudge.rehearsal.services import Services, services_of
 from segjudge.rehearsal.submissions import OPEN
 from segjudge.rehearsal.timestamps import written
 
 _HERE = os.path.dirname(__file__)
 STATIC = os.path.join(_HERE, "static")
 COOKIE = "segjudge_session"
+T = TypeVar("T")
 _HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; "
     "form-action 'self'",
@@ -103,91 +105,83 @@ class PageRequest:
 
 
 #: A page takes its request and the numbers of its address; a form's action takes its request and the form's fields.
-View = Callable[..., Response | None]
+View = Callable[..., Response]
 Action = Callable[[PageRequest, JsonObject], Response]
 Check = Callable[[PageRequest], object]
+ROUTES: list[Route] = []
 
 
-class Frame:
-    """Makes routes of functions that take a `PageRequest`."""
+def shown_at(path: str) -> Callable[[View], View]:
+    """Let a function make the page of an address."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def routed(view: View) -> View:
+        def served(http: Request) -> Response:
+            return _answered(http, lambda request: view(request, **http.path_params))
 
-    def page(self, path: str, view: View) -> Route:
-        """Return the route of a page; its function runs in a thread."""
+        ROUTES.append(Route(path, served, methods=["GET"]))
+        return view
 
-        async def served(request: Request) -> Response:
-            return await run_in_threadpool(self._answered, request, view) or HTMLResponse("", 204)
+    return routed
 
-        return Route(path, served, methods=["GET"])
 
-    def action(self, path: str, act: Action, first: Check, files: int = 0) -> Route:
-        """Return the route of a form that a page of this server sent; `first` is asked before it is read."""
+def sent_to(path: str, first: Check, files: int = 0) -> Callable[[Action], Action]:
+    """Let a function act on a form that a page of this server sent; `first` is asked before the form is read."""
 
-        async def served(request: Request) -> Response:
-            if not _same_origin(request):
-                return self.alone(request, "message.html", 403, title="Refused", text="Another site sent this form.")
-            refused = await run_in_threadpool(self._answered, request, lambda page: _checked(page, first))
-            if refused is not None:
+    def routed(act: Action) -> Action:
+        async def served(http: Request) -> Response:
+            if not _same_origin(http):
+                return alone(http, "message.html", 403, title="Refused", text="Another site sent this form.")
+            refused = await run_in_threadpool(_answered, http, first)
+            if isinstance(refused, Response):
                 return refused
             try:
-                read = await _form(request, files)
+                read = await _form(http, files)
             except (ClientDisconnect, HTTPException, MultiPartException, LookupError, UnicodeError) as error:
                 text = f"The form could not be read ({getattr(error, 'detail', error)})."
-                return self.alone(request, "message.html", 400, title="Not done", text=text)
+                return alone(http, "message.html", 400, title="Not done", text=text)
             except Refusal as refusal:
                 text = str(refusal.body.get("detail", refusal.body))
-                return self.alone(request, "message.html", refusal.status, title="Not done", text=text)
+                return alone(http, "message.html", refusal.status, title="Not done", text=text)
             form: JsonObject = dict(read)
             # Answers to a phase's questions may be several.
             form |= {key: read.getlist(key) for key in read if key.startswith("attribute-")}
-            done = await run_in_threadpool(self._answered, request, lambda page: _guarded(page, form, act, first))
-            return done or HTMLResponse("", 204)
+            return await run_in_threadpool(_answered, http, lambda request: _guarded(request, form, act, first))
 
-        return Route(path, served, methods=["POST"])
+        ROUTES.append(Route(path, served, methods=["POST"]))
+        return act
 
-    def _answered(self, http: Request, view: View) -> Response | None:
-        with self._services.store.reading():
-            return self._page(http, view)
+    return routed
 
-    def _page(self, http: Request, view: View) -> Response | None:
-        session = http.cookies.get(COOKIE, "")
-        user = self._services.accounts.of_token(session) if session else None
-        request = PageRequest(self._services, http, user, session)
+
+def _answered(http: Request, answer: Callable[[PageRequest], T]) -> T | Response:
+    """Return an answer to the request's user, or the page that says why there is none."""
+    services, session = services_of(http), http.cookies.get(COOKIE, "")
+    with services.store.reading():
+        user = services.accounts.of_token(session) if session else None
         try:
-            return view(request, **http.path_params) if http.method in ("GET", "HEAD") else view(request)
+            return answer(PageRequest(services, http, user, session))
         except Refusal as refusal:
             if refusal.status == 401:
                 return RedirectResponse(f"/login?next={http.url.path}", 303)
             words = refusal.body.get("error") or refusal.body.get("detail") or refusal.body
             status = refusal.status if refusal.status in (403, 404) else 400
-            return self.alone(http, "message.html", status, title="Not done", text=str(words), user=user)
+            return alone(http, "message.html", status, title="Not done", text=str(words), user=user)
 
-    @staticmethod
-    def alone(request: Request, template: str, code: int = 200, **values: object) -> Response:
-        """Return a page that has no challenge's head."""
-        values.setdefault("user", None)
-        values.setdefault("form_token", "")
-        return HTMLResponse(_TEMPLATES.get_template(template).render(path=request.url.path, **values), code, _HEADERS)
+
+def alone(request: Request, template: str, code: int = 200, **values: object) -> Response:
+    """Return a page that has no challenge's head."""
+    values.setdefault("user", None)
+    values.setdefault("form_token", "")
+    return HTMLResponse(_TEMPLATES.get_template(template).render(path=request.url.path, **values), code, _HEADERS)
 
 
 def page(request: PageRequest, template: str, **values: object) -> Response:
     """Return a page as its user sees it."""
-    return Frame.alone(request.http, template, 200, user=request.user, form_token=request.form_token(), **values)
-
-
-def in_session(request: PageRequest) -> None:
-    """Refuse who has not logged in."""
-    request.known()
+    return alone(request.http, template, 200, user=request.user, form_token=request.form_token(), **values)
 
 
 def by_anybody(_request: PageRequest) -> None:
     """Refuse nobody: the login's form."""
-
-
-def _checked(request: PageRequest, check: Check) -> None:
-    check(request)
 
 
 #: Bytes of a form without a file.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from markupsafe import Markup
 from starlette.responses import Response
-from starlette.routing import Route
 
 from segjudge.evalai.jobs import FAILED
 from segjudge.rehearsal.column_types import JsonObject
@@ -14,7 +13,7 @@ from segjudge.rehearsal.models import ChallengePhase, ChallengePhaseSplit, Submi
 from segjudge.rehearsal.refusal import Refusal
 from segjudge.rehearsal.stored_files import EXCERPT
 
-from .frame import Frame, PageRequest
+from .frame import PageRequest, shown_at
 from .views import challenge_page, named_challenge
 
 _LISTED = 200
@@ -22,17 +21,7 @@ _DECIMALS = 20
 _LOG_LINES = 40
 
 
-def routes(frame: Frame) -> list[Route]:
-    """Return the routes of these pages."""
-    return [
-        frame.page("/challenges/{challenge:int}/submissions", submissions),
-        frame.page("/challenges/{challenge:int}/leaderboard", leaderboard),
-        frame.page("/challenges/{challenge:int}/leaderboard/{split:int}", leaderboard),
-        frame.page("/challenges/{challenge:int}/host", host),
-        frame.page("/submissions/{submission:int}", submission),
-    ]
-
-
+@shown_at("/challenges/{challenge:int}/submissions")
 def submissions(request: PageRequest, challenge: int) -> Response:
     """Return what the user's team has submitted."""
     services, user = request.services, request.known()
@@ -92,6 +81,7 @@ _FILES = {
 }
 
 
+@shown_at("/submissions/{submission:int}")
 def submission(request: PageRequest, submission: int) -> Response:
     """Return a submission: its status, its scores, what was written about it."""
     services, user = request.services, request.known()
@@ -137,6 +127,8 @@ def _number(value: object, decimals: int) -> str:
     return f"{value:.{min(decimals, _DECIMALS)}f}" if isinstance(value, (int, float)) else "#"
 
 
+@shown_at("/challenges/{challenge:int}/leaderboard")
+@shown_at("/challenges/{challenge:int}/leaderboard/{split:int}")
 def leaderboard(request: PageRequest, challenge: int, split: int = 0) -> Response:
     """Return the leaderboard of a phase split; without a number the first one that the user may see."""
     services = request.services
@@ -186,6 +178,7 @@ def _ranked(rank: int, row: BoardRow, board: RankedBoard, team: Team | None) -> 
     }
 
 
+@shown_at("/challenges/{challenge:int}/host")
 def host(request: PageRequest, challenge: int) -> Response:
     """Return the queue, the workers, the submissions and what went wrong, to a host."""
     services, user = request.services, request.known()

@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
 
 from segjudge.rehearsal.accounts import PARTICIPANT
 from segjudge.rehearsal.column_types import JsonObject
 from segjudge.rehearsal.models import Challenge
 from segjudge.rehearsal.refusal import Refusal
 
-from .frame import Frame, PageRequest, page
+from .frame import PageRequest, page, shown_at
 
 
-def routes(frame: Frame) -> list[Route]:
-    """Return the routes of the pages about challenges."""
-    return [
-        frame.page("/", home),
-        frame.page("/login", login),
-        frame.page("/challenges/{challenge:int}", overview),
-        frame.page("/challenges/{challenge:int}/evaluation", evaluation),
-        frame.page("/challenges/{challenge:int}/phases", phases),
-        frame.page("/challenges/{challenge:int}/submit", submit),
-        frame.page("/web/challenges/challenge-page/{challenge:int}/{page:path}", as_on_evalai),
-    ]
-
-
+@shown_at("/")
 def home(request: PageRequest) -> Response:
     """Return all challenges; the only one at once."""
     rows = request.services.challenges.all()
@@ -35,6 +22,7 @@ def home(request: PageRequest) -> Response:
     return page(request, "home.html", challenges=shown)
 
 
+@shown_at("/login")
 def login(request: PageRequest) -> Response:
     """Return the login's form; the address to go to afterwards stays on this server."""
     return page(request, "login.html", next=local_path(request.query("next") or "/"), wrong=False)
@@ -66,6 +54,7 @@ def named_challenge(request: PageRequest, number: int) -> Challenge:
     return challenge
 
 
+@shown_at("/challenges/{challenge:int}")
 def overview(request: PageRequest, challenge: int) -> Response:
     """Return what the challenge is about."""
     return challenge_page(request, challenge, "overview.html", phases=_phases(request, challenge))
@@ -75,6 +64,7 @@ def overview(request: PageRequest, challenge: int) -> Response:
 _NAMES = {"overview": "", "submission": "/submit", "my-submission": "/submissions", "manage": "/host"}
 
 
+@shown_at("/web/challenges/challenge-page/{challenge:int}/{page:path}")
 def as_on_evalai(request: PageRequest, challenge: int, page: str) -> Response:
     """Redirect from the addresses that EvalAI's client prints."""
     named_challenge(request, challenge)
@@ -83,11 +73,13 @@ def as_on_evalai(request: PageRequest, challenge: int, page: str) -> Response:
     return RedirectResponse(f"/challenges/{challenge}{_NAMES.get(name, same)}", 303)
 
 
+@shown_at("/challenges/{challenge:int}/evaluation")
 def evaluation(request: PageRequest, challenge: int) -> Response:
     """Return how it is scored, and the rules."""
     return challenge_page(request, challenge, "evaluation.html")
 
 
+@shown_at("/challenges/{challenge:int}/phases")
 def phases(request: PageRequest, challenge: int) -> Response:
     """Return the phases with their dates and limits."""
     return challenge_page(request, challenge, "phases.html", phases=_phases(request, challenge))
@@ -98,6 +90,7 @@ def _phases(request: PageRequest, challenge: int) -> list[JsonObject]:
     return [request.services.json.phase(row, request.base, host=False) for row in rows]
 
 
+@shown_at("/challenges/{challenge:int}/submit")
 def submit(request: PageRequest, challenge: int) -> Response:
     """Return the form, with what is left of each limit."""
     services, user = request.services, request.known()

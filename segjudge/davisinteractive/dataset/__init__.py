@@ -1,6 +1,0 @@
-"""The DAVIS dataset."""
-
-from . import davis
-from .davis import Davis
-
-__all__ = ["Davis", "davis"]
