@@ -153,3 +153,16 @@ def interval(value: float, error: float, cases: int, level: float = 0.95) -> tup
     """Return Student's t interval of a value whose error is known from so many cases."""
     reach = student(level, cases - 1) * error
     return value - reach, value + reach
+
+
+def cases_needed(difference: float, error: float, cases: int, algorithms: int) -> int | None:
+    """Return how many cases would tell a difference four times out of five, None where that cannot be said.
+
+    The spread is taken from so many cases.  No fewer are needed than all of them agreeing would be significant.
+    """
+    if not difference or not error or math.isnan(error):
+        return None
+    power = 2.80 * error * math.sqrt(cases) / abs(difference)
+    pairs = algorithms * (algorithms - 1) / 2
+    fewest = math.ceil(math.log2(2 * pairs / 0.05))
+    return max(math.ceil(power**2), fewest)
