@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 
-from segjudge.commands import arena, bundle, data, interactive, push, rehearse, score
+from segjudge.commands import arena, bundle, data, interactive, push, ranking, rehearse, score
 from segjudge.commands.shared import DONE, OURS, THEIRS, USAGE, say
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import HostError, SubmissionError
@@ -109,6 +109,8 @@ def _parser() -> argparse.ArgumentParser:
     bundle.run_options(command(bundle.run))
     score.score_options(command(score.score), layouts)
     score.merge_options(command(score.merge))
+    ranking.compare_options(command(ranking.compare))
+    ranking.rank_options(command(ranking.rank))
     data.pack_options(command(data.pack), layouts)
     data.show_options(command(data.show))
     data.convert_options(command(data.convert))

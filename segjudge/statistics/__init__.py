@@ -1,0 +1,1 @@
+"""Statistics of scores: ranks, paired tests, intervals and rankings; `docs/ranking.md` defines each."""

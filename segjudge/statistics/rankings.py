@@ -1,0 +1,287 @@
+"""Rankings of algorithms from their values in each case, of all cases or of redrawn ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .ranks import Floats, Ties, kendall, ranks_of
+from .significance import Adjustment, adjusted, interval, jackknife_error, sign_flips, signed_rank
+
+Method = Literal["mean-then-rank", "median-then-rank", "rank-then-mean", "rank-then-median", "test-then-rank"]
+METHODS: tuple[Method, ...] = (
+    "mean-then-rank",
+    "median-then-rank",
+    "rank-then-mean",
+    "rank-then-median",
+    "test-then-rank",
+)
+#: A p that is at most this decides.
+ALPHA = 0.05
+#: Fewer cases make no interval.
+FEWEST_CASES = 5
+#: Rows of weights that are looked at together, which bounds the memory.
+BLOCK = 250
+
+
+@dataclass(frozen=True)
+class TaskScores:
+    """The values of the algorithms (rows) in the cases (columns) of one task; NaN where there is none."""
+
+    name: str
+    algorithms: tuple[str, ...]
+    cases: tuple[str, ...]
+    values: Floats
+    #: Small values are good.
+    smaller: bool = False
+
+    def filled(self, value: float) -> TaskScores:
+        """Return the task with a value in place of each missing one."""
+        values = np.where(np.isnan(self.values), value, self.values)
+        return TaskScores(self.name, self.algorithms, self.cases, values, self.smaller)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a ranking is made."""
+
+    method: Method = "mean-then-rank"
+    ties: Ties = "min"
+    #: A missing value's case is left out for its algorithm, which may gain by it; otherwise it ranks last in the case.
+    remove: bool = False
+    #: Of test-then-rank alone.
+    adjustment: Adjustment = "none"
+    alpha: float = ALPHA
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """What the algorithms reached, and their ranks: a row for each redrawing."""
+
+    values: Floats
+    ranks: Floats
+
+
+def ranking(task: TaskScores, rule: Rule, weights: Floats | None = None) -> Ranking:
+    """Return the ranking of a task for each row of weights: how often each case counts, by default once.
+
+    A case that counts twice is two cases.
+    """
+    if weights is None:
+        weights = np.ones((1, len(task.cases)))
+    smaller = task.smaller
+    if rule.method == "test-then-rank":
+        values = np.concatenate([_shares_beaten(task, rule, rows) for rows in _blocks(weights)])
+        smaller = False
+    elif rule.method in ("rank-then-mean", "rank-then-median"):
+        within = ranks_of(task.values.T, smaller=smaller, ties=rule.ties).T
+        if rule.remove:
+            within[np.isnan(task.values)] = np.nan
+        values, smaller = _averages(within, weights, rule.method), True
+    else:
+        values = _averages(task.values, weights, rule.method)
+    return Ranking(values, ranks_of(values, smaller=smaller, ties=rule.ties))
+
+
+def _averages(values: Floats, weights: Floats, method: Method) -> Floats:
+    if method in ("mean-then-rank", "rank-then-mean"):
+        return _means(values, weights)
+    return np.stack([_medians(row, weights) for row in values], axis=1)
+
+
+def _means(values: Floats, weights: Floats) -> Floats:
+    """Return the mean of each row of values for each row of weights, rounded once, so that equal means are equal.
+
+    A value is the sum of one with few digits, whose weighted sums are exact, and a small rest.
+    """
+    known = ~np.isnan(values)
+    plain = np.where(known, values, 0.0)
+    unit = 2.0 ** (np.ceil(np.log2(max(float(np.abs(plain).max(initial=0)), 1e-300))) - 26)
+    coarse = np.round(plain / unit) * unit
+    sums = weights @ coarse.T + weights @ (plain - coarse).T
+    with np.errstate(invalid="ignore"):
+        means: Floats = sums / (weights @ known.T)
+    return means
+
+
+def _medians(values: Floats, weights: Floats) -> Floats:
+    """Return the median of the values for each row of weights."""
+    order = np.argsort(values)[: np.count_nonzero(~np.isnan(values))]
+    if not len(order):
+        return np.full(len(weights), np.nan)
+    counted = np.cumsum(weights[:, order], axis=1)
+    total = counted[:, -1:]
+    lower, upper = (np.argmax(counted > place, axis=1) for place in ((total - 1) // 2, total // 2))
+    medians: Floats = np.where(total[:, 0] > 0, (values[order][lower] + values[order][upper]) / 2, np.nan)
+    return medians
+
+
+def pairwise_p(task: TaskScores, weights: Floats | None = None) -> Floats:
+    """Return p of the one-sided signed-rank test that the row's algorithm is better than the column's.
+
+    The result has the shape (rows of weights, algorithms, algorithms), with NaN on the diagonal.
+    """
+    rows = 1 if weights is None else len(weights)
+    count = len(task.algorithms)
+    p_values = np.full((rows, count, count), np.nan)
+    for one, other in combinations(range(count), 2):
+        difference = task.values[one] - task.values[other]
+        test = signed_rank(-difference if task.smaller else difference, weights)
+        p_values[:, one, other], p_values[:, other, one] = test.greater, test.less
+    return p_values
+
+
+def adjusted_pairs(p_values: Floats, method: Adjustment) -> Floats:
+    """Return p of ordered pairs adjusted for all of them."""
+    flat = p_values.reshape(len(p_values), -1)
+    return adjusted(flat, method).reshape(p_values.shape)
+
+
+def _shares_beaten(task: TaskScores, rule: Rule, weights: Floats) -> Floats:
+    """Return the share of the other algorithms that each is significantly better than."""
+    with np.errstate(invalid="ignore"):
+        better = adjusted_pairs(pairwise_p(task, weights), rule.adjustment) <= rule.alpha
+    shares: Floats = better.sum(axis=2) / max(1, len(task.algorithms) - 1)
+    return shares
+
+
+def _blocks(weights: Floats) -> Iterator[Floats]:
+    for start in range(0, len(weights), BLOCK):
+        yield weights[start : start + BLOCK]
+
+
+def heatmap(task: TaskScores) -> NDArray[np.intp]:
+    """Return how many cases gave each algorithm (row) each rank (column); a missing value has none."""
+    ranks = ranks_of(task.values.T, smaller=task.smaller).T
+    places = np.arange(1, len(task.algorithms) + 1)
+    taken = (ranks[:, :, None] == places) & ~np.isnan(task.values)[:, :, None]
+    counts: NDArray[np.intp] = taken.sum(axis=1)
+    return counts
+
+
+# ── stability ───────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How rankings of redrawn cases spread around the ranking of all cases."""
+
+    #: The share of the redrawings in which each algorithm (row) took each rank (column).
+    frequency: Floats
+    #: The median rank of each algorithm, and where 95 % of its ranks lie.
+    median: Floats
+    low: Floats
+    high: Floats
+    #: Kendall's tau-b of each redrawn ranking with the whole one; undefined ones are left out.
+    tau: Floats
+
+
+def redrawn(cases: int, draws: int) -> Floats:
+    """Return how often each case is drawn in each of the redrawings, equal ones for equal arguments."""
+    generator = np.random.Generator(np.random.PCG64(0))
+    return generator.multinomial(cases, np.full(cases, 1 / cases), draws).astype(np.float64)
+
+
+def stability(task: TaskScores, rule: Rule, weights: Floats) -> Stability:
+    """Return how the rankings of redrawn cases spread."""
+    whole, drawn = ranking(task, rule).ranks, ranking(task, rule, weights).ranks
+    places = np.arange(1, len(task.algorithms) + 1)
+    tau = np.concatenate([kendall(rows, np.broadcast_to(whole, rows.shape)) for rows in _blocks(drawn)])
+    low, median, high = np.quantile(drawn, [0.025, 0.5, 0.975], axis=0)
+    frequency = np.stack([np.mean(drawn == place, axis=0) for place in places], axis=1)
+    return Stability(frequency, median, low, high, tau[~np.isnan(tau)])
+
+
+def consensus(rankings: dict[str, dict[str, float]]) -> dict[str, float]:
+    """Return the mean over tasks of each algorithm's rank (ties averaged); who lacks in a task is last there."""
+    names = sorted({name for ranks in rankings.values() for name in ranks})
+    table = np.array([[ranks.get(name, np.nan) for name in names] for ranks in rankings.values()])
+    means = ranks_of(table, smaller=True, ties="average").mean(axis=0)
+    return dict(sorted(zip(names, means.tolist(), strict=True), key=lambda pair: (pair[1], pair[0])))
+
+
+# ── what can be told apart ──────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How two algorithms differ over the same cases: the first less the second."""
+
+    one: str
+    other: str
+    difference: float
+    error: float
+    low: float | None
+    high: float | None
+    p: float
+    #: p adjusted by Holm for all pairs.
+    adjusted: float
+
+    @property
+    def apart(self) -> bool:
+        """Whether the two can be told apart."""
+        return self.adjusted <= ALPHA
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean of an algorithm over the cases, and the places that it may have."""
+
+    name: str
+    value: float
+    error: float
+    low: float | None
+    high: float | None
+    #: All pairs considered, its place is in this range with 95 % certainty.
+    place_from: int
+    place_to: int
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What a metric of each algorithm sums to in each case, and over how many objects."""
+
+    algorithms: tuple[str, ...]
+    #: (algorithms, cases)
+    sums: Floats
+    #: (cases)
+    counts: Floats
+    smaller: bool = False
+
+
+def differences(table: Sums) -> list[Difference]:
+    """Return how each pair of algorithms differs: jackknife interval, sign flips by case, Holm over all pairs."""
+    pairs = list(combinations(range(len(table.algorithms)), 2))
+    cases, found = len(table.counts), []
+    flips = np.array([sign_flips(table.sums[one] - table.sums[other]) for one, other in pairs])
+    for (one, other), p, holm in zip(pairs, flips.tolist(), adjusted(flips, "holm").tolist(), strict=True):
+        between = table.sums[one] - table.sums[other]
+        value = float(between.sum() / table.counts.sum())
+        error = float(jackknife_error(between, table.counts)) if cases > 1 else float("nan")
+        low, high = interval(value, error, cases) if cases > 1 else (None, None)
+        names = table.algorithms[one], table.algorithms[other]
+        found.append(Difference(*names, value, error, low, high, p, holm))
+    return found
+
+
+def means(table: Sums, pairs: list[Difference], *, bounds: tuple[float, float] = (0.0, 1.0)) -> list[Mean]:
+    """Return the mean of each algorithm with its interval, cut to the metric's bounds, and its range of places."""
+    cases, found = len(table.counts), []
+    beaten = dict.fromkeys(table.algorithms, 0)
+    beating = dict.fromkeys(table.algorithms, 0)
+    for pair in pairs:
+        if pair.apart:
+            better, worse = (pair.one, pair.other) if (pair.difference > 0) != table.smaller else (pair.other, pair.one)
+            beaten[better] += 1
+            beating[worse] += 1
+    for name, sums in zip(table.algorithms, table.sums, strict=True):
+        value = float(sums.sum() / table.counts.sum())
+        error = float(jackknife_error(sums, table.counts)) if cases > 1 else float("nan")
+        low, high = (None, None) if cases < 2 else np.clip(interval(value, error, cases), *bounds).tolist()
+        found.append(Mean(name, value, error, low, high, 1 + beating[name], len(table.algorithms) - beaten[name]))
+    return found

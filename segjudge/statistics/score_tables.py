@@ -1,0 +1,154 @@
+"""Scores of several algorithms in the same cases, read from the files that `score --json` writes, or from tables."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from segjudge.errors import UsageError
+
+from .rankings import Sums, TaskScores
+
+#: The columns of a table of scores; `task` may be left out.
+COLUMNS = ("algorithm", "case", "value")
+#: What stands for a missing value.
+ABSENT = frozenset({"", "NA", "NaN", "nan"})
+#: The largest difference of a metric from the mean over objects that it is said to be.
+SAME = 1e-9
+MOST_ROWS = 5_000_000
+
+
+@dataclass(frozen=True)
+class AlgorithmScores:
+    """What one algorithm scored: a split's metrics, and their rows by object."""
+
+    name: str
+    protocol: str
+    split: str
+    values: Mapping[str, float | None]
+    #: The sequence and the values of each object.
+    objects: list[dict[str, Any]]
+
+
+def algorithm_scores(name: str, document: Mapping[str, Any], split: str = "") -> AlgorithmScores:
+    """Return what one algorithm scored, from the document that `score --json` writes."""
+    results = {key: values for one in document["result"] for key, values in one.items()}
+    if split and split not in results:
+        raise UsageError(f"{name} has no split {split!r}, only {', '.join(results)}")
+    if not split and len(results) != 1:
+        raise UsageError(f"{name} has the splits {', '.join(results)}; name one with --split")
+    split = split or next(iter(results))
+    if "objects" not in document:
+        raise UsageError(f"{name} has no values by object; scores of mask sequences are compared")
+    objects = [row for row in document["objects"] if row["split"] == split]
+    return AlgorithmScores(name, document["protocol"], split, results[split], objects)
+
+
+def sums_of(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[str]]:
+    """Return what a metric sums to in each sequence, and the sequences' names; refuses what cannot be compared."""
+    first = scores[0]
+    names = list(dict.fromkeys(row["sequence"] for row in first.objects))
+    table = np.zeros((len(scores), len(names)))
+    counts = np.zeros_like(table)
+    for row, one in enumerate(scores):
+        if one.protocol != first.protocol:
+            raise UsageError(f"{one.name} was scored as {one.protocol}, {first.name} as {first.protocol}")
+        if {entry["sequence"] for entry in one.objects} != set(names):
+            raise UsageError(f"{one.name} and {first.name} were not scored on the same sequences")
+        if metric not in one.values:
+            raise UsageError(f"{one.protocol} has no metric {metric}, only {', '.join(one.values)}")
+        for entry in one.objects:
+            if entry.get(metric) is not None:
+                table[row, names.index(entry["sequence"])] += entry[metric]
+                counts[row, names.index(entry["sequence"])] += 1
+        value = one.values[metric]
+        if value is None or not counts[row].any() or abs(table[row].sum() / counts[row].sum() - value) > SAME:
+            raise UsageError(f"{metric} of {one.protocol} is not a mean over objects, so it is not compared")
+        if not np.array_equal(counts[row], counts[0]):
+            raise UsageError(f"{one.name} and {first.name} were not scored on the same objects")
+    return Sums(tuple(one.name for one in scores), table, counts[0]), names
+
+
+def tasks_of(scores: list[AlgorithmScores], metric: str) -> list[TaskScores]:
+    """Return the table of a metric by sequence, as one task."""
+    sums, names = sums_of(scores, metric)
+    with np.errstate(invalid="ignore"):
+        values = sums.sums / sums.counts
+    return [TaskScores(metric, sums.algorithms, tuple(names), values)]
+
+
+def read_table(path: str, *, smaller: bool) -> list[TaskScores]:
+    """Read a CSV with the columns algorithm, case, value, and task where there are several."""
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            lacking = [column for column in COLUMNS if column not in (reader.fieldnames or ())]
+            if lacking:
+                raise UsageError(f"{path}: has no column {', '.join(lacking)}; a table has {', '.join(COLUMNS)}")
+            return _tasks(path, reader, smaller=smaller)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UsageError(f"{path}: is not a CSV of UTF-8 ({error})") from None
+
+
+def _tasks(path: str, rows: Iterable[dict[str, str]], *, smaller: bool) -> list[TaskScores]:
+    found: dict[str, dict[tuple[str, str], float]] = {}
+    for number, row in enumerate(rows, 2):
+        if number > MOST_ROWS:
+            raise UsageError(f"{path}: has more than {MOST_ROWS} rows")
+        key = (row["algorithm"] or "", row["case"] or "")
+        cells = found.setdefault(row.get("task") or "", {})
+        if key in cells:
+            raise UsageError(f"{path}: line {number}: {key[0]} has case {key[1]} twice")
+        cells[key] = _value(row["value"] or "", f"{path}: line {number}")
+    if not found:
+        raise UsageError(f"{path}: has no rows")
+    return [_task(name, cells, smaller=smaller) for name, cells in found.items()]
+
+
+def _value(text: str, where: str) -> float:
+    if text.strip() in ABSENT:
+        return float("nan")
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.inf
+    if not math.isfinite(value):
+        raise UsageError(f"{where}: {text!r} is not a number; leave a missing value empty")
+    return value
+
+
+def _task(name: str, cells: Mapping[tuple[str, str], float], *, smaller: bool) -> TaskScores:
+    algorithms = sorted({algorithm for algorithm, _ in cells})
+    cases = sorted({case for _, case in cells})
+    rows, columns = ({one: place for place, one in enumerate(names)} for names in (algorithms, cases))
+    values = np.full((len(algorithms), len(cases)), np.nan)
+    for (algorithm, case), value in cells.items():
+        values[rows[algorithm], columns[case]] = value
+    return TaskScores(name, tuple(algorithms), tuple(cases), values, smaller)
+
+
+def read_scores(names_and_files: list[str], split: str = "") -> list[AlgorithmScores]:
+    """Read files of `score --json`, each given as FILE or NAME=FILE."""
+    found = []
+    for text in names_and_files:
+        name, _, path = text.rpartition("=") if not os.path.exists(text) else ("", "", text)
+        try:
+            with open(path, encoding="utf-8") as file:
+                document = json.load(file)
+            found.append(algorithm_scores(name or os.path.basename(path).partition(".")[0], document, split))
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise UsageError(f"{path}: is not what `score --json` writes") from None
+    names = [one.name for one in found]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise UsageError(f"two are called {twice[0]}; name them as NAME=FILE")
+    return found

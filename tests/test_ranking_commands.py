@@ -1,0 +1,111 @@
+"""`rank` and `compare` say what can be told apart, and refuse what cannot be compared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from segjudge import cli
+
+from .builders import ROOT
+
+EXAMPLES = ROOT / "examples/sequences-dev"
+TRUTH = ["--truth", str(ROOT / "annotations/sequences-dev.zip"), "--split", "dev"]
+
+
+def table(folder: Path, rows: list[str], header: str = "algorithm,case,value") -> str:
+    path = folder / "scores.csv"
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return str(path)
+
+
+def test_three_sequences_tell_nothing_apart(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    methods = [str(EXAMPLES / name) for name in ("strong.zip", "lagging.zip")]
+    assert cli.main(["compare", *methods, *TRUTH, "--json", str(tmp_path / "out.json")]) == 0
+    printed = capsys.readouterr().out
+    assert "strong − lagging: +0.488" in printed
+    assert "cannot be told apart on 3 sequences; if it is real, about 6 would tell." in printed
+    document = json.loads((tmp_path / "out.json").read_text())
+    assert document["pairs"][0]["p"] == 0.25
+    assert [one["place_to"] for one in document["means"]] == [2, 2]
+
+
+def test_scores_rank_as_the_commands_that_wrote_them(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for name in ("strong.zip", "lagging.zip", "first-mask.json"):
+        out = str(tmp_path / f"{name.partition('.')[0]}.json")
+        assert cli.main(["score", str(EXAMPLES / name), "--phase", "sequences-dev", "--json", out]) == 0
+    files = sorted(str(path) for path in tmp_path.glob("*.json"))
+    capsys.readouterr()
+    assert cli.main(["rank", *files, "--draws", "50", "--plots", str(tmp_path / "plots"), "--json", "-"]) == 0
+    printed = capsys.readouterr().out
+    document = json.loads(printed[printed.index("{") :])
+    task = document["tasks"][0]
+    assert dict(zip(task["algorithms"], task["ranks"], strict=True)) == {"strong": 1, "lagging": 2, "first-mask": 3}
+    kinds = {"stability", "places", "significance", "methods"}
+    names = {path.name for path in (tmp_path / "plots").iterdir()}
+    assert names == {f"J&F-Mean-{kind}.{ending}" for kind in kinds for ending in ("svg", "png")}
+
+
+def test_equal_runs_write_equal_plots(tmp_path: Path) -> None:
+    scores = table(
+        tmp_path, [f"{name},c{case},{0.1 * case + gain}" for case in range(8) for name, gain in (("A", 0.2), ("B", 0))]
+    )
+    for folder in ("one", "two"):
+        assert cli.main(["rank", scores, "--draws", "20", "--plots", str(tmp_path / folder)]) == 0
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
+
+
+@pytest.mark.parametrize(
+    ("rows", "header", "sentence"),
+    [
+        (["A,c1,0.5", "A,c1,0.6"], "algorithm,case,value", "line 3: A has case c1 twice"),
+        (["A,c1,nice"], "algorithm,case,value", "line 2: 'nice' is not a number"),
+        (["A,c1,1e999"], "algorithm,case,value", "line 2: '1e999' is not a number"),
+        (["A,c1"], "algorithm,case", "has no column value"),
+        ([], "algorithm,case,value", "has no rows"),
+    ],
+)
+def test_a_table_that_is_none_is_refused(
+    rows: list[str], header: str, sentence: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert cli.main(["rank", table(tmp_path, rows, header)]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"result": 5}', "[" * 100_000, '{"result": [{"a": {}}], "objects": 5, "protocol": "x"}']
+)
+def test_a_file_that_score_did_not_write_is_refused(
+    text: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "odd.json"
+    path.write_text(text)
+    assert cli.main(["rank", str(path)]) == 2
+    assert "is not what `score --json` writes" in capsys.readouterr().err
+
+
+def test_other_protocols_and_sequences_are_not_compared(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    rows = [{"split": "dev", "sequence": "dog", "object": "1", "J-Mean": 0.5}]
+    one = {"protocol": "davis2017", "result": [{"dev": {"J-Mean": 0.5}}], "objects": rows}
+    for name, change, sentence in (
+        ("protocol", {"protocol": "vost"}, "was scored as vost"),
+        ("sequences", {"objects": [{**rows[0], "sequence": "cat"}]}, "not scored on the same sequences"),
+        ("mean", {"result": [{"dev": {"J-Mean": 0.6}}]}, "is not a mean over objects"),
+        ("metric", {"result": [{"dev": {"F-Mean": 0.6}}]}, "has no metric J-Mean"),
+    ):
+        paths = [tmp_path / "first.json", tmp_path / f"{name}.json"]
+        paths[0].write_text(json.dumps(one))
+        paths[1].write_text(json.dumps({**one, **change}))
+        assert cli.main(["rank", *map(str, paths), "--metric", "J-Mean"]) == 2
+        assert sentence in capsys.readouterr().err
+
+
+def test_who_lacks_a_case_has_zero_there_unless_it_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    rows = ["A,c1,0.9", "A,c2,", "B,c1,0.6", "B,c2,0.5"]
+    scores = table(tmp_path, rows)
+    for missing, first in (("zero", "B"), ("remove", "A")):
+        assert cli.main(["rank", scores, "--missing", missing, "--draws", "10"]) == 0
+        assert capsys.readouterr().out.splitlines()[2].split()[1] == first
