@@ -304,6 +304,18 @@ def schema(args: argparse.Namespace) -> int:
     return DONE
 
 
+def run_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `run`."""
+    sub.add_argument(
+        "--python", help="the interpreter that plays EvalAI's worker (default: .venv-worker, else this one)"
+    )
+
+
+def schema_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `schema`."""
+    sub.add_argument("--out", help="the file to write (default: docs/challenge_config.schema.json)")
+
+
 def build_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `build`."""
     sub.add_argument("--variant", choices=VARIANTS, help="how the challenge runs (default: as the YAML says)")
