@@ -87,6 +87,18 @@ class FolderFiles(Files):
     def _report(self, where: str, found: str, remedy: str) -> None:
         self._checks.problems.add(Problem(where, found, remedy))
 
+    def read(self, name: str) -> bytes:
+        size = self.sizes[name]
+        try:
+            file = os.open(f"{self._root}/{name}", os.O_RDONLY)
+            try:
+                data = os.read(file, size + 1) if size < CHUNK_BYTES else b""
+            finally:
+                os.close(file)
+        except OSError as error:
+            raise Flaw(f"cannot be read ({error.strerror})", CHECK) from None
+        return data if len(data) == size else super().read(name)
+
     def parts(self, name: str) -> Iterator[bytes]:
         try:
             with open(os.path.join(self._root, name), "rb") as file:

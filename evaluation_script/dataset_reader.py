@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Set
 
 import numpy as np
 
 from . import png
 from .archive import UPLOAD, open_files
+from .archive_limits import Files
 from .dataset_layouts import (
     GENERIC,
     HOST_LIMITS,
@@ -23,9 +24,8 @@ from .dataset_layouts import (
     unseen_names,
 )
 from .errors import Flaw, HostError, Problems, SubmissionError, counted, listed, verb
-from .inflate import quickly_packed, whole_stream
 from .mask_files import LabelImages, MaskFiles, ObjectFolders, Stacks
-from .masks import Array, Size
+from .masks import Array, FoldedStack, Size
 from .progress import Progress, ignore_progress
 from .sequence_truth import (
     VOID,
@@ -37,9 +37,7 @@ from .sequence_truth import (
     Truth,
     blocks_of,
     label_order,
-    pack_block,
     ranges_of,
-    unpack_block,
 )
 
 __all__ = ["GENERIC", "LAYOUTS", "read"]
@@ -82,6 +80,26 @@ def read(
     return Truth({split or subset or "val": Split(sequences, layout.name, unseen_known, categories)}, notes)
 
 
+class _SizedFiles(Files):
+    """Files whose sizes as images are read first; the bytes are kept until they are read, once."""
+
+    def __init__(self, files: Files) -> None:
+        super().__init__()
+        self.sizes, self._files = files.sizes, files
+        self._kept: Dict[str, bytes] = {}
+
+    def size_of(self, name: str) -> Size:
+        """Return the (height, width) of a PNG."""
+        self._kept[name] = self._files.read(name)
+        return png.size_of(self._kept[name])
+
+    def read(self, name: str) -> bytes:
+        return self._kept.pop(name, b"") or self._files.read(name)
+
+    def parts(self, name: str) -> Iterator[bytes]:
+        yield self.read(name)
+
+
 class _Reader:
     """Reads the sequences of a dataset, and notes what a host should look at."""
 
@@ -96,20 +114,19 @@ class _Reader:
     def sequence(self, name: str) -> Sequence:
         """Return one sequence: its frames, sizes, objects, and where each is visible."""
         members, problems = self._folder.masks[name], Problems()
+        files = _SizedFiles(self._folder.files)
         images: MaskFiles
         if "" in members:
             frames = self._in_order(members[""])
-            images = LabelImages(self._folder.files, members[""], problems)
+            images = LabelImages(files, members[""], problems)
         else:
             frames = self._in_order({frame for files in members.values() for frame in files})
-            images = ObjectFolders(self._folder.files, members, problems)
-        sizes = [self._size(members, frame) for frame in frames]
-        blocks: List[Block] = blocks_of(sizes)
-        labels: List[str] = []
+            images = ObjectFolders(files, members, problems)
+        blocks: List[Block] = []
         visible: Dict[str, Array] = {}
         areas: Dict[str, int] = {}
-        packed = []
-        for block in blocks:
+        folded: List[Dict[str, FoldedStack]] = []
+        for block in blocks_of(self._size(files, members, frame) for frame in frames):
             stacks = images.stacks(frames[block.start : block.stop], block.size)
             if stacks is None:
                 raise HostError(f"{self._folder.root}: {problems.text()}")
@@ -117,16 +134,15 @@ class _Reader:
                 area = stack.area
                 visible.setdefault(label, np.zeros(len(frames), bool))[block.start : block.stop] = area > 0
                 areas[label] = max(areas.get(label, 0), int(area.max()))
-            labels += [label for label in stacks if label not in labels]
-            data = pack_block(stacks, labels)
-            packed.append((quickly_packed(data), len(data)))
+            folded.append({label: FoldedStack(stack) for label, stack in stacks.items()})
+            blocks.append(block)
 
         def read_block(index: int) -> Stacks:
-            return unpack_block(whole_stream(*packed[index]) or b"", blocks[index], labels)
+            return {label: stack.unfolded() for label, stack in folded[index].items()}
 
         entries = self._object_entries(name, members)
         objects = self._objects(entries or {}, members, frames, visible)
-        self._note_oddities(name, frames, sizes, visible, areas)
+        self._note_oddities(name, frames, {block.size for block in blocks}, visible, areas)
         salient = not self._salient or name in self._salient
         unseen = name in self._unseen
         return Sequence(name, frames, blocks, objects, read_block, unseen, salient, entries is not None)
@@ -135,10 +151,10 @@ class _Reader:
         numbers = self._numeric and all(frame.isdecimal() for frame in frames)
         return sorted(frames, key=int if numbers else None)
 
-    def _size(self, members: Dict[str, Dict[str, str]], frame: str) -> Size:
-        name = next(files[frame] for files in members.values() if frame in files)
+    def _size(self, files: _SizedFiles, members: Dict[str, Dict[str, str]], frame: str) -> Size:
+        name = next(frames[frame] for frames in members.values() if frame in frames)
         try:
-            return png.size_of(self._folder.files.read(name))
+            return files.size_of(name)
         except Flaw as flaw:
             raise HostError(f"{self._folder.root}: {flaw.at(name)}") from None
 
@@ -176,7 +192,7 @@ class _Reader:
         return facts
 
     def _note_oddities(
-        self, name: str, frames: List[str], sizes: List[Size], visible: Dict[str, Array], areas: Dict[str, int]
+        self, name: str, frames: List[str], sizes: Set[Size], visible: Dict[str, Array], areas: Dict[str, int]
     ) -> None:
         """Note what a host should look at before publishing a truth."""
         for label, flags in visible.items():
@@ -189,8 +205,8 @@ class _Reader:
                 self.notes.append(f"{name}: object {label} first appears in frame {frames[int(flags.argmax())]}")
             elif not flags[1:].any() and len(frames) > 1:
                 self.notes.append(f"{name}: object {label} vanishes after the first frame")
-        if len(set(sizes)) > 1:
-            self.notes.append(f"{name}: the size of its frames changes ({len(set(sizes))} sizes)")
+        if len(sizes) > 1:
+            self.notes.append(f"{name}: the size of its frames changes ({len(sizes)} sizes)")
         without = sorted(set(self._folder.pictures.get(name, frames)) - set(frames))
         if without and len(without) * 2 < len(frames):
             lack = f"{counted(len(without), 'frame')} {verb(len(without), 'has', 'have')}"

@@ -45,11 +45,6 @@ def whole_stream(data: bytes, length: int) -> Optional[Inflated]:
     return inflated if len(inflated) == length and stream.eof and not rest else None
 
 
-def quickly_packed(data: bytes) -> bytes:
-    """Return a zlib stream that was written fast; `whole_stream` reads it."""
-    return bytes(deflate.zlib_compress(data, 1)) if LIBDEFLATE else zlib.compress(data, 1)
-
-
 def whole_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Optional[Inflated]:
     """Return a member of a zip, or None when it is large or not quite as declared: zipfile reads those."""
     if not 0 < info.file_size <= LARGEST_MEMBER:

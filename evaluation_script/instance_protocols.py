@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Dict, Tuple
 
-import numpy as np
-
-#: A detection matches from this intersection over union on: .50, .55, … .95.
-THRESHOLDS = tuple(np.linspace(0.5, 0.95, 10).tolist())
+#: A detection matches from this intersection over union on: .50, .55, … .95, as numpy divides the range.
+THRESHOLDS = tuple(0.5 + step * ((0.95 - 0.5) / 9) for step in range(10))
 
 #: Areas in pixels, both ends included: an instance of 1,024 pixels is small and medium.
 AREAS = {"": (0, 10**10), "s": (0, 32**2), "m": (32**2, 96**2), "l": (96**2, 10**10)}

@@ -6,6 +6,7 @@ that hold any of it.  Bits to the right of the frame are always zero.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Optional, Tuple
 
@@ -84,6 +85,25 @@ class Stack:
         words = self.words.copy()
         words[part] &= ~other.words[other_part]
         return Stack(words, self.top, self.left, self.size)
+
+
+class FoldedStack:
+    """A stack that waits in a fraction of its memory: the words that differ from the row above, and where they are."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._top, self._left, self._size, self._shape = stack.top, stack.left, stack.size, stack.words.shape
+        changes = stack.words.copy()
+        changes[:, 1:] ^= stack.words[:, :-1]
+        places = changes.reshape(-1) != 0
+        self._words, self._places = changes.reshape(-1)[places], np.packbits(places)
+
+    def unfolded(self) -> Stack:
+        """Return the stack."""
+        count = math.prod(self._shape)
+        words = np.zeros(count, np.uint64)
+        words[np.unpackbits(self._places, count=count).view(bool)] = self._words
+        words = words.reshape(self._shape)
+        return Stack(np.bitwise_xor.accumulate(words, axis=1, out=words), self._top, self._left, self._size)
 
 
 def overlap(a: Stack, b: Stack) -> Optional[Tuple[Window, Window]]:

@@ -12,7 +12,7 @@ import hashlib
 import json
 import zipfile
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional, Tuple
 
 import numpy as np
 
@@ -108,19 +108,18 @@ def flags_of(ranges: Ranges, count: int) -> Array:
     return flags
 
 
-def blocks_of(sizes: List[Size]) -> List[Block]:
-    """Return the blocks into which frames of these sizes are cut."""
-    blocks: List[Block] = []
-    start = 0
-    while start < len(sizes):
-        size = sizes[start]
-        most = max(1, min(BLOCK_FRAMES, BLOCK_PIXELS // max(1, size[0] * size[1])))
-        stop = start + 1
-        while stop < min(len(sizes), start + most) and sizes[stop] == size:
-            stop += 1
-        blocks.append(Block(start, stop, size))
-        start = stop
-    return blocks
+def blocks_of(sizes: Iterable[Size]) -> Iterator[Block]:
+    """Yield the blocks into which frames of these sizes are cut, each once the size after it is known."""
+    start = stop = 0
+    first: Size = (0, 0)
+    for size in sizes:
+        most = max(1, min(BLOCK_FRAMES, BLOCK_PIXELS // max(1, first[0] * first[1])))
+        if stop > start and (size != first or stop - start == most):
+            yield Block(start, stop, first)
+            start = stop
+        first, stop = size, stop + 1
+    if stop > start:
+        yield Block(start, stop, first)
 
 
 def pack_block(stacks: Stacks, labels: List[str]) -> bytes:

@@ -12,10 +12,9 @@ import select
 import signal
 import sys
 import traceback
-from collections.abc import Callable
 from contextlib import nullcontext, suppress
+from importlib import import_module
 
-from segjudge.commands import arena, bundle, data, interactive, push, ranking, rehearse, score
 from segjudge.commands.shared import DONE, OURS, THEIRS, USAGE, say
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import HostError, SubmissionError
@@ -23,6 +22,26 @@ from segjudge.evaluation_script.packed_file import DISK_FULL, NotWritten
 from segjudge.evaluation_script.version import VERSION
 from segjudge.interrupts import STOPPED, end_by, interruptible, leave_at_once
 
+#: Each command, and the module of `segjudge.commands` that has it and its options.
+COMMANDS = {
+    "run": "bundle",
+    "score": "score",
+    "merge": "score",
+    "compare": "ranking",
+    "rank": "ranking",
+    "pack": "data",
+    "show": "data",
+    "convert": "data",
+    "demo": "data",
+    "build": "bundle",
+    "check": "bundle",
+    "push": "push",
+    "rehearse": "rehearse",
+    "interactive": "interactive",
+    "arena": "arena",
+    "schema": "bundle",
+}
+PROGRAM = "segjudge"
 DESCRIPTION = "The toolkit of hosts and participants: score, pack, build, check and run a challenge."
 
 
@@ -30,25 +49,26 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; return its exit code."""
     if arguments is None:
         leave_at_once()
-    parser = _parser()
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        args = parser.parse_args(arguments)
+        parser = _parser(given)
+        args = parser.parse_args(given)
         with interruptible() if arguments is None else nullcontext():
             code: int = args.command(args)
             sys.stdout.flush()  # what cannot be written is found here, not while Python ends
     except SubmissionError as error:
         return _fail(str(error), THEIRS)
     except UsageError as error:
-        return _fail(f"{parser.prog}: {error}", USAGE)
+        return _fail(f"{PROGRAM}: {error}", USAGE)
     except HostError as error:
         return _fail(str(error), OURS)
     except KeyboardInterrupt as error:
         say(STOPPED)
         return end_by(getattr(error, "number", signal.SIGINT))
     except OSError as error:
-        return _system_error(parser.prog, error)
-    except Exception:  # noqa: BLE001 - reported as a defect
-        return _defect()
+        return _system_error(PROGRAM, error)
+    except Exception as error:  # noqa: BLE001 - reported as a defect
+        return _mistake_in_phases(error) or _defect()
     return code
 
 
@@ -72,6 +92,15 @@ def _stdout_is_closed() -> bool:
     return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
+def _mistake_in_phases(error: Exception) -> int:
+    """Return the exit code of a mistake in the file that hosts edit, which many commands import; 0 for other errors."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    place = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (last.filename, last.lineno)
+    if os.path.basename(str(place[0])) != "phases.py" and "phases.py" not in traceback.format_exc():
+        return 0
+    return _fail(f"{os.path.relpath(str(place[0]))}, line {place[1]}: {error}. Fix phases.py and try again.", THEIRS)
+
+
 def _defect() -> int:
     traceback.print_exc()
     return _fail("segjudge: this is a defect of segjudge, not of your files", OURS)
@@ -92,35 +121,15 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _parser() -> argparse.ArgumentParser:
-    from segjudge.datasets.opening import LAYOUTS
-
-    parser = argparse.ArgumentParser(prog="segjudge", description=DESCRIPTION)
+def _parser(arguments: list[str]) -> argparse.ArgumentParser:
+    """Return a parser that knows the command among the arguments, or else all: what is not imported costs no time."""
+    parser = argparse.ArgumentParser(prog=PROGRAM, description=DESCRIPTION)
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version, and whether the kernel is used")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    def command(function: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
-        description = function.__doc__ or ""
-        sub = commands.add_parser(function.__name__, help=description, description=description)
+    for name in arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS:
+        module = import_module(f"segjudge.commands.{COMMANDS[name]}")
+        function = getattr(module, name)
+        sub = commands.add_parser(name, help=function.__doc__, description=function.__doc__)
         sub.set_defaults(command=function)
-        return sub
-
-    layouts = list(LAYOUTS)
-    bundle.run_options(command(bundle.run))
-    score.score_options(command(score.score), layouts)
-    score.merge_options(command(score.merge))
-    ranking.compare_options(command(ranking.compare))
-    ranking.rank_options(command(ranking.rank))
-    data.pack_options(command(data.pack), layouts)
-    data.show_options(command(data.show))
-    data.convert_options(command(data.convert))
-    data.demo_options(command(data.demo))
-    bundle.build_options(command(bundle.build))
-    bundle.check_options(command(bundle.check))
-    push.push_options(command(push.push))
-    rehearse.rehearse_options(command(rehearse.rehearse))
-    interactive.interactive_options(command(interactive.interactive))
-    arena.arena_options(command(arena.arena))
-    sub = command(bundle.schema)
-    sub.add_argument("--out", help="the file to write (default: docs/challenge_config.schema.json)")
+        getattr(module, f"{name}_options")(sub)
     return parser

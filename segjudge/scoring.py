@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from segjudge.datasets.opening import LAYOUTS, TruthSource, is_packed, open_instances, open_sequences
+from segjudge.datasets.layouts import LAYOUTS
+from segjudge.datasets.opening import TruthSource, is_packed, open_instances, open_sequences
 from segjudge.errors import OptionError, UsageError
 from segjudge.evaluation_script.annotation_file import SplitTruth
 from segjudge.evaluation_script.answer import Report, Row, joined_rows

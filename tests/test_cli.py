@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from segjudge.bundle.build import build
-from segjudge.cli import main
+from segjudge.cli import COMMANDS, main
 
 from .builders import ANNOTATIONS, ROOT, STRONG, files_of, label_zip, png
 
@@ -239,6 +239,35 @@ def test_a_mistake_in_phases_py_is_told_with_its_line(tmp_path: Path) -> None:
         assert "phases.py, line " in done.stderr
         assert "Traceback" not in done.stderr
         assert done.returncode
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import segjudge",
+        "import segjudge.cli; segjudge.cli.main(['score', '--help'])",
+        "import segjudge.commands.score",
+    ],
+)
+def test_nothing_large_is_loaded_before_something_is_scored(statement: str) -> None:
+    program = f"""
+import atexit, sys
+atexit.register(lambda: print(sorted({{'numpy', 'pandas', 'PIL'}} & set(sys.modules))))
+{statement}"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_every_command_has_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    listing = capsys.readouterr().out
+    for name in COMMANDS:
+        with pytest.raises(SystemExit) as caught:
+            main([name, "--help"])
+        assert caught.value.code == 0
+        assert f"usage: segjudge {name}" in capsys.readouterr().out
+        assert f"\n    {name}" in listing
 
 
 def test_usage_is_two() -> None:

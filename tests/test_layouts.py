@@ -10,12 +10,25 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from segjudge.evaluation_script import annotation_file, dataset_reader, packed_file, sequence_truth
+from segjudge.evaluation_script.archive_folder import FolderFiles
 from segjudge.evaluation_script.dataset_layouts import HOST_LIMITS, YOUTUBE_UNSEEN, Layout
 from segjudge.evaluation_script.dataset_reader import LAYOUTS
 from segjudge.evaluation_script.errors import HostError
-from segjudge.evaluation_script.sequence_truth import Block, ObjectFacts, Sequence, Split, pack_block, unpack_block
+from segjudge.evaluation_script.masks import FoldedStack, Stack, unpack
+from segjudge.evaluation_script.sequence_truth import (
+    BLOCK_FRAMES,
+    Block,
+    ObjectFacts,
+    Sequence,
+    Split,
+    pack_block,
+    unpack_block,
+)
 
 from .builders import drawn, png, stack_of, zipped
 
@@ -51,6 +64,30 @@ def names(files: dict[str, bytes], tmp_path: Path, layout: str = "generic", **op
 
 def objects(files: dict[str, bytes], tmp_path: Path, layout: str = "generic", **options: Any) -> list[list[str]]:
     return [list(one.objects) for one in split(files, tmp_path, layout, **options).sequences]
+
+
+@pytest.mark.parametrize("place", ["Annotations/a", "Annotations/a/1"])
+def test_each_file_of_a_plain_truth_is_read_once(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / place).mkdir(parents=True)
+    for frame in range(BLOCK_FRAMES + 2):
+        (tmp_path / place / f"{frame:05d}.png").write_bytes(IMAGE)
+    seen: list[str] = []
+    plain = FolderFiles.read
+    monkeypatch.setattr(FolderFiles, "read", lambda files, name: (seen.append(name), plain(files, name))[1])
+    (sequence,) = dataset_reader.read(str(tmp_path)).splits["val"].sequences
+    stacks = [sequence.read_block(index)["1"] for index in range(2)]
+    assert sorted(seen) == sorted(set(seen))
+    assert [len(stack.words) for stack in stacks] == [BLOCK_FRAMES, 2]
+    assert len(seen) == BLOCK_FRAMES + 2
+    assert all((unpack(stack.words, 8)[:, :, 1:5]).all() and stack.top == 1 for stack in stacks)
+
+
+@given(hnp.arrays(np.uint64, hnp.array_shapes(min_dims=3, max_dims=3, min_side=0, max_side=5)), st.integers(0, 9))
+def test_folding_a_stack_loses_nothing(words: Any, top: int) -> None:
+    folded = FoldedStack(Stack(words, top, 2, (20, 500))).unfolded()
+    assert (folded.top, folded.left, folded.size) == (top, 2, (20, 500))
+    assert folded.words.dtype == np.uint64
+    np.testing.assert_array_equal(folded.words, words)
 
 
 # ── where masks lie ─────────────────────────────────────────────────────────

@@ -315,7 +315,7 @@ def test_a_salient_mask_of_another_value_is_refused(value: int, tmp_path: Path) 
 
 def test_many_frames_are_read_in_blocks_of_one_size() -> None:
     assert BLOCK_FRAMES == 16
-    blocks = blocks_of([(10, 20)] * 17 + [(20, 10)] * 2 + [(3000, 3000)] * 2)
+    blocks = list(blocks_of([(10, 20)] * 17 + [(20, 10)] * 2 + [(3000, 3000)] * 2))
     assert [(one.start, one.stop, one.size) for one in blocks] == [
         (0, 16, (10, 20)),
         (16, 17, (10, 20)),

@@ -319,6 +319,11 @@ def run_options(sub: argparse.ArgumentParser) -> None:
     )
 
 
+def schema_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `schema`."""
+    sub.add_argument("--out", help="the file to write (default: docs/challenge_config.schema.json)")
+
+
 def build_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `build`."""
     bundle_options(sub)

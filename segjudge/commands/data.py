@@ -7,6 +7,7 @@ import json
 import os
 
 from segjudge.bundle.bundle_source import find_bundle
+from segjudge.datasets.layouts import LAYOUTS, PLACES
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import verb
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
@@ -21,7 +22,7 @@ def pack(args: argparse.Namespace) -> int:
     from segjudge.datasets.opening import TruthSource
 
     source = TruthSource(args.root, args.layout, args.subset, args.unseen, args.categories or "")
-    if args.layout == packing.PLACES:
+    if args.layout == PLACES:
         if not args.categories:
             raise UsageError("--layout places2017 needs --categories FILE")
         with ProgressBar("image") as bar:
@@ -115,11 +116,9 @@ def demo(args: argparse.Namespace) -> int:
 # ── options ─────────────────────────────────────────────────────────────────
 
 
-def pack_options(sub: argparse.ArgumentParser, layouts: list[str]) -> None:
+def pack_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `pack`."""
-    from segjudge.datasets.packing import PLACES
-
-    packable = [*layouts, PLACES]
+    packable = [*LAYOUTS, PLACES]
     sub.add_argument("--layout", required=True, choices=packable, metavar="LAYOUT", help=", ".join(packable))
     sub.add_argument("--categories", help="places2017: JSON with categories, and images where there is a list")
     sub.add_argument("--root", required=True, help="the dataset's folder or zip")

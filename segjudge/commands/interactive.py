@@ -252,7 +252,7 @@ def _sequences_options(sub: argparse.ArgumentParser, *, required: bool) -> None:
 
 
 def _dataset_options(sub: argparse.ArgumentParser, *, required: bool) -> None:
-    from segjudge.evaluation_script.dataset_reader import LAYOUTS
+    from segjudge.evaluation_script.dataset_layouts import LAYOUTS
 
     sub.add_argument("--root", required=required, help="DAVIS' root; with --layout any dataset or packed file")
     sub.add_argument("--layout", choices=sorted(LAYOUTS), metavar="LAYOUT", help=", ".join(sorted(LAYOUTS)))

@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from segjudge.datasets.layouts import LAYOUTS
 from segjudge.errors import OptionError, UsageError
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE
 from segjudge.evaluation_script.phase import PROTOCOLS
@@ -260,7 +261,7 @@ def _jobs(text: str) -> int:
     return cores() if text == "auto" else whole_number(1, 256)(text)
 
 
-def score_options(sub: argparse.ArgumentParser, layouts: list[str]) -> None:
+def score_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `score`."""
     sub.add_argument("results", nargs="?", help="folder, zip, tar(.gz) or JSON with the predicted masks")
     sub.add_argument("--phase", help="score as this phase of the bundle")
@@ -269,7 +270,7 @@ def score_options(sub: argparse.ArgumentParser, layouts: list[str]) -> None:
     sub.add_argument("--categories", metavar="FILE", help="places2017 with a folder of PNGs as TRUTH: their categories")
     sub.add_argument("--protocol", choices=PROTOCOLS, metavar="PROTOCOL", help=", ".join(PROTOCOLS))
     sub.add_argument("--subset", default="", help="the list of sequences to score, e.g. val")
-    sub.add_argument("--layout", choices=layouts, metavar="LAYOUT", help="how TRUTH is laid out (default: recognised)")
+    sub.add_argument("--layout", choices=LAYOUTS, metavar="LAYOUT", help="how TRUTH is laid out (default: recognised)")
     sub.add_argument("--split", help="score this split alone")
     sub.add_argument("--sequences", help="score these sequences alone, separated by commas")
     sub.add_argument("--unseen", help="file with the names of unseen sequences (lvos) or categories (youtube-vos)")

@@ -13,21 +13,9 @@ from segjudge.evaluation_script.instance_truth import InstanceTruth
 from segjudge.evaluation_script.progress import Progress, ignore_progress
 from segjudge.evaluation_script.sequence_truth import Truth
 
-__all__ = [
-    "LAYOUTS",
-    "OpenedInstances",
-    "TruthSource",
-    "is_packed",
-    "open_instances",
-    "open_sequences",
-    "read_published",
-]
+from .layouts import ALIASES, LAYOUTS
 
-#: Tasks of LVOS read the same files.
-ALIASES = {"lvos-unsupervised": "lvos", "lvos-unsupervised-single": "lvos"}
-
-#: How a dataset of mask sequences can be laid out.
-LAYOUTS = tuple(sorted({*dataset_reader.LAYOUTS, *ALIASES}))
+__all__ = ["OpenedInstances", "TruthSource", "is_packed", "open_instances", "open_sequences", "read_published"]
 
 #: The split of a truth that names none.
 DEFAULT_SPLIT = "val"

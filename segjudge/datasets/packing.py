@@ -13,9 +13,6 @@ from segjudge.evaluation_script.progress import Progress, ignore_progress
 from .opening import DEFAULT_SPLIT, TruthSource, read_published
 from .places import convert
 
-#: The layout of Places-style PNGs, beside those of mask sequences.
-PLACES = "places2017"
-
 
 def pack_places(
     source: TruthSource, out: str, *, split: str = "", progress: Progress = ignore_progress

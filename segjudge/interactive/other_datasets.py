@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from segjudge.datasets.frame_images import frame_images_of
-from segjudge.datasets.opening import LAYOUTS, TruthSource, is_packed, open_sequences
+from segjudge.datasets.layouts import LAYOUTS
+from segjudge.datasets.opening import TruthSource, is_packed, open_sequences
 from segjudge.evaluation_script.masks import Array
 from segjudge.evaluation_script.sequence_truth import Sequence
 from segjudge.interactive.utils.scribbles import ScribbleLine, Scribbles

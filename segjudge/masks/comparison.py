@@ -32,7 +32,7 @@ class FrameComparison:
     def __init__(self, masks: np.ndarray, ids: list[int]) -> None:
         self.ids = ids
         self.size: tuple[int, int] = masks.shape[1:]
-        self._blocks = blocks_of([self.size] * len(masks))
+        self._blocks = list(blocks_of([self.size] * len(masks)))
         self._regions = [[_region(masks, block, number) for number in ids] for block in self._blocks]
 
     def compared(self, prediction: np.ndarray, match: Disk) -> list[Counts]:

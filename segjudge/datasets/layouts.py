@@ -1,0 +1,14 @@
+"""The names of layouts in which datasets are published."""
+
+from __future__ import annotations
+
+from segjudge.evaluation_script import dataset_layouts
+
+#: Tasks of LVOS read the same files.
+ALIASES = {"lvos-unsupervised": "lvos", "lvos-unsupervised-single": "lvos"}
+
+#: How a dataset of mask sequences can be laid out.
+LAYOUTS = tuple(sorted({*dataset_layouts.LAYOUTS, *ALIASES}))
+
+#: The layout of Places-style PNGs, beside those of mask sequences.
+PLACES = "places2017"
