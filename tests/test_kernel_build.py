@@ -16,6 +16,7 @@ from segjudge.bundle.build import build
 from segjudge.kernel import compiling
 
 from .builders import ANNOTATIONS, ROOT, STRONG
+from .fuzz_kernel import sanitized
 from .shared import IN_CI
 
 LIBRARY = f"segjudge_kernel.{compiling.WORKER_SYSTEM}.so"
@@ -170,3 +171,19 @@ def test_the_sanitizers_find_nothing() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert "no finding" in done.stdout
+
+
+@pytest.mark.long
+@needs_compiler
+def test_the_sanitizers_find_a_bound_that_is_not_checked(tmp_path: Path) -> None:
+    sources = shutil.copytree(compiling.SOURCES, tmp_path / "kernel")
+    frames = sources / "frames.c"
+    text = frames.read_text()
+    assert text.count("if (length != height * step)") == 1
+    frames.write_text(text.replace("if (length != height * step)", "if (length == -1)"))
+    command = [sys.executable, "-m", "tests.fuzz_kernel", "--inputs", "500"]
+    done = subprocess.run(
+        command, cwd=ROOT, env=sanitized(tmp_path, sources), capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert "AddressSanitizer" in done.stderr
