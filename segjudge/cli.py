@@ -112,6 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     data.pack_options(command(data.pack), layouts)
     data.show_options(command(data.show))
     data.convert_options(command(data.convert))
+    data.compress_options(command(data.compress))
     data.demo_options(command(data.demo))
     bundle.build_options(command(bundle.build))
     bundle.check_options(command(bundle.check))
