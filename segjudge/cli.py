@@ -32,6 +32,7 @@ COMMANDS = {
     "pack": "data",
     "show": "data",
     "convert": "data",
+    "compress": "data",
     "demo": "data",
     "build": "bundle",
     "check": "bundle",

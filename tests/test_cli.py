@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from segjudge.bundle.build import build
 from segjudge.cli import COMMANDS, main
@@ -61,6 +62,21 @@ def test_a_results_zip_is_scored_against_a_dataset(root: Path, results: Path, ca
     assert "PReMVOS, DAVIS 2017 val" in out
     assert "test-dev" not in out
     assert "Protocol davis2017: The first and the last frame are skipped" in err
+
+
+def test_a_model_hub_reads_one_value_for_each_split(root: Path, results: Path, tmp_path: Path) -> None:
+    target, full = tmp_path / "me.yaml", tmp_path / "scores.json"
+    words = ["score", str(results), "--truth", str(root), "--protocol", "davis2017", "--subset", "val"]
+    words += ["--results-yaml", str(target), "--hub-dataset", "someone/davis", "--json", str(full)]
+
+    assert main(words) == 0
+
+    (entry,) = yaml.safe_load(target.read_text())
+    assert entry["dataset"] == {"id": "someone/davis", "task_id": "val"}
+    assert entry["value"] == json.loads(full.read_text())["result"][0]["val"]["J&F-Mean"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", entry["date"])  # a text: hubs refuse a YAML date
+    assert "protocol davis2017" in entry["notes"]
+    assert "J-Mean" in entry["notes"]
 
 
 def test_json_holds_everything_with_full_precision(root: Path, results: Path, tmp_path: Path) -> None:

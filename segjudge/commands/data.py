@@ -1,4 +1,4 @@
-"""`segjudge pack`, `convert`, `show` and `demo`: datasets into annotation files, and a look at them."""
+"""`segjudge pack`, `convert`, `compress`, `show`, `demo`: datasets and results in other files, and a look at them."""
 
 from __future__ import annotations
 
@@ -71,6 +71,21 @@ def _warn(lines: list[str]) -> None:
         say(f"warning: {line}")
 
 
+def compress(args: argparse.Namespace) -> int:
+    """Make results smaller for an upload, and prove that no pixel changed."""
+    from segjudge.compression import PNGS, RUN_LENGTHS
+    from segjudge.compression import compress as compress_results
+
+    if not args.out.endswith((RUN_LENGTHS, PNGS)):
+        raise UsageError(f"--out ends in {RUN_LENGTHS} (run lengths, the smallest) or in {PNGS} (PNGs), not {args.out}")
+    with ProgressBar("file" if args.out.endswith(PNGS) else "sequence") as bar:
+        saving = compress_results(args.results, args.out, bar)
+    share = saving.after / saving.before
+    print(f"{args.out}: {saving.after:,} bytes instead of {saving.before:,}, {share:.0%}")
+    print(f"Read again and compared: {saving.compared}, all equal.")
+    return DONE
+
+
 def show(args: argparse.Namespace) -> int:
     """Draw truth, and detections beside it, over images: PNGs and one page."""
     from segjudge.datasets.opening import TruthSource, open_instances
@@ -138,6 +153,12 @@ def show_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--iou", type=float, default=0.5, help="from which overlap a detection is right (0.5)")
     sub.add_argument("--score", type=float, default=0.0, help="leave out detections with a lower score")
     sub.add_argument("--out", required=True, help="folder for index.html and the pictures")
+
+
+def compress_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `compress`."""
+    sub.add_argument("results", help="a folder or archive of PNGs, or JSON")
+    sub.add_argument("--out", required=True, help="NAME.json.gz for run lengths, NAME.zip for PNGs")
 
 
 def convert_options(sub: argparse.ArgumentParser) -> None:

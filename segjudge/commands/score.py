@@ -191,10 +191,9 @@ def _check_outputs(args: argparse.Namespace) -> None:
         if args.csv:
             os.makedirs(args.csv, exist_ok=True)
             _check_writable(args.csv)
-        if args.json and args.json != "-":
-            _check_file(args.json)
-        if getattr(args, "out", None):
-            _check_file(args.out)
+        for path in (args.json, args.results_yaml, getattr(args, "out", None)):
+            if path and path != "-":
+                _check_file(path)
     except OSError as error:
         raise UsageError(f"{error.filename}: cannot be written ({error.strerror})") from None
 
@@ -228,6 +227,11 @@ def _show(reports: list[Report], args: argparse.Namespace) -> None:
         if args.json and args.json != "-":
             with written(args.json) as file:
                 file.write(document + "\n")
+        if args.results_yaml:
+            from segjudge.report.results_yaml import results_yaml
+
+            with written(args.results_yaml) as file:
+                file.write(results_yaml(reports, args.hub_dataset))
     except OSError as error:
         raise UsageError(f"{error.filename}: cannot be written ({error.strerror})") from None
     for path in paths:
@@ -253,6 +257,10 @@ def merge_options(sub: argparse.ArgumentParser) -> None:
 def _output_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--csv", metavar="DIR", help="write CSV files, for sequences as the official tool does")
     sub.add_argument("--json", metavar="FILE", help="write everything with full precision (- for stdout)")
+    sub.add_argument("--results-yaml", metavar="FILE", help="write what model hubs read in .eval_results")
+    sub.add_argument(
+        "--hub-dataset", metavar="ID", default="", help="the data set there (default: the protocol's name)"
+    )
 
 
 def _jobs(text: str) -> int:
