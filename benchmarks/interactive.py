@@ -31,7 +31,7 @@ from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 from segjudge.interactive.evaluation import ROBOT_DEFAULT_PARAMETERS, EvaluationService
 from segjudge.interactive.robot import InteractiveScribblesRobot
 from segjudge.interactive.utils.scribbles import Scribbles
-from segjudge.scoring import LOCAL_LIMITS
+from segjudge.prepared import LOCAL_LIMITS
 from tests.data import INTERACTIVE
 
 FRAMES, OBJECTS = 100, 2

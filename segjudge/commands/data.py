@@ -90,8 +90,8 @@ def show(args: argparse.Namespace) -> int:
     """Draw truth, and detections beside it, over images: PNGs and one page."""
     from segjudge.datasets.opening import TruthSource, open_instances
     from segjudge.evaluation_script.instance_records import read_records
+    from segjudge.prepared import LOCAL_LIMITS
     from segjudge.report.drawing import View, draw_all
-    from segjudge.scoring import LOCAL_LIMITS
 
     if not 0 < args.iou <= 1:
         raise UsageError(f"--iou is a fraction above 0, not {args.iou:g}")

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from segjudge.datasets.layouts import LAYOUTS
 from segjudge.errors import OptionError, UsageError
@@ -22,6 +22,7 @@ from .shared import DONE, ProgressBar, part, say, whole_number
 if TYPE_CHECKING:
     from segjudge.evaluation_script.answer import Report
     from segjudge.evaluation_script.phase import TrackProtocol
+    from segjudge.prepared import ScoreRequest
     from segjudge.scoring import Scores
 
 #: Our names of options, and the official tools' names: Places 2017's script, then DAVIS's.
@@ -79,36 +80,33 @@ def _scored_by_phase(args: argparse.Namespace, bar: ProgressBar) -> Scores:
 
 
 def _scored_on_truth(args: argparse.Namespace, bar: ProgressBar) -> Scores:
-    from segjudge import score as score_results
+    from segjudge.scoring import scored
 
     try:
-        return score_results(args.results, args.truth, _protocol(args), **_options(args), progress=bar)
+        return scored(_request(args), None, bar)
     except OptionError as error:
         raise UsageError(f"--{error}") from None
 
 
-def _options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the options that `segjudge.score` takes too."""
-    return {
-        "subset": args.subset or "",
-        "split": args.split or "",
-        "sequences": _sequences(args),
-        "layout": args.layout or "",
-        "unseen": args.unseen or "",
-        "categories": args.categories or "",
-        "strict": args.strict,
-        "jobs": args.jobs,
-    }
+def _request(args: argparse.Namespace) -> ScoreRequest:
+    from segjudge.datasets.opening import TruthSource
+    from segjudge.prepared import ScoreRequest
+
+    files = [args.layout or "", args.subset or "", args.unseen or "", args.categories or ""]
+    source = TruthSource(args.truth, *files)
+    return ScoreRequest(
+        args.results, source, _protocol(args), args.split or "", _sequences(args), args.strict, args.jobs
+    )
 
 
 def _score_part(args: argparse.Namespace) -> int:
     from segjudge.evaluation_script.parallel import Part
-    from segjudge.scoring import prepared, score_part
+    from segjudge.prepared import prepared
+    from segjudge.sharing import score_part
 
     try:
         with ProgressBar() as bar:
-            job = prepared(args.results, args.truth, _protocol(args), **_options(args), progress=bar)
-            score_part(job, Part(*args.part), args.out, bar)
+            score_part(prepared(_request(args), bar), Part(*args.part), args.out, bar)
     except OptionError as error:
         raise UsageError(f"--{error}") from None
     say(f"wrote {args.out}")

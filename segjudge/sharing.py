@@ -1,0 +1,204 @@
+"""One scoring shared by many processes: parts that are counted apart, anywhere, and merged."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import socket
+import tempfile
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from typing import Protocol
+
+from segjudge.errors import OptionError, UsageError
+from segjudge.evaluation_script.answer import Report
+from segjudge.evaluation_script.errors import HostError, SubmissionError
+from segjudge.evaluation_script.instance_protocols import InstanceProtocol
+from segjudge.evaluation_script.main import beside_others
+from segjudge.evaluation_script.parallel import Part, cores
+from segjudge.evaluation_script.phase import PROTOCOLS
+from segjudge.evaluation_script.progress import Progress, ignore_progress
+from segjudge.evaluation_script.sequence_truth import Split
+from segjudge.evaluation_script.sequences import counted_by
+from segjudge.evaluation_script.version import VERSION
+from segjudge.parts import Origin, digest_of, merged, write_part
+from segjudge.prepared import PreparedScoring, ScoreRequest, prepared
+
+#: Parts for each worker: the last ones keep none waiting for long, and each costs little beside what it counts.
+PARTS_EACH = 4
+#: How often a part that failed is begun again.
+RETRIES = 2
+#: Seconds after which a cluster without any worker is given up.
+PATIENCE = 300.0
+#: What is wrong with a part wherever it is counted; anything else is a worker's failure.
+_FINAL: dict[str, type[Exception]] = {
+    error.__name__: error for error in (SubmissionError, HostError, UsageError, OptionError)
+}
+#: How an executor fails for good: a broken pool, a lost scheduler, a part that ended several of Dask's workers.
+_LOST = ("BrokenExecutor", "CancelledError", "KilledWorker")
+
+
+class DaskClient(Protocol):
+    """What is used of a client of Dask."""
+
+    def get_executor(self, *, pure: bool) -> Executor:
+        """Return an executor whose tasks the cluster's workers do."""
+
+    def nthreads(self) -> dict[str, int]:
+        """Return how many tasks each worker does at a time."""
+
+
+def score_part(
+    job: PreparedScoring, part: Part, out: str, progress: Progress = ignore_progress, *, refuse: bool = True
+) -> None:
+    """Count a part of the sequences of every split, and write the counts to a file that `merged` takes.
+
+    Masks that cannot be scored refuse the part, or else are reported where the parts are merged.
+    """
+    rules, protocol, counted = job.rules, job.rules.protocol, {}
+    if isinstance(protocol, InstanceProtocol):
+        raise OptionError("part has no meaning for instances")
+    for name, truth in job.splits.items():
+        if not isinstance(truth, Split):
+            raise UsageError(f"{job.truth} holds instance masks, which {protocol.name} does not score")
+        split = beside_others(truth, job.known)
+        counted[name] = counted_by(job.path, split, protocol, rules, part=part, progress=progress)
+        if refuse:
+            counted[name].refuse_problems()
+    origin = Origin(protocol, rules.strict, digest_of(job.truth), digest_of(job.path), job.notes)
+    write_part(out, part, origin, counted)
+
+
+class _Held(threading.local):
+    """What a worker's thread opened last: one scoring has many parts, and another opens its files anew."""
+
+    run = ""
+    job: PreparedScoring
+
+
+_HELD = _Held()
+
+
+def part_of(version: str, run: str, request: ScoreRequest, number: int, count: int, attempt: int) -> bytes:
+    """Return part `number` of a scoring as bytes, or what is wrong as JSON; this runs on a worker.
+
+    `attempt` tells Dask that a repeated call is another one.
+    """
+    del attempt
+    try:
+        if version != VERSION:
+            where = f"a worker on {socket.gethostname()} has segjudge {VERSION}, and this is {version}"
+            raise UsageError(f"{where}; install the same version everywhere")
+        if _HELD.run != run:
+            _HELD.job, _HELD.run = prepared(request), run
+        with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+            out = os.path.join(folder, "part")
+            score_part(_HELD.job, Part(number, count), out, refuse=False)
+            with open(out, "rb") as file:
+                return file.read()
+    except tuple(_FINAL.values()) as error:
+        return json.dumps([type(error).__name__, str(error)]).encode()
+
+
+def scored_by(
+    executor: Executor | DaskClient, request: ScoreRequest, progress: Progress
+) -> tuple[list[Report], list[str]]:
+    """Score by the workers of an executor or of a Dask client; return the reports, and what is odd about the truth."""
+    if PROTOCOLS.get(request.protocol.name) != request.protocol:
+        raise UsageError(f"the rules of {request.protocol.name} were changed; an executor scores by the protocol's own")
+    pool, workers = _pool_of(executor)
+    count = request.jobs if isinstance(request.jobs, int) else PARTS_EACH * max(1, workers())
+    run = uuid.uuid4().hex
+
+    def call(number: int, attempt: int) -> Future[bytes]:
+        return pool.submit(part_of, VERSION, run, request, number, count, attempt)
+
+    progress("", 0, count)
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        paths = []
+        for number, data in _results(call, count, workers):
+            if data.startswith(b"["):
+                kind, text = json.loads(data)
+                raise _FINAL.get(kind, HostError)(text)
+            paths.append(os.path.join(folder, f"part {number}"))
+            with open(paths[-1], "wb") as file:
+                file.write(data)
+            progress(f"part {number}", len(paths), count)
+        try:
+            return merged(paths)
+        except UsageError as error:
+            raise UsageError(str(error).replace(folder + os.sep, "")) from None
+
+
+def _pool_of(executor: Executor | DaskClient) -> tuple[Executor, Callable[[], int]]:
+    """Return an executor, and how to count its workers."""
+    client = getattr(executor, "_client", None)  # Dask's executor has one
+    if not isinstance(executor, Executor):
+        if not hasattr(executor, "get_executor"):
+            raise UsageError("the executor is neither of concurrent.futures nor a Dask client")
+        client, executor = executor, executor.get_executor(pure=False)
+    if client is not None:
+        return executor, lambda: sum(client.nthreads().values())
+    most = getattr(executor, "_max_workers", 0)
+    return executor, lambda: int(most) or cores()
+
+
+def _results(
+    call: Callable[[int, int], Future[bytes]], count: int, workers: Callable[[], int]
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the parts as they come; a part whose worker failed is begun again, and all that wait are cancelled."""
+    pending: dict[Future[bytes], int] = {}
+    done: queue.SimpleQueue[Future[bytes]] = queue.SimpleQueue()
+    failures: Counter[int] = Counter()
+
+    def begin(number: int) -> None:
+        try:
+            future = call(number, failures[number])
+        except (BrokenExecutor, RuntimeError) as error:
+            raise _lost(error) from None
+        pending[future] = number
+        future.add_done_callback(done.put)
+
+    try:
+        for number in range(1, count + 1):
+            begin(number)
+        while pending:
+            future = _next(done, workers)
+            number = pending.pop(future)
+            try:
+                data = future.result()
+            except (Exception, CancelledError) as error:
+                failures[number] += 1
+                names = {kind.__name__ for kind in type(error).__mro__}
+                if names & set(_LOST):
+                    raise _lost(error) from None
+                if failures[number] > RETRIES:
+                    what = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+                    raise HostError(f"part {number} of {count} failed {failures[number]} times: {what}") from error
+                begin(number)
+            else:
+                yield number, data
+    finally:
+        for future in pending:
+            future.cancel()
+
+
+def _next(done: queue.SimpleQueue[Future[bytes]], workers: Callable[[], int]) -> Future[bytes]:
+    """Return the next future that is done; raises HostError where no worker is left that could do one."""
+    without = 0
+    while True:
+        try:
+            return done.get(timeout=PATIENCE / 10)
+        except queue.Empty:
+            without = 0 if workers() else without + 1
+            if without >= 10:
+                raise HostError(f"the cluster has had no worker for {PATIENCE:.0f} seconds; start some") from None
+
+
+def _lost(error: BaseException) -> HostError:
+    what = f"{type(error).__name__}: {error}".splitlines()[0][:300].removesuffix(": ")
+    return HostError(f"the executor's workers were lost ({what}); make a new executor, and score again")
