@@ -1,12 +1,17 @@
-"""Checks of untrusted JSON that both tracks read."""
+"""Untrusted JSON → Python values, checked before and while it is parsed."""
 
 from __future__ import annotations
 
-from typing import Dict, List, Set, Tuple, TypeVar, Union
+import json
+from typing import Dict, List, NoReturn, Set, Tuple, TypeVar, Union
 
+from .archive_limits import ArchiveLimits, size_text
 from .errors import Flaw, printable
 
 Value = TypeVar("Value")
+
+#: No whole number has more digits.
+LONGEST_NUMBER = 12
 
 #: Roughly what JSON takes in memory, in bytes for each of these characters.
 MEMORY_COSTS = {b"{": 240, b"[": 80, b",": 40, b'"': 30, b":": 60}
@@ -31,3 +36,33 @@ def unique_keys(pairs: List[Tuple[str, Value]]) -> Dict[str, Value]:
                 raise Flaw(f"has the key {printable(key)} twice in one object", "Write each key once")
             seen.add(key)
     return values
+
+
+def read_json(data: bytes, limits: ArchiveLimits, example: str) -> object:
+    """Parse untrusted JSON of a form like the example, which may hold each key once and no NaN."""
+    if len(data) > limits.json_bytes:
+        raise Flaw(f"is larger than {size_text(limits.json_bytes)}", limits.smaller)
+    check_memory(data, limits.memory_bytes, limits.smaller)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Flaw("is not UTF-8 text", "Write the JSON in UTF-8") from None
+    try:
+        document: object = json.loads(
+            text, object_pairs_hook=unique_keys, parse_constant=_refuse_constant, parse_int=_whole_number
+        )
+    except RecursionError:
+        raise Flaw("is nested too deeply", f"Write {example}") from None
+    except ValueError as error:
+        raise Flaw(f"is not valid JSON ({printable(error)})", "Write it with a JSON library") from None
+    return document
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > LONGEST_NUMBER:
+        raise Flaw(f"holds a number of {len(digits)} digits", f"Write numbers of at most {LONGEST_NUMBER} digits")
+    return int(digits)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise Flaw(f"holds {name}, which is not JSON", "Write whole numbers")

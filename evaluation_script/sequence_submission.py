@@ -6,22 +6,18 @@ under `Annotations/480p`; what counts is that a folder is named as a sequence.
 
 from __future__ import annotations
 
-import json
-from typing import AbstractSet, Dict, Iterable, List, NoReturn, Optional, Set
+from typing import AbstractSet, Dict, Iterable, List, Optional, Set
 
 from .archive import JSON_NAME, UPLOAD, open_files
-from .archive_limits import ArchiveLimits, size_text
-from .errors import Flaw, Problem, Problems, SubmissionError, listed, printable
-from .json_limits import check_memory, unique_keys
+from .archive_limits import ArchiveLimits
+from .errors import Flaw, Problem, Problems, SubmissionError, listed
+from .json_limits import read_json
 from .mask_files import LabelImages, MaskFiles, ObjectFolders, SalientImages
 from .mask_run_lengths import RunLengths
 from .sequence_protocols import SequenceProtocol
 from .sequence_truth import Sequence
 
 EXAMPLE = '{"sequence": {"object": [rle or null for each frame]}}'
-
-#: No run length has more digits.
-LONGEST_NUMBER = 12
 
 
 class SequenceSubmission:
@@ -148,7 +144,7 @@ class SequenceSubmission:
         try:
             if len(names) > 1:
                 raise Flaw(f"holds {len(names)} JSON files", "Send one, with all sequences")
-            document = read_json(self._files.read(names[0]), self._limits)
+            document = read_json(self._files.read(names[0]), self._limits, EXAMPLE)
             if not isinstance(document, dict):
                 raise Flaw("is JSON, but not an object of sequences", f"Write {EXAMPLE}")
             if document and not document.keys() & (self._truth.keys() | self._elsewhere):
@@ -157,36 +153,6 @@ class SequenceSubmission:
         except Flaw as flaw:
             raise SubmissionError.of(flaw.at(where)) from None
         return document
-
-
-def read_json(data: bytes, limits: ArchiveLimits) -> object:
-    """Parse untrusted JSON, which may hold each key once and no NaN."""
-    if len(data) > limits.json_bytes:
-        raise Flaw(f"is larger than {size_text(limits.json_bytes)}", limits.smaller)
-    check_memory(data, limits.memory_bytes, limits.smaller)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise Flaw("is not UTF-8 text", "Write the JSON in UTF-8") from None
-    try:
-        document: object = json.loads(
-            text, object_pairs_hook=unique_keys, parse_constant=_refuse_constant, parse_int=_whole_number
-        )
-    except RecursionError:
-        raise Flaw("is nested too deeply", f"Write {EXAMPLE}") from None
-    except ValueError as error:
-        raise Flaw(f"is not valid JSON ({printable(error)})", "Write it with a JSON library") from None
-    return document
-
-
-def _whole_number(digits: str) -> int:
-    if len(digits) > LONGEST_NUMBER:
-        raise Flaw(f"holds a number of {len(digits)} digits", "Write run lengths")
-    return int(digits)
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise Flaw(f"holds {name}, which is not JSON", "Write whole numbers")
 
 
 def _stem(path: str) -> str:

@@ -33,9 +33,9 @@ ROOMS = (
         "errors guard_messages inflate instance_protocols masks positioned_file progress sequence_protocols "
         "supervisor tuning version"
     ),
-    "kernel_frames kernel_runs",
+    "archive_limits kernel_frames kernel_runs",
     "kernel",
-    ("archive_limits guard instance_matching json_limits matching packed_file parallel png polygons rle similarity"),
+    ("guard instance_matching json_limits matching packed_file parallel png polygons rle similarity"),
     (
         "archive_folder archive_gzip archive_zip dataset_layouts "
         "instance_json instance_precision mask_packing phase sequence_metrics"

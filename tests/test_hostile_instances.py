@@ -16,7 +16,7 @@ from segjudge.evaluation_script import instance_json, instance_truth, instances,
 from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS, ArchiveLimits
 from segjudge.evaluation_script.errors import Flaw, SubmissionError
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
-from segjudge.evaluation_script.sequence_submission import read_json
+from segjudge.evaluation_script.json_limits import read_json
 
 from .builders import zipped
 
@@ -360,7 +360,7 @@ def test_a_key_may_be_there_once_in_either_track(tmp_path: Path) -> None:
         twice = text.replace('"score"', f'"{key}": 1, "{key}": 2, "score"', 1).replace("note", "n\\u006fte", 1)
         assert "twice in one object" in outcome(twice.encode(), tmp_path)
     with pytest.raises(Flaw, match="the key a twice in one object"):
-        read_json(b'{"a": 1, "\\u0061": 2}', ArchiveLimits())
+        read_json(b'{"a": 1, "\\u0061": 2}', ArchiveLimits(), "[]")
 
 
 def test_rings_joined_in_parts_are_what_pycocotools_makes_of_all_at_once() -> None:
