@@ -42,12 +42,9 @@ def interactive(args: argparse.Namespace) -> int:
 
 
 def _dataset(args: argparse.Namespace) -> InteractiveDataset:
-    """Return the dataset that the options name."""
-    from segjudge.interactive.dataset import Davis
-    from segjudge.interactive.other_datasets import DrawnScribbles, MaskDataset
+    from segjudge.interactive.other_datasets import open_dataset
 
-    dataset = MaskDataset(args.root, args.layout, args.images) if args.layout else Davis.existing(args.root)
-    return DrawnScribbles(dataset, args.draw) if args.draw else dataset
+    return open_dataset(args.root, args.layout, args.images, args.draw)
 
 
 def _check_limits(args: argparse.Namespace) -> None:

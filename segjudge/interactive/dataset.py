@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import warnings
@@ -18,7 +19,7 @@ from segjudge.interactive.utils.scribbles import Scribbles
 from segjudge.masks.comparison import VOID
 
 from .dataset_protocol import LookupMapping, MissingFiles, SequenceRecord, WrongFile, shape_of
-from .davis_catalogue import YEARS, published, published_record, published_set
+from .davis_catalogue import RECORDS, SETS, YEARS
 
 ROOT_VARIABLE = "DATASET_DAVIS"
 ValueT = TypeVar("ValueT")
@@ -28,7 +29,7 @@ class Catalogue(dict[str, ValueT], Generic[ValueT]):
     """What was published; programs may change it.  Other names are looked up in the root that was opened last."""
 
     def __init__(self, published_values: dict[str, ValueT], look_up: Callable[[Davis, str], ValueT]) -> None:
-        super().__init__(published_values)
+        super().__init__(copy.deepcopy(published_values))
         self._look_up = look_up
 
     def __missing__(self, name: str) -> ValueT:
@@ -49,8 +50,8 @@ class Davis:
     VERSION = "2017"
     IMAGES_SUBDIR, ANNOTATIONS_SUBDIR, SCRIBBLES_SUBDIR = "JPEGImages", "Annotations", "Scribbles"
     RESOLUTION = "480p"
-    sets: Mapping[str, list[str]] = Catalogue(published()[0], lambda davis, subset: davis.sets[subset])
-    dataset: Mapping[str, SequenceRecord] = Catalogue(published()[1], lambda davis, name: davis.dataset[name])
+    sets: Mapping[str, list[str]] = Catalogue(SETS, lambda davis, subset: davis.sets[subset])
+    dataset: Mapping[str, SequenceRecord] = Catalogue(RECORDS, lambda davis, name: davis.dataset[name])
     years = YEARS
     #: The root that was opened last.
     opened: ClassVar[Davis | None] = None
@@ -89,7 +90,7 @@ class Davis:
 
     def _is_set_as_catalogued(self, subset: str) -> bool:
         """Return whether the catalogue takes precedence: a program changed it, or the root has no lists."""
-        return subset in Davis.sets and (Davis.sets[subset] != published_set(subset) or not self._lists)
+        return subset in Davis.sets and (Davis.sets[subset] != SETS.get(subset) or not self._lists)
 
     def _subsets(self) -> list[str]:
         return list(dict.fromkeys([*self._lists, *filter(self._is_set_as_catalogued, Davis.sets)]))
@@ -115,7 +116,7 @@ class Davis:
         if known is None:
             return False
         listed = any(sequence in names for names in self._lists.values())
-        return known != published_record(sequence) or not listed
+        return known != RECORDS.get(sequence) or not listed
 
     def _read_record(self, sequence: str) -> SequenceRecord:
         masks = self._masks(sequence)

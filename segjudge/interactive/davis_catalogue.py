@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import csv
-from functools import lru_cache
 from importlib import resources
 
 from .dataset_protocol import SequenceRecord
@@ -16,22 +14,6 @@ Records = dict[str, SequenceRecord]
 YEARS = [2016, 2017]
 
 
-def published() -> tuple[Sets, Records]:
-    """Return subset → sequences and sequence → record, as copies that a program may change."""
-    return copy.deepcopy(_read())
-
-
-def published_set(subset: str) -> list[str] | None:
-    """Return a subset's sequences, or None where it was not published."""
-    return _read()[0].get(subset)
-
-
-def published_record(sequence: str) -> SequenceRecord | None:
-    """Return what was published about a sequence, or None."""
-    return _read()[1].get(sequence)
-
-
-@lru_cache(maxsize=1)
 def _read() -> tuple[Sets, Records]:
     table = resources.files(__package__) / "davis_sequences.csv"
     with table.open(encoding="utf-8") as file:
@@ -55,3 +37,7 @@ def _record(row: dict[str, str]) -> SequenceRecord:
         "set": row["set"],
         "year": int(row["year"]),
     }
+
+
+#: Subset → sequences, and sequence → record.
+SETS, RECORDS = _read()

@@ -17,6 +17,7 @@ from segjudge.evaluation_script.sequence_truth import Sequence
 from segjudge.interactive.utils.scribbles import ScribbleLine, Scribbles
 from segjudge.masks.comparison import VOID, ids_of, labels_of
 
+from .dataset import Davis
 from .dataset_protocol import InteractiveDataset, LookupMapping, SequenceRecord
 from .robot import InteractiveScribblesRobot
 
@@ -134,6 +135,12 @@ class DrawnScribbles:
         for object_id in range(1, self.dataset[sequence]["num_objects"] + 1):
             lines[frame] += _lines(masks[frame] == object_id, object_id)
         return {"scribbles": lines, "sequence": sequence, "annotated_frame": frame}
+
+
+def open_dataset(root: str, layout: str | None, images: str | None, draw: int) -> InteractiveDataset:
+    """Open any dataset in a layout, or without one a DAVIS root; the robot draws so many sets of first scribbles."""
+    dataset = MaskDataset(root, layout, images) if layout else Davis.existing(root)
+    return DrawnScribbles(dataset, draw) if draw else dataset
 
 
 def _objects_and_smallest_area(mask: Array) -> tuple[int, int]:

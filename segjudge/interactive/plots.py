@@ -132,19 +132,21 @@ def _write_curves(runs: list[Run], out: Path) -> str:
 
 def _write_steps(runs: list[Run], out: Path, progress: Callable[[str, int, int], None]) -> list[dict[str, object]]:
     """Write each interaction as a script, for a page that is opened as a file may fetch nothing; return their list."""
-    steps, images = [], _Images(out / "frames")
+    steps, images = [], dict[str, list[str]]()
     files = [(index, path) for index, run in enumerate(runs) for path in sorted(run.steps.glob("*.json"))]
     values = [_values_by_interaction(run.report) for run in runs]
     for done, (index, path) in enumerate(files):
         progress(path.stem, done, len(files))
         step = _read_step(path)
-        urls = images.urls(step["sequence"], step.pop("images"))
-        key = (step["sequence"], step["scribble_idx"], step["interaction"])
+        sequence, paths = step["sequence"], step.pop("images")
+        if sequence not in images:
+            images[sequence] = _small_images(out, f"frames/{len(images)}", paths)
+        key = (sequence, step["scribble_idx"], step["interaction"])
         step["values"] = values[index].get(key, [])
         (out / "steps").mkdir(exist_ok=True)
         name = f"{index}-{path.stem}.js"
         replace(out / "steps" / name, f"step({json.dumps(name)},{json.dumps(step, separators=(',', ':'))})")
-        steps.append({"run": index, "file": name, "key": list(key), "images": urls})
+        steps.append({"run": index, "file": name, "key": list(key), "images": images[sequence]})
     return steps
 
 
@@ -201,24 +203,14 @@ def _values_by_interaction(report: pd.DataFrame) -> dict[tuple[str, int, int], l
     return values
 
 
-class _Images:
-    """The images of the page: small ones, each sequence once."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._urls: dict[str, list[str]] = {}
-
-    def urls(self, sequence: str, paths: list[str]) -> list[str]:
-        """Return addresses relative to the page; none if any image is gone."""
-        if sequence not in self._urls:
-            complete = all(Path(path).exists() for path in paths)
-            self._urls[sequence] = self._write(str(len(self._urls)), paths) if paths and complete else []
-        return self._urls[sequence]
-
-    def _write(self, name: str, paths: list[str]) -> list[str]:
-        (self._folder / name).mkdir(parents=True, exist_ok=True)
-        for number, path in enumerate(paths):
-            image = Image.open(path).convert("RGB")
-            image.thumbnail((IMAGE_WIDTH, IMAGE_WIDTH))
-            image.save(self._folder / name / f"{number:05d}.jpg", quality=80)
-        return [f"frames/{name}/{number:05d}.jpg" for number in range(len(paths))]
+def _small_images(out: Path, folder: str, paths: list[str]) -> list[str]:
+    """Write a sequence's images for the page; return their addresses relative to it, none if any image is gone."""
+    if not paths or not all(Path(path).exists() for path in paths):
+        return []
+    (out / folder).mkdir(parents=True, exist_ok=True)
+    addresses = [f"{folder}/{number:05d}.jpg" for number in range(len(paths))]
+    for path, address in zip(paths, addresses, strict=True):
+        image = Image.open(path).convert("RGB")
+        image.thumbnail((IMAGE_WIDTH, IMAGE_WIDTH))
+        image.save(out / address, quality=80)
+    return addresses

@@ -68,11 +68,7 @@ class RemoteConnector:
 
     def _call(self, method: str, path: str, **options: Any) -> dict[str, Any]:
         """Return the JSON object of an answer."""
-        answer = self._answer(method, path, **options)
-        try:
-            values = answer.json()
-        except ValueError:
-            values = None
+        values = _json_of(self._answer(method, path, **options))
         if not isinstance(values, dict):
             raise RuntimeError(f"{self.host}/{path} answered something that is not a JSON object")
         return values
@@ -99,12 +95,16 @@ class RemoteConnector:
         if path == wire_format.HEALTH and answer.status_code >= 300:
             raise NameError(f"Server {self.host} not found")
         if answer.status_code >= 300:
-            try:
-                body = answer.json()
-            except ValueError:
-                body = None
-            raise wire_format.error_of(body, answer.status_code)
+            raise wire_format.error_of(_json_of(answer), answer.status_code)
         return answer
+
+
+def _json_of(answer: requests.Response) -> object:
+    """Return what an answer holds as JSON; None where it does not."""
+    try:
+        return answer.json()
+    except ValueError:
+        return None
 
 
 class ServerConnectionFabric:

@@ -14,11 +14,10 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from segjudge.interactive.dataset import Davis
 from segjudge.interactive.dataset_protocol import InteractiveDataset, SequenceRecord, shape_of
 from segjudge.interactive.local_connector import LocalConnector
 from segjudge.interactive.local_session import LocalSession, SessionTerms
-from segjudge.interactive.other_datasets import DrawnScribbles, MaskDataset
+from segjudge.interactive.other_datasets import open_dataset
 from segjudge.interactive.report_files import ReportFiles
 from segjudge.interactive.utils.scribbles import ScribbleLine, scribbles2mask
 
@@ -49,18 +48,6 @@ class _OneSequence:
         if self._sequence not in self._dataset.sequences(subset):
             raise ValueError(f"there is no sequence {self._sequence!r} in {subset}")
         return [self._sequence]
-
-
-def dataset_of(
-    truth: str, frames: str | None, sequence: str | None, layout: str | None, draw: int
-) -> InteractiveDataset:
-    """Return a DAVIS root with scribbles, or any other dataset, for which the robot draws the first ones."""
-    dataset: InteractiveDataset = (
-        MaskDataset(truth, layout or "generic", frames) if layout or frames else Davis.existing(truth)
-    )
-    if draw:
-        dataset = DrawnScribbles(dataset, draw)
-    return _OneSequence(dataset, sequence) if sequence else dataset
 
 
 class InteractiveTask:
@@ -188,7 +175,8 @@ class InteractiveSegmentation(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         render_mode: str | None = None,
     ) -> None:
         del render_mode
-        dataset = dataset_of(truth, frames, sequence, layout, draw)
+        dataset = open_dataset(truth, layout or ("generic" if frames else None), frames, draw)
+        dataset = _OneSequence(dataset, sequence) if sequence else dataset
         self.task = InteractiveTask(dataset, subset, interactions, clock)
         self._reward = reward
         records = [dataset.dataset[name] for name in dataset.sequences(subset)]
