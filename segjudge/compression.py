@@ -29,7 +29,7 @@ from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.sequence_submission import SequenceSubmission
 from segjudge.evaluation_script.sequence_truth import Sequence
 from segjudge.masks.run_lengths import runs_of_mask
-from segjudge.scoring import LOCAL_LIMITS
+from segjudge.prepared import LOCAL_LIMITS
 
 RUN_LENGTHS, PNGS = ".json.gz", ".zip"
 LIBDEFLATE_EFFORT = 12
