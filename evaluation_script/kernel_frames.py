@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Dict, Optional, Tuple
+from typing import Dict, Optional, Tuple, Union
 
 import numpy as np
 
@@ -58,7 +58,9 @@ class PackedFrames:
         """For how many objects there is space."""
         return len(self._words)
 
-    def add(self, frame: int, rows: Inflated, depth: int, most: int = LABELS, *, merged: bool = False) -> bool:
+    def add(
+        self, frame: int, rows: Union[Inflated, memoryview], depth: int, most: int = LABELS, *, merged: bool = False
+    ) -> bool:
         """Pack a frame, and return whether it could be, which takes at most so many labels in a block.
 
         Its rows are filtered and have this depth, or are labels of one byte each where it is 0.  Where labels

@@ -6,19 +6,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .arrays import FrameAccumulator, score_arrays
     from .errors import UsageError
     from .evaluation_script.errors import HostError, SubmissionError
     from .scoring import Scores, score
 
-__all__ = ["HostError", "Scores", "SubmissionError", "UsageError", "score"]
+__all__ = ["FrameAccumulator", "HostError", "Scores", "SubmissionError", "UsageError", "score", "score_arrays"]
 
 #: Where each public name is defined; imported on first use, since EvalAI's worker has an older Python.
 _MODULES = {
+    "FrameAccumulator": "segjudge.arrays",
     "HostError": "segjudge.evaluation_script.errors",
     "Scores": "segjudge.scoring",
     "SubmissionError": "segjudge.evaluation_script.errors",
     "UsageError": "segjudge.errors",
     "score": "segjudge.scoring",
+    "score_arrays": "segjudge.arrays",
 }
 
 

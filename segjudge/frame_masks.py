@@ -1,0 +1,102 @@
+"""Masks of a frame in memory, whoever made the arrays, as packed masks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from segjudge.evaluation_script import kernel, kernel_frames, rle
+from segjudge.evaluation_script.errors import Flaw, Problem, SubmissionError
+from segjudge.evaluation_script.mask_files import Stacks, labels_in
+from segjudge.evaluation_script.masks import Array, Size, Stack, cropped, empty_labels, pack
+
+#: The masks of a frame: labels (height, width), or of each object a boolean array, run lengths, or None.
+FrameMasks = object
+
+
+class FrameReader:
+    """Packs masks in memory, whoever made the arrays."""
+
+    def __init__(self) -> None:
+        self._packers: dict[Size, kernel_frames.PackedFrames] = {}
+
+    def stacks(self, masks: FrameMasks, where: str) -> Stacks:
+        """Return the objects of a frame; raises SubmissionError where these are no masks."""
+        if isinstance(masks, Mapping):
+            stacks = {str(label): self._object(mask, f"{where}, object {label}") for label, mask in masks.items()}
+            return {label: stack for label, stack in stacks.items() if stack is not None and label != "0"}
+        labels = _array(masks, where)
+        if labels.dtype == bool:
+            labels = labels.view(np.uint8)
+        if labels.dtype.kind == "i" and labels.min() < 0:
+            raise refused(where, f"has the label {labels.min()}", "Number the objects from 1, with 0 as background")
+        if labels.dtype == np.uint8 or labels.max() < kernel_frames.LABELS:
+            labels = labels.astype(np.uint8, copy=False)
+            packed = self._by_kernel(np.ascontiguousarray(labels))
+            if packed is not None:
+                return packed
+        block = empty_labels(1, labels.shape, labels.dtype)
+        block[0, :, : labels.shape[1]] = labels
+        found = {str(number): cropped(pack(block == number), labels.shape) for number in labels_in(block)}
+        return {label: stack for label, stack in found.items() if stack.words.size}
+
+    def _by_kernel(self, labels: Array) -> Stacks | None:
+        library = kernel.library()
+        if library is None:
+            return None
+        size: Size = labels.shape
+        if size not in self._packers:
+            self._packers = {size: kernel_frames.PackedFrames(size, 1, library)}
+        packer = self._packers[size]
+        added = packer.add(0, labels.reshape(-1).data, 0)
+        stacks = packer.take(1)
+        stacks.pop("0", None)
+        return stacks if added else None
+
+    def _object(self, mask: object, where: str) -> Stack | None:
+        """Return one object, which is a boolean array or run lengths; None where it is not in the frame."""
+        if mask is None:
+            return None
+        if isinstance(mask, Mapping):
+            return _from_run_lengths(mask, where)
+        flags = _array(mask, where)
+        block = empty_labels(1, flags.shape, bool)
+        np.not_equal(flags, 0, out=block[0, :, : flags.shape[1]])
+        return cropped(pack(block), flags.shape)
+
+
+def _from_run_lengths(mask: Mapping[str, object], where: str) -> Stack:
+    size, counts = mask.get("size"), mask.get("counts")
+    if not (isinstance(size, Sequence) and len(size) == 2 and all(isinstance(side, int) for side in size)):
+        raise refused(where, f"has the size {size!r}", "Give run lengths as {'size': [height, width], 'counts': …}")
+    text = counts.decode("ascii", "replace") if isinstance(counts, bytes) else counts
+    height, width = int(size[0]), int(size[1])
+    if not 0 < height * width < 1 << 31:
+        raise refused(where, f"has the size {list(size)}", "Give the height and width of the frame")
+    block = empty_labels(1, (height, width), bool)
+    try:
+        block[0] = rle.flags({"size": [height, width], "counts": text}, (height, width))[0]
+    except Flaw as flaw:
+        raise SubmissionError.of(flaw.at(where)) from None
+    return cropped(pack(block), (height, width))
+
+
+def _array(values: object, where: str) -> Array:
+    """Return an array of two dimensions of whole numbers or booleans; tensors give one by the array protocol."""
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise refused(
+            where, f"cannot be read as an array ({error})", "Give it as an array in the CPU's memory"
+        ) from None
+    if array.dtype.kind not in "bui":
+        raise refused(where, f"is of {array.dtype}", "Give labels as whole numbers, or masks as booleans")
+    if array.ndim != 2 or not array.size:
+        raise refused(where, f"has the shape {array.shape}", "Give each frame as (height, width)")
+    return array
+
+
+def refused(where: str, found: str, remedy: str) -> SubmissionError:
+    """Return the error of masks that cannot be scored."""
+    return SubmissionError.of(Problem(where, found, remedy))

@@ -1,0 +1,184 @@
+"""Masks in memory score the same bits as files, however they come and however they are merged."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pycocotools.mask as coco
+import pytest
+
+import segjudge
+from segjudge import FrameAccumulator, SubmissionError, UsageError, score_arrays
+from segjudge.evaluation_script import kernel, sequences
+from segjudge.evaluation_script.archive_limits import ArchiveLimits
+from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS, ObjectRule
+
+from .builders import label_truth, label_zip
+
+#: What is sent for these is one mask without numbers.
+NUMBERED = {
+    name: protocol
+    for name, protocol in SEQUENCE_PROTOCOLS.items()
+    if not protocol.salient and protocol.objects is not ObjectRule.FOREGROUND
+}
+
+
+def video(seed: int, frames: int = 9, *, void: bool = True) -> Any:
+    """Blobs that move, come late, leave and come back, beside pixels that are left out."""
+    draw = np.random.default_rng(seed)
+    labels = np.zeros((frames, 37, 70), np.uint8)
+    for number in range(1, 5):
+        top, left, side = draw.integers(0, 25), draw.integers(0, 55), draw.integers(3, 12)
+        absent = {frames // 2} if number == 2 else set(range(3)) if number == 3 else set()
+        for frame in set(range(frames)) - absent:
+            labels[frame, top + frame // 3 : top + side, left + frame // 2 : left + side + 3] = number
+    if void:
+        labels[:, :3, :9] = 255
+    return labels
+
+
+TRUTHS = {"cat": video(1), "dog": video(2, 6)}
+PREDICTIONS = {
+    name: np.where(np.roll(labels, 1, 2) == 255, 0, np.roll(labels, 1, 2)) for name, labels in TRUTHS.items()
+}
+PREDICTIONS["dog"][4][30:34, 5:9] = 7  # no object of the truth
+
+
+def of_files(folder: Path, protocol: str) -> Any:
+    path = folder / "predictions.zip"
+    path.write_bytes(label_zip({name: list(frames) for name, frames in PREDICTIONS.items()}))
+    split = label_truth(folder, {name: list(frames) for name, frames in TRUTHS.items()})
+    return sequences.score(str(path), split, SEQUENCE_PROTOCOLS[protocol], ArchiveLimits())
+
+
+def same(found: Any, expected: Any) -> bool:
+    """Whether the scores of objects have the same bits."""
+    scores, _ = expected
+    mine = found.reports[0].scores
+    assert [(one.sequence, one.name, one.values, one.frames, one.proposal) for one in mine] == [
+        (one.sequence, one.name, one.values, one.frames, one.proposal) for one in scores
+    ]
+    for one, two in zip(mine, scores, strict=True):
+        np.testing.assert_array_equal(one.j, two.j)
+        np.testing.assert_array_equal(one.f, two.f)
+    return True
+
+
+@pytest.mark.parametrize("path", ["kernel", "numpy"])
+@pytest.mark.parametrize("protocol", NUMBERED)
+def test_arrays_score_as_files_do(protocol: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = of_files(tmp_path, protocol)
+    if path == "numpy":
+        monkeypatch.setattr(kernel, "library", lambda: None)
+    assert same(score_arrays(PREDICTIONS, TRUTHS, protocol), expected)
+
+
+def test_any_form_of_masks_scores_the_same() -> None:
+    truth, prediction = video(3, void=False), np.roll(video(3, void=False), 2, 1)
+    expected = score_arrays(prediction, truth).metrics
+    numbers = range(1, 5)
+    booleans = {number: prediction == number for number in numbers}
+    encoded = {n: [coco.encode(np.asfortranarray(mask.astype(np.uint8))) for mask in prediction == n] for n in numbers}
+    texts = {n: [{"size": [37, 70], "counts": rle["counts"].decode()} for rle in rles] for n, rles in encoded.items()}
+    gone = {n: [mask if mask.any() else None for mask in prediction == n] for n in numbers}
+    named = {str(number): masks for number, masks in booleans.items()}
+    for form in (booleans, named, encoded, texts, gone, prediction.astype(np.int64), prediction.astype(np.uint16)):
+        assert score_arrays(form, truth).metrics == expected
+    assert score_arrays({"a": booleans}, {"a": truth}).metrics == expected
+
+
+def test_many_labels_are_no_other_thing() -> None:
+    truth = video(3, void=False).astype(np.uint16)
+    high = np.where(truth == 4, 40_000, truth).astype(np.uint16)
+    assert score_arrays(high, high, "vos-benchmark").metrics["all"]["J&F-Mean"] == 1.0
+
+
+@pytest.mark.parametrize("parts", [1, 2, 7, 64])
+@pytest.mark.parametrize("protocol", ["davis2017", "davis2017-unsupervised", "mosev2", "lvos"])
+def test_parts_in_any_order_with_repeats_have_the_same_bits(parts: int, protocol: str) -> None:
+    whole = score_arrays(PREDICTIONS, TRUTHS, protocol)
+    draw = np.random.default_rng(parts)
+    frames = [(name, frame) for name, labels in TRUTHS.items() for frame in range(len(labels))]
+    frames += [frames[place] for place in draw.integers(0, len(frames), 5)]  # as a sampler that pads
+    some = [FrameAccumulator(protocol) for _ in range(parts)]
+    for place in draw.permutation(len(frames)):
+        name, frame = frames[place]
+        some[int(draw.integers(parts))].update(name, frame, PREDICTIONS[name][frame], TRUTHS[name][frame])
+    merged = FrameAccumulator(protocol)
+    for place in draw.permutation(parts):
+        loaded = FrameAccumulator(protocol)
+        loaded.load_state_dict(pickle.loads(pickle.dumps(some[place].state_dict())))
+        merged.merge(loaded)
+    assert same(merged.compute(), (whole.reports[0].scores, []))
+    assert merged.compute().metrics == whole.metrics
+    assert json.dumps(merged.compute().tables) == json.dumps(whole.tables)
+
+
+def test_a_frame_that_is_counted_twice_with_other_masks_is_refused() -> None:
+    accumulator = FrameAccumulator()
+    accumulator.update("dog", 0, PREDICTIONS["dog"][0], TRUTHS["dog"][0])
+    with pytest.raises(ValueError, match="dog, frame 00000 was counted twice, with different results"):
+        accumulator.update("dog", 0, TRUTHS["dog"][0], TRUTHS["dog"][0])
+
+
+def test_expected_frames_that_are_missing_are_named() -> None:
+    accumulator = FrameAccumulator(expected={"dog": range(3)})
+    accumulator.update("dog", 1, PREDICTIONS["dog"][1], TRUTHS["dog"][1])
+    with pytest.raises(UsageError, match="nothing was counted for dog/00000, dog/00002"):
+        accumulator.compute()
+    accumulator.reset()
+    with pytest.raises(UsageError, match="nothing was counted"):
+        FrameAccumulator().compute()
+
+
+@pytest.mark.parametrize(
+    ("masks", "sentence"),
+    [
+        (np.zeros((37, 70), np.float32), "is of float32. Give labels as whole numbers, or masks as booleans"),
+        (np.zeros((1, 37, 70), np.uint8), r"has the shape \(1, 37, 70\)"),
+        (np.zeros((37, 71), np.uint8) + 1, "has frames of 70×37 and 71×37|has frames of 71×37 and 70×37"),
+        (np.full((37, 70), -1), "has the label -1"),
+        (None, "is of object"),
+        ("text", "is of <U4"),
+        ({1: {"size": [37, 70], "counts": "zzz"}}, "object 1"),
+        ({1: {"size": [37, 70], "counts": 5}}, "object 1"),
+        ({1: {"size": 5, "counts": "0"}}, "has the size 5"),
+        ({1: {"size": [1 << 20, 1 << 20], "counts": "0"}}, "has the size"),
+        ({1: {}}, "has the size None"),
+        ({1: np.zeros(5, bool)}, r"has the shape \(5,\)"),
+    ],
+)
+def test_what_is_no_mask_is_refused_with_a_sentence(masks: Any, sentence: str) -> None:
+    with pytest.raises(SubmissionError, match=sentence):
+        FrameAccumulator().update("dog", 3, masks, TRUTHS["dog"][3])
+
+
+def test_videos_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(SubmissionError, match="lacks dog"):
+        score_arrays({"cat": PREDICTIONS["cat"]}, TRUTHS)
+    with pytest.raises(SubmissionError, match="has 5 frames, the truth 6"):
+        score_arrays(PREDICTIONS["dog"][:5], TRUTHS["dog"])
+    with pytest.raises(UsageError, match="does not score mask sequences"):
+        score_arrays(PREDICTIONS, TRUTHS, "coco")
+
+
+def test_no_object_at_all_is_a_prediction_too() -> None:
+    scores = score_arrays({}, TRUTHS["dog"])
+    assert scores.metrics["all"]["J-Mean"] < 0.5
+    with pytest.raises(ValueError, match="is no state"):
+        FrameAccumulator().load_state_dict({"protocol": "vost", "counts": {}})
+
+
+def test_the_example_of_the_docs_logs_a_score(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (Path(segjudge.__file__).parent.parent / "docs/python.md").read_text(encoding="utf-8")
+    snippets = [part.partition("```")[0] for part in text.split("```python\n")[1:]]
+    space = {"prediction": PREDICTIONS["dog"], "truth": TRUTHS["dog"], "loader": [], "rank": 0}
+    space["loader"] = [("dog", k, PREDICTIONS["dog"][k], TRUTHS["dog"][k]) for k in range(6)]
+    for snippet in snippets:
+        if "results.zip" not in snippet:
+            exec(snippet, space)
+    assert "J&F-Mean" in capsys.readouterr().out
