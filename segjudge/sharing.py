@@ -12,6 +12,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from dataclasses import replace
 from typing import Protocol
 
 from segjudge.errors import OptionError, UsageError
@@ -110,6 +111,7 @@ def scored_by(
     """Score by the workers of an executor or of a Dask client; return the reports, and what is odd about the truth."""
     if PROTOCOLS.get(request.protocol.name) != request.protocol:
         raise UsageError(f"the rules of {request.protocol.name} were changed; an executor scores by the protocol's own")
+    request = _with_absolute_paths(request)
     pool, workers = _pool_of(executor)
     count = request.jobs if isinstance(request.jobs, int) else PARTS_EACH * max(1, workers())
     run = uuid.uuid4().hex
@@ -132,6 +134,17 @@ def scored_by(
             return merged(paths)
         except UsageError as error:
             raise UsageError(str(error).replace(folder + os.sep, "")) from None
+
+
+def _with_absolute_paths(request: ScoreRequest) -> ScoreRequest:
+    """Return the request as workers in other folders take it."""
+
+    def absolute(path: str) -> str:
+        return os.path.abspath(path) if path and "://" not in path else path
+
+    source = request.truth
+    paths = {name: absolute(getattr(source, name)) for name in ("path", "unseen", "categories")}
+    return replace(request, results=absolute(request.results), truth=replace(source, **paths))
 
 
 def _pool_of(executor: Executor | DaskClient) -> tuple[Executor, Callable[[], int]]:
