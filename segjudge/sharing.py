@@ -8,13 +8,13 @@ import queue
 import socket
 import tempfile
 import threading
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from dataclasses import replace
 from typing import Protocol
 
+from segjudge.addresses import AddressError
 from segjudge.errors import OptionError, UsageError
 from segjudge.evaluation_script.answer import Report
 from segjudge.evaluation_script.errors import HostError, SubmissionError
@@ -101,6 +101,8 @@ def part_of(version: str, run: str, request: ScoreRequest, number: int, count: i
             score_part(_HELD.job, Part(number, count), out, refuse=False)
             with open(out, "rb") as file:
                 return file.read()
+    except AddressError:
+        raise  # and is tried again
     except tuple(_FINAL.values()) as error:
         return json.dumps([type(error).__name__, str(error)]).encode()
 
@@ -114,7 +116,7 @@ def scored_by(
     request = _with_absolute_paths(request)
     pool, workers = _pool_of(executor)
     count = request.jobs if isinstance(request.jobs, int) else PARTS_EACH * max(1, workers())
-    run = uuid.uuid4().hex
+    run = os.urandom(16).hex()
 
     def call(number: int, attempt: int) -> Future[bytes]:
         return pool.submit(part_of, VERSION, run, request, number, count, attempt)

@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("distributed")
-
 from segjudge import HostError, UsageError, cli, dask_cluster, score
 from segjudge.dask_cluster import connected
 
