@@ -44,8 +44,20 @@ _UNREADABLE = (
 )
 
 
+class FolderElsewhere(str):
+    """The address of a folder that is not on this machine; the toolkit reads some."""
+
+    __slots__ = ()
+
+    def opened(self, limits: ArchiveLimits) -> Files:
+        """Return its files."""
+        raise NotImplementedError
+
+
 def open_files(path: str, limits: ArchiveLimits) -> Files:
     """Open a submission; raise SubmissionError when it is of no kind that is read here."""
+    if isinstance(path, FolderElsewhere):
+        return path.opened(limits)
     if os.path.isdir(path):
         return FolderFiles(path, limits)
     try:

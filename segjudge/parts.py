@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
+from segjudge.addresses import RemoteFolder
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.answer import Report, SequenceReport
 from segjudge.evaluation_script.errors import Problem, listed
@@ -77,6 +78,10 @@ def digest_of(path: str) -> str:
     file its bytes: that costs no part much.
     """
     digest = hashlib.sha256()
+    if isinstance(path, RemoteFolder):
+        for name, size in path.sizes.items():
+            digest.update(f"{name}\0{size}\n".encode("utf-8", "surrogateescape"))
+        return f"folder:{digest.hexdigest()}"
     if os.path.isdir(path):
         for folder, folders, names in os.walk(path, followlinks=True):
             folders.sort()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from segjudge.addresses import RemoteFolder, local
 from segjudge.datasets.layouts import LAYOUTS
 from segjudge.datasets.opening import TruthSource, is_packed, open_instances, open_sequences
 from segjudge.errors import OptionError, UsageError
@@ -64,11 +65,14 @@ def named_protocol(protocol: str | TrackProtocol) -> TrackProtocol:
 
 def prepared(request: ScoreRequest, progress: Progress = ignore_progress) -> PreparedScoring:
     """Open a truth and check what was said of it and of the results, as `score` does before it scores."""
-    source, path = request.truth, request.results
+    path, truth = local(request.results), request.truth
+    source = replace(truth, path=local(truth.path), unseen=local(truth.unseen), categories=local(truth.categories))
     jobs = cores() if request.jobs == "auto" else request.jobs or 1
     rules = ScoringRules(request.protocol, LOCAL_LIMITS, strict=request.strict, jobs=jobs)
     if isinstance(rules.protocol, InstanceProtocol):
         _refuse("instances", sequences=request.sequences, layout=source.layout, unseen=source.unseen)
+        if isinstance(source.path, RemoteFolder):
+            raise UsageError(f"{source.path}: a folder of PNGs is read on this machine alone; copy it, or pack it")
     else:
         _refuse("sequences", categories=source.categories)
     if is_packed(path):

@@ -8,6 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from segjudge.addresses import local
 from segjudge.datasets.opening import TruthSource
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.answer import Report, Row, joined_rows
@@ -69,7 +70,8 @@ def score(  # noqa: PLR0913 - published: what a user may say of results and trut
     """Score results on a truth, exactly as a challenge with this protocol would.
 
     Args:
-        results: a folder, zip, tar(.gz) or JSON with the predicted masks.
+        results: a folder, zip, tar(.gz) or JSON with the predicted masks; here and below a path, or an address such as
+            s3://bucket/results.zip.
         truth: a packed annotation file, or a dataset's folder or zip as it was published; of instances COCO's JSON
             or a folder of Places-style PNGs.
         protocol: the name of a protocol, or one of its rows with changes.
@@ -129,6 +131,7 @@ def score_by_phase(
     progress: Progress = ignore_progress,
 ) -> Scores:
     """Score as a phase of a bundle does, limits included; links in a folder are followed, since they are one's own."""
+    results, annotations = local(results), local(annotations)
     phase = replace(phase, limits=replace(phase.limits, links=True))
     chosen = [phase_split for phase_split in phase.splits if split in ("", phase_split.codename)]
     if not chosen:

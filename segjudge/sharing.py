@@ -8,12 +8,13 @@ import queue
 import socket
 import tempfile
 import threading
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from dataclasses import replace
 from typing import Protocol
 
+from segjudge.addresses import AddressError
 from segjudge.errors import OptionError, UsageError
 from segjudge.evaluation_script.answer import Report
 from segjudge.evaluation_script.errors import HostError, SubmissionError
@@ -100,6 +101,8 @@ def part_of(version: str, run: str, request: ScoreRequest, number: int, count: i
             score_part(_HELD.job, Part(number, count), out, refuse=False)
             with open(out, "rb") as file:
                 return file.read()
+    except AddressError:
+        raise  # and is tried again
     except tuple(_FINAL.values()) as error:
         return json.dumps([type(error).__name__, str(error)]).encode()
 
@@ -110,9 +113,10 @@ def scored_by(
     """Score by the workers of an executor or of a Dask client; return the reports, and what is odd about the truth."""
     if PROTOCOLS.get(request.protocol.name) != request.protocol:
         raise UsageError(f"the rules of {request.protocol.name} were changed; an executor scores by the protocol's own")
+    request = _with_absolute_paths(request)
     pool, workers = _pool_of(executor)
     count = request.jobs if isinstance(request.jobs, int) else PARTS_EACH * max(1, workers())
-    run = uuid.uuid4().hex
+    run = os.urandom(16).hex()
 
     def call(number: int, attempt: int) -> Future[bytes]:
         return pool.submit(part_of, VERSION, run, request, number, count, attempt)
@@ -132,6 +136,17 @@ def scored_by(
             return merged(paths)
         except UsageError as error:
             raise UsageError(str(error).replace(folder + os.sep, "")) from None
+
+
+def _with_absolute_paths(request: ScoreRequest) -> ScoreRequest:
+    """Return the request as workers in other folders take it."""
+
+    def absolute(path: str) -> str:
+        return os.path.abspath(path) if path and "://" not in path else path
+
+    source = request.truth
+    paths = {name: absolute(getattr(source, name)) for name in ("path", "unseen", "categories")}
+    return replace(request, results=absolute(request.results), truth=replace(source, **paths))
 
 
 def _pool_of(executor: Executor | DaskClient) -> tuple[Executor, Callable[[], int]]:

@@ -53,7 +53,7 @@ def score(args: argparse.Namespace) -> int:
     _check_outputs(args)
     if args.part:
         return _score_part(args)
-    with ProgressBar() as bar:
+    with ProgressBar("part" if args.scheduler else "sequence") as bar:
         scores = _scored_by_phase(args, bar) if args.phase else _scored_on_truth(args, bar)
     for note in public_warnings(scores.notes):
         say(f"truth: {note}")
@@ -69,9 +69,10 @@ def _scored_by_phase(args: argparse.Namespace, bar: ProgressBar) -> Scores:
 
     source = find_bundle()
     phase = source.phase(args.phase)
+    jobs = {None: phase.jobs, "auto": 0}.get(args.jobs, args.jobs)
     return score_by_phase(
         args.results,
-        replace(phase, strict=args.strict or phase.strict, jobs=args.jobs or phase.jobs),
+        replace(phase, strict=args.strict or phase.strict, jobs=jobs),
         args.annotations or os.path.join(source.root, phase.annotations),
         split=args.split or "",
         sequences=_sequences(args),
@@ -83,7 +84,12 @@ def _scored_on_truth(args: argparse.Namespace, bar: ProgressBar) -> Scores:
     from segjudge.scoring import scored
 
     try:
-        return scored(_request(args), None, bar)
+        if not args.scheduler:
+            return scored(_request(args), None, bar)
+        from segjudge.dask_cluster import connected
+
+        with connected(args.scheduler) as client:
+            return scored(_request(args), client, bar)
     except OptionError as error:
         raise UsageError(f"--{error}") from None
 
@@ -173,7 +179,8 @@ def _check_options(args: argparse.Namespace) -> None:
     """Refuse options of this command that would be ignored; `segjudge.score` refuses the others."""
     truth_alone = ("protocol", "subset", "layout", "unseen", "cap", "id_zero_quirk", "categories")
     ignored = {
-        "--phase": (*truth_alone, "part") if args.phase else (),
+        "--phase": (*truth_alone, "part", "scheduler") if args.phase else (),
+        "--scheduler": ("part",) if args.scheduler else (),
         "--truth": ("annotations",) if args.truth else (),
         "sequences": ("cap", "id_zero_quirk", "style") if args.protocol in SEQUENCE_PROTOCOLS else (),
     }
@@ -261,10 +268,8 @@ def _output_options(sub: argparse.ArgumentParser) -> None:
     )
 
 
-def _jobs(text: str) -> int:
-    from segjudge.evaluation_script.parallel import cores
-
-    return cores() if text == "auto" else whole_number(1, 256)(text)
+def _jobs(text: str) -> int | str:
+    return text if text == "auto" else whole_number(1, 256)(text)
 
 
 def score_options(sub: argparse.ArgumentParser) -> None:
@@ -281,6 +286,7 @@ def score_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--sequences", help="score these sequences alone, separated by commas")
     sub.add_argument("--unseen", help="file with the names of unseen sequences (lvos) or categories (youtube-vos)")
     sub.add_argument("--jobs", type=_jobs, help="score with so many processes (auto: as many as there are cores)")
+    sub.add_argument("--scheduler", metavar="ADDRESS", help="score by the workers of a Dask cluster: tcp://HOST:8786")
     sub.add_argument("--cap", choices=["image", "category"], help="instances: what the cap on detections counts")
     sub.add_argument("--id-zero-quirk", choices=["on", "off"], help="instances: the annotation with id 0 is lost")
     sub.add_argument("--style", choices=["official"], help="instances: print as the script of Places 2017 does")

@@ -1,0 +1,192 @@
+"""Results and truths at addresses: S3, as moto's server speaks it, and any file system of fsspec's."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+from segjudge import HostError, SubmissionError, UsageError, addresses, cli, score
+from segjudge.addresses import AddressError, FetchedFile, RemoteFolder, local
+from segjudge.evaluation_script.archive import open_files
+from segjudge.evaluation_script.archive_limits import ArchiveLimits
+
+from .builders import png
+from .clusters import cluster
+from .test_executors import content
+from .test_parts import SENT, TRUTH, files
+from .test_remote_aws import KEYS, aws, client
+
+__all__ = ["aws"]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SEGJUDGE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def memory() -> Iterator[Any]:
+    system = fsspec.filesystem("memory")
+    yield system
+    system.store.clear()
+    system.pseudo_dirs[:] = [""]
+
+
+def cached(cache: Path) -> list[bytes]:
+    """The contents of the cache."""
+    return sorted(path.read_bytes() for path in cache.iterdir() if path.name != "lock")
+
+
+def masks(videos: Any) -> dict[str, bytes]:
+    return {f"{name}/{k:05d}.png": png(frame) for name, v in videos.items() for k, frame in enumerate(v)}
+
+
+def test_a_file_is_fetched_once_until_it_changes(memory: Any, cache: Path) -> None:
+    source = cache.parent / "source"
+    source.write_bytes(b"one")
+    first = local(f"file://{source}")
+    assert (Path(first).read_bytes(), Path(first).name.endswith("-source")) == (b"one", True)
+    assert local(f"file://{source}") == first
+    source.write_bytes(b"two")
+    os.utime(source, ns=(1, 1))
+    assert Path(local(f"file://{source}")).read_bytes() == b"two"
+    assert cached(cache) == [b"one", b"two"]
+    assert local("plain/path") == "plain/path"
+
+
+def test_the_cache_keeps_its_bound_and_what_is_in_use(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEGJUDGE_CACHE_GB", str(250e-9))
+    paths = [cache.parent / f"{name}.zip" for name in "abcd"]
+    for path in paths:
+        path.write_bytes(path.stem.encode() * 100)
+    kept = local(f"file://{paths[0]}")
+    (cache / "left.partial").write_bytes(b"of a process that was killed")
+    for path in paths[1:]:
+        local(f"file://{path}")
+        time.sleep(0.01)
+    assert isinstance(kept, FetchedFile)
+    assert cached(cache) == [b"a" * 100, b"d" * 100]
+    others = local(f"file://{paths[3]}")
+    with pytest.raises(UsageError, match="100 bytes do not fit into the cache .* 200 bytes in use; SEGJUDGE_CACHE_GB"):
+        local(f"file://{paths[1]}")
+    del kept
+    assert Path(local(f"file://{paths[1]}")).read_bytes() == b"b" * 100
+    assert Path(others).read_bytes() == b"d" * 100
+    monkeypatch.setenv("SEGJUDGE_CACHE_GB", "much")
+    with pytest.raises(UsageError, match="is a number of gigabytes, not 'much'"):
+        local(f"file://{paths[2]}")
+
+
+def test_what_cannot_be_reached_is_reported_in_a_sentence(memory: Any, tmp_path: Path, capsys: Any) -> None:
+    for address, words in (
+        ("memory://nothing/here.zip", "nothing is there"),
+        ("nonsense://a/b", "Protocol not known: nonsense"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            local(address)
+        assert cli.main(["score", address, "--truth", "t", "--protocol", "davis2017"]) == 2
+        (line,) = capsys.readouterr().err.strip().splitlines()
+        assert words in line
+    memory.pipe("/masks/a.png", b"")
+    with pytest.raises(UsageError, match="a folder of PNGs is read on this machine alone"):
+        score("x", "memory://masks", "places2017", categories="c")
+
+
+def test_a_folder_is_listed_as_one_on_this_machine(memory: Any, tmp_path: Path) -> None:
+    names = ["b/0.png", "a.txt", "a/1.png", "a/b/2.png", "z", ".hidden", "__MACOSX/x", "a/.x/3.png", "empty.png"]
+    for name in names:
+        data = b"" if "empty" in name else name.encode()
+        memory.pipe(f"/sent/{name}", data)
+        path = tmp_path / "sent" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    here = open_files(str(tmp_path / "sent"), ArchiveLimits())
+    there = open_files(local("memory://sent/"), ArchiveLimits())
+    assert list(there.sizes.items()) == list(here.sizes.items())
+    assert {name: there.read(name) for name in there.sizes} == {name: here.read(name) for name in here.sizes}
+    with pytest.raises(SubmissionError, match="holds more than 3 files"):
+        open_files(local("memory://sent"), ArchiveLimits(members=3))
+    with pytest.raises(SubmissionError, match="lies 2 folders deep; 1 is the limit"):
+        open_files(local("memory://sent"), ArchiveLimits(depth=2))
+
+
+def test_the_files_of_a_folder_are_read_ahead_within_bounds(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = {f"{video}/{k:03d}": bytes([k]) * 100 for video in "ab" for k in range(100)}
+    for name, data in sent.items():
+        memory.pipe(f"/sent/{name}", data)
+    monkeypatch.setattr(addresses, "AHEAD_BYTES", 1000)
+    read, ranges = [], memory.cat_ranges
+    monkeypatch.setattr(
+        type(memory), "cat_ranges", lambda _, paths, *more, **o: read.append(paths) or ranges(paths, *more, **o)
+    )
+    opened = open_files(local("memory://sent"), ArchiveLimits())
+    assert {name: opened.read(name) for name in opened.sizes} == sent
+    assert (len(read), max(map(len, read))) == (20, 10)
+    assert sorted(path for paths in read for path in paths) == [f"/sent/{name}" for name in sorted(sent)]
+
+
+@pytest.mark.parametrize("data", [b"longer than it was", b"no"])
+def test_a_file_that_changes_while_it_is_read_is_reported(memory: Any, data: bytes) -> None:
+    memory.pipe("/sent/a", b"content")
+    folder = local("memory://sent")
+    assert isinstance(folder, RemoteFolder)
+    memory.pipe("/sent/a", data)
+    with pytest.raises(AddressError, match="a changed while it was read"):
+        open_files(folder, ArchiveLimits()).read("a")
+
+
+@pytest.fixture
+def bucket(aws: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of a bucket with results and truths, as files and as folders."""
+    for name, value in {**KEYS, "AWS_ENDPOINT_URL": aws}.items():
+        monkeypatch.setenv(name, value)
+    s3, name = client(aws, "s3"), f"data-{time.monotonic_ns()}"
+    s3.create_bucket(Bucket=name)
+    path, _ = files(tmp_path)
+    objects = {f"sent/{file}": data for file, data in masks(SENT).items()}
+    objects |= {f"root/{file}": data for file, data in masks(TRUTH).items()}
+    objects |= {"sent.zip": Path(path).read_bytes(), "packed.zip": (tmp_path / "packed.zip").read_bytes()}
+    for key, data in objects.items():
+        s3.put_object(Bucket=name, Key=key, Body=data)
+    return f"s3://{name}"
+
+
+def test_results_and_truths_in_a_bucket_score_as_those_on_this_machine(bucket: str, tmp_path: Path, aws: str) -> None:
+    expected = content(score(tmp_path / "sent.zip", tmp_path / "packed.zip"))
+    for results in ("sent.zip", "sent"):
+        for jobs in (1, 3):
+            assert content(score(f"{bucket}/{results}", f"{bucket}/packed.zip", jobs=jobs)) == expected
+    plain = score(tmp_path / "sent.zip", tmp_path / "truth.zip")
+    assert content(score(f"{bucket}/sent.zip", f"{bucket}/root")) == content(plain)
+    with pytest.raises(UsageError, match="nothing is there"):
+        score(f"{bucket}/none.zip", f"{bucket}/packed.zip")
+
+
+def test_a_server_that_refuses_is_reported(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    fsspec.get_filesystem_class("s3").clear_instance_cache()
+    with pytest.raises(HostError, match=f"^{bucket}/sent.zip: cannot be read"):
+        local(f"{bucket}/sent.zip")
+    fsspec.get_filesystem_class("s3").clear_instance_cache()
+
+
+@pytest.mark.long
+def test_the_workers_of_a_cluster_read_a_bucket_by_themselves(
+    bucket: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = ["--protocol", "davis2017", "--json", "-"]
+    assert cli.main(["score", str(tmp_path / "sent.zip"), "--truth", str(tmp_path / "packed.zip"), *given]) == 0
+    expected = capfd.readouterr()
+    with cluster(tmp_path / "dask") as made:
+        monkeypatch.delenv("AWS_ENDPOINT_URL")  # the client needs none
+        for results in ("sent.zip", "sent"):
+            command = ["score", f"{bucket}/{results}", "--truth", f"{bucket}/packed.zip", *given]
+            assert cli.main([*command, "--scheduler", made.address]) == 0
+            assert capfd.readouterr() == expected
