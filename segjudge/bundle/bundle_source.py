@@ -28,7 +28,12 @@ BUNDLE = "SEGJUDGE_BUNDLE"
 #: Modules that our scorers have beside each other and no other script has.
 _SCORERS = {PHASES_FILE, "phase.py", "guard.py"}
 #: A script with more is not read to find out whose it is.
-_SCRIPT_BYTES = 256 << 20
+_SCRIPT_BYTES = 64 << 20
+#: What zipfile raises for a member that is damaged or of another kind.
+UNREADABLE = (
+    *(zipfile.BadZipFile, zlib.error, OSError, RuntimeError, NotImplementedError),
+    *(EOFError, ValueError, KeyError),
+)
 
 
 class BundleKind(enum.Enum):
@@ -157,12 +162,19 @@ def _config_names(folder: str) -> list[str]:
     return [name for name in CONFIG_NAMES if os.path.isfile(os.path.join(folder, name))]
 
 
+def script_files(data: bytes) -> dict[str, bytes]:
+    """Return the modules and requirements in a script's zip; raises one of `UNREADABLE` where that is damaged."""
+    with zipfile.ZipFile(io.BytesIO(data)) as script:
+        names = [name for name in script.namelist() if name.endswith((".py", "requirements.txt"))]
+        if sum(script.getinfo(name).file_size for name in names) > _SCRIPT_BYTES:
+            raise ValueError("its modules are larger than any program's")
+        return {name: script.read(name) for name in names}
+
+
 def _script_files(path: str) -> dict[str, bytes]:
-    """Return what of our modules a built zip's script has; nothing where it cannot be read, which `check` explains."""
+    """Return the modules in a built zip's script; nothing where it cannot be read, which `check` explains."""
     try:
         with zipfile.ZipFile(path) as bundle, bundle.open(f"{SCRIPT_FOLDER}.zip") as file:
-            data = io.BytesIO(file.read(_SCRIPT_BYTES))
-        with zipfile.ZipFile(data) as script:
-            return {name: script.read(name) for name in _SCORERS & {*script.namelist()}}
-    except (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, EOFError, ValueError, KeyError):
+            return script_files(file.read(_SCRIPT_BYTES))
+    except UNREADABLE:
         return {}
