@@ -8,13 +8,13 @@ import os
 import traceback
 import zipfile
 import zlib
-from collections.abc import Collection
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import HostError
+from segjudge.hosted_worker.scorers import is_ours
 
 from .fields import CONFIG, CONFIG_NAMES
 
@@ -25,8 +25,6 @@ SCRIPT_FOLDER = "evaluation_script"
 PHASES_FILE = "phases.py"
 #: The environment variable with the bundle for folders that have none, which `run.sh` sets to its checkout.
 BUNDLE = "SEGJUDGE_BUNDLE"
-#: Modules that our scorers have beside each other and no other script has.
-_SCORERS = {PHASES_FILE, "phase.py", "guard.py"}
 #: A script with more is not read to find out whose it is.
 _SCRIPT_BYTES = 64 << 20
 #: What zipfile raises for a member that is damaged or of another kind.
@@ -111,11 +109,6 @@ def find_bundle(path: str = "") -> BundleSource:
     if path.endswith((".yaml", ".yml")):
         raise UsageError(f"{path}: EvalAI reads {CONFIG} alone; rename it")
     return _zip_source(os.path.abspath(path))
-
-
-def is_ours(names: Collection[str]) -> bool:
-    """Return whether the files of a script are our scorers, whatever may be missing."""
-    return set(names) >= _SCORERS
 
 
 def read_phases(text: bytes, where: str) -> tuple[Phase, ...]:

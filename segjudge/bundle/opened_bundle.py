@@ -9,7 +9,9 @@ from typing import Any, Self
 
 import yaml
 
-from .bundle_source import UNREADABLE, is_ours, script_files
+from segjudge.hosted_worker.scorers import is_ours
+
+from .bundle_source import UNREADABLE, script_files
 from .field_values import TRUE
 from .fields import CONFIG_NAMES
 from .problems import BundleProblem, breaks_later, crash

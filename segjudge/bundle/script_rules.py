@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 import sys
 from dataclasses import replace
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from segjudge.hosted_worker.requirements import PINS, REQUIREMENTS
+
 from .opened_bundle import Bundle
 from .problems import WARNING, BundleProblems, breaks_later, warning
 from .script_imports import INIT, ImportedName, imports_of, is_module, module_path, reached_files
 
 PYTHON = (3, 9)
-REQUIREMENTS = "requirements.txt"
 #: The worker, in the words of environment markers.
 _WORKER = {
     "python_version": ".".join(map(str, PYTHON)),
@@ -26,8 +26,6 @@ _WORKER = {
     "implementation_name": "cpython",
     "os_name": "posix",
 }
-#: The file with the versions that EvalAI's worker pins, also while packages are built.
-PINS = os.path.join(os.path.dirname(__file__), f"worker-{PYTHON[0]}.{PYTHON[1]}.txt")
 
 
 def pins() -> dict[str, str]:
@@ -74,8 +72,8 @@ def _modules(bundle: Bundle, folder: str, texts: dict[str, bytes]) -> BundleProb
             found = f"is not Python {'.'.join(map(str, PYTHON))} ({error})"
             trees[name] = ast.Module([], [])
             problems.append((name, breaks_later(where, found, "Correct it")))
-    # With a search path of their own, modules find each other by their bare names.
-    finds_its_own = any(b"sys.path" in text for text in texts.values())
+    # Modules find each other by their bare names through a search path of their own, or when pip installs them.
+    finds_its_own = any(re.search(rb"sys\.path|\bpip\b", text) for text in texts.values())
     for name, tree in trees.items():
         found_here = _imports(folder, name, tree, texts, finds_its_own=finds_its_own)
         problems += [(name, problem) for problem in found_here]
