@@ -17,6 +17,11 @@ from .processes import IMPORT_ROOT
 MEMORY = 8 << 30
 _PACKAGES = ("evaluation_script", "segjudge", "code_upload_challenge_evaluation")
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/ssl", "/etc/alternatives")
+#: What name resolution and pip read beside it.
+_NETWORK = (
+    *("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ca-certificates", "/etc/pip.conf", "/opt"),
+    "/run/systemd/resolve",
+)
 _ISOLATED = ("--unshare-all", "--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev")
 
 
@@ -80,6 +85,17 @@ def scorer_command(
         boxed += ["--bind", source, path]
     boxed += _covered(hidden, [*readable, *(path for _, path in mounts)])
     return [*boxed, "--chdir", target, *words]
+
+
+def installer_command(program: str, words: list[str], readable: Sequence[str], writable: Sequence[str]) -> list[str]:
+    """Return a command that installs packages in the sandbox, with the network and this machine's settings of pip."""
+    boxed = [program, *_ISOLATED, "--share-net", "--cap-drop", "ALL", "--tmpfs", "/tmp"]  # noqa: S108 - inside
+    links = [path for path in os.environ.get("PIP_FIND_LINKS", "").split() if os.path.isdir(path)]
+    settings = [os.path.expanduser(path) for path in ("~/.config/pip", "~/.pip")]
+    boxed += _read_only((*_SYSTEM, *_NETWORK, *settings, *links, *readable))
+    for path in writable:
+        boxed += ["--bind", path, path]
+    return [*boxed, "--chdir", "/tmp", *words]  # noqa: S108 - inside
 
 
 def _read_only(paths: Sequence[str]) -> list[str]:

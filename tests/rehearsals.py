@@ -50,7 +50,8 @@ class Rehearsal:
     def start(self, *more: str) -> Rehearsal:
         command = [sys.executable, "-m", "segjudge", "rehearse", "--port", "0", "--data", str(self.data)]
         self.log = open(self.data.parent / f"{self.data.name}.log", "ab")  # noqa: SIM115 - closed by stop()
-        command.append(str(self.bundle or self.root))
+        if self.bundle is not None or self.root != ROOT:
+            command.append(str(self.bundle or self.root))
         if not self.database and os.environ.get(postgres.VARIABLE):
             self.database = postgres.new_database(os.environ[postgres.VARIABLE])
         if self.database:

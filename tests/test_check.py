@@ -351,10 +351,9 @@ def test_a_split_that_phases_py_hides_may_have_any_visibility(
     visibility: int, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hidden = tuple(
-        replace(phase, splits=tuple(replace(shown, hidden=True) for shown in phase.splits))
-        for phase in agreement.PHASES
+        replace(phase, splits=tuple(replace(shown, hidden=True) for shown in phase.splits)) for phase in PHASES
     )
-    monkeypatch.setattr(agreement, "PHASES", hidden)
+    monkeypatch.setattr(agreement, "read_phases", lambda *_: hidden)
     assert not changed(bundle, tmp_path, put(*ROW, "visibility", value=visibility))
 
 
@@ -362,10 +361,10 @@ def test_a_notification_that_waits_for_a_hidden_split_is_reported(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would tell whoever reads the channel, and so it is never sent."""
-    first, *others = agreement.PHASES
+    first, *others = PHASES
     (shown,) = first.splits
     waiting = replace(first, splits=(replace(shown, hidden=True),), notify=Notify("dev", "J&F-Mean", 0.5))
-    monkeypatch.setattr(agreement, "PHASES", (waiting, *others))
+    monkeypatch.setattr(agreement, "read_phases", lambda *_: (waiting, *others))
     (problem,) = changed(bundle, tmp_path, put(*ROW, "visibility", value=1))
     assert "notify names J&F-Mean of dev, which no participant sees" in str(problem)
 

@@ -246,9 +246,10 @@ def test_a_script_that_cannot_be_loaded_is_said_to_team_and_host(server: Rehears
     assert server.push(bundle, repository="me/broken").status_code == 201
     held = entered(server, "Broken")
     done = ended(server, held, "x")
-    assert (
-        "cannot load the evaluation script (ModuleNotFoundError: No module named 'nowhere_to_be_found')"
-        in server.text(done["stderr_file"])
+    reason = "ModuleNotFoundError: No module named 'nowhere_to_be_found' (__init__.py, line 1)"
+    assert server.text(done["stderr_file"]) == (
+        f"evaluation_script cannot be loaded: {reason}. "
+        "EvalAI shows this to the hosts in the Manage tab, and scores nothing until it is corrected."
     )
     logs = server.get(f"/api/challenges/{held['id']}/get_worker_logs/", "host").json()["logs"]
     assert any("nowhere_to_be_found" in line for line in logs)

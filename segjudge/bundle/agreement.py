@@ -9,9 +9,9 @@ from segjudge.evaluation_script import instance_truth, packed_file, sequence_tru
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.phase import Phase, PhaseSplit
-from segjudge.evaluation_script.phases import PHASES
 from segjudge.evaluation_script.sequence_protocols import BESIDE, SEQUENCE_PROTOCOLS
 
+from .bundle_source import PHASES_FILE, SCRIPT_FOLDER, read_phases
 from .opened_bundle import Bundle
 from .problems import BundleProblems, breaks_later, hashable_value, mappings_in
 
@@ -20,9 +20,16 @@ HIDDEN = ("1", "2")
 
 
 def agreement(bundle: Bundle) -> BundleProblems:
-    """Yield where `phases.py`, the YAML and the annotation files differ."""
+    """Yield where `phases.py`, the YAML and the annotation files differ; nothing where the scorers are not ours."""
+    if bundle.is_foreign:
+        return
+    try:
+        phases = read_phases(bundle.script[PHASES_FILE], f"{SCRIPT_FOLDER}/{PHASES_FILE}")
+    except HostError as error:
+        yield breaks_later(PHASES_FILE, f"cannot be read ({error})", "Correct it")
+        return
     configured = {str(phase.get("codename")): phase for phase in mappings_in(bundle.config, "challenge_phases")}
-    scored = {phase.codename: phase for phase in PHASES}
+    scored = {phase.codename: phase for phase in phases}
     for codename in [name for name in configured if name not in scored]:
         remedy = "Add a row, or remove it from the YAML"
         yield breaks_later("phases.py", f"lacks the phase {codename}", remedy)

@@ -15,7 +15,7 @@ from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.packed_file import add_member, replaced
 from segjudge.kernel.compiling import Library, cached_for_worker
 
-from .bundle_source import SCRIPT_FOLDER
+from .bundle_source import SCRIPT_FOLDER, BundleSource, find_bundle
 from .fields import CHALLENGE, CONFIG, FILES, PHASE, SCRIPT
 from .opened_bundle import escapes
 from .problems import mappings_in
@@ -53,9 +53,10 @@ def build(
     Without a variant the config goes in unchanged.  With `lenient`, files that are missing are left out, so that
     `check` can report them.  The kernel goes in where it was compiled for EvalAI's worker before.
     """
+    source = find_bundle(root)
     library = cached_for_worker() if kernel and _takes_kernel(root) else None
     out = out or os.path.join(root, OUT)
-    text = _read_file(root, CONFIG)
+    text = _read_file(root, source.config_name)
     changes: list[LineChange] = []
     config = _parsed(text, lenient=lenient)
     if variant and config:
@@ -63,17 +64,19 @@ def build(
         text = changed.encode("utf-8")
         config = _parsed(text)
         check_variant(config, variant)
-    names = {os.path.normpath(name): name for name in files_named(config)}
+    names = {os.path.normpath(name): name for name in (*files_named(config), *_own_script(source, config))}
     missing = {name: why for name in names if (why := _why_missing(root, name))}
     if missing and not lenient:
-        raise HostError("\n".join(f"{name}: {why}, and {CONFIG} names it" for name, why in missing.items()))
-    if os.path.realpath(out) in [os.path.realpath(os.path.join(root, name)) for name in (CONFIG, *names)]:
+        named = f"and {source.config_name} names it"
+        raise HostError("\n".join(f"{name}: {why}, {named}" for name, why in missing.items()))
+    if os.path.realpath(out) in [os.path.realpath(os.path.join(root, name)) for name in (source.config_name, *names)]:
         raise HostError(f"{out}: is a file of the bundle, and would be written over")
     try:
         os.makedirs(os.path.dirname(os.path.abspath(out)), exist_ok=True)
         with replaced(out) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as bundle:
-            add_member(bundle, CONFIG, text)
-            add_member(bundle, f"{SCRIPT_FOLDER}.zip", _script_zip(root, library))
+            add_member(bundle, source.config_name, text)
+            if os.path.isdir(os.path.join(root, SCRIPT_FOLDER)) or not source.is_foreign:
+                add_member(bundle, f"{SCRIPT_FOLDER}.zip", _script_zip(source, library))
             for name in [name for name in names if name not in missing]:
                 add_member(bundle, name, _read_file(root, name))
     except OSError as error:
@@ -83,7 +86,7 @@ def build(
 
 def read_config(root: str) -> dict[str, Any]:
     """Return the YAML; raises `HostError` when it is not a mapping."""
-    return _parsed(_read_file(root, CONFIG))
+    return _parsed(_read_file(root, find_bundle(root).config_name))
 
 
 def _parsed(text: bytes, *, lenient: bool = False) -> dict[str, Any]:
@@ -119,19 +122,40 @@ def _takes_kernel(root: str) -> bool:
     return os.path.isfile(os.path.join(root, SCRIPT_FOLDER, "kernel.py"))
 
 
-def _script_zip(root: str, kernel: Library | None) -> bytes:
-    """Return `evaluation_script/` as a flat zip: the modules, the requirements, a kernel for the worker."""
-    folder = os.path.join(root, SCRIPT_FOLDER)
+def _own_script(source: BundleSource, config: dict[str, Any]) -> list[str]:
+    """Return the script's zip that the YAML names, where a host keeps one in the place of the folder."""
+    name = config.get("evaluation_script")
+    made = source.is_foreign and os.path.isdir(os.path.join(source.root, SCRIPT_FOLDER))
+    return [name] if isinstance(name, str) and name and not made and source.is_foreign else []
+
+
+def _script_zip(source: BundleSource, kernel: Library | None) -> bytes:
+    """Return `evaluation_script/` as a zip: the modules, the requirements, a kernel for the worker.
+
+    Of a host's own script everything goes in, since it may hold packages and data.
+    """
+    folder = os.path.join(source.root, SCRIPT_FOLDER)
     if not os.path.isdir(folder):
         raise HostError(f"{SCRIPT_FOLDER}/: is not there")
-    names = sorted(name for name in os.listdir(folder) if name.endswith(".py") or name == "requirements.txt")
+    if source.is_foreign:
+        names = sorted(_files_below(folder))
+    else:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".py") or name == "requirements.txt")
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as script:
         for name in names:
-            add_member(script, name, _read_file(root, os.path.join(SCRIPT_FOLDER, name)))
+            add_member(script, name, _read_file(source.root, os.path.join(SCRIPT_FOLDER, name)))
         for path in [kernel.path, kernel.checksum] if kernel else []:
             add_member(script, path.name, path.read_bytes())
     return out.getvalue()
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    """Yield the files of a folder but hidden and compiled ones, by their paths in it."""
+    for path, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name != "__pycache__" and not name.startswith(".")]
+        kept = [name for name in names if not name.startswith(".") and not name.endswith(".pyc")]
+        yield from (os.path.relpath(os.path.join(path, name), folder) for name in kept)
 
 
 def _why_missing(root: str, name: str) -> str:

@@ -8,13 +8,13 @@ import os
 import traceback
 import zipfile
 import zlib
-from collections.abc import Collection
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import HostError
+from segjudge.hosted_worker.scorers import is_ours
 
 from .fields import CONFIG, CONFIG_NAMES
 
@@ -25,10 +25,13 @@ SCRIPT_FOLDER = "evaluation_script"
 PHASES_FILE = "phases.py"
 #: The environment variable with the bundle for folders that have none, which `run.sh` sets to its checkout.
 BUNDLE = "SEGJUDGE_BUNDLE"
-#: Modules that our scorers have beside each other and no other script has.
-_SCORERS = {PHASES_FILE, "phase.py", "guard.py"}
 #: A script with more is not read to find out whose it is.
-_SCRIPT_BYTES = 256 << 20
+_SCRIPT_BYTES = 64 << 20
+#: What zipfile raises for a member that is damaged or of another kind.
+UNREADABLE = (
+    *(zipfile.BadZipFile, zlib.error, OSError, RuntimeError, NotImplementedError),
+    *(EOFError, ValueError, KeyError),
+)
 
 
 class BundleKind(enum.Enum):
@@ -108,11 +111,6 @@ def find_bundle(path: str = "") -> BundleSource:
     return _zip_source(os.path.abspath(path))
 
 
-def is_ours(names: Collection[str]) -> bool:
-    """Return whether the files of a script are our scorers, whatever may be missing."""
-    return set(names) >= _SCORERS
-
-
 def read_phases(text: bytes, where: str) -> tuple[Phase, ...]:
     """Return the phases that the text of a `phases.py` defines, by the installed scorers' own classes."""
     from segjudge import evaluation_script
@@ -157,12 +155,19 @@ def _config_names(folder: str) -> list[str]:
     return [name for name in CONFIG_NAMES if os.path.isfile(os.path.join(folder, name))]
 
 
+def script_files(data: bytes) -> dict[str, bytes]:
+    """Return the modules and requirements in a script's zip; raises one of `UNREADABLE` where that is damaged."""
+    with zipfile.ZipFile(io.BytesIO(data)) as script:
+        names = [name for name in script.namelist() if name.endswith((".py", "requirements.txt"))]
+        if sum(script.getinfo(name).file_size for name in names) > _SCRIPT_BYTES:
+            raise ValueError("its modules are larger than any program's")
+        return {name: script.read(name) for name in names}
+
+
 def _script_files(path: str) -> dict[str, bytes]:
-    """Return what of our modules a built zip's script has; nothing where it cannot be read, which `check` explains."""
+    """Return the modules in a built zip's script; nothing where it cannot be read, which `check` explains."""
     try:
         with zipfile.ZipFile(path) as bundle, bundle.open(f"{SCRIPT_FOLDER}.zip") as file:
-            data = io.BytesIO(file.read(_SCRIPT_BYTES))
-        with zipfile.ZipFile(data) as script:
-            return {name: script.read(name) for name in _SCORERS & {*script.namelist()}}
-    except (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, EOFError, ValueError, KeyError):
+            return script_files(file.read(_SCRIPT_BYTES))
+    except UNREADABLE:
         return {}

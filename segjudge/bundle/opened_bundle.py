@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import zipfile
-import zlib
+from functools import cached_property
 from typing import Any, Self
 
 import yaml
 
+from segjudge.hosted_worker.scorers import is_ours
+
+from .bundle_source import UNREADABLE, script_files
 from .field_values import TRUE
 from .fields import CONFIG_NAMES
 from .problems import BundleProblem, breaks_later, crash
@@ -20,11 +23,6 @@ UPLOAD_BYTES = 200 << 20
 _MEMBERS, _TEXT_BYTES, _UNPACKED_BYTES = 20_000, 4 << 20, 4 << 30
 #: The longest part of a path that Linux takes, and how much of a file is unpacked at once.
 _NAME_BYTES, _CHUNK_BYTES = 255, 1 << 20
-#: What zipfile raises for a member that is damaged or of another kind.
-_UNREADABLE = (
-    *(zipfile.BadZipFile, zlib.error, OSError, RuntimeError, NotImplementedError),
-    *(EOFError, ValueError, KeyError),
-)
 
 
 class BundleRefusedError(Exception):
@@ -70,7 +68,7 @@ class Bundle:
         """Return the content of a file, by its path as the YAML may write it."""
         try:
             return self._zip.read(self._members[os.path.normpath(name)])
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             raise BundleRefusedError(_not_a_zip(self.path, f"{name} in it cannot be read ({error})")) from None
 
     def size(self, name: str) -> int:
@@ -80,6 +78,20 @@ class Bundle:
     def has(self, path: object) -> bool:
         """Return whether a value of the YAML is the path of a file in the bundle."""
         return isinstance(path, str) and os.path.normpath(path) in self.names
+
+    @cached_property
+    def script(self) -> dict[str, bytes]:
+        """The modules and requirements of the evaluation script; none where it cannot be read."""
+        path = self.config.get("evaluation_script")
+        try:
+            return script_files(self.read(str(path))) if self.has(path) else {}
+        except UNREADABLE:
+            return {}
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the scorers are not ours."""
+        return not is_ours(self.script)
 
     @property
     def evaluated_elsewhere(self) -> bool:
@@ -102,7 +114,9 @@ class Bundle:
             problem = BundleProblem(self.path, f"holds {' and '.join(names)}", "Keep one", quote, 4)
         else:
             quote = "There is no YAML file in the zip file you uploaded!"
-            problem = BundleProblem(self.path, "holds no challenge config", "Put it at the top", quote, 3)
+            below = [name for name in self.listed_names if os.path.basename(name) in CONFIG_NAMES]
+            found = "holds no challenge config" + (f" at its top, only {below[0]}" if below else "")
+            problem = BundleProblem(self.path, found, "Put it at the top", quote, 3)
         raise BundleRefusedError(problem)
 
     def _parsed_config(self) -> tuple[dict[str, Any], YamlLines]:
@@ -191,7 +205,7 @@ def _check_members(archive: zipfile.ZipFile, path: str) -> None:
                     pass
         except (zipfile.BadZipFile, EOFError) as error:
             raise BundleRefusedError(_not_a_zip(path, f"{member.filename!r:.60} in it is damaged ({error})")) from None
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             found = f"{member.filename!r:.60} in it cannot be unpacked ({error})"
             raise BundleRefusedError(crash(path, found, "Make it with segjudge build", 2)) from None
 

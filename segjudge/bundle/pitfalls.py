@@ -64,7 +64,7 @@ def _missing_for_variant(bundle: Bundle) -> BundleProblems:
     if static and not docker:
         found = "is True without is_docker_based: True"
         yield breaks_later("is_static_dataset_code_upload", found, "Set both: segjudge build --variant does")
-    if str(bundle.config.get("worker_python_version", "3.9")) in ("3.7", "3.8"):
+    if str(bundle.config.get("worker_python_version", "3.9")) in ("3.7", "3.8") and not bundle.is_foreign:
         yield breaks_later("worker_python_version", "is older than the scorers' 3.9", "Write 3.9, or remove the line")
     for where, phase in entries(bundle, "challenge_phases"):
         yield from _annotation_file(bundle, f"{where}.test_annotation_file", phase.get("test_annotation_file"))

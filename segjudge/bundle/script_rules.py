@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import ast
-import io
-import os
 import re
-import zipfile
-import zlib
-from collections.abc import Iterator
+import sys
+from dataclasses import replace
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from segjudge.hosted_worker.requirements import PINS, REQUIREMENTS
+
 from .opened_bundle import Bundle
-from .problems import BundleProblems, breaks_later, warning
+from .problems import WARNING, BundleProblems, breaks_later, warning
+from .script_imports import INIT, ImportedName, imports_of, is_module, module_path, reached_files
 
 PYTHON = (3, 9)
-REQUIREMENTS = "requirements.txt"
 #: The worker, in the words of environment markers.
 _WORKER = {
     "python_version": ".".join(map(str, PYTHON)),
@@ -27,8 +26,6 @@ _WORKER = {
     "implementation_name": "cpython",
     "os_name": "posix",
 }
-#: The file with the versions that EvalAI's worker pins, also while packages are built.
-PINS = os.path.join(os.path.dirname(__file__), f"worker-{PYTHON[0]}.{PYTHON[1]}.txt")
 
 
 def pins() -> dict[str, str]:
@@ -41,58 +38,82 @@ def pins() -> dict[str, str]:
 def script(bundle: Bundle) -> BundleProblems:
     """Yield the problems of the modules and requirements in the script's zip."""
     path = str(bundle.config.get("evaluation_script"))
-    if not bundle.has(path):
+    if not bundle.script and not bundle.has(path):
         return
-    try:
-        with zipfile.ZipFile(io.BytesIO(bundle.read(path))) as files:
-            names = files.namelist()
-            texts = {name: files.read(name) for name in names if name.endswith(".py") or name == REQUIREMENTS}
-    except (zipfile.BadZipFile, zlib.error, OSError, ValueError):
+    if bundle.is_foreign and bundle.evaluated_elsewhere:
+        return  # EvalAI stores such a script and never loads it
+    folder, texts = path.removesuffix(".zip"), bundle.script
+    for name in [name for name in texts if name == REQUIREMENTS]:
+        yield from _requirements(f"{folder}/{name}", texts[name])
+    yield from _entry(folder, texts)
+    yield from _modules(bundle, folder, {name: text for name, text in texts.items() if name.endswith(".py")})
+
+
+def _entry(folder: str, texts: dict[str, bytes]) -> BundleProblems:
+    """Yield why the worker finds no `evaluate`."""
+    where, init = f"{folder}/{INIT}", texts.get(INIT)
+    if init is None:
         return  # reported by the rules of the challenge
-    modules = {name.removesuffix(".py") for name in names if name.endswith(".py") and "/" not in name}
-    folder = path.removesuffix(".zip")
-    if "main.py" not in names and "__init__.py" in names and b".main" in texts["__init__.py"]:
+    if b"evaluate" not in init and b"import *" not in init:
+        yield breaks_later(where, "has no evaluate, so every submission fails", "Write: from .main import evaluate")
+    elif "main.py" not in texts and b"from .main" in init:
         yield breaks_later(f"{folder}/main.py", "is not there, and __init__.py imports it", "Add it")
+
+
+def _modules(bundle: Bundle, folder: str, texts: dict[str, bytes]) -> BundleProblems:
+    """Yield what keeps modules from being imported; those that the worker does not come by are only warned of."""
+    trees, problems = {}, []
     for name, text in texts.items():
-        where = f"{folder}/{name}"
-        yield from _requirements(where, text) if name == REQUIREMENTS else _module(where, text, modules, folder)
-    if "__init__.py" in texts and b"evaluate" not in texts["__init__.py"]:
-        remedy = "Write: from .main import evaluate"
-        yield breaks_later(f"{folder}/__init__.py", "has no evaluate, so every submission fails", remedy)
+        try:
+            trees[name] = ast.parse(text, feature_version=PYTHON)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            line = getattr(error, "lineno", None)
+            where = f"{folder}/{name}" + (f":{line}" if line else "")
+            found = f"is not Python {'.'.join(map(str, PYTHON))} ({error})"
+            trees[name] = ast.Module([], [])
+            problems.append((name, breaks_later(where, found, "Correct it")))
+    # Modules find each other by their bare names through a search path of their own, or when pip installs them.
+    finds_its_own = any(re.search(rb"sys\.path|\bpip\b", text) for text in texts.values())
+    for name, tree in trees.items():
+        found_here = _imports(folder, name, tree, texts, finds_its_own=finds_its_own)
+        problems += [(name, problem) for problem in found_here]
+    loaded = set(texts) if finds_its_own or not bundle.is_foreign else reached_files(trees)
+    for name, problem in problems:
+        yield problem if name in loaded else replace(problem, severity=WARNING)
 
 
-def _module(where: str, text: bytes, modules: set[str], folder: str) -> BundleProblems:
-    version = ".".join(map(str, PYTHON))
-    try:
-        tree = ast.parse(text, feature_version=PYTHON)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = getattr(error, "lineno", None)
-        yield breaks_later(f"{where}:{line}" if line else where, f"is not Python {version} ({error})", "Correct it")
-        return
-    for line, name in _absolute_imports(tree):
-        if name.split(".")[0] in (*modules, folder):
-            found = f"imports {name} absolutely, and EvalAI's worker finds no such module"
-            own = name.removeprefix(f"{folder}.")
-            yield breaks_later(f"{where}:{line}", found, f"Write it with a dot: from .{own} import …")
-    for line, name in _relative_imports(tree):
-        if name.split(".")[0] not in modules:
-            remedy = "Keep every module in the one folder: nothing else is uploaded"
-            yield breaks_later(f"{where}:{line}", f"imports .{name}, which is not in the zip", remedy)
+def _imports(
+    folder: str, importer: str, tree: ast.Module, texts: dict[str, bytes], *, finds_its_own: bool
+) -> BundleProblems:
+    modules = {file.split("/", 1)[0].removesuffix(".py") for file in texts}
+    for imported in imports_of(tree):
+        where = f"{folder}/{importer}:{imported.line}"
+        first = imported.name.split(".", 1)[0]
+        own = first in (*modules, folder) and first not in sys.stdlib_module_names
+        if own and not imported.level and imported.is_certain and not finds_its_own:
+            found = f"imports {imported.name} absolutely, and EvalAI's worker finds no such module"
+            dotted = imported.name.removeprefix(f"{folder}.")
+            yield breaks_later(where, found, f"Write it with a dot: from .{dotted} import …")
+        elif imported.level and imported.is_certain:
+            for missing in _missing(imported, importer, texts):
+                remedy = "Keep every module in the one folder: nothing else is uploaded"
+                yield breaks_later(where, f"imports {missing}, which is not in the zip", remedy)
 
 
-def _absolute_imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            yield node.lineno, node.module
-
-
-def _relative_imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.level == 1:
-            names = [node.module] if node.module else [alias.name for alias in node.names]
-            yield from ((node.lineno, name) for name in names)
+def _missing(imported: ImportedName, importer: str, texts: dict[str, bytes]) -> list[str]:
+    """Return the modules that a relative import names and the zip lacks."""
+    dots, files, path = "." * imported.level, set(texts), module_path(imported, importer)
+    if path is None or (imported.name and not is_module(path, files)):
+        return [f"{dots}{imported.name}"]
+    if imported.name:
+        return []
+    defined = texts.get("/".join([*path, INIT]), b"")
+    return [
+        f"{dots}{member}"
+        for member in imported.members
+        if not is_module([*path, member], files)
+        and not re.search(rb"\b%s\b|import \*" % re.escape(member.encode()), defined)
+    ]
 
 
 def _requirements(where: str, text: bytes) -> BundleProblems:

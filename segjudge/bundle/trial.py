@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import re
 import subprocess
 import sys
 import tempfile
-import zipfile
 from contextlib import suppress
 
 from segjudge.evaluation_script.errors import HostError
-from segjudge.hosted_worker.worker import hosted_worker
+from segjudge.hosted_worker.interpreter import Interpreter
+from segjudge.hosted_worker.process import SCRIPT
+from segjudge.hosted_worker.requirements import INDEX_UNREACHED, PINS, REQUIREMENTS
+from segjudge.hosted_worker.worker import HostedWorker, hosted_worker
 
 from .build import samples
 from .opened_bundle import Bundle
 from .problems import BundleProblems, breaks_later, mappings_in
-from .script_rules import PINS, PYTHON, REQUIREMENTS
+from .script_rules import PYTHON
 
 #: The file with the checksums of requirements that pip accepted.
 _ACCEPTED = os.path.join(".segjudge", "requirements")
@@ -33,7 +34,8 @@ class UntriedError(Exception):
 
 def try_requirements(root: str, bundle: str) -> BundleProblems:
     """Ask pip whether the worker could install the requirements; raises `UntriedError` when pip does not work."""
-    text = _requirements_of(bundle)
+    with Bundle(bundle) as opened:
+        text = opened.script.get(REQUIREMENTS, b"")
     with open(PINS, "rb") as file:
         checksum = hashlib.sha256(text + file.read()).hexdigest()
     accepted = os.path.join(root, _ACCEPTED)
@@ -52,36 +54,36 @@ def try_requirements(root: str, bundle: str) -> BundleProblems:
         file.write(checksum + "\n")
 
 
-def try_samples(root: str, bundle: str, python: str = sys.executable) -> BundleProblems:
-    """Score every sample submission in its phase; yield those that fail."""
+def try_samples(root: str, bundle: str, python: str | Interpreter = sys.executable) -> BundleProblems:
+    """Load the script, and score every sample submission in its phase; yield what fails."""
     with Bundle(bundle) as opened:
         if opened.evaluated_elsewhere:
             raise UntriedError("the samples, since EvalAI's worker does not score this variant")
+    try:
+        with hosted_worker(bundle, python) as worker:
+            worker.load()
+            yield from _scored(worker, root)
+    except HostError as error:
+        if INDEX_UNREACHED in str(error):
+            raise UntriedError(f"the samples, since {INDEX_UNREACHED}") from None
+        found = str(error).replace("\n", " ").removeprefix(f"{SCRIPT} ")
+        yield breaks_later(SCRIPT, found, "Correct evaluation_script")
+
+
+def _scored(worker: HostedWorker, root: str) -> BundleProblems:
     number = 0
-    with hosted_worker(bundle, python) as worker:
-        for phase in mappings_in(worker.config, "challenge_phases"):
-            for sample in samples(root, str(phase["codename"])):
-                number += 1
+    for phase in mappings_in(worker.config, "challenge_phases"):
+        for sample in samples(root, str(phase["codename"])):
+            number += 1
+            outcome = worker.evaluate(phase, sample, number)
+            if outcome.status != "finished":
+                last_line = (outcome.stderr.strip().splitlines() or ["nothing on stderr"])[-1]
                 where = os.path.relpath(sample, root)
-                try:
-                    outcome = worker.evaluate(phase, sample, number)
-                except HostError as error:
-                    yield breaks_later(where, str(error).replace("\n", " "), "Correct evaluation_script")
-                    return
-                if outcome.status != "finished":
-                    last_line = (outcome.stderr.strip().splitlines() or ["nothing on stderr"])[-1]
-                    yield breaks_later(where, f"does not score: {last_line}", "Correct the sample, or the truth")
+                yield breaks_later(where, f"does not score: {last_line}", "Correct the sample, or the truth")
 
 
 def _version() -> str:
     return ".".join(map(str, PYTHON))
-
-
-def _requirements_of(bundle: str) -> bytes:
-    with Bundle(bundle) as opened:
-        data = opened.read(str(opened.config.get("evaluation_script")))
-    with zipfile.ZipFile(io.BytesIO(data)) as script:
-        return script.read(REQUIREMENTS) if REQUIREMENTS in script.namelist() else b""
 
 
 def _pip_error(text: bytes) -> str:

@@ -23,6 +23,7 @@ from .shared import DONE, OURS, THEIRS, bundle_options, named_bundle, say
 
 if TYPE_CHECKING:
     from segjudge.bundle.build import BuiltBundle
+    from segjudge.bundle.bundle_source import BundleSource
     from segjudge.bundle.server_state import ServerState
     from segjudge.hosted_worker.worker import HostedWorker
 
@@ -46,12 +47,13 @@ def run(args: argparse.Namespace) -> int:
     if has_errors(problems):
         return OURS
     print("Checked: EvalAI would accept it.\n", flush=True)
-    with hosted_worker(bundle, python) as worker:
+    with hosted_worker(bundle, python, say) as worker:
+        worker.load()
         failed = _score_samples(worker, root)
         log = worker.log()
     if log:
         print(f"What the worker's own log says, which no participant sees:\n{log}")
-    print(_next_steps(root, worker.config["challenge_phases"][0]["codename"]))
+    print(_next_steps(source, worker.config["challenge_phases"][0]["codename"]))
     if built and not source.is_foreign:
         from segjudge.evaluation_script import kernel
 
@@ -101,9 +103,16 @@ def _ranking_label(config: dict[str, Any], phase: dict[str, Any], codename: str)
     )
 
 
-def _next_steps(root: str, phase: str) -> str:
-    folder = os.path.relpath(root)
+def _next_steps(source: BundleSource, phase: str) -> str:
+    folder = os.path.relpath(source.root)
     here = "" if folder == "." else f" (in {folder})"
+    if source.is_foreign:
+        return (
+            f"Next{here}:\n"
+            f"  your samples       examples/{phase}/FILE, which are scored here\n"
+            "  everything         segjudge rehearse --seed-demo, which is EvalAI on this machine\n"
+            "  upload             segjudge push, with EVALAI_TOKEN and EVALAI_HOST_TEAM set (docs/guests.md)"
+        )
     return (
         f"Next{here}:\n"
         "  your annotations   ./run.sh pack --layout davis2017 --root DAVIS --subset val --out annotations/NAME.zip\n"
@@ -172,7 +181,7 @@ def check(args: argparse.Namespace) -> int:
                 _print_members(path)
             problems += unwanted_files(path)
         if not args.quick and not has_errors(problems):
-            problems += _try(root, path, args.python or sys.executable, not_checked)
+            problems += _try(source, path, args.python, not_checked)
         form = _web_form_problems(path)
     failed = has_errors(problems) or (args.strict and bool(problems))
     if args.json:
@@ -221,12 +230,18 @@ def _web_form_problems(path: str) -> list[BundleProblem]:
         return []
 
 
-def _try(root: str, path: str, python: str, not_checked: list[str]) -> list[BundleProblem]:
+def _try(source: BundleSource, path: str, name: str | None, not_checked: list[str]) -> list[BundleProblem]:
     """Return the problems that pip and a worker find; what cannot be tried here is added to `not_checked`."""
     from segjudge.bundle.trial import UntriedError, try_requirements, try_samples
+    from segjudge.hosted_worker.interpreter import open_interpreter, worker_interpreter
+    from segjudge.hosted_worker.requirements import PINNED_PYTHON
 
-    problems: list[BundleProblem] = []
-    for trial in (try_requirements(root, path), try_samples(root, path, python)):
+    root, problems = source.root, list[BundleProblem]()
+    python = worker_interpreter(name, root) if source.is_foreign else open_interpreter(name or sys.executable)
+    trials = [try_requirements(root, path), try_samples(root, path, python)]
+    if source.is_foreign and python.version == PINNED_PYTHON:
+        del trials[0]  # the other one installs them, as EvalAI's worker does
+    for trial in trials:
         try:
             problems += trial
         except UntriedError as reason:

@@ -34,13 +34,17 @@ class WorkerFolder:
 
     def add_script(self, challenge: int, script: zipfile.ZipFile) -> None:
         """Extract a challenge's script."""
-        folder = os.path.join(self._challenges, f"challenge_{challenge}")
+        folder = self.script(challenge)
         os.makedirs(folder)
         script.extractall(folder)  # within the folder: zipfile leaves out what would lead elsewhere
 
+    def script(self, challenge: int) -> str:
+        """Return the folder of a challenge's script."""
+        return os.path.join(self._challenges, f"challenge_{challenge}")
+
     def add_annotation(self, challenge: int, phase: int, suffix: str, write: Callable[[str], object]) -> str:
         """Have an annotation file written, under the name that EvalAI gives it; return its path."""
-        folder = os.path.join(self._challenges, f"challenge_{challenge}", "phase_data", f"phase_{phase}")
+        folder = os.path.join(self.script(challenge), "phase_data", f"phase_{phase}")
         os.makedirs(folder)
         path = _random_name(folder, suffix)
         write(path)

@@ -27,6 +27,7 @@ from .interpreter import Interpreter
 MEMORY = 1 << 30
 CORES = 0.5
 DISK = 21 << 30
+SCRIPT = "evaluation_script"
 #: Seconds between two looks at whether an answer is still wanted and within its limits.
 _TICK = 0.3
 #: Seconds in which a process may end by itself.
@@ -48,6 +49,15 @@ class DiedError(Exception):
         super().__init__(how)
         #: Whether a signal ended it, and not its own code.
         self.killed = killed
+
+
+class UnloadableError(DiedError):
+    """Raised when the script cannot be loaded: EvalAI shows the reason to the hosts, and scores nothing."""
+
+    def __init__(self, reason: str, log: str = "") -> None:
+        super().__init__(f"{SCRIPT} cannot be loaded: {reason}", killed=False)
+        #: What was written meanwhile.
+        self.log = log
 
 
 class HungError(DiedError):
@@ -127,6 +137,8 @@ class WorkerProcess:
         self._send(json.dumps({**request, "number": number}).encode() + b"\n", watch)
         try:
             answer: dict[str, Any] = json.loads(self._line(watch))
+            if "unloadable" in answer:
+                raise UnloadableError(str(answer["unloadable"]))
             is_the_answer = answer["number"] == number
         except (ValueError, TypeError, KeyError):
             is_the_answer = False

@@ -101,6 +101,21 @@ def stored(returned: Dict[str, Any], splits: List[str]) -> Dict[str, Any]:
     return {"status": "finished", **kept, **files}
 
 
+def import_error(error: BaseException, folder: str) -> str:
+    """Return the last line of an error's traceback, with the place in the script that raised it."""
+    last = traceback.format_exception_only(type(error), error)[-1].strip()
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError):
+        frames.append((error.filename or "", error.lineno))
+    own = [(name.split(os.sep, 2)[2], line) for name, line in _below(frames, os.path.join(folder, "challenge_data"))]
+    return f"{last} ({own[-1][0]}, line {own[-1][1]})" if own else last
+
+
+def _below(frames: List[Tuple[str, Any]], folder: str) -> List[Tuple[str, Any]]:
+    """Return the frames of files in a folder of scripts, by their paths as `/challenge_1/main.py`."""
+    return [(name[len(folder) :], line) for name, line in frames if name.startswith(folder + os.sep)]
+
+
 def main() -> None:
     """Load the challenge, then answer requests until the input ends."""
     folder, challenge = sys.argv[1], sys.argv[2]
@@ -115,7 +130,13 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what C code or a careless script prints is not an answer
     sys.path.append(folder)
-    module = importlib.import_module(f"challenge_data.challenge_{challenge}")
+    try:
+        module = importlib.import_module(f"challenge_data.challenge_{challenge}")
+    except BaseException as error:  # noqa: BLE001 - a script may also try to leave
+        traceback.print_exc()
+        sys.stdin.readline()
+        print(json.dumps({"unloadable": import_error(error, folder)}), file=answers, flush=True)
+        raise SystemExit(1) from None
     if not os.path.realpath(module.__file__ or "").startswith(os.path.realpath(folder)):
         raise SystemExit("the challenge was not loaded from the extracted bundle")
     own_pid = os.getpid()

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,9 +19,15 @@ from segjudge.evaluation_script.errors import HostError
 
 from .folder import WorkerFolder
 from .interpreter import Interpreter, open_interpreter
-from .process import DiedError, WorkerProcess, WorkerTerms, sandbox_for
+from .process import DiedError, UnloadableError, WorkerProcess, WorkerTerms, sandbox_for
+from .requirements import with_requirements
+from .scorers import is_ours
 
 CHALLENGE_PK = 1
+#: After which a submission is ended; EvalAI has no such limit, which is why one can stay `running` there for ever.
+SECONDS = 900.0
+#: What the server takes as a bundle's config.
+_CONFIG_NAMES = ("challenge_config.yaml", "challenge_config.yml")
 
 
 @dataclass(frozen=True)
@@ -39,8 +45,10 @@ class SubmissionOutcome:
 class HostedWorker:
     """A worker process with a bundle loaded."""
 
-    def __init__(self, config: dict[str, Any], folder: WorkerFolder, process: WorkerProcess) -> None:
-        self.config, self._folder, self._process = config, folder, process
+    def __init__(
+        self, config: dict[str, Any], folder: WorkerFolder, process: WorkerProcess, seconds: float = SECONDS
+    ) -> None:
+        self.config, self._folder, self._process, self._seconds = config, folder, process, seconds
 
     def splits(self, phase: dict[str, Any]) -> list[str]:
         """Return the codenames of the splits that a phase shows."""
@@ -72,9 +80,15 @@ class HostedWorker:
             {split: values for entry in answer.get("error") or [] for split, values in entry.items()},
         )
 
+    def load(self) -> None:
+        """Wait until the script is imported; raise `HostError` with the reason if it cannot be."""
+        self._ask({"ready": True})
+
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
-            return self._process.ask(request)
+            return self._process.ask(request, self._seconds)
+        except UnloadableError as error:
+            raise HostError(f"{error}") from None
         except DiedError as death:
             message = f"on EvalAI every submission would stay `running`, since {death}. Its log:"
             raise HostError(f"{message}\n{self.log()}") from None
@@ -85,14 +99,25 @@ class HostedWorker:
 
 
 @contextmanager
-def hosted_worker(bundle: str, python: str | Interpreter = sys.executable) -> Iterator[HostedWorker]:
-    """Yield a worker with a bundle loaded, which is extracted as the server does it."""
+def hosted_worker(
+    bundle: str, python: str | Interpreter = sys.executable, notice: Callable[[str], object] = lambda _text: None
+) -> Iterator[HostedWorker]:
+    """Yield a worker with a bundle loaded, which is extracted as the server does it.
+
+    `notice` is given a sentence when a host's packages are installed first.
+    """
     python = python if isinstance(python, Interpreter) else open_interpreter(python)
     folder = WorkerFolder()
     with ExitStack() as ends:
         ends.callback(folder.remove)
         config = _extract(bundle, folder)
-        process = WorkerProcess(python, folder, CHALLENGE_PK, WorkerTerms(sandbox_program=sandbox_for(python)))
+        box = sandbox_for(python)
+        if not is_ours(os.listdir(folder.script(CHALLENGE_PK))):
+            try:
+                python = with_requirements(python, folder, CHALLENGE_PK, box, notice)
+            except UnloadableError as error:
+                raise HostError(str(error)) from None
+        process = WorkerProcess(python, folder, CHALLENGE_PK, WorkerTerms(sandbox_program=box))
         ends.callback(process.close)
         yield HostedWorker(config, folder, process)
 
@@ -100,11 +125,14 @@ def hosted_worker(bundle: str, python: str | Interpreter = sys.executable) -> It
 def _extract(path: str, folder: WorkerFolder) -> dict[str, Any]:
     """Fill a worker's folder from the config zip; return the config, with the paths of the annotations."""
     with zipfile.ZipFile(path) as bundle:
-        config: dict[str, Any] = yaml.safe_load(bundle.read("challenge_config.yaml"))
+        name = next(name for name in _CONFIG_NAMES if name in bundle.namelist())
+        config: dict[str, Any] = yaml.safe_load(bundle.read(name))
         with zipfile.ZipFile(io.BytesIO(bundle.read(config["evaluation_script"]))) as script:
             folder.add_script(CHALLENGE_PK, script)
         for phase in config["challenge_phases"]:
-            name = phase["test_annotation_file"]
+            name = phase.get("test_annotation_file")
+            if name is None:
+                raise HostError(f"{phase['codename']}: has no annotation file, without which EvalAI's worker dies")
             suffix, write = os.path.splitext(name)[1], partial(_write, bundle.read(name))
             phase["annotation"] = folder.add_annotation(CHALLENGE_PK, phase["id"], suffix, write)
     return config

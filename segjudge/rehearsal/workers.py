@@ -21,10 +21,14 @@ from segjudge.hosted_worker.process import (
     MEMORY,
     DiedError,
     HungError,
+    UnloadableError,
     UnwantedError,
     WorkerProcess,
     WorkerTerms,
 )
+from segjudge.hosted_worker.requirements import with_requirements
+from segjudge.hosted_worker.scorers import is_ours
+from segjudge.hosted_worker.worker import SECONDS
 
 from .column_types import JsonObject
 from .models import Challenge, Submission
@@ -35,8 +39,7 @@ from .services import Services
 _BLAMED, _WHILE_SCORED, _WHILE_LOADED = 9, 3, 1
 _IDLE = 0.3
 _STOP_SECONDS = 5.0
-#: EvalAI has no such limit, which is why a submission can stay `running` there for ever.
-SECONDS = 900.0
+_NOT_LOADED = "EvalAI shows this to the hosts in the Manage tab, and scores nothing until it is corrected."
 _HANGS = "On EvalAI this would hang: {}. The submission would stay `running` and keep its team from sending more."
 
 
@@ -204,6 +207,10 @@ class _Worker:
         log = self._process.log().strip() if self._process else ""
         loaded = self._loaded is not None
         self.close()
+        if isinstance(death, UnloadableError):
+            self._services.store.log(challenge.id, f"submission {number}: {death}\n{death.log or log}".rstrip())
+            self._services.reports.failed(number, f"{death}. {_NOT_LOADED}")
+            return False
         deaths = self._services.submissions.get(number).deaths + (_WHILE_SCORED if loaded else _WHILE_LOADED)
         self._services.submissions.update(number, deaths=deaths)
         last = log.splitlines()[-1] if log else ""
@@ -259,10 +266,13 @@ class _Worker:
             for phase in self._services.challenges.phases(challenge.id)
             if phase.annotation
         }
+        python = self._scorer.python
+        if not is_ours(os.listdir(compute.script(challenge.id))):
+            python = with_requirements(python, compute, challenge.id, self._scorer.box, self.show)
         # Neither the database, nor other submissions, nor what another worker has.
         hidden = (self._services.store.folder,)
         terms = WorkerTerms(MEMORY, self._scorer.box, hidden, self._cores.file)
-        self._process = WorkerProcess(self._scorer.python, compute, challenge.id, terms)
+        self._process = WorkerProcess(python, compute, challenge.id, terms)
         self._process.ask({"ready": True}, self._scorer.seconds, self._stop.is_set)
         self._loaded = (challenge.id, challenge.version)
 
