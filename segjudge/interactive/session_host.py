@@ -252,11 +252,7 @@ def name_of(key: str) -> str:
 def _secret(path: Path) -> bytes:
     """Return the secret from which session keys are made; it is drawn once."""
     if not path.exists():
-        partial = path.with_suffix(".partial")
-        partial.unlink(missing_ok=True)
-        with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(secrets.token_bytes(32))
-        os.replace(partial, path)
+        replace(path, secrets.token_hex(32), private=True)
     return path.read_bytes()
 
 

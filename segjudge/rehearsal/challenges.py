@@ -28,10 +28,6 @@ class Challenges:
         """Return a challenge; None where there is none."""
         return self._store.get(Challenge, challenge)
 
-    def of_queue(self, queue: str) -> Challenge | None:
-        """Return the challenge that a queue belongs to."""
-        return self._store.first(Challenge, Challenge.queue == queue)
-
     def of_repository(self, repository: str) -> Challenge | None:
         """Return the challenge that was pushed from a repository."""
         return self._store.first(Challenge, Challenge.repository == repository)
