@@ -1,7 +1,5 @@
 """`segjudge demo`: the annotation files and sample submissions of this bundle, from a seed."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

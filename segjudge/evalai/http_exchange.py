@@ -5,8 +5,6 @@ blocks it for ever.  So an exchange runs in a thread of its own while its caller
 sockets are shut.  Each exchange has its own connection: a kept one that died in between costs an ambiguous report.
 """
 
-from __future__ import annotations
-
 import http.client
 import socket
 import threading

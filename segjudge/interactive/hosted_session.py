@@ -1,7 +1,5 @@
 """The session of a user elsewhere: a local session whose requests may be repeated, with the server's clock."""
 
-from __future__ import annotations
-
 import threading
 import warnings
 from collections.abc import Callable

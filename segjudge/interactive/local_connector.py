@@ -1,7 +1,5 @@
 """The connector of a session to an evaluation service of this process."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Run a method through a session, and keep the scribbles and masks of each interaction."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

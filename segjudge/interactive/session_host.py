@@ -1,7 +1,5 @@
 """The sessions of a server: each belongs to a user, has a folder of its own, and is within limits."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

@@ -1,7 +1,5 @@
 """Challenges, their phases and their splits, by their numbers."""
 
-from __future__ import annotations
-
 import re
 
 from .models import Challenge, ChallengePhase, ChallengePhaseSplit, LogLine

@@ -4,8 +4,6 @@ The hosts' own script writes these files and knows nothing of visibilities.  Eva
 everything is left out that names a hidden split, and every number that is not known to be of another one.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The rehearsal's database: the transactions and every query."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import threading

@@ -1,7 +1,5 @@
 """Curves and lines: from points that were drawn to points in between."""
 
-from __future__ import annotations
-
 import itertools
 from functools import lru_cache
 

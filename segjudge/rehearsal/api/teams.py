@@ -1,7 +1,5 @@
 """Accounts and teams."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

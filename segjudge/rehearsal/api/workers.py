@@ -1,7 +1,5 @@
 """What remote and code-upload workers call: the queue, and reports on submissions."""
 
-from __future__ import annotations
-
 import functools
 
 from segjudge.bundle.opened_bundle import UPLOAD_BYTES

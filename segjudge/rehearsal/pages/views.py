@@ -1,7 +1,5 @@
 """The pages of a challenge, each a function."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from starlette.responses import RedirectResponse, Response
