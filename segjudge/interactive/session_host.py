@@ -133,7 +133,7 @@ class SessionHost:
         folder.mkdir(mode=0o700)
         session = self._hosted_session(name, owner["user"])
         try:
-            session.begin(name)
+            session.begin()
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -199,10 +199,7 @@ class SessionHost:
         if name not in self._open:
             session = self._hosted_session(name, user)
             try:
-                if (session.folder / SUMMARY).exists():
-                    session.reopen(name)
-                else:
-                    session.resume()
+                session.resume()
             except ValueError:
                 raise LookupError(
                     "This session was begun with other sequences or limits than the server has now."

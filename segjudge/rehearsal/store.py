@@ -108,7 +108,9 @@ class Store:
                 yield session
             finally:
                 self._local.session = None
-                self._forget_read()
+                reader: Session | None = getattr(self._local, "reader", None)
+                if reader is not None:
+                    reader.expunge_all()  # what was read before is read anew
 
     def afterwards(self, action: Callable[[], None], *, committed: bool) -> None:
         """Do something outside the database once the open transaction is committed, or once it is rolled back."""
@@ -138,12 +140,6 @@ class Store:
                 yield
             finally:
                 self._local.reader, self._local.rows = None, []
-
-    def _forget_read(self) -> None:
-        """Read anew what was read before a write."""
-        reader: Session | None = getattr(self._local, "reader", None)
-        if reader is not None:
-            reader.expunge_all()
 
     @contextmanager
     def _read(self) -> Iterator[Session]:
