@@ -1,7 +1,5 @@
 """An agent to begin with: put your method into `Method`, and leave the rest as it is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Protocol
 

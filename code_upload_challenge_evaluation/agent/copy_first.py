@@ -1,7 +1,5 @@
 """An agent that answers every frame with the first mask: what a method has to beat."""
 
-from __future__ import annotations
-
 from segjudge.code_upload_challenge_evaluation.agent.agent import Method, run
 
 if __name__ == "__main__":

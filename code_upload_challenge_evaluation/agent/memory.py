@@ -4,8 +4,6 @@ Each cell of a frame looks for the cells most like it in the bank and takes thei
 frame, the latest, and of the others those that were of use and those that are fresh; `--frames 0` keeps all.
 """
 
-from __future__ import annotations
-
 import argparse
 import functools
 import math

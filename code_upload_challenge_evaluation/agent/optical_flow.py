@@ -1,7 +1,5 @@
 """An agent that moves masks along the optical flow from each frame to the next."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 from cv2.typing import MatLike

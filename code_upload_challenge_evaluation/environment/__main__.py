@@ -1,7 +1,5 @@
 """Serve an environment until the session has an outcome, then report it."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

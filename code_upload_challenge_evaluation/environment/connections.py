@@ -1,7 +1,5 @@
 """The number of open connections of a port, read from the kernel: gRPC does not report them between two calls."""
 
-from __future__ import annotations
-
 import errno
 
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")

@@ -1,7 +1,5 @@
 """Refusals of calls: a gRPC status and a sentence, for the agent and for the submission's stderr."""
 
-from __future__ import annotations
-
 import grpc
 
 from segjudge.code_upload.environments.tasks import Labels, Observation

@@ -1,7 +1,5 @@
 """Reports of an outcome: to EvalAI until it is accepted, or to a file."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import logging

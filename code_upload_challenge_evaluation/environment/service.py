@@ -4,8 +4,6 @@ Every session ends with an outcome: a result, or a sentence about what went wron
 lost connection and calls that never come are found by `watch`, not by a call.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import math

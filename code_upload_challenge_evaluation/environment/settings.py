@@ -1,7 +1,5 @@
 """The settings of an environment's container, from EvalAI's variables and the image's command line."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Mapping

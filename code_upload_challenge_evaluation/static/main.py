@@ -3,8 +3,6 @@
 The data has a folder of pictures and a first mask for each sequence: `SEQUENCE/00000.jpg …` and `SEQUENCE/first.png`.
 """
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

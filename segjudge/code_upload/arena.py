@@ -4,8 +4,6 @@ The limits guard against accidents, not attackers. `bwrap`, used where it is ins
 one socket and does not mount the truth; untrusted agents otherwise belong in a container.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

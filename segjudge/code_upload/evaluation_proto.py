@@ -4,8 +4,6 @@ The descriptors are built here at run time, from one table that a test compares 
 the image of an agent to the release of protobuf that made it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What agents and environments send each other: plain Python values as the messages of `evaluation.proto`, and back."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

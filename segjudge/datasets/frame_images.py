@@ -1,7 +1,5 @@
 """Where the pictures of a sequence's frames are."""
 
-from __future__ import annotations
-
 import os
 
 from segjudge.evaluation_script.sequence_truth import Sequence

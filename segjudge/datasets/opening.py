@@ -1,7 +1,5 @@
 """Open a truth, packed or as its dataset publishes it."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import dataclass, field

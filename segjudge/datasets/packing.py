@@ -1,7 +1,5 @@
 """`segjudge pack`: a dataset becomes one self-describing annotation file."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import replace

@@ -4,8 +4,6 @@ The official converter fails on every current Python; this gives the same
 annotations, numbered from 0 in the same order, and a list of what was odd.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Such a program runs after `davisinteractive` was replaced by `segjudge.davisinte
 `segjudge.interactive`; the modules that programs import are made here, from one table, and look its names up.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from types import ModuleType

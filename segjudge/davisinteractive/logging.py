@@ -1,7 +1,5 @@
 """Messages with absl's names and levels, by way of the standard library."""
 
-from __future__ import annotations
-
 import logging as standard
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A DAVIS root with synthetic videos: pictures, masks, lists, and scribbles that the robot drew."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

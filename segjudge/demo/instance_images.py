@@ -1,7 +1,5 @@
 """Synthetic images of instances: disks, bars, rings and wedges that lie over each other."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

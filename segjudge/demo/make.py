@@ -1,7 +1,5 @@
 """`segjudge demo`: the annotation files and sample submissions of this bundle, from a seed."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -41,9 +39,6 @@ PICTURES = 12
 
 Predict = Callable[[Scene, int], Labels]
 
-#: A lagging method is so many frames behind.
-LAG = 3
-
 
 class UncompressedMask(TypedDict):
     """COCO's uncompressed run lengths: down the columns, background first."""
@@ -52,20 +47,11 @@ class UncompressedMask(TypedDict):
     counts: list[int]
 
 
-def strong(video: Scene, frame: int) -> Labels:
-    """Predict masks that are a little too fat."""
-    return video.labels(frame, grow=1.0)
-
-
-def lagging(video: Scene, frame: int) -> Labels:
-    """Predict the masks of some frames ago."""
-    return video.labels(max(frame - LAG, 0))
-
-
-def first_mask(video: Scene, frame: int) -> Labels:
-    """Predict the first mask, repeated."""
-    del frame
-    return video.labels(0)
+#: Methods: masks that are a little too fat, and those of some frames ago.
+METHODS: dict[str, Predict] = {
+    "strong": lambda video, frame: video.labels(frame, grow=1.0),
+    "lagging": lambda video, frame: video.labels(max(frame - 3, 0)),
+}
 
 
 def make(root: str, seed: int = SEED) -> list[str]:
@@ -77,13 +63,13 @@ def make(root: str, seed: int = SEED) -> list[str]:
         videos = [video for members in scenes.values() for video in members]
         folder = os.path.join(root, "examples", phase)
         os.makedirs(folder, exist_ok=True)
-        for name, predict in (("strong", strong), ("lagging", lagging)):
+        for name, predict in METHODS.items():
             path = os.path.join(folder, f"{name}.zip")
             _write_zip(path, _images(videos, predict))
             paths.append(path)
         path = os.path.join(folder, "first-mask.json")
         with written(path) as file:
-            json.dump(_run_lengths(videos, first_mask), file, separators=(",", ":"))
+            json.dump(_run_lengths(videos, lambda video, _frame: video.labels(0)), file, separators=(",", ":"))
             file.write("\n")
         paths.append(path)
     return paths + _instances(root, seed)

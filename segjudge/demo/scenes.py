@@ -1,7 +1,5 @@
 """Synthetic videos: ellipses that move, hide each other, enter late and have a rim that does not count."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

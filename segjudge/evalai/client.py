@@ -114,8 +114,11 @@ class Client:
         raise ApiError(answer.status, self._clean_text(_message(answer, body)), body, _wait(answer))
 
     def _request(self, session: requests.Session, method: str, url: str, options: CallOptions) -> _Answer:
-        # Not a header alone: an entry in ~/.netrc would take its place.
-        session.auth = _Bearer(self._token)
+        def authorize(request: requests.PreparedRequest) -> requests.PreparedRequest:
+            request.headers["Authorization"] = f"Bearer {self._token}"
+            return request
+
+        session.auth = authorize  # not a header alone: an entry in ~/.netrc would take its place
         with session.request(method, url, allow_redirects=False, stream=True, **options) as answer:
             return _Answer(answer.status_code, answer.headers, _read(answer))
 
@@ -159,17 +162,6 @@ class Client:
             if not (isinstance(answer, dict) and answer.get("next") and rows):
                 break
         return found
-
-
-class _Bearer(requests.auth.AuthBase):
-    """Authorization with our token."""
-
-    def __init__(self, token: str) -> None:
-        self._token = token
-
-    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        request.headers["Authorization"] = f"Bearer {self._token}"
-        return request
 
 
 @dataclass(frozen=True)

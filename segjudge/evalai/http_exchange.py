@@ -5,14 +5,13 @@ blocks it for ever.  So an exchange runs in a thread of its own while its caller
 sockets are shut.  Each exchange has its own connection: a kept one that died in between costs an ambiguous report.
 """
 
-from __future__ import annotations
-
 import http.client
 import socket
 import threading
 import time
 import zlib
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -65,23 +64,18 @@ def exchange(work: Callable[[requests.Session], Result], watch: Watch) -> Result
 
 def awaited(work: Callable[[], Result], watch: Watch) -> Result:
     """Return what `work` returns, which blocks, in a thread; when the watch raises, the thread is left behind."""
-    ended = threading.Event()
-    results: list[Result] = []
-    errors: list[BaseException] = []
+    future: Future[Result] = Future()
 
     def run() -> None:
         try:
-            results.append(work())
+            future.set_result(work())
         except BaseException as error:  # noqa: BLE001 - raised again below
-            errors.append(error)
-        ended.set()
+            future.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
-    while not ended.wait(_WATCH_PAUSE):
+    while not wait([future], _WATCH_PAUSE).done:
         watch()
-    if errors:
-        raise errors[0]
-    return results[0]
+    return future.result()
 
 
 def within(seconds: float, watch: Watch = lambda: None) -> Watch:

@@ -1,7 +1,5 @@
 """The calls of EvalAI's API that a remote worker makes, each by name, repeated where that helps."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

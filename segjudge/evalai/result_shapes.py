@@ -1,7 +1,5 @@
 """The shapes of what crosses the REST API: rows that the server sends, and results that it takes."""
 
-from __future__ import annotations
-
 import datetime
 import math
 from collections.abc import Collection

@@ -1,7 +1,5 @@
 """Repeat calls that may succeed later, with growing pauses."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Paths of EvalAI's REST API, as its server and its official client write them."""
 
-from __future__ import annotations
-
 LOGIN = "/api/auth/login"
 AUTH_TOKEN = "/api/accounts/user/get_auth_token"  # noqa: S105 - a path
 

@@ -1,7 +1,5 @@
 """An account on EvalAI: from the environment, or from a file that nobody else may read."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ masks follow the optical flow in both directions, up to the next frames with scr
 one has more weight.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """What a session needs of a dataset, whatever its files are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NotRequired, Protocol, TypedDict, TypeVar
 

@@ -1,7 +1,5 @@
 """The sequences of DAVIS 2017 as they were published: subsets, frames, objects, sizes."""
 
-from __future__ import annotations
-
 import csv
 from importlib import resources
 

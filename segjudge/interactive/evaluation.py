@@ -1,7 +1,5 @@
 """The evaluation of masks: measure and store them, choose the frame for the robot's scribbles, and sum up."""
 
-from __future__ import annotations
-
 import os
 import time
 import warnings

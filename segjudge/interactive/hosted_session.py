@@ -1,7 +1,5 @@
 """The session of a user elsewhere: a local session whose requests may be repeated, with the server's clock."""
 
-from __future__ import annotations
-
 import threading
 import warnings
 from collections.abc import Callable
@@ -46,7 +44,7 @@ class HostedSession:
         # Without a limit masks could be measured as often as the time allows.
         terms = replace(terms, max_nb_interactions=terms.max_nb_interactions or MOST_INTERACTIONS)
         files = ReportFiles(folder, SUMMARY)
-        self._session = LocalSession(LocalConnector(dataset=dataset), terms, files, clock)
+        self._session = LocalSession(LocalConnector(session_key=folder.name, dataset=dataset), terms, files, clock)
         self._session.shell_state = {_NEW: False, _LAST_TAKEN: []}
         self.state, self.folder = self._session.state, folder
         self._note = note
@@ -58,22 +56,18 @@ class HostedSession:
         """Return whether a request uses the session; then it must not be opened a second time."""
         return self.users > 0 or self.lock.locked()
 
-    def begin(self, name: str) -> None:
-        """Open a new session under a name, and save it."""
-        self._session.connector.session_key = name
+    def begin(self) -> None:
+        """Open a new session, and save it."""
         self._session.enter(resume=False)
         self._session.save()
 
-    def reopen(self, name: str) -> None:
-        """Open a session that has finished, whose report is on disk."""
-        self._session.connector.session_key = name
-        self._session.enter(resume=False)
-        self.state.running = False
-
     def resume(self) -> None:
-        """Go on with the session that the folder holds."""
+        """Go on with the session that the folder holds; one that has finished has its report there."""
         self._session.enter(resume=False)
-        self._session.restore()
+        if (self.folder / SUMMARY).exists():
+            self.state.running = False
+        else:
+            self._session.restore()
 
     def terms(self) -> dict[str, object]:
         """Return the samples and limits."""

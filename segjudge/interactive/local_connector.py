@@ -1,7 +1,5 @@
 """The connector of a session to an evaluation service of this process."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -57,7 +55,10 @@ class LocalConnector:
     ) -> tuple[list[Sample], float | None, int | None]:
         """Open the service of a subset; return its samples and limits."""
         if self._dataset is None:
-            _check_subset(subset, davis_root)
+            valid = list(dict.fromkeys([*LOCAL_SUBSETS, *sorted(lists_of(root_of(davis_root)))]))
+            # A program may have added subsets to the catalogue.
+            if subset not in valid and (subset == UNPUBLISHED or subset not in Davis.sets):
+                raise ValueError(f"For local connector, `subset` must be a valid subset: {valid}")
         self.storage = LocalStorage()
         self._service = EvaluationService(
             subset, self.storage, davis_root, None, max_t, max_i, metric_to_optimize,
@@ -91,10 +92,3 @@ class LocalConnector:
     def post_finish(self) -> Summary:
         """Return the summary of this session."""
         return self.service.summarize_report(self.get_report())
-
-
-def _check_subset(subset: str, davis_root: str | os.PathLike[str] | None) -> None:
-    valid = list(dict.fromkeys([*LOCAL_SUBSETS, *sorted(lists_of(root_of(davis_root)))]))
-    # A program may have added subsets to the catalogue.
-    if subset not in valid and (subset == UNPUBLISHED or subset not in Davis.sets):
-        raise ValueError(f"For local connector, `subset` must be a valid subset: {valid}")

@@ -1,7 +1,5 @@
 """The session of this process: the state machine, an evaluation service, and the files of the report."""
 
-from __future__ import annotations
-
 import os
 import random
 import time

@@ -1,7 +1,5 @@
 """Run a method through a session, and keep the scribbles and masks of each interaction."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,7 +30,7 @@ class Frames(Sequence[Array]):
 
     def __init__(self, paths: list[str]) -> None:
         self.paths = paths
-        self._read = lru_cache(maxsize=256)(_read_image)
+        self._read = lru_cache(maxsize=256)(lambda path: np.asarray(Image.open(path).convert("RGB")))
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -47,10 +45,6 @@ class Frames(Sequence[Array]):
         if not self.paths:
             raise FileNotFoundError("there are no pictures of this sequence here; name their folder with --images")
         return self._read(self.paths[index])
-
-
-def _read_image(path: str) -> Array:
-    return np.asarray(Image.open(path).convert("RGB"))
 
 
 class Model(Protocol):

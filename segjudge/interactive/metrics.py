@@ -3,8 +3,6 @@
 All frames are scored.  Void (255) is no object, so an object predicted there is wrong.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Datasets beyond DAVIS: whatever can be packed or scored, with first scribbles that the robot draws."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from functools import lru_cache

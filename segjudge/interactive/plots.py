@@ -1,7 +1,5 @@
 """`segjudge interactive plot`: J&F over time of several runs, and a page to step through them."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

@@ -1,7 +1,5 @@
 """The connector of a session to a server, and the choice between both connectors."""
 
-from __future__ import annotations
-
 import json
 import secrets
 import time

@@ -1,7 +1,5 @@
 """The client of a server's session: the server has the truth, the order, the limits and the clock."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """The report of a session in a folder, and the state from which another process can go on."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import os

@@ -1,7 +1,5 @@
 """The robot that draws a user's next scribbles: lines through the middle of what the masks miss."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`segjudge interactive serve`: sessions over HTTP; the truth and the clock are the server's."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import logging

@@ -3,8 +3,6 @@
 It measures nothing and touches no file or network: local, remote and hosted sessions are shells around it.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The sessions of a server: each belongs to a user, has a folder of its own, and is within limits."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json
@@ -135,7 +133,7 @@ class SessionHost:
         folder.mkdir(mode=0o700)
         session = self._hosted_session(name, owner["user"])
         try:
-            session.begin(name)
+            session.begin()
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -201,10 +199,7 @@ class SessionHost:
         if name not in self._open:
             session = self._hosted_session(name, user)
             try:
-                if (session.folder / SUMMARY).exists():
-                    session.reopen(name)
-                else:
-                    session.resume()
+                session.resume()
             except ValueError:
                 raise LookupError(
                     "This session was begun with other sequences or limits than the server has now."
@@ -252,11 +247,7 @@ def name_of(key: str) -> str:
 def _secret(path: Path) -> bytes:
     """Return the secret from which session keys are made; it is drawn once."""
     if not path.exists():
-        partial = path.with_suffix(".partial")
-        partial.unlink(missing_ok=True)
-        with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(secrets.token_bytes(32))
-        os.replace(partial, path)
+        replace(path, secrets.token_hex(32), private=True)
     return path.read_bytes()
 
 

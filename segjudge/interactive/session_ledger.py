@@ -1,7 +1,5 @@
 """In which sessions each user has had masks of a sequence measured; on disk, for what was revealed stays revealed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import threading

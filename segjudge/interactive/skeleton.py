@@ -1,7 +1,5 @@
 """From a region to lines through its middle: open it, thin it, and take the longest path of each component."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from functools import lru_cache

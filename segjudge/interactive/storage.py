@@ -1,7 +1,5 @@
 """The storage of an evaluation service: the measurements, and the frames in which the robot drew."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TypedDict

@@ -1,7 +1,5 @@
 """From a report to what a method is judged by: the curve over time, its area, and its value at a threshold."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass

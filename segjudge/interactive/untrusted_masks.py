@@ -1,7 +1,5 @@
 """Masks that a client sent: read within bounds, and decoded within those of the sequence they are for."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from dataclasses import dataclass

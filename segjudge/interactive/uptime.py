@@ -1,7 +1,5 @@
 """The clock of a server of sessions."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """What both ends of a session over the wire agree on; `docs/interactive-protocol.md` describes it."""
 
-from __future__ import annotations
-
 from typing import NotRequired, TypedDict
 
 import pandas as pd

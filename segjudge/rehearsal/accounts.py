@@ -1,7 +1,5 @@
 """Users, their tokens and teams.  A token is shown once and kept as its hash."""
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 import time

@@ -1,7 +1,5 @@
 """Challenges, their phases and their splits, by their numbers."""
 
-from __future__ import annotations
-
 import re
 
 from .models import Challenge, ChallengePhase, ChallengePhaseSplit, LogLine
@@ -27,10 +25,6 @@ class Challenges:
     def get(self, challenge: int) -> Challenge | None:
         """Return a challenge; None where there is none."""
         return self._store.get(Challenge, challenge)
-
-    def of_queue(self, queue: str) -> Challenge | None:
-        """Return the challenge that a queue belongs to."""
-        return self._store.first(Challenge, Challenge.queue == queue)
 
     def of_repository(self, repository: str) -> Challenge | None:
         """Return the challenge that was pushed from a repository."""

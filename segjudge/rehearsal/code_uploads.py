@@ -3,8 +3,6 @@
 Only what the host wrote into a table is ever run; participants send the name of an image, which is looked up there.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import threading

@@ -1,7 +1,5 @@
 """How Python's values are kept in the rehearsal's database."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The connections to the rehearsal's database: SQLite, embedded, or PostgreSQL."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 

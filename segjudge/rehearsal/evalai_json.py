@@ -1,7 +1,5 @@
 """Challenges, phases, submissions and leaderboards as EvalAI's API shows them."""
 
-from __future__ import annotations
-
 import time
 
 from segjudge.bundle.field_values import TRUE

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-import threading
-from dataclasses import dataclass, field
 
 from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -21,17 +19,11 @@ _ERROR = "<html><body><h1>Server Error (500)</h1></body></html>"
 _PORTAL = "<html><body>Please accept the terms of this network.</body></html>"
 
 
-@dataclass
 class Faults:
     """A seeded stream of faults; `rate` is the share of calls that meet one."""
 
-    seed: int
-    rate: float
-    _random: random.Random = field(init=False, repr=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-
-    def __post_init__(self) -> None:
-        self._random = random.Random(self.seed)
+    def __init__(self, seed: int, rate: float) -> None:
+        self.rate, self._random = rate, random.Random(seed)
 
     @classmethod
     def parsed(cls, text: str) -> Faults:
@@ -47,18 +39,15 @@ class Faults:
 
     def strikes(self) -> bool:
         """Draw whether a call meets a fault."""
-        with self._lock:
-            return self._random.random() < self.rate
+        return self._random.random() < self.rate
 
     def kind(self) -> str:
         """Draw a kind of fault."""
-        with self._lock:
-            return self._random.choice((*BEFORE, *DONE))
+        return self._random.choice((*BEFORE, *DONE))
 
     def delay(self) -> float:
         """Draw the seconds of a delay."""
-        with self._lock:
-            return self._random.uniform(0.1, _LONGEST_DELAY)
+        return self._random.uniform(0.1, _LONGEST_DELAY)
 
 
 class FaultyApp:

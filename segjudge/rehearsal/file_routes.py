@@ -1,7 +1,5 @@
 """Downloads of files and uploads of parts, by signed addresses alone."""
 
-from __future__ import annotations
-
 import hashlib
 import mimetypes
 import tempfile

@@ -1,7 +1,5 @@
 """The first minutes of a rehearsal: people, teams, the challenge, and on request some submissions."""
 
-from __future__ import annotations
-
 import os
 import re
 import secrets

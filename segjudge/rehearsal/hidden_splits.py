@@ -4,8 +4,6 @@ The hosts' own script writes these files and knows nothing of visibilities.  Eva
 everything is left out that names a hidden split, and every number that is not known to be of another one.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable
@@ -57,6 +55,8 @@ def file_for_participants(services: Services, submission: int, number: str) -> s
     file = services.files.row(number)
     if hidden is None or file is None or file.kind == REPORTED:
         return None
+    if file.size > _BYTES:
+        return WITHHELD
     with open(services.files.path(number), "rb") as source:
         data = source.read()
     return redacted_result(data, hidden) if file.kind == "submission_result_file" else redacted_text(data, hidden)
@@ -86,8 +86,6 @@ def _names(splits: Iterable[ChallengePhaseSplit]) -> frozenset[str]:
 
 def redacted_result(data: bytes, hidden: HiddenSplits) -> str:
     """Return a result file in JSON without what is hidden."""
-    if len(data) > _BYTES:
-        return WITHHELD
     try:
         return json.dumps(_redacted(json.loads(data), hidden, known=False, depth=0))
     except (ValueError, RecursionError):
@@ -96,8 +94,6 @@ def redacted_result(data: bytes, hidden: HiddenSplits) -> str:
 
 def redacted_text(data: bytes, hidden: HiddenSplits) -> str:
     """Return a stream without the lines that hold scores of a hidden split."""
-    if len(data) > _BYTES:
-        return WITHHELD
     lines = data.decode("utf-8", "replace").splitlines(keepends=True)
     return "".join(f"{LEFT_OUT}\n" if _has_hidden_score(line, hidden) else line for line in lines)
 

@@ -1,7 +1,5 @@
 """Leaderboards: the best row of each team, in the order that EvalAI gives them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

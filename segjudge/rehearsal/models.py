@@ -1,7 +1,5 @@
 """The rehearsal's data: a typed class for each table, named as EvalAI names its models."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sqlalchemy import ForeignKey, Index, UniqueConstraint

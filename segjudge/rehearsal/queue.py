@@ -1,7 +1,5 @@
 """Queues as SQS keeps them: a message that is received hides for a while, and comes back until it is deleted."""
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections.abc import Callable

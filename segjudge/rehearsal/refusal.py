@@ -1,7 +1,5 @@
 """The refusal that every rule of the rehearsal is said with."""
 
-from __future__ import annotations
-
 from .column_types import JsonObject
 
 #: EvalAI's words for what only a host may do.

@@ -1,7 +1,5 @@
 """Limits of requests' bodies: their size, their pace, and what becomes of those that are not read."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import time

@@ -1,7 +1,5 @@
 """The rehearsal's web server: API, files and pages, on this machine alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

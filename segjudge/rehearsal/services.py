@@ -1,7 +1,5 @@
 """What the API, the pages and the workers are given, put together once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 
 from starlette.convertors import IntegerConvertor, register_url_convertor

@@ -1,7 +1,5 @@
 """Signed addresses of files, which work for an hour."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import time

@@ -1,7 +1,5 @@
 """The rehearsal's database: the transactions and every query."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import threading
@@ -10,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, SQLColumnExpression, delete, func, inspect, literal, select
+from sqlalchemy import ColumnElement, SQLColumnExpression, delete, event, func, inspect, literal, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
@@ -103,26 +101,21 @@ class Store:
         if opened is not None:
             yield opened
             return
-        after: dict[bool, list[Callable[[], None]]] = {True: [], False: []}
-        committed = False
-        try:
-            with self._lock, Session(self._writing, expire_on_commit=False) as session:
-                session.connection()  # begins here, so that nothing is read before the lock is held
-                self._local.session, self._local.after = session, after
-                try:
-                    yield session
-                    session.commit()
-                    committed = True
-                finally:
-                    self._local.session = None
-                    self._forget_read()
-        finally:
-            for action in after[committed]:
-                action()
+        with self._lock, Session(self._writing, expire_on_commit=False) as session, session.begin():
+            session.connection()  # begins here, so that nothing is read before the lock is held
+            self._local.session = session
+            try:
+                yield session
+            finally:
+                self._local.session = None
+                reader: Session | None = getattr(self._local, "reader", None)
+                if reader is not None:
+                    reader.expunge_all()  # what was read before is read anew
 
     def afterwards(self, action: Callable[[], None], *, committed: bool) -> None:
         """Do something outside the database once the open transaction is committed, or once it is rolled back."""
-        self._local.after[committed].append(action)
+        ending = "after_commit" if committed else "after_rollback"
+        event.listen(self._local.session, ending, lambda _session: action(), once=True)
 
     def change(self, model: type[Base], key: object, **values: object) -> None:
         """Set columns of the row with a primary key."""
@@ -147,12 +140,6 @@ class Store:
                 yield
             finally:
                 self._local.reader, self._local.rows = None, []
-
-    def _forget_read(self) -> None:
-        """Read anew what was read before a write."""
-        reader: Session | None = getattr(self._local, "reader", None)
-        if reader is not None:
-            reader.expunge_all()
 
     @contextmanager
     def _read(self) -> Iterator[Session]:

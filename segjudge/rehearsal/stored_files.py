@@ -3,8 +3,6 @@
 No name that came in a request is ever a path: a file lies under its random id.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil

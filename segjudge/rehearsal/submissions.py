@@ -1,7 +1,5 @@
 """Submissions with their files and scores, by their numbers."""
 
-from __future__ import annotations
-
 import math
 import time
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Moments: seconds since 1970 in the database, EvalAI's notation in its API."""
 
-from __future__ import annotations
-
 import datetime
 
 from segjudge.bundle.field_values import as_datetime

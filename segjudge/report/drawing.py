@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -77,7 +78,7 @@ def draw_all(
     for index, number in enumerate(truth.images.ids.tolist()):
         name = truth.names.get(number, str(number))
         progress(name, index, len(truth.images.ids))
-        sides, counts = _truth_alone(truth, index) if records is None else _both_sides(truth, records, index, view)
+        sides, counts = _sides(truth, records, index, view)
         ground = _ground(view.pictures, name, truth.images.sizes[index].tolist())
         picture = os.path.join("images", f"{number}.png")
         with replaced(os.path.join(out, picture)) as partial:
@@ -89,36 +90,25 @@ def draw_all(
     return images
 
 
-def _truth_alone(truth: InstanceTruth, image: int) -> tuple[tuple[list[_Mask]], tuple[int, int, int]]:
-    """Return the masks of an image, each in a colour of its own."""
-    size = truth.images.sizes[image].tolist()
-    instances = np.flatnonzero((truth.image == image) & (truth.category >= 0)).tolist()
-    masks = [
-        _Mask(
-            _pixels(truth.masks[instance], size),
-            truth.categories[truth.category[instance]].name,
-            COLOURS[nth % len(COLOURS)],
-        )
-        for nth, instance in enumerate(instances)
-    ]
-    return (masks,), (len(instances), 0, 0)
+def _sides(
+    truth: InstanceTruth, records: InstanceRecords | None, image: int, view: View
+) -> tuple[list[list[_Mask]], tuple[int, int, int]]:
+    """Return the masks of the truth and of detections, and how many were right, wrong and missed.
 
-
-def _both_sides(
-    truth: InstanceTruth, records: InstanceRecords, image: int, view: View
-) -> tuple[tuple[list[_Mask], list[_Mask]], tuple[int, int, int]]:
-    """Return the masks of both halves, coloured by how they matched, and how many were right, wrong and missed."""
+    Colours tell how masks matched; of a truth alone each mask has a colour of its own.
+    """
     size = truth.images.sizes[image].tolist()
+    names = [category.name for category in truth.categories]
     instances = np.flatnonzero((truth.image == image) & (truth.category >= 0)).tolist()
+    pixels = [_pixels(truth.masks[one], size) for one in instances]
+    labels = [names[truth.category[one]] for one in instances]
+    if records is None:
+        return [list(map(_Mask, pixels, labels, itertools.cycle(COLOURS)))], (len(instances), 0, 0)
     kept = np.flatnonzero((records.image == image) & (records.category >= 0) & (records.score >= view.score))
     detections = kept[np.argsort(-records.score[kept], kind="stable")].tolist()
     matches = _matches(truth, records, (instances, detections), size, view.iou)
     matched = set(matches.values())
-    names = [category.name for category in truth.categories]
-    left = [
-        _Mask(_pixels(truth.masks[one], size), names[truth.category[one]], MATCHED if one in matched else MISSED)
-        for one in instances
-    ]
+    left = list(map(_Mask, pixels, labels, [MATCHED if one in matched else MISSED for one in instances]))
     right = [
         _Mask(
             _pixels(records.masks[one], size),
@@ -127,7 +117,7 @@ def _both_sides(
         )
         for one in detections
     ]
-    return (left, right), (len(matches), len(detections) - len(matches), len(instances) - len(matched))
+    return [left, right], (len(matches), len(detections) - len(matches), len(instances) - len(matched))
 
 
 def _matches(

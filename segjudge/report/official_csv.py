@@ -1,7 +1,5 @@
 """CSV files in the form that the official tools write, so that scripts that read those go on working."""
 
-from __future__ import annotations
-
 import csv
 import os
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Tables for a terminal."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """What the environments are made from, and which of them exist."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

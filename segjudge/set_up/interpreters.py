@@ -1,7 +1,5 @@
 """The interpreters that environments are made with."""
 
-from __future__ import annotations
-
 import glob
 import os
 import shutil

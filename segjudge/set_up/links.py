@@ -1,7 +1,5 @@
 """The links to the current environments, and the removal of older ones."""
 
-from __future__ import annotations
-
 import glob
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The lock of all set-ups, and the locks on environments in use."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

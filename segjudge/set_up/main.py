@@ -6,8 +6,6 @@ ENVIRONMENT is `toolkit`, `toolkit[all]`, `toolkit[test]`, `client` or `worker`.
 without it where it cannot be made; `found:worker` uses it only where it exists.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -1,7 +1,5 @@
 """Making an environment, and adding packages to an existing one."""
 
-from __future__ import annotations
-
 import glob
 import os
 import subprocess

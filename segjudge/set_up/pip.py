@@ -1,7 +1,5 @@
 """Running pip and other commands that take long, with their output in a log."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

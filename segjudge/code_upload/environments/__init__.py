@@ -4,8 +4,6 @@
 `gymnasium.make("segjudge/InteractiveSegmentation-v0", truth=…, frames=…)` need no network.
 """
 
-from __future__ import annotations
-
 try:
     import gymnasium
 except ModuleNotFoundError:

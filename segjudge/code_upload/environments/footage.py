@@ -1,7 +1,5 @@
 """Truth with the pictures of its frames, and the phase that scores an episode."""
 
-from __future__ import annotations
-
 import io
 import os
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Any registered Gymnasium environment as a task; the environments of this package hold theirs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium

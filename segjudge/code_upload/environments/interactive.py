@@ -1,7 +1,5 @@
 """The interactive session as an environment: scribbles and frames come, masks of all frames go."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 import time

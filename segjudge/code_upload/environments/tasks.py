@@ -3,8 +3,6 @@
 The Gymnasium environments pad the observations of a task; the gRPC service sends them unpadded.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 

@@ -158,17 +158,14 @@ def _mask_of(action: object, size: tuple[int, int]) -> Image:
         return labels
     # Arrays alone: of a list of texts NumPy makes a table as wide as the longest.
     if not isinstance(action, np.ndarray) or action.ndim != 2 or action.dtype.kind not in "iub":
-        raise ActionError(f"the mask is not an array of whole numbers in two dimensions but {_kind(action)}")
+        kind = f"{action.dtype} {action.shape}" if isinstance(action, np.ndarray) else type(action).__name__
+        raise ActionError(f"the mask is not an array of whole numbers in two dimensions but {kind}")
     if action.shape[0] < size[0] or action.shape[1] < size[1]:
         raise ActionError(f"the mask is {action.shape}, smaller than the frame {size} (height, width)")
     part = action[: size[0], : size[1]]
     if part.size and (part.min() < 0 or part.max() > 255):
         raise ActionError("the mask has ids that are not from 0 to 255")
     return part.astype(np.uint8)
-
-
-def _kind(action: object) -> str:
-    return f"{action.dtype} {action.shape}" if isinstance(action, np.ndarray) else type(action).__name__
 
 
 class VideoObjectSegmentation(gymnasium.Env[dict[str, Any], Image]):

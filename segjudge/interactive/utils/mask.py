@@ -1,7 +1,5 @@
 """Masks of several objects: from probabilities, and as run lengths."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TypedDict
 

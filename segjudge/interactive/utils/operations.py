@@ -1,13 +1,12 @@
 """Curves and lines: from points that were drawn to points in between."""
 
-from __future__ import annotations
-
 import itertools
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import comb
+from skimage.draw import line
 
 from segjudge.evaluation_script.masks import Array
 
@@ -44,18 +43,6 @@ def bresenham(points: ArrayLike) -> Array:
     points = np.asarray(points).astype(int)
     if len(points) < 2:
         return points
-    return np.concatenate([_line(first, last) for first, last in itertools.pairwise(points)])
-
-
-def _line(first: Array, last: Array) -> Array:
-    """Return the pixels from one to another: one for each step along the longer side, along y where both are equal."""
-    delta = last - first
-    length, sign = np.abs(delta), np.sign(delta)
-    major = 0 if length[0] > length[1] else 1
-    steps = np.arange(length[major] + 1)
-    pixels = np.empty((len(steps), 2), dtype=int)
-    pixels[:, major] = first[major] + sign[major] * steps
-    long, short = int(length[major]), int(length[1 - major])
-    aside = (2 * steps * short + long) // (2 * long) if long else steps
-    pixels[:, 1 - major] = first[1 - major] + sign[1 - major] * aside
-    return pixels
+    ends = itertools.pairwise(points.tolist())
+    lines = [line(*first, *last) for first, last in ends]  # type: ignore[no-untyped-call]
+    return np.concatenate(lines, axis=1).T

@@ -1,7 +1,5 @@
 """Scribbles: lines in frames, as people and the robot draw them; x and y of a path lie in [0, 1]."""
 
-from __future__ import annotations
-
 from typing import NotRequired, TypedDict
 
 import numpy as np

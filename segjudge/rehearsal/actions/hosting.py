@@ -1,7 +1,5 @@
 """What hosts do to submissions and scores, and what of it a participant may do."""
 
-from __future__ import annotations
-
 import json
 import math
 import time

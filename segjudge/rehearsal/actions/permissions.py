@@ -1,7 +1,5 @@
 """Who may see and do what."""
 
-from __future__ import annotations
-
 from segjudge.rehearsal.accounts import Accounts
 from segjudge.rehearsal.challenges import PUBLIC, Challenges
 from segjudge.rehearsal.models import (

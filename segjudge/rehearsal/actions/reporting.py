@@ -1,7 +1,5 @@
 """Results that come in: from the hosted worker as `evaluate()` returned them, from remote workers as they PUT them."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -1,7 +1,5 @@
 """Taking part and submitting: what EvalAI asks before it takes a submission, in its order and its words."""
 
-from __future__ import annotations
-
 import json
 import time
 from typing import IO, NamedTuple

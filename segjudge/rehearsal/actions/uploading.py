@@ -1,7 +1,5 @@
 """Large uploads: a submission's file, or a truth, that comes in parts."""
 
-from __future__ import annotations
-
 import json
 import secrets
 from typing import NamedTuple

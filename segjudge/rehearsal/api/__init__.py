@@ -1,7 +1,5 @@
 """EvalAI's REST API, as its official client and remote workers use it."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from starlette.routing import Route

@@ -1,7 +1,5 @@
 """A call of the API: its user, its fields and files, how often it comes, and its answer in the server's words."""
 
-from __future__ import annotations
-
 import json
 import math
 import threading

@@ -1,7 +1,5 @@
 """Challenges, phases and splits, as everybody reads them."""
 
-from __future__ import annotations
-
 import time
 
 from segjudge.evalai import routes

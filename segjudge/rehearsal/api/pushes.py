@@ -1,7 +1,5 @@
 """What hosts push and ask of their challenges."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """Submissions and leaderboards, as participants and hosts call for them."""
 
-from __future__ import annotations
-
 import math
 
 from segjudge.bundle.opened_bundle import UPLOAD_BYTES

@@ -1,8 +1,7 @@
 """Accounts and teams."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from functools import partial
 
 from segjudge.evalai import routes
 from segjudge.rehearsal.accounts import HOST, PARTICIPANT
@@ -36,27 +35,10 @@ def listed(rows: Sequence[JsonObject]) -> JsonObject:
     return {"count": len(rows), "next": None, "previous": None, "results": rows}
 
 
-@answers("GET", routes.PARTICIPANT_TEAMS)
-def participant_teams(call: Call) -> JsonObject:
-    """Return the caller's teams."""
-    return _teams(call, PARTICIPANT)
-
-
-@answers("GET", routes.HOST_TEAMS)
-def host_teams(call: Call) -> JsonObject:
-    """Return the caller's host teams."""
-    return _teams(call, HOST)
-
-
-def _teams(call: Call, kind: str) -> JsonObject:
+def teams(call: Call, kind: str) -> JsonObject:
+    """Return the caller's teams of a kind."""
     accounts = call.services.accounts
     return listed([accounts.team_json(team) for team in accounts.teams(call.known(), kind)])
-
-
-@answers("POST", routes.PARTICIPANT_TEAMS)
-def new_participant_team(call: Call) -> Answer:
-    """Create a team to take part with."""
-    return _new(call, PARTICIPANT)
 
 
 def check_may_push(call: Call) -> None:
@@ -64,13 +46,8 @@ def check_may_push(call: Call) -> None:
     call.services.permissions.check_may_push(call.known())
 
 
-@answers("POST", routes.CREATE_HOST_TEAM, first=check_may_push)
-def new_host_team(call: Call) -> Answer:
-    """Create a team to host with."""
-    return _new(call, HOST)
-
-
-def _new(call: Call, kind: str) -> Answer:
+def new_team(call: Call, kind: str) -> Answer:
+    """Create a team to take part with, or to host with."""
     name = str(call.data.get("team_name", "")).strip()
     if not name:
         raise Refusal(400, {"team_name": ["This field may not be blank."]})
@@ -84,3 +61,9 @@ def _new(call: Call, kind: str) -> Answer:
     except ValueError:
         raise Refusal(400, {"team_name": [f"{kind} team with this team name already exists."]}) from None
     return Answer(201, accounts.team_json(call.services.store.one(Team, number)))
+
+
+answers("GET", routes.PARTICIPANT_TEAMS)(partial(teams, kind=PARTICIPANT))
+answers("GET", routes.HOST_TEAMS)(partial(teams, kind=HOST))
+answers("POST", routes.PARTICIPANT_TEAMS)(partial(new_team, kind=PARTICIPANT))
+answers("POST", routes.CREATE_HOST_TEAM, first=check_may_push)(partial(new_team, kind=HOST))

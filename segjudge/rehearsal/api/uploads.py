@@ -1,7 +1,5 @@
 """Large uploads, in parts, of submissions and truths."""
 
-from __future__ import annotations
-
 from segjudge.evalai import routes
 from segjudge.rehearsal.actions.uploading import PartsSent, part_count
 from segjudge.rehearsal.column_types import JsonObject

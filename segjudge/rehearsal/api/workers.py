@@ -1,6 +1,6 @@
 """What remote and code-upload workers call: the queue, and reports on submissions."""
 
-from __future__ import annotations
+import functools
 
 from segjudge.bundle.opened_bundle import UPLOAD_BYTES
 from segjudge.evalai import routes
@@ -34,7 +34,7 @@ def delete(call: Call) -> JsonObject:
 
 def _challenge_of_queue(call: Call, verb: str) -> Challenge:
     queue = call.path["queue"]
-    challenge = call.services.challenges.of_queue(queue)
+    challenge = call.services.store.first(Challenge, Challenge.queue == queue)
     if challenge is None:
         raise Refusal(400, f"Challenge with queue name {queue} does not {verb}")
     words = "Sorry, you are not authorized to access this resource"
@@ -64,20 +64,15 @@ def start(call: Call) -> JsonObject:
     return call.services.json.submission(row, call.base, host=True)
 
 
-@answers("PUT", routes.UPDATE_SUBMISSION, bytes=_REPORT, text=_TEXT, first=_check_worker)
-def finish(call: Call) -> JsonObject:
-    """Store a result."""
+def finish(call: Call, *, partial: bool) -> JsonObject:
+    """Store a result, or a first part of one."""
     _check_worker(call)
-    call.services.reports.finish(call.data)
+    call.services.reports.finish(call.data, partial=partial)
     return {"success": "Submission result has been successfully updated"}
 
 
-@answers("PUT", routes.UPDATE_PARTIAL, bytes=_REPORT, text=_TEXT, first=_check_worker)
-def finish_part(call: Call) -> JsonObject:
-    """Store a first part of a result."""
-    _check_worker(call)
-    call.services.reports.finish(call.data, partial=True)
-    return {"success": "Submission result has been successfully updated"}
+for _route, _partial in ((routes.UPDATE_SUBMISSION, False), (routes.UPDATE_PARTIAL, True)):
+    answers("PUT", _route, bytes=_REPORT, text=_TEXT, first=_check_worker)(functools.partial(finish, partial=_partial))
 
 
 @answers("PATCH", routes.UPDATE_PARTIAL, bytes=_REPORT, text=_TEXT, first=_check_worker)

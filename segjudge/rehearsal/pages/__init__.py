@@ -1,7 +1,5 @@
 """The web pages: rendered on the server, readable without scripts, renewed by a small one."""
 
-from __future__ import annotations
-
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount

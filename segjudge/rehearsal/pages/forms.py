@@ -1,7 +1,5 @@
 """The actions of the pages' forms."""
 
-from __future__ import annotations
-
 from starlette.datastructures import UploadFile
 from starlette.responses import RedirectResponse, Response
 

@@ -1,7 +1,5 @@
 """What every page shares: its request with its user, its template, and the protection of its forms."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import os

@@ -1,7 +1,5 @@
 """The pages of submissions, of the leaderboard and of the host."""
 
-from __future__ import annotations
-
 from markupsafe import Markup
 from starlette.responses import Response
 

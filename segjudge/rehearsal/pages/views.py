@@ -1,11 +1,10 @@
 """The pages of a challenge, each a function."""
 
-from __future__ import annotations
+from functools import partial
 
 from starlette.responses import RedirectResponse, Response
 
 from segjudge.rehearsal.accounts import PARTICIPANT
-from segjudge.rehearsal.column_types import JsonObject
 from segjudge.rehearsal.models import Challenge
 from segjudge.rehearsal.refusal import Refusal
 
@@ -33,15 +32,15 @@ def local_path(path: str) -> str:
     return path if path.startswith("/") and not path.startswith(("//", "/\\")) else "/"
 
 
-def challenge_page(request: PageRequest, number: int, template: str, **values: object) -> Response:
+def challenge_page(request: PageRequest, challenge: int, template: str, **values: object) -> Response:
     """Return a page with the challenge's head and tabs."""
     permissions = request.services.permissions
     return page(
         request,
         template,
-        challenge=request.services.json.challenge(named_challenge(request, number), request.base),
-        host=permissions.is_host(request.user, number),
-        team=permissions.team_of(request.user, number),
+        challenge=request.services.json.challenge(named_challenge(request, challenge), request.base),
+        host=permissions.is_host(request.user, challenge),
+        team=permissions.team_of(request.user, challenge),
         **values,
     )
 
@@ -52,12 +51,6 @@ def named_challenge(request: PageRequest, number: int) -> Challenge:
     if challenge is None:
         raise Refusal(404, "There is no such challenge.")
     return challenge
-
-
-@shown_at("/challenges/{challenge:int}")
-def overview(request: PageRequest, challenge: int) -> Response:
-    """Return what the challenge is about."""
-    return challenge_page(request, challenge, "overview.html", phases=_phases(request, challenge))
 
 
 #: EvalAI's names of pages that have others here.
@@ -73,21 +66,16 @@ def as_on_evalai(request: PageRequest, challenge: int, page: str) -> Response:
     return RedirectResponse(f"/challenges/{challenge}{_NAMES.get(name, same)}", 303)
 
 
-@shown_at("/challenges/{challenge:int}/evaluation")
-def evaluation(request: PageRequest, challenge: int) -> Response:
-    """Return how it is scored, and the rules."""
-    return challenge_page(request, challenge, "evaluation.html")
-
-
-@shown_at("/challenges/{challenge:int}/phases")
-def phases(request: PageRequest, challenge: int) -> Response:
-    """Return the phases with their dates and limits."""
-    return challenge_page(request, challenge, "phases.html", phases=_phases(request, challenge))
-
-
-def _phases(request: PageRequest, challenge: int) -> list[JsonObject]:
+def with_phases(request: PageRequest, challenge: int, template: str) -> Response:
+    """Return a page with the challenge's phases."""
     rows = request.services.permissions.visible_phases(request.user, challenge)
-    return [request.services.json.phase(row, request.base, host=False) for row in rows]
+    shown = [request.services.json.phase(row, request.base, host=False) for row in rows]
+    return challenge_page(request, challenge, template, phases=shown)
+
+
+shown_at("/challenges/{challenge:int}")(partial(with_phases, template="overview.html"))
+shown_at("/challenges/{challenge:int}/phases")(partial(with_phases, template="phases.html"))
+shown_at("/challenges/{challenge:int}/evaluation")(partial(challenge_page, template="evaluation.html"))
 
 
 @shown_at("/challenges/{challenge:int}/submit")
