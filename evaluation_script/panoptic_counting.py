@@ -13,28 +13,20 @@ from typing import Deque, Dict, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from .errors import Flaw, Problems
+from .label_maps import SHIFT, LabelMap, Pairs, overlaps_of, pairs_of, summed
 from .masks import Array
 from .panoptic_files import PanopticSubmission, SentFrame, check_listed
 from .unit_counts import UnitCounts
-from .unit_truth import LabelMap, TruthFrame, Unit
+from .unit_truth import TruthFrame, Unit
 
-#: An id takes 24 bits; this one stands for what is not a boundary.
-SHIFT, INNER = 25, 1 << 24
+#: Stands for what is not a boundary; no segment has this id.
+INNER = 1 << 24
 #: A boundary reaches as deep as this fraction of the diagonal.
 BOUNDARY_RATIO = 0.02
 #: Fields of the counts of a category.
 IOU, MATCHED, SURPLUS, MISSED = range(4)
 #: Columns of segments, and which one was listed first.
 ID, CATEGORY, CROWD, AREA, ORDER = range(5)
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Ids of the truth and of the prediction that lie over each other, and in how many pixels."""
-
-    truth: Array
-    prediction: Array
-    pixels: Array
 
 
 @dataclass(frozen=True)
@@ -47,25 +39,6 @@ class FrameTable:
     pairs: Pairs
     #: The same of boundaries alone, where the protocol compares them.
     boundaries: Optional[Pairs] = None
-
-
-def summed(keys: Array, weights: Array) -> Tuple[Array, Array]:
-    """Return the keys once each, and the sums of their weights."""
-    unique, places = np.unique(keys, return_inverse=True)
-    return unique, np.bincount(places, weights, len(unique)).astype(np.int64)
-
-
-def _pairs(keys: Array, weights: Array) -> Pairs:
-    unique, pixels = summed(keys, weights)
-    return Pairs(unique >> SHIFT, unique & ((1 << SHIFT) - 1), pixels)
-
-
-def overlaps_of(truth: LabelMap, prediction: LabelMap) -> Pairs:
-    """Return the pairs of two maps, counted by runs of pixels that have the same pair."""
-    one, two = truth.numbers.reshape(-1), prediction.numbers.reshape(-1)
-    starts = np.flatnonzero(np.append(True, (one[1:] != one[:-1]) | (two[1:] != two[:-1])))
-    lengths = np.diff(np.append(starts, one.size))
-    return _pairs((truth.at(starts) << SHIFT) | prediction.at(starts), lengths)
 
 
 def reach_of(height: int, width: int) -> int:
@@ -157,7 +130,7 @@ def _joined(frames: List[FrameTable]) -> FrameTable:
         listed = [table[np.argsort(table[:, ORDER]), :ORDER] for table in tables]
         sides.append(_segments(np.concatenate(listed)))
     keys = np.concatenate([(one.pairs.truth << SHIFT) | one.pairs.prediction for one in frames])
-    return FrameTable(sides[0], sides[1], _pairs(keys, np.concatenate([one.pairs.pixels for one in frames])))
+    return FrameTable(sides[0], sides[1], pairs_of(keys, np.concatenate([one.pairs.pixels for one in frames])))
 
 
 def _places(ids: Array, wanted: Array) -> Array:

@@ -15,9 +15,11 @@ from .archive import UPLOAD, open_files
 from .archive_limits import ArchiveLimits, Files
 from .errors import Flaw, HostError, Problem, Problems, SubmissionError, counted, listed, printable
 from .json_limits import read_json
+from .label_maps import LabelMap
 from .masks import Array, Size
 from .panoptic_protocols import PanopticProtocol
-from .unit_truth import LabelMap, TruthFrame, Unit, UnitTruth
+from .unit_files import HOST_LIMITS, PictureFiles
+from .unit_truth import TruthFrame, Unit, UnitTruth
 
 TRACK = "panoptic"
 IMAGE_LAYOUT, VIDEO_LAYOUT = "coco-panoptic", "vipseg"
@@ -36,28 +38,6 @@ SEND = "Send one zip with a JSON file that lists segments, and the PNGs whose co
 PANOPTIC_LIMITS = ArchiveLimits(
     json_bytes=192 << 20, memory_bytes=448 << 20, send=SEND, smaller="List ids and categories alone"
 )
-_HOST = ArchiveLimits(members=10_000_000, total_bytes=1 << 42, json_bytes=1 << 32, memory_bytes=1 << 36, links=True)
-
-
-class _Pictures:
-    """The PNGs of a folder or archive, by their names and by those of their folders."""
-
-    def __init__(self, files: Files, folder: str) -> None:
-        self.files, self._folder = files, folder
-        self._by_name: Dict[str, List[str]] = {}
-        for name in files.sizes:
-            if name.lower().endswith(".png"):
-                self._by_name.setdefault(name.rpartition("/")[2], []).append(name)
-
-    def find(self, name: str, folder: str = "") -> str:
-        """Return the PNG of this name, in this folder if one is named; a Flaw when there is none, or several."""
-        found = [one for one in self._by_name.get(name, []) if not folder or f"/{one}".endswith(f"/{folder}/{name}")]
-        if len(found) > 1:
-            found = [one for one in found if f"/{self._folder}/" in f"/{one}"] or found
-        if len(found) != 1:
-            what = f"there are {len(found)} PNGs" if found else "there is no PNG"
-            raise Flaw(f"{what} {printable(f'{folder}/{name}' if folder else name)}", "Send one PNG for each frame")
-        return found[0]
 
 
 def _document_in(files: Files, subset: str = "") -> str:
@@ -80,20 +60,20 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
     try:
         if path.endswith(".json"):
             own = os.path.splitext(path)[0]
-            files = open_files(own if os.path.isdir(own) else os.path.dirname(path) or ".", _HOST)
+            files = open_files(own if os.path.isdir(own) else os.path.dirname(path) or ".", HOST_LIMITS)
             name = path
             with open(path, "rb") as file:
                 document = json.loads(file.read())
         else:
-            files = open_files(path, _HOST)
+            files = open_files(path, HOST_LIMITS)
             name = _document_in(files, subset)
             document = json.loads(files.read(name))
-        return _truth(document, _Pictures(files, _stem(name)))
+        return _truth(document, PictureFiles(files, _stem(name)))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, Flaw, SubmissionError) as error:
         raise HostError(f"{path}: is not a panoptic truth that can be read ({error})") from None
 
 
-def _truth(document: Dict[str, Any], pictures: _Pictures) -> UnitTruth:
+def _truth(document: Dict[str, Any], pictures: PictureFiles) -> UnitTruth:
     categories = [[entry["id"], entry["name"], bool(entry["isthing"])] for entry in document["categories"]]
     index = {category: place for place, (category, _, _) in enumerate(categories)}
     video = "videos" in document
@@ -111,7 +91,7 @@ def _truth(document: Dict[str, Any], pictures: _Pictures) -> UnitTruth:
     return UnitTruth(TRACK, VIDEO_LAYOUT if video else IMAGE_LAYOUT, {"categories": categories}, units)
 
 
-def _truth_frame(entry: Dict[str, Any], pictures: _Pictures, folder: str, index: Dict[int, int]) -> TruthFrame:
+def _truth_frame(entry: Dict[str, Any], pictures: PictureFiles, folder: str, index: Dict[int, int]) -> TruthFrame:
     member = pictures.find(os.path.basename(entry["file_name"]), folder)
     data = pictures.files.read(member)
     segments = {one["id"]: one for one in entry["segments_info"]}
@@ -146,7 +126,7 @@ class PanopticSubmission:
         try:
             name = _document_in(self.files)
             self._units = self._listed(read_json(self.files.read(name), limits, EXAMPLE))
-            self._pictures = _Pictures(self.files, _stem(name))
+            self._pictures = PictureFiles(self.files, _stem(name))
         except Flaw as flaw:
             raise SubmissionError.of(flaw.at(UPLOAD)) from None
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import AbstractSet, Any, Callable, Dict, List, Mapping, Optional, Protocol
 
-from . import panoptic, panoptic_counting, panoptic_files
+from . import panoptic, panoptic_counting, panoptic_files, semantic
 from .archive import UPLOAD
 from .archive_limits import ArchiveLimits
 from .errors import Problem, SubmissionError, counted, listed, verb
 from .panoptic_protocols import PANOPTIC_PROTOCOLS
 from .parallel import WHOLE, Part, results_of_processes
 from .progress import Progress, ignore_progress
+from .semantic_protocols import SEMANTIC_PROTOCOLS
 from .unit_counts import UnitAccumulator, UnitCounts, decoded_unit
 from .unit_truth import Unit, UnitTruth
 
@@ -51,6 +52,15 @@ TRACKS = {
         panoptic_counting.count,
         panoptic.values,
         panoptic.tables,
+    ),
+    semantic.TRACK: UnitTrack(
+        SEMANTIC_PROTOCOLS,
+        semantic.SEMANTIC_LIMITS,
+        semantic.read_truth,
+        semantic.SemanticSubmission,
+        semantic.count,
+        semantic.values,
+        semantic.tables,
     ),
 }
 

@@ -9,31 +9,19 @@ from __future__ import annotations
 import json
 import zipfile
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List
 
 import numpy as np
 
 from .errors import HostError
 from .inflate import whole_member
-from .masks import Array, Size
+from .label_maps import LabelMap
+from .masks import Size
 from .packed_file import FORMAT, MANIFEST, add_member, replaced, unreadable
 from .positioned_file import opened
 
 #: What a dataset lists in a frame, a row for each segment or track; each track has its own form.
 Rows = List[List[Any]]
-
-
-@dataclass(frozen=True)
-class LabelMap:
-    """A number for each pixel, and the labels that they are indices of; without those they are the labels."""
-
-    numbers: Array
-    labels: Optional[Array] = None
-
-    def at(self, pixels: Array) -> Array:
-        """Return the labels of some pixels, counted row by row."""
-        numbers = self.numbers.reshape(-1)[pixels]
-        return numbers.astype(np.int64) if self.labels is None else self.labels[numbers]
 
 
 @dataclass(frozen=True)
