@@ -73,18 +73,24 @@ class _Header:
 
 def read_labels(data: bytes, size: Size) -> Array:
     """Return the labels of a mask of this (height, width), in 8 or 16 bits."""
-    header, pixels = _chunks(data)
-    if (header.height, header.width) != size:
-        raise Flaw(
-            f"is {header.width}×{header.height} pixels but the frame is {size[1]}×{size[0]}",
-            "Save masks at the size of the frames, without resizing",
-        )
+    header, pixels = _chunks_of_size(data, size)
     if header.colour == GREY_ALPHA:
         raise Flaw("is grey with an alpha channel", SAVE_AGAIN)
     if header.colour in (RGB, RGBA) and header.depth == 16:
         raise Flaw("is a 16-bit colour image", SAVE_AGAIN)
     labels = _decoded(header, pixels)
     return labels if labels.ndim == 2 else _by_colour(labels)
+
+
+def read_codes(data: bytes, size: Size) -> Array:
+    """Return red + 256 × green + 65,536 × blue for every pixel of a picture of this (height, width)."""
+    header, pixels = _chunks_of_size(data, size)
+    if header.colour not in (RGB, RGBA) or header.depth != 8:
+        raise Flaw("is not an RGB picture of 8 bits a channel", "Write the ids of segments as colours, in RGB")
+    wide = np.zeros((*size, 4), np.uint8)
+    wide[..., :3] = _decoded(header, pixels)[..., :3]
+    codes: Array = wide.view("<u4")[..., 0]
+    return codes
 
 
 def filtered_rows(data: bytes, size: Size) -> Optional[Tuple[Inflated, int]]:
@@ -122,6 +128,17 @@ def size_of(data: bytes) -> Size:
             return header.height, header.width
     header, _ = _chunks(data)
     return header.height, header.width
+
+
+def _chunks_of_size(data: bytes, size: Size) -> Tuple[_Header, bytes]:
+    """Return the same as `_chunks` for a picture of this (height, width)."""
+    header, pixels = _chunks(data)
+    if (header.height, header.width) != size:
+        raise Flaw(
+            f"is {header.width}×{header.height} pixels but the frame is {size[1]}×{size[0]}",
+            "Save masks at the size of the frames, without resizing",
+        )
+    return header, pixels
 
 
 def _chunks(data: bytes) -> tuple[_Header, bytes]:

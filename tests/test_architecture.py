@@ -30,10 +30,10 @@ LAYERS = {
 #: Rooms of the uploaded folder, from the ground up; a room imports from those before it.
 ROOMS = (
     (
-        "errors guard_messages inflate instance_protocols masks positioned_file progress sequence_protocols "
-        "supervisor tuning version"
+        "errors guard_messages inflate instance_protocols masks panoptic_protocols positioned_file progress "
+        "semantic_protocols sequence_protocols supervisor tuning version"
     ),
-    "archive_limits kernel_frames kernel_runs",
+    "archive_limits kernel_frames kernel_runs label_maps",
     "kernel",
     ("guard instance_matching json_limits matching packed_file parallel png polygons rle similarity"),
     (
@@ -41,10 +41,15 @@ ROOMS = (
         "instance_json instance_precision mask_packing phase sequence_metrics"
     ),
     "archive_tar instance_flaws mask_files notify phases sequence_averages",
-    "mask_run_lengths sequence_truth",
+    "mask_run_lengths sequence_truth unit_counts unit_files unit_truth",
     "archive instance_columns sequence_counts sequence_objects",
-    "dataset_reader instance_records instance_truth sequence_accumulator sequence_counting sequence_submission",
-    "annotation_file instances sequences",
+    (
+        "dataset_reader instance_records instance_truth panoptic_files sequence_accumulator sequence_counting "
+        "sequence_submission"
+    ),
+    "annotation_file instances panoptic_counting sequences",
+    "panoptic semantic",
+    "unit_scoring",
     "answer",
     "main",
     "__init__",

@@ -1,0 +1,239 @@
+"""What is counted in one image or video: matched segments by category and window, and the tubes of STQ.
+
+Pixels are looked at once: a frame becomes a table of the pairs of ids that lie over each other, and windows of
+frames and whole videos are sums of such tables.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Deque, Dict, List, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from .errors import Flaw, Problems
+from .label_maps import SHIFT, LabelMap, Pairs, overlaps_of, pairs_of, summed
+from .masks import Array
+from .panoptic_files import PanopticSubmission, SentFrame, check_listed
+from .unit_counts import UnitCounts
+from .unit_truth import TruthFrame, Unit
+
+#: Stands for what is not a boundary; no segment has this id.
+INNER = 1 << 24
+#: A boundary reaches as deep as this fraction of the diagonal.
+BOUNDARY_RATIO = 0.02
+#: Fields of the counts of a category.
+IOU, MATCHED, SURPLUS, MISSED = range(4)
+#: Columns of segments, and which one was listed first.
+ID, CATEGORY, CROWD, AREA, ORDER = range(5)
+
+
+@dataclass(frozen=True)
+class FrameTable:
+    """What is known of a frame, or of a window of frames, once its pixels were counted."""
+
+    #: A row for each segment, by id.
+    truth: Array
+    prediction: Array
+    pairs: Pairs
+    #: The same of boundaries alone, where the protocol compares them.
+    boundaries: Optional[Pairs] = None
+
+
+def reach_of(height: int, width: int) -> int:
+    """Return how deep the boundary of a mask is, in pixels; halves go to the even number."""
+    return max(1, round(BOUNDARY_RATIO * float(np.sqrt(height**2 + width**2))))
+
+
+def inner(numbers: Array) -> Array:
+    """Return which pixels have nothing but their own number around them, as far as a boundary reaches."""
+    height, width = numbers.shape
+    reach = reach_of(height, width)
+    found = np.zeros(numbers.shape, bool)
+    if min(height, width) > 2 * reach:
+        down, across = np.zeros((2, height, width), bool)
+        down[1:] = numbers[1:] != numbers[:-1]
+        across[:, 1:] = numbers[:, 1:] != numbers[:, :-1]
+        changes = _changes_around(down, 2 * reach, 1, 0) + _changes_around(across, 2 * reach, 0, 1)
+        found[reach:-reach, reach:-reach] = changes == 0
+    return found
+
+
+def _changes_around(changes: Array, side: int, top: int, left: int) -> Array:
+    """Return how many changes each box has whose sides span so many steps, without its first row or column."""
+    height, width = changes.shape
+    total = np.zeros((height + 1, width + 1), np.int32)
+    total[1:, 1:] = changes.cumsum(0, dtype=np.int32).cumsum(1, dtype=np.int32)
+    upper, lower = total[top : height - side + top], total[side + 1 :]
+    columns, last = slice(left, width - side + left), slice(side + 1, None)
+    counts: Array = lower[:, last] - lower[:, columns] - upper[:, last] + upper[:, columns]
+    return counts
+
+
+def _only_boundaries(pixels: LabelMap) -> LabelMap:
+    """Return a map in which the inner part of every segment has one label of its own."""
+    labels = pixels.at(np.arange(pixels.numbers.size)).reshape(pixels.numbers.shape)
+    return LabelMap(np.where(inner(labels) & (labels != 0), INNER, labels))
+
+
+def count(unit: Unit, submission: PanopticSubmission) -> UnitCounts:
+    """Count an image or a video."""
+    protocol, things = submission.protocol, submission.things
+    problems, frames = Problems(), unit.load()
+    sent = submission.frames(unit.name, frames, problems)
+    counts = np.zeros((len(protocol.windows), len(things), 4))
+    tubes = _Tubes(things)
+    recent: Deque[FrameTable] = deque(maxlen=max(protocol.windows))
+    for frame, one in zip(frames, sent):
+        try:
+            recent.append(_table(frame, one, submission, boundary=protocol.boundary))
+        except Flaw as flaw:
+            problems.add(flaw.at(one.member))
+        if problems:
+            continue
+        for row, length in enumerate(protocol.windows):
+            if len(recent) >= length:
+                counts[row] += quality_counts(_joined(list(recent)[-length:]), len(things))
+        if protocol.video:
+            tubes.add(recent[-1], without_first=protocol.first_is_crowd)
+    tables = {"quality": counts, **(tubes.tables() if protocol.video else {})}
+    return UnitCounts(unit.name, {} if problems else tables, problems.first, problems.count)
+
+
+def _table(frame: TruthFrame, sent: SentFrame, submission: PanopticSubmission, *, boundary: bool) -> FrameTable:
+    """Read and count a frame; a Flaw where it cannot be read."""
+    truth, prediction = frame.read(), LabelMap(submission.read(sent, frame.size))
+    pairs = overlaps_of(truth, prediction)
+    ids, areas = summed(pairs.prediction, pairs.pixels)
+    check_listed(sent, set(ids.tolist()))
+    rows = [(number, sent.segments[number], 0, area) for number, area in zip(ids.tolist(), areas.tolist()) if number]
+    boundaries = overlaps_of(_only_boundaries(truth), _only_boundaries(prediction)) if boundary else None
+    return FrameTable(_segments(frame.rows), _segments(rows), pairs, boundaries)
+
+
+def _segments(rows: Union[Array, Sequence[Sequence[float]]]) -> Array:
+    """Return rows of id, category, crowd and area as a table by id; what is listed again adds to the area."""
+    table = np.array(rows, np.float64).reshape(-1, 4)
+    ids, first, places = np.unique(table[:, ID], return_index=True, return_inverse=True)
+    joined = np.column_stack((table[first], first))
+    joined[:, AREA] = np.bincount(places, table[:, AREA], len(ids))
+    return joined
+
+
+def _joined(frames: List[FrameTable]) -> FrameTable:
+    """Return the table of a window: the category of a segment is that of its first frame."""
+    if len(frames) == 1:
+        return frames[0]
+    sides = []
+    for tables in ([one.truth for one in frames], [one.prediction for one in frames]):
+        listed = [table[np.argsort(table[:, ORDER]), :ORDER] for table in tables]
+        sides.append(_segments(np.concatenate(listed)))
+    keys = np.concatenate([(one.pairs.truth << SHIFT) | one.pairs.prediction for one in frames])
+    return FrameTable(sides[0], sides[1], pairs_of(keys, np.concatenate([one.pairs.pixels for one in frames])))
+
+
+def _places(ids: Array, wanted: Array) -> Array:
+    """Return where each wanted id stands among rising ids; -1 where it does not."""
+    if not len(ids):
+        return np.full(len(wanted), -1)
+    places = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+    return np.where(ids[places] == wanted, places, -1)
+
+
+def quality_counts(table: FrameTable, categories: int) -> Array:
+    """Return the sum of IoUs, matched, surplus and missed segments of each category."""
+    truth, sent, pairs = table.truth, table.prediction, table.pairs
+    one, two = _places(truth[:, ID], pairs.truth), _places(sent[:, ID], pairs.prediction)
+    crowd, category, other = truth[:, CROWD] == 1, truth[:, CATEGORY].astype(int), sent[:, CATEGORY].astype(int)
+    ious = _ious(truth, sent, pairs)
+    if table.boundaries is not None:
+        ious = np.minimum(ious, _boundary_ious(pairs, table.boundaries))
+    known = (one >= 0) & (two >= 0)
+    match = np.flatnonzero(known & (ious > 0.5))
+    match = match[~crowd[one[match]] & (category[one[match]] == other[two[match]])]
+    missed, surplus = ~crowd, np.ones(len(sent), bool)
+    missed[one[match]] = surplus[two[match]] = False
+    # Of the crowds of a category, only the one that is listed last counts.
+    crowd_of = np.full(categories, -1)
+    crowds = np.flatnonzero(crowd)
+    crowds = crowds[np.argsort(truth[crowds, ORDER])]
+    crowd_of[category[crowds]] = crowds
+    excused = (pairs.truth == 0) & (two >= 0)
+    excused[known] |= crowd_of[other[two[known]]] == one[known]
+    surplus &= np.bincount(two[excused], pairs.pixels[excused], len(sent)) / sent[:, AREA] <= 0.5
+    counts = np.zeros((categories, 4))
+    counts[:, IOU] = np.bincount(category[one[match]], ious[match], categories)
+    counts[:, MATCHED] = np.bincount(category[one[match]], minlength=categories)
+    counts[:, SURPLUS] = np.bincount(other[surplus], minlength=categories)
+    counts[:, MISSED] = np.bincount(category[missed], minlength=categories)
+    return counts
+
+
+def _ious(truth: Array, sent: Array, pairs: Pairs) -> Array:
+    """Return the IoU of each pair without void; 0 where a side is not a segment, or the areas are impossible."""
+    one, two = _places(truth[:, ID], pairs.truth), _places(sent[:, ID], pairs.prediction)
+    inside = (pairs.truth == 0) & (two >= 0)
+    void = np.bincount(two[inside], pairs.pixels[inside], len(sent))
+    ious = np.zeros(len(pairs.pixels))
+    known = np.flatnonzero((one >= 0) & (two >= 0))
+    pixels = pairs.pixels[known]
+    union = truth[one[known], AREA] + sent[two[known], AREA] - pixels - void[two[known]]
+    ious[known] = np.divide(pixels, union, out=np.zeros(len(known)), where=union > 0)
+    return ious
+
+
+def _boundary_ious(pairs: Pairs, boundaries: Pairs) -> Array:
+    """Return the IoU of the boundaries of each pair."""
+    sides = []
+    for ids in (boundaries.truth, boundaries.prediction):
+        unique, areas = summed(ids, boundaries.pixels)
+        sides.append(np.column_stack((unique, areas, areas, areas))[(unique != 0) & (unique != INNER)])
+    ious = _ious(sides[0], sides[1], boundaries)
+    keys = (boundaries.truth << SHIFT) | boundaries.prediction
+    places = _places(keys, (pairs.truth << SHIFT) | pairs.prediction)
+    return np.where(places >= 0, ious[places], 0.0)
+
+
+class _Tubes:
+    """The pairs of a whole video by category, for STQ: which category lies where, and which tubes share pixels."""
+
+    def __init__(self, things: List[bool]) -> None:
+        self._things = np.array([*things, False])
+        self._void = len(things)
+        self._first = -1
+        self._cells: List[Tuple[Array, Array]] = []
+        self._parts: List[Tuple[Array, Array, Array]] = []
+
+    def add(self, table: FrameTable, *, without_first: bool) -> None:
+        """Add the pairs of a frame."""
+        pairs = table.pairs
+        one, two = self._categories(table.truth, pairs.truth), self._categories(table.prediction, pairs.prediction)
+        if self._first < 0 and without_first and len(table.truth):
+            self._first = int(table.truth[table.truth[:, ORDER].argmin(), ID])
+        seen = one != self._void
+        self._cells.append(summed((one * (self._void + 1) + two)[seen], pairs.pixels[seen]))
+        crowd = self._things[one] & (pairs.truth == self._first)
+        truth = np.where(self._things[one] & ~crowd, one << SHIFT | pairs.truth, -1)
+        prediction = np.where(self._things[two] & ~crowd, two << SHIFT | pairs.prediction, -1)
+        self._parts.append((truth, prediction, pairs.pixels))
+
+    def _categories(self, segments: Array, ids: Array) -> Array:
+        places = _places(segments[:, ID], ids)
+        return np.append(segments[:, CATEGORY], self._void).astype(np.int64)[places]
+
+    def tables(self) -> Dict[str, Array]:
+        """Return how many pixels have which two categories, and the sum of the qualities of all tubes."""
+        cells, pixels = (np.concatenate(parts) for parts in zip(*self._cells))
+        return {"cells": np.stack(summed(cells, pixels)), "association": self._association()}
+
+    def _association(self) -> Array:
+        truth, prediction, pixels = (np.concatenate(parts) for parts in zip(*self._parts))
+        tubes, areas = summed(truth, np.where(truth >= 0, pixels, 0))
+        others, other_areas = summed(prediction, np.where(prediction >= 0, pixels, 0))
+        both = (truth >= 0) & (prediction >= 0)
+        one, two = np.searchsorted(tubes, truth[both]), np.searchsorted(others, prediction[both])
+        keys, shared = summed(one * len(others) + two, pixels[both])
+        one, two = keys // max(1, len(others)), keys % max(1, len(others))
+        quality = shared * (shared / (areas[one] + other_areas[two] - shared)) / areas[one]
+        return np.array([quality.sum(), np.count_nonzero(tubes >= 0)])

@@ -1,0 +1,180 @@
+"""The track of video semantic segmentation: mIoU from one confusion matrix, and the consistency of labels over time.
+
+Consistency compares neither side with the other: in a window of n frames it is the share of the pixels whose
+truth does not change where the prediction does not change either.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import AbstractSet, Any, Dict, List, Optional
+
+import numpy as np
+
+from . import png
+from .archive import open_files
+from .archive_limits import ArchiveLimits
+from .errors import Flaw, HostError, Problems, SubmissionError
+from .label_maps import SHIFT, LabelMap, overlaps_of, summed
+from .masks import Array
+from .semantic_protocols import SemanticProtocol
+from .unit_counts import UnitAccumulator, UnitCounts
+from .unit_files import HOST_LIMITS, PictureFiles
+from .unit_truth import TruthFrame, Unit, UnitTruth
+
+TRACK = "semantic"
+
+SEMANTIC_LIMITS = ArchiveLimits(send="Send one zip with a folder of PNGs for each video, a label for each pixel")
+#: Frames that did not change are counted up to here.
+MOST_STEPS = 255
+
+
+def read_truth(path: str, subset: str = "") -> UnitTruth:
+    """Read VSPW as published (`val.txt`, `data/VIDEO/mask/FRAME.png`), or a folder of PNGs for each video."""
+    try:
+        files = open_files(path, HOST_LIMITS)
+        videos: Dict[str, List[str]] = {}
+        for name in sorted(files.sizes):
+            parts = name.split("/")
+            if name.endswith(".png") and len(parts) > 1:
+                videos.setdefault(parts[-3] if parts[-2] == "mask" and len(parts) > 2 else parts[-2], []).append(name)
+        lists = [name for name in files.sizes if name.rpartition("/")[2] == f"{subset or 'val'}.txt"]
+        chosen = files.read(lists[0]).decode().split() if lists else list(videos)
+    except (OSError, ValueError, Flaw, SubmissionError) as error:
+        raise HostError(f"{path}: cannot be read ({error})") from None
+    unknown = [video for video in chosen if video not in videos]
+    if unknown or not chosen:
+        raise HostError(f"{path}: has no frames of {', '.join(unknown[:3]) or 'any video'}")
+
+    def unit(video: str) -> Unit:
+        def frame(member: str) -> TruthFrame:
+            size = png.size_of(files.read(member))
+            stem = os.path.splitext(os.path.basename(member))[0]
+            return TruthFrame(stem, size, [], lambda: LabelMap(png.read_labels(files.read(member), size)))
+
+        return Unit(video, len(videos[video]), lambda: [frame(member) for member in videos[video]])
+
+    return UnitTruth(TRACK, "vspw", {}, [unit(video) for video in chosen])
+
+
+class SemanticSubmission:
+    """The videos of a submission: `VIDEO/FRAME.png`, under any other folders."""
+
+    noun = "video"
+
+    def __init__(self, path: str, truth: UnitTruth, protocol: SemanticProtocol, limits: ArchiveLimits) -> None:
+        del truth
+        self.protocol, self._files = protocol, open_files(path, limits)
+        self._pictures = PictureFiles(self._files)
+
+    def names(self) -> AbstractSet[str]:
+        """Return the names of the videos that were sent."""
+        return self._pictures.folders()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._files.close()
+
+    def read(self, video: str, frame: TruthFrame, truth: Array, problems: Problems) -> Optional[Array]:
+        """Return the labels of a frame; None where there is a problem with it."""
+        where = f"{video}, frame {frame.name}"
+        try:
+            where = self._pictures.find(f"{frame.name}.png", video)
+            png.check_length(self._files.sizes[where], frame.size)
+            labels = png.read_labels(self._files.read(where), frame.size)
+            wrong = (labels >= self.protocol.classes) & (truth < self.protocol.classes)
+            if labels.max() >= self.protocol.classes and wrong.any():
+                found = f"holds the label {int(labels[wrong].max())} where the truth is not void"
+                raise Flaw(found, f"Write labels from 0 to {self.protocol.classes - 1}")
+        except Flaw as flaw:
+            problems.add(flaw.at(where))
+            return None
+        return labels
+
+
+class _Steps:
+    """For how many frames each pixel has kept its label, up to a few hundred."""
+
+    def __init__(self) -> None:
+        self._before: Array = np.zeros((0, 0), np.uint8)
+        self.kept = self._before
+
+    def add(self, labels: Array) -> None:
+        """Go on to the next frame."""
+        if labels.shape != self._before.shape:
+            self.kept = np.ones(labels.shape, np.uint8)
+        else:
+            np.minimum(self.kept, MOST_STEPS - 1, out=self.kept)
+            self.kept = self.kept * (labels == self._before) + np.uint8(1)
+        self._before = labels
+
+
+def count(unit: Unit, submission: SemanticSubmission) -> UnitCounts:
+    """Count a video."""
+    protocol, problems, frames = submission.protocol, Problems(), unit.load()
+    real, sent = _Steps(), _Steps()
+    cells: List[Array] = []
+    windows: Dict[int, List[List[int]]] = {length: [] for length in protocol.windows}
+    for place, frame in enumerate(frames):
+        truth = frame.read()
+        labels = truth.numbers
+        if truth.labels is not None:
+            labels = truth.labels.astype(np.min_scalar_type(int(truth.labels.max())))[labels]
+        prediction = submission.read(unit.name, frame, labels, problems)
+        if prediction is None:
+            continue
+        pairs = overlaps_of(LabelMap(labels), LabelMap(prediction))
+        cells.append(
+            np.stack(((pairs.truth << SHIFT) | pairs.prediction, pairs.pixels))[:, pairs.truth < protocol.classes]
+        )
+        real.add(labels)
+        sent.add(prediction)
+        if place == len(frames) - 1 and protocol.without_last:
+            break
+        for length, found in windows.items():
+            if place >= length - 1:
+                same = real.kept >= length
+                found.append([int((same & (sent.kept >= length)).sum()), int(same.sum())])
+    if problems:
+        return UnitCounts(unit.name, {}, problems.first, problems.count)
+    tables = {f"VC{length}": np.array(found, np.int64).reshape(-1, 2) for length, found in windows.items()}
+    return UnitCounts(unit.name, {"cells": np.stack(summed(*np.concatenate(cells, axis=1))), **tables})
+
+
+def _confusion(accumulator: UnitAccumulator[SemanticProtocol]) -> Array:
+    """Return how many pixels have which class in the truth (rows) and in the prediction (columns)."""
+    keys, pixels = np.concatenate([counts.tables["cells"] for counts in accumulator.complete()], axis=1)
+    classes = accumulator.protocol.classes
+    table = np.zeros((classes, classes), np.int64)
+    np.add.at(table, (keys >> SHIFT, keys & ((1 << SHIFT) - 1)), pixels)
+    return table
+
+
+def values(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, Optional[float]]:
+    """Return the benchmark's metrics of all videos."""
+    table = _confusion(accumulator)
+    hits, rows = np.diagonal(table), table.sum(1)
+    seen = rows > 0
+    ious = hits[seen] / (rows + table.sum(0) - hits)[seen]
+    found: Dict[str, Optional[float]] = {"mIoU": float(ious.mean()) if seen.any() else None}
+    for length in accumulator.protocol.windows:
+        both, same = np.concatenate([counts.tables[f"VC{length}"] for counts in accumulator.complete()]).T
+        found[f"VC{length}"] = float((both[same > 0] / same[same > 0]).mean()) if same.any() else None
+    if not seen.any():
+        return {**found, "Acc": None, "Acc_class": None, "fwIoU": None}
+    found["Acc"] = float(hits.sum() / rows.sum())
+    found["Acc_class"] = float((hits[seen] / rows[seen]).mean())
+    found["fwIoU"] = float((rows[seen] / rows.sum() * ious).sum())
+    return found
+
+
+def tables(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, List[Dict[str, Any]]]:
+    """Return a row for each class that the truth or the prediction has."""
+    table = _confusion(accumulator)
+    union = table.sum(0) + table.sum(1) - np.diagonal(table)
+    return {
+        "categories": [
+            {"id": label, "IoU": float(table[label, label] / union[label]), "pixels": int(table[label].sum())}
+            for label in np.flatnonzero(union).tolist()
+        ]
+    }

@@ -1,0 +1,147 @@
+"""The truth of the tracks that count by unit: images, videos or sequences with what lies in each frame.
+
+Packed, it is a zip: `manifest.json` with the splits, `units/<split>/<n>.json` with what a unit lists, and
+`maps/<split>/<n>/<frame>` with one number for each pixel, an index into the labels that the frame has.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List
+
+import numpy as np
+
+from .errors import HostError
+from .inflate import whole_member
+from .label_maps import LabelMap
+from .masks import Size
+from .packed_file import FORMAT, MANIFEST, add_member, replaced, unreadable
+from .positioned_file import opened
+
+#: What a dataset lists in a frame, a row for each segment or track; each track has its own form.
+Rows = List[List[Any]]
+
+
+@dataclass(frozen=True)
+class TruthFrame:
+    """One frame of a unit."""
+
+    name: str
+    size: Size
+    rows: Rows = field(repr=False)
+    #: Reads its pixels, where the track has any.
+    read: Callable[[], LabelMap] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is counted at once; its frames are loaded when they are needed."""
+
+    name: str
+    #: How long it takes beside others: the number of its frames.
+    cost: int
+    load: Callable[[], List[TruthFrame]] = field(repr=False)
+    #: What a dataset says of the whole unit.
+    facts: Dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class UnitTruth:
+    """The units of one split."""
+
+    track: str
+    layout: str
+    #: What a dataset says of all units, such as its categories.
+    facts: Dict[str, Any]
+    units: List[Unit]
+    #: What is odd about it, for the host.
+    notes: List[str] = field(default_factory=list)
+
+
+def no_pixels() -> LabelMap:
+    """Return the map of a frame whose rows hold all there is."""
+    return LabelMap(np.zeros((0, 0), np.uint8))
+
+
+def write(path: str, splits: Dict[str, UnitTruth]) -> None:
+    """Write an annotation file; the same splits give the same bytes."""
+    (track,) = {split.track for split in splits.values()}
+    manifest: Dict[str, Any] = {"format": FORMAT, "track": track, "splits": {}}
+    with replaced(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+        for name, split in splits.items():
+            units = []
+            for number, unit in enumerate(split.units):
+                frames = [_written(archive, f"{name}/{number}/{at}", one) for at, one in enumerate(unit.load())]
+                add_member(archive, f"units/{name}/{number}.json", _json(frames))
+                units.append([unit.name, unit.cost, unit.facts])
+            manifest["splits"][name] = {
+                "layout": split.layout, "facts": split.facts, "units": units, "notes": split.notes,
+            }  # fmt: skip
+        add_member(archive, MANIFEST, _json(manifest))
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _written(archive: zipfile.ZipFile, place: str, frame: TruthFrame) -> List[Any]:
+    """Write a frame's pixels; return its entry in the unit's list."""
+    pixels = frame.read()
+    values = pixels.numbers.reshape(-1)
+    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1])) if values.size else values
+    labels = np.unique(pixels.at(starts)) if values.size else starts
+    if values.size:
+        kind = np.min_scalar_type(len(labels) - 1)
+        runs = np.searchsorted(labels, pixels.at(starts)).astype(kind.newbyteorder("<"))
+        add_member(archive, f"maps/{place}", np.repeat(runs, np.diff(np.append(starts, values.size))).tobytes())
+    return [frame.name, *frame.size, frame.rows, labels.tolist()]
+
+
+def read(path: str) -> Dict[str, UnitTruth]:
+    """Open a packed annotation file: its manifest at once, its units and frames one by one."""
+    try:
+        archive = zipfile.ZipFile(opened(path))
+        manifest = json.loads(archive.read(MANIFEST))
+        if manifest["format"] != FORMAT:
+            raise HostError(
+                f"{path}: has the format {manifest['format']!r}; this version reads {FORMAT!r}. Pack it anew"
+            )
+        return {name: _split(archive, name, manifest["track"], entry) for name, entry in manifest["splits"].items()}
+    except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
+        raise unreadable(path, error) from None
+
+
+def _split(archive: zipfile.ZipFile, split: str, track: str, entry: Dict[str, Any]) -> UnitTruth:
+    units = [
+        Unit(name, cost, _loader(archive, f"{split}/{number}"), facts)
+        for number, (name, cost, facts) in enumerate(entry["units"])
+    ]
+    return UnitTruth(track, entry["layout"], entry["facts"], units, entry["notes"])
+
+
+def _loader(archive: zipfile.ZipFile, place: str) -> Callable[[], List[TruthFrame]]:
+    def load() -> List[TruthFrame]:
+        frames = json.loads(_member(archive, f"units/{place}.json"))
+        return [
+            TruthFrame(name, (height, width), rows, _reader(archive, f"maps/{place}/{at}", (height, width), labels))
+            for at, (name, height, width, rows, labels) in enumerate(frames)
+        ]
+
+    return load
+
+
+def _reader(archive: zipfile.ZipFile, member: str, size: Size, labels: List[int]) -> Callable[[], LabelMap]:
+    def read_map() -> LabelMap:
+        kind = np.min_scalar_type(len(labels) - 1).newbyteorder("<")
+        return LabelMap(np.frombuffer(_member(archive, member), kind).reshape(size), np.array(labels, np.int64))
+
+    return read_map if labels else no_pixels
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> bytes:
+    try:
+        return bytes(whole_member(archive, archive.getinfo(name)) or archive.read(name))
+    except (OSError, zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
+        raise HostError(f"annotation file: {name} cannot be read ({error!r})") from None

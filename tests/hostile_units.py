@@ -1,0 +1,32 @@
+"""What a hostile submission may cost in the tracks that count by unit."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, Callable
+
+from segjudge.evaluation_script.errors import SubmissionError
+
+from .test_hostile_instances import in_child
+
+SECONDS, MEMORY = 5, 400 << 20
+
+
+def sentence_of(data: bytes, folder: Path, score: Callable[[Path], Any]) -> str:
+    """`scored`, or what the participant reads, within the time and memory that a submission may take."""
+    path, said = folder / "upload", folder / "said"
+    path.write_bytes(data)
+
+    def work() -> None:
+        try:
+            score(path)
+            said.write_text("scored", encoding="utf-8")
+        except SubmissionError as error:
+            said.write_text(str(error), encoding="utf-8")
+
+    started = time.monotonic()
+    _, held = in_child(work)
+    assert time.monotonic() - started < SECONDS
+    assert held < MEMORY
+    return said.read_text(encoding="utf-8")
