@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import secrets
 import sys
 import time
 import traceback
@@ -205,7 +204,7 @@ def _log(text: str) -> None:
 
 def _incident(error: Exception) -> str:
     """Log an error under a new number; return the sentence that gives the participant this number."""
-    number = secrets.token_hex(4)
+    number = os.urandom(4).hex()
     if isinstance(error, (CrashError, HostError)):
         details = str(error)
     else:

@@ -39,7 +39,9 @@ TASKS = {"semi-supervised": "davis2017", "unsupervised": "davis2017-unsupervised
 def score(args: argparse.Namespace) -> int:
     """Score a results folder, zip or JSON, exactly as the server would."""
     from segjudge.evaluation_script.answer import public_warnings
+    from segjudge.evaluation_script.tuning import reuse_memory
 
+    reuse_memory()
     _take_official_names(args)
     if not args.results:
         raise UsageError("score needs the results to score")
