@@ -73,12 +73,12 @@ class ZipFiles(Files):
             self._infos[name] = info
             self.sizes[name] = info.file_size
 
+    def read(self, name: str) -> bytes:
+        whole = whole_member(self._zip, self._infos[name])
+        return super().read(name) if whole is None else bytes(whole)
+
     def parts(self, name: str) -> Iterator[bytes]:
         info = self._infos[name]
-        whole = whole_member(self._zip, info)
-        if whole is not None:
-            yield bytes(whole)
-            return
         left = info.file_size
         try:
             with self._zip.open(info) as member:

@@ -65,8 +65,13 @@ def _inflated(data: bytes, info: zipfile.ZipInfo) -> Inflated:
     """Return a member's bytes, or fewer when they cannot be had here."""
     if info.compress_type == zipfile.ZIP_STORED:
         return data
-    if info.compress_type != zipfile.ZIP_DEFLATED or not LIBDEFLATE:
+    if info.compress_type != zipfile.ZIP_DEFLATED:
         return b""
+    if not LIBDEFLATE:
+        try:
+            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, info.file_size)
+        except zlib.error:
+            return b""
     try:
         inflated: Inflated = deflate.deflate_decompress(data, info.file_size)
     except deflate.DeflateError:

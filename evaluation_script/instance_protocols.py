@@ -29,6 +29,8 @@ class InstanceProtocol:
     id_zero_quirk: bool = False
     #: Boxes are compared instead of masks.
     boxes: bool = False
+    #: Raised with whatever changes any score.
+    revision: int = 1
 
     @property
     def metrics(self) -> Tuple[str, ...]:

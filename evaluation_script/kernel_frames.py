@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from functools import lru_cache
 from typing import Dict, Optional, Tuple, Union
 
 import numpy as np
@@ -15,6 +16,8 @@ FINE, FULL = 0, 2
 #: Labels of one byte.
 LABELS = 256
 
+_Window = ctypes.c_int64 * 4
+
 
 def compare(
     truth: Stack, prediction: Stack, disk: Tuple[Tuple[int, int, int], ...], loaded: Optional[ctypes.CDLL]
@@ -24,16 +27,18 @@ def compare(
         return None
     frames = len(truth.words)
     sides = [np.ascontiguousarray(side.words, np.uint64) for side in (truth, prediction)]
-    windows = [
-        np.array([side.top, side.left, *words.shape[1:]], np.int64) for side, words in zip((truth, prediction), sides)
-    ]
-    columns = np.array(disk, np.int32)
+    windows = [_Window(side.top, side.left, *words.shape[1:]) for side, words in zip((truth, prediction), sides)]
     counts = np.zeros((frames, 7), np.int64)
     status = loaded.sj_compare(
-        sides[0].ctypes.data, windows[0].ctypes.data, sides[1].ctypes.data, windows[1].ctypes.data,
-        frames, *truth.size, columns.ctypes.data, len(columns), counts.ctypes.data,
+        sides[0].ctypes.data, windows[0], sides[1].ctypes.data, windows[1], frames, *truth.size, _columns(disk),
+        len(disk), counts.ctypes.data,
     )  # fmt: skip
     return counts if status == FINE else None
+
+
+@lru_cache(maxsize=64)
+def _columns(disk: Tuple[Tuple[int, int, int], ...]) -> ctypes.Array[ctypes.c_int32]:
+    return (ctypes.c_int32 * (3 * len(disk)))(*(number for column in disk for number in column))
 
 
 class PackedFrames:
@@ -47,6 +52,8 @@ class PackedFrames:
         self._words = np.zeros((1, most_frames, size[0], words_across(size[1])), np.uint64)
         #: Which labels the frame has that was added last, 0 included.
         self.seen = np.zeros(LABELS, np.uint8)
+        # Each look-up of an address takes a tenth of what packing a small frame does.
+        self._addresses = [table.ctypes.data for table in (self._slot_of, self._boxes, self.seen)]
 
     @property
     def most_frames(self) -> int:
@@ -67,13 +74,13 @@ class PackedFrames:
         are merged, all but 0 become label 1.
         """
         status, source = FULL, np.frombuffer(rows, np.uint8)
+        slot_of, boxes, seen = self._addresses
         while status == FULL and self._used.value <= most:
             if self._used.value == len(self._words):
                 self._words = np.concatenate([self._words, np.zeros_like(self._words)])[: LABELS - 1]
             status = self._library.sj_pack_frame(
                 source.ctypes.data, len(rows), depth, *self.size, frame, self.most_frames, self._words.ctypes.data,
-                len(self._words), self._slot_of.ctypes.data, self._boxes.ctypes.data, ctypes.byref(self._used),
-                self.seen.ctypes.data, merged,
+                len(self._words), slot_of, boxes, ctypes.byref(self._used), seen, merged,
             )  # fmt: skip
         return bool(status == FINE) and self._used.value <= most
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 import os
-import secrets
 import sys
 import time
 import traceback
 from dataclasses import replace
-from typing import AbstractSet, Any, Dict, FrozenSet, Mapping, Union
+from typing import AbstractSet, Any, Dict, FrozenSet, Mapping, Tuple, Union
 
 from . import annotation_file, instances, notify, sequences
 from .annotation_file import SplitTruth
@@ -22,6 +21,7 @@ from .parallel import cores
 from .phase import PROTOCOLS, Phase, PhaseSplit, ScoringRules
 from .phases import PHASES
 from .progress import Progress, ignore_progress
+from .provenance import counting, digest_of, provenance
 from .sequence_protocols import SequenceProtocol
 from .sequence_truth import Split
 from .tuning import reuse_memory
@@ -57,9 +57,9 @@ def _outcome(
     """Return the answer or what to raise: made here, so that it is raised without a cause."""
     try:
         started = time.monotonic()
-        splits = open_truth(annotations)
+        splits, digest = open_truth(annotations), _digest(*_version(annotations))
         answer: Dict[str, Any] = run_guarded(
-            lambda say: _score_in_child(phase, splits, submission, say, started),
+            lambda say: _score_in_child(phase, splits, submission, say, (started, digest)),
             memory=phase.memory,
             seconds=phase.seconds,
             say=_say,
@@ -75,10 +75,17 @@ def _outcome(
 
 
 def _score_in_child(
-    phase: Phase, truths: Mapping[str, SplitTruth], submission: str, say: Say, started: float
+    phase: Phase, truths: Mapping[str, SplitTruth], submission: str, say: Say, opened: Tuple[float, str]
 ) -> Dict[str, Any]:
+    """Score, and say in both files where the scores come from; `opened` is when the truth was, and its digest."""
     reuse_memory()
-    return score_phase(phase, truths, submission, say, started)
+    started, truth = opened
+    answer = score_phase(phase, truths, submission, say, started)
+    protocols = {split.codename: PROTOCOLS[split.protocol] for split in phase.splits if not split.hidden}
+    origin = provenance(protocols, truth, digest_of(submission), counting())
+    for name in ("submission_metadata", "submission_result"):
+        answer[name]["provenance"] = origin
+    return answer
 
 
 def phase_named(codename: str) -> Phase:
@@ -92,11 +99,21 @@ def phase_named(codename: str) -> Phase:
 
 def open_truth(path: str) -> Mapping[str, SplitTruth]:
     """Return the splits of an annotation file, opened once for each path, size and time."""
+    return _opened(*_version(path))
+
+
+def _version(path: str) -> Tuple[str, int, int]:
+    """Return what changes with a file."""
     try:
         status = os.stat(path)
     except OSError as error:
         raise HostError(f"{path}: cannot be opened ({error.strerror})") from None
-    return _opened(path, status.st_size, status.st_mtime_ns)
+    return path, status.st_size, status.st_mtime_ns
+
+
+@functools.lru_cache(maxsize=8)
+def _digest(path: str, *_version: int) -> str:
+    return digest_of(path)
 
 
 @functools.lru_cache(maxsize=8)
@@ -205,7 +222,7 @@ def _log(text: str) -> None:
 
 def _incident(error: Exception) -> str:
     """Log an error under a new number; return the sentence that gives the participant this number."""
-    number = secrets.token_hex(4)
+    number = os.urandom(4).hex()
     if isinstance(error, (CrashError, HostError)):
         details = str(error)
     else:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import heapq
 import json
 import math
-import multiprocessing
 import os
 import signal
 import traceback
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import connection
 from typing import TYPE_CHECKING, Callable, Iterator, List, Sequence, Tuple, TypeVar
 
 from .errors import HostError, SubmissionError
@@ -108,6 +106,8 @@ def results_of_processes(
 
 
 def _may_fork() -> bool:
+    import multiprocessing  # it takes a while, and one process does without it
+
     return "fork" in multiprocessing.get_all_start_methods() and not multiprocessing.current_process().daemon
 
 
@@ -115,6 +115,8 @@ class _Pool:
     """Forked processes that take items, one after the other, until there are none."""
 
     def __init__(self, work: Callable[[int], bytes], costs: Sequence[int], jobs: int) -> None:
+        import multiprocessing
+
         self._work, self._count = work, len(costs)
         self._order = sorted(range(len(costs)), key=lambda number: -costs[number])
         self.readers: List[Connection] = []
@@ -138,6 +140,8 @@ class _Pool:
 
     def results(self) -> Iterator[Tuple[int, bytes]]:
         """Yield items and their results; raises what a child raised, and MemoryError where one was ended."""
+        from multiprocessing import connection
+
         waiting = list(self.readers)
         while waiting:
             for reader in connection.wait(waiting):
@@ -193,8 +197,10 @@ def map_in_processes(work: Callable[[int], Result], count: int, jobs: int) -> Li
     elsewhere when they send their results.
     """
     jobs = min(jobs, count)
-    if jobs < 2 or "fork" not in multiprocessing.get_all_start_methods():
+    if jobs < 2 or not _may_fork():
         return [work(number) for number in range(count)]
+    import multiprocessing
+
     context = multiprocessing.get_context("fork")
     children: List[ForkProcess] = []
     readers: List[Connection] = []

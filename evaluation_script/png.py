@@ -21,6 +21,7 @@ SIGNATURE = b"\x89PNG\r\n\x1a\n"
 #: Where the header's chunk ends.
 _HEADER_END = 33
 GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6
+CHANNELS = {RGB: 3, RGBA: 4}
 DEPTHS = {GREY: (1, 2, 4, 8, 16), RGB: (8, 16), PALETTE: (1, 2, 4, 8), GREY_ALPHA: (8, 16), RGBA: (8, 16)}
 
 #: The first bytes of other files that people send instead.
@@ -57,7 +58,7 @@ class _Header:
 
     @property
     def channels(self) -> int:
-        return {RGB: 3, RGBA: 4}.get(self.colour, 1)
+        return CHANNELS.get(self.colour, 1)
 
     def row_bytes(self, width: int) -> int:
         """Return the bytes of so many pixels of a row, and of its filter."""

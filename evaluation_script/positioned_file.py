@@ -22,6 +22,9 @@ class PositionedFile(io.RawIOBase):
     def seekable(self) -> bool:
         return True
 
+    def fileno(self) -> int:
+        return self._descriptor
+
     def tell(self) -> int:
         return self._position
 

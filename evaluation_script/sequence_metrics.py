@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Dict, List, Optional, Tuple
 
 import numpy as np
@@ -59,9 +60,16 @@ def decay(values: Array) -> Optional[float]:
     """
     if not len(values):
         return None
-    edges = np.round(np.linspace(1, len(values), PARTS + 1) + 1e-10).astype(int) - 1
-    first, last = mean(values[: edges[1] + 1]), mean(values[edges[-2] :])
+    early, late = _parts(len(values))
+    first, last = mean(values[: early + 1]), mean(values[late:])
     return None if first is None or last is None else first - last
+
+
+@lru_cache(maxsize=1024)
+def _parts(count: int) -> Tuple[int, int]:
+    """Return the last of the frames in the first part, and the first in the last one."""
+    edges = np.round(np.linspace(1, count, PARTS + 1) + 1e-10).astype(int) - 1
+    return int(edges[1]), int(edges[-2])
 
 
 def consistency(values: Array) -> Optional[float]:
@@ -75,16 +83,17 @@ def consistency(values: Array) -> Optional[float]:
 def summary(counts: Counts, protocol: SequenceProtocol) -> Values:
     """Return every per-object metric that the protocol names, except MOSEv2's."""
     j, f = region_similarity(counts), boundary_similarity(counts)
-    late = j[math.floor(LATE * len(j)) :]
     both = (j + f) / 2
     if protocol.salient:  # LVOS stores the first frame last here, and V is summed in that order
         both = np.roll(both, -1)
-    all_values: Values = {"V-Mean": consistency(both)}
-    for name, values in (("J", j), ("F", f), ("J_last", late)):
-        all_values[f"{name}-Mean"] = mean(values)
-        all_values[f"{name}-Recall"] = recall(values)
-        all_values[f"{name}-Decay"] = decay(values)
-    return only_named(all_values, protocol)
+    series = {"J": j, "F": f, "J_last": j[math.floor(LATE * len(j)) :], "V": both}
+    summaries = {"Mean": mean, "Recall": recall, "Decay": decay}
+    values: Values = {}
+    for metric in {part for named in protocol.metrics for part in COMBINED.get(named, (named,))}:
+        name, _, kind = metric.rpartition("-")
+        if name in series:
+            values[metric] = (consistency if name == "V" else summaries[kind])(series[name])
+    return only_named(values, protocol)
 
 
 def only_named(values: Values, protocol: SequenceProtocol) -> Values:

@@ -63,6 +63,8 @@ class SequenceProtocol:
     overlapping: bool = False
     #: MOSEv2's J, its second F, and the values of disappearance and reappearance.
     reappearance: bool = False
+    #: Raised with whatever changes any score.
+    revision: int = 1
 
 
 DAVIS = ("J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay")

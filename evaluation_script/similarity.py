@@ -33,6 +33,7 @@ def diagonal_tolerance(size: Size) -> float:
     return BOUNDARY_TOLERANCE * float(np.linalg.norm(size))
 
 
+@lru_cache(maxsize=None)
 def reach(size: Size) -> int:
     """Return how many pixels apart two boundary pixels may be and still match."""
     return math.ceil(diagonal_tolerance(size))

@@ -7,6 +7,7 @@ algebra.  That is for programs that begin with this package: in others numpy may
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import sys
 from contextlib import suppress
@@ -15,17 +16,20 @@ THREADS = "OPENBLAS_NUM_THREADS"
 #: Parameters of glibc's `mallopt`, and the bytes up to which freed blocks are kept instead of given back.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 KEPT, LARGEST_KEPT = 256 << 20, 64 << 20
+#: So many objects are made before Python looks for cycles among them.
+GARBAGE = 100_000
 
 if "numpy" not in sys.modules and not __name__.startswith("segjudge."):
     os.environ.setdefault(THREADS, "1")
 
 
 def reuse_memory() -> None:
-    """Keep freed blocks of some megabytes for the next ones.
+    """Keep freed blocks of some megabytes for the next ones, and look for cycles of garbage rarely: scoring makes none.
 
     Otherwise the C library fetches each from the system and the system clears it page by page, which took a sixth of
     the time in which numpy scores sequences.
     """
+    gc.set_threshold(GARBAGE)
     with suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_MMAP_THRESHOLD, LARGEST_KEPT)

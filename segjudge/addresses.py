@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from segjudge.errors import UsageError
+from segjudge.evaluation_script import provenance
 from segjudge.evaluation_script.archive import FolderElsewhere
 from segjudge.evaluation_script.archive_limits import ArchiveLimits, Files, MemberChecks, is_litter, size_text
 from segjudge.evaluation_script.errors import Flaw, HostError, SubmissionError
@@ -66,6 +67,16 @@ class RemoteFolder(FolderElsewhere):
 
     def opened(self, limits: ArchiveLimits) -> Files:
         return _RemoteFiles(self, limits)
+
+
+def digest_of(path: str) -> str:
+    """Return what tells files or folders apart, wherever they are."""
+    if not isinstance(path, RemoteFolder):
+        return provenance.digest_of(path)
+    digest = hashlib.sha256()
+    for name, size in path.sizes.items():
+        digest.update(f"{name}\0{size}\n".encode("utf-8", "surrogateescape"))
+    return f"folder:{digest.hexdigest()}"
 
 
 def local(address: str) -> str:

@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import zipfile
 import zlib
 from collections.abc import Iterable
@@ -15,12 +13,12 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
-from segjudge.addresses import RemoteFolder
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.answer import Report, SequenceReport
 from segjudge.evaluation_script.errors import Problem, listed
 from segjudge.evaluation_script.packed_file import MANIFEST, add_member, replaced
 from segjudge.evaluation_script.parallel import Part
+from segjudge.evaluation_script.provenance import counting, provenance
 from segjudge.evaluation_script.sequence_accumulator import SequenceAccumulator
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS, SequenceProtocol
 from segjudge.evaluation_script.version import VERSION
@@ -40,6 +38,7 @@ KINDS = {
     "of": int,
     "truth": str,
     "predictions": str,
+    "counted_by": str,
     "notes": list,
     "splits": list,
     "members": list,
@@ -71,34 +70,6 @@ class Origin:
     notes: list[str]
 
 
-def digest_of(path: str) -> str:
-    """Return what tells files or folders apart.
-
-    Of a zip its table of contents counts (names, sizes, checksums), of a folder names and sizes, of any other
-    file its bytes: that costs no part much.
-    """
-    digest = hashlib.sha256()
-    if isinstance(path, RemoteFolder):
-        for name, size in path.sizes.items():
-            digest.update(f"{name}\0{size}\n".encode("utf-8", "surrogateescape"))
-        return f"folder:{digest.hexdigest()}"
-    if os.path.isdir(path):
-        for folder, folders, names in os.walk(path, followlinks=True):
-            folders.sort()
-            for name in sorted(names):
-                file = os.path.join(folder, name)
-                size = os.path.getsize(file) if os.path.exists(file) else -1
-                digest.update(f"{os.path.relpath(file, path)}\0{size}\n".encode("utf-8", "surrogateescape"))
-        return f"folder:{digest.hexdigest()}"
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            for info in archive.infolist():
-                digest.update(f"{info.filename}\0{info.file_size} {info.CRC}\n".encode("utf-8", "surrogateescape"))
-        return f"zip:{digest.hexdigest()}"
-    with open(path, "rb") as stream:
-        return f"file:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
-
-
 def write_part(path: str, part: Part, origin: Origin, splits: dict[str, SequenceAccumulator]) -> None:
     """Write the counts of a part; equal counts give equal bytes."""
     states = [accumulator.state_dict() for accumulator in splits.values()]
@@ -112,6 +83,7 @@ def write_part(path: str, part: Part, origin: Origin, splits: dict[str, Sequence
         "of": part.count,
         "truth": origin.truth,
         "predictions": origin.predictions,
+        "counted_by": counting(),
         "notes": origin.notes,
         "splits": [
             {
@@ -130,10 +102,15 @@ def write_part(path: str, part: Part, origin: Origin, splits: dict[str, Sequence
                 add_member(archive, _member(split, index), data)
 
 
-def merged(paths: Iterable[str]) -> tuple[list[Report], list[str]]:
-    """Return the reports of all splits, and what is odd about the truth; raises UsageError unless all parts fit."""
+#: The reports of all splits, what is odd about the truth, and what the scores come from.
+Merged = tuple[list[Report], list[str], dict[str, Any]]
+
+
+def merged(paths: Iterable[str]) -> Merged:
+    """Return what the parts make together; raises UsageError unless all fit."""
     first: dict[str, Any] = {}
     first_path, seen, accumulators = "", dict[int, str](), list[SequenceAccumulator]()
+    counted_by = set[str]()
     for path in paths:
         with _opened(path) as archive:
             manifest = _manifest(archive, path)
@@ -145,6 +122,7 @@ def merged(paths: Iterable[str]) -> tuple[list[Report], list[str]]:
             if number in seen:
                 raise UsageError(f"{seen[number]} and {path} are both part {number}; give each part once")
             seen[number] = path
+            counted_by.add(manifest["counted_by"])
             _add(archive, path, manifest, accumulators)
     if not first:
         raise UsageError("merge needs the parts")
@@ -152,7 +130,10 @@ def merged(paths: Iterable[str]) -> tuple[list[Report], list[str]]:
     if missing:
         what = "part" if len(missing) == 1 else "parts"
         raise UsageError(f"{what} {listed(missing, 8)} of {first['of']} missing; score what is missing, then merge all")
-    return _reports(first, accumulators), [str(note) for note in first["notes"]]
+    reports = _reports(first, accumulators)
+    origin = first["truth"], first["predictions"], " and ".join(sorted(counted_by))
+    protocols = {report.split: report.protocol for report in reports}
+    return reports, [str(note) for note in first["notes"]], provenance(protocols, *origin)
 
 
 def _reports(manifest: dict[str, Any], accumulators: list[SequenceAccumulator]) -> list[Report]:

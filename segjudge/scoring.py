@@ -6,15 +6,16 @@ import os
 from collections.abc import Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from segjudge.addresses import local
+from segjudge.addresses import digest_of, local
 from segjudge.datasets.opening import TruthSource
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.answer import Report, Row, joined_rows
 from segjudge.evaluation_script.main import open_truth, rules_of, score_split, sequences_of, truth_of
 from segjudge.evaluation_script.phase import Phase, TrackProtocol
 from segjudge.evaluation_script.progress import Progress, ignore_progress
+from segjudge.evaluation_script.provenance import counting, provenance
 from segjudge.evaluation_script.sequence_metrics import Values
 from segjudge.prepared import ScoreRequest, named_protocol, prepared, with_sequences
 
@@ -29,6 +30,8 @@ class Scores:
     reports: list[Report]
     #: What is odd about the truth.
     notes: list[str] = field(default_factory=list)
+    #: The version, the protocols and their revisions, digests of truth and submission, and what counted.
+    provenance: dict[str, Any] = field(default_factory=dict)
 
     @property
     def metrics(self) -> dict[str, Values]:
@@ -112,13 +115,16 @@ def scored(request: ScoreRequest, executor: Executor | DaskClient | None, progre
 
         return Scores(*scored_by(executor, request, progress))
     job = prepared(request, progress)
-    return Scores(
-        [
-            score_split(job.path, name, part, job.rules, elsewhere=job.known, progress=progress)
-            for name, part in job.splits.items()
-        ],
-        job.notes,
-    )
+    reports = [
+        score_split(job.path, name, part, job.rules, elsewhere=job.known, progress=progress)
+        for name, part in job.splits.items()
+    ]
+    return Scores(reports, job.notes, _provenance(reports, job.truth, job.path))
+
+
+def _provenance(reports: list[Report], truth: str, results: str) -> dict[str, Any]:
+    protocols = {report.split: report.protocol for report in reports}
+    return provenance(protocols, digest_of(truth), digest_of(results), counting())
 
 
 def score_by_phase(
@@ -143,4 +149,4 @@ def score_by_phase(
         name = phase_split.codename
         part, rules = with_sequences(truth_of(phase, truths, name), sequences), rules_of(phase, phase_split)
         reports.append(score_split(results, name, part, rules, elsewhere=sequences_of(truths), progress=progress))
-    return Scores(reports)
+    return Scores(reports, provenance=_provenance(reports, annotations, results))

@@ -14,9 +14,8 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from dataclasses import replace
 from typing import Protocol
 
-from segjudge.addresses import AddressError
+from segjudge.addresses import AddressError, digest_of
 from segjudge.errors import OptionError, UsageError
-from segjudge.evaluation_script.answer import Report
 from segjudge.evaluation_script.errors import HostError, SubmissionError
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 from segjudge.evaluation_script.main import beside_others
@@ -26,7 +25,7 @@ from segjudge.evaluation_script.progress import Progress, ignore_progress
 from segjudge.evaluation_script.sequence_truth import Split
 from segjudge.evaluation_script.sequences import counted_by
 from segjudge.evaluation_script.version import VERSION
-from segjudge.parts import Origin, digest_of, merged, write_part
+from segjudge.parts import Merged, Origin, merged, write_part
 from segjudge.prepared import PreparedScoring, ScoreRequest, prepared
 
 #: Parts for each worker: the last ones keep none waiting for long, and each costs little beside what it counts.
@@ -107,10 +106,8 @@ def part_of(version: str, run: str, request: ScoreRequest, number: int, count: i
         return json.dumps([type(error).__name__, str(error)]).encode()
 
 
-def scored_by(
-    executor: Executor | DaskClient, request: ScoreRequest, progress: Progress
-) -> tuple[list[Report], list[str]]:
-    """Score by the workers of an executor or of a Dask client; return the reports, and what is odd about the truth."""
+def scored_by(executor: Executor | DaskClient, request: ScoreRequest, progress: Progress) -> Merged:
+    """Score by the workers of an executor or of a Dask client."""
     if PROTOCOLS.get(request.protocol.name) != request.protocol:
         raise UsageError(f"the rules of {request.protocol.name} were changed; an executor scores by the protocol's own")
     request = _with_absolute_paths(request)

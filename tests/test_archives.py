@@ -19,6 +19,7 @@ from segjudge.evaluation_script import archive, archive_limits, archive_tar, arc
 from segjudge.evaluation_script.archive import open_files
 from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS, ArchiveLimits, MemberChecks, is_litter, size_text
 from segjudge.evaluation_script.errors import Flaw, SubmissionError
+from segjudge.evaluation_script.inflate import whole_member
 
 from .builders import tarred, zipped
 from .test_hostile_submissions import raw_tar, raw_zip
@@ -36,6 +37,10 @@ def opened(data: bytes, folder: Path, limits: ArchiveLimits = LIMITS) -> dict[st
         contents = {name: files.read(name) for name in files.sizes}
         assert {name: len(content) for name, content in contents.items()} == files.sizes
         assert {name: b"".join(files.parts(name)) for name in files.sizes} == contents
+        if isinstance(files, archive_zip.ZipFiles):  # the quick way, which leaves to `parts` what is odd alone
+            for name, content in contents.items():
+                if content and name.isascii():
+                    assert whole_member(files._zip, files._infos[name]) == content
         return contents
     finally:
         files.close()

@@ -327,6 +327,13 @@ def test_a_warning_fails_in_strict_mode_alone(tmp_path: Path, capsys: Any) -> No
     assert (problem["severity"], problem["file"], problem["column"]) == ("warning", "challenge_config.yaml", 1)
 
 
+def test_check_says_for_programs_whether_the_kernel_is_in_the_bundle(capsys: Any) -> None:
+    assert main(["check", "--quick", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["kernel"]
+    assert main(["check", "--quick"]) == 0
+    assert f"It was checked with{'' if found else 'out'} kernel" in capsys.readouterr().out
+
+
 def test_the_program_runs_the_whole_challenge() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "segjudge", "run"], cwd=ROOT, capture_output=True, text=True, check=True

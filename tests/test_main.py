@@ -166,7 +166,7 @@ def test_a_phase_may_show_percent(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_files_that_participants_read_hold_rounded_means_and_no_more() -> None:
     answer = evaluate(str(ANNOTATIONS), str(STRONG), DEV)
     held = answer["submission_result"]
-    assert held.keys() == {"protocol", "result", "scored", "warnings", "versions"}
+    assert held.keys() == {"protocol", "result", "scored", "warnings", "versions", "provenance"}
     (full,), (shown,) = answer["result"], held["result"]
     assert shown == {"dev": {metric: round(value, 3) for metric, value in full["dev"].items()}}
     assert shown != full

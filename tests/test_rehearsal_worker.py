@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -285,6 +286,7 @@ def test_state_survives_a_restart(tmp_path: Path) -> None:
         waited(lambda: len(server.get("/api/jobs/challenge_phase_split/1/leaderboard/").json()["results"]) == 3)
         server.stop()
         assert "shown once" in server.said
+        assert re.search("The bundle was built with(out)? kernel", server.said.splitlines()[-1])
         server.start()
         assert "shown once" not in server.said
         assert "Sent" not in server.said, "samples are not sent twice"

@@ -185,7 +185,8 @@ def check(args: argparse.Namespace) -> int:
         form = _web_form_problems(path)
     failed = has_errors(problems) or (args.strict and bool(problems))
     if args.json:
-        _print_json(problems, form, not_checked, failed=failed)
+        kernel = built.kernel if built is not None and not source.is_foreign else None
+        _print_json(problems, form, not_checked, failed=failed, kernel=kernel)
     else:
         _print_report(problems, form, not_checked, failed=failed)
         if built is not None and not source.is_foreign:
@@ -250,12 +251,18 @@ def _try(source: BundleSource, path: str, name: str | None, not_checked: list[st
 
 
 def _print_json(
-    problems: list[BundleProblem], form: list[BundleProblem], not_checked: list[str], *, failed: bool
+    problems: list[BundleProblem],
+    form: list[BundleProblem],
+    not_checked: list[str],
+    *,
+    failed: bool,
+    kernel: bool | None,
 ) -> None:
     refused = _is_refused(problems)
     document = {
         "accepted": not failed,
         "findings": [problem.as_json() for problem in problems],
+        "kernel": kernel,
         "not_checked": not_checked,
         "refused": refused,
         "web_form": {"accepted": not refused and not form, "findings": [problem.as_json() for problem in form]},

@@ -52,14 +52,15 @@ def rehearse(args: argparse.Namespace) -> int:
     services = Services(folder, args.visibility, faults.strikes if faults else lambda: False, hosts, args.database)
     _introduce(first_run.create_people(services, hosts))
     with tempfile.TemporaryDirectory() as temporary:
-        bundle = source.archive or _built(source, temporary)
+        bundle, about = (source.archive, "") if source.archive else _built(source, temporary)
         challenge, new = first_run.create_challenge(services, bundle, temporary)
     workers = Workers(services, scorer, args.workers)
     sent = first_run.send_samples(services, challenge, root) if args.seed_demo else 0
     address = f"http://{LOOPBACK}:{port.getsockname()[1]}"
     _print_challenge(services, address, challenge, new=new)
     print(_about_workers(scorer, workers, args.workers) + (f"Sent {sent} sample submissions.\n" if sent else ""))
-    print(f"The rehearsal runs at {address} until you press Ctrl-C; {os.path.relpath(folder)} keeps it.", flush=True)
+    kept = f"{os.path.relpath(folder)} keeps it.{about}"
+    print(f"The rehearsal runs at {address} until you press Ctrl-C; {kept}", flush=True)
     agents = _agents(services, table, address)
     try:
         _serve(services, (args.requests_per_minute, faults), port, [workers, agents] if agents else [workers])
@@ -137,13 +138,12 @@ def _scorer(args: argparse.Namespace, root: str) -> Scorer:
     return Scorer(python, args.seconds, sandbox_for(python, required=args.require_sandbox))
 
 
-def _built(source: BundleSource, folder: str) -> str:
+def _built(source: BundleSource, folder: str) -> tuple[str, str]:
+    """Return the path of a bundle, and what the last line says of its kernel."""
     from segjudge.bundle.build import build
 
     built = build(source.root, os.path.join(folder, "challenge_config.zip"), lenient=True)
-    if not source.is_foreign:
-        print(f"The bundle was built {built.about_kernel()}.")
-    return built.path
+    return built.path, "" if source.is_foreign else f" The bundle was built {built.about_kernel()}."
 
 
 def _introduce(persons: list[Person]) -> None:

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from segjudge.datasets.layouts import LAYOUTS
 from segjudge.errors import OptionError, UsageError
@@ -39,7 +39,9 @@ TASKS = {"semi-supervised": "davis2017", "unsupervised": "davis2017-unsupervised
 def score(args: argparse.Namespace) -> int:
     """Score a results folder, zip or JSON, exactly as the server would."""
     from segjudge.evaluation_script.answer import public_warnings
+    from segjudge.evaluation_script.tuning import reuse_memory
 
+    reuse_memory()
     _take_official_names(args)
     if not args.results:
         raise UsageError("score needs the results to score")
@@ -57,7 +59,7 @@ def score(args: argparse.Namespace) -> int:
         scores = _scored_by_phase(args, bar) if args.phase else _scored_on_truth(args, bar)
     for note in public_warnings(scores.notes):
         say(f"truth: {note}")
-    _show(scores.reports, args)
+    _show(scores.reports, scores.provenance, args)
     for line in public_warnings(scores.warnings):
         say(f"warning: {line}")
     return DONE
@@ -125,10 +127,10 @@ def merge(args: argparse.Namespace) -> int:
     from segjudge.parts import merged
 
     _check_outputs(args)
-    reports, notes = merged(args.parts)
+    reports, notes, provenance = merged(args.parts)
     for note in public_warnings(notes):
         say(f"truth: {note}")
-    _show(reports, args)
+    _show(reports, provenance, args)
     for line in public_warnings([line for report in reports for line in report.warnings]):
         say(f"warning: {line}")
     return DONE
@@ -220,13 +222,13 @@ def _check_writable(folder: str) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
 
 
-def _show(reports: list[Report], args: argparse.Namespace) -> None:
+def _show(reports: list[Report], provenance: dict[str, Any], args: argparse.Namespace) -> None:
     """Write the files that were asked for, and print what was scored."""
     from segjudge.evaluation_script.answer import InstanceReport, tables
     from segjudge.report import official_csv
     from segjudge.report.tables import of_report
 
-    document = json.dumps(tables(reports), indent=1, allow_nan=False) if args.json else ""
+    document = json.dumps({**tables(reports), "provenance": provenance}, indent=1, allow_nan=False) if args.json else ""
     try:
         paths = official_csv.write_all(reports, args.csv) if args.csv else []
         if args.json and args.json != "-":
