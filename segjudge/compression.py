@@ -39,6 +39,8 @@ ZLIB, GZIP = zlib.MAX_WBITS, 31
 OBJECT = re.compile(r"\d{1,3}")
 #: One salient mask may be written in grey levels, which are no objects.
 GREY = range(127, 256)
+#: A PNG's palette has no more labels.
+HIGHEST_COLOUR = 255
 TRY_PNGS = f"Write PNGs, with a name that ends in {PNGS}"
 
 
@@ -100,14 +102,14 @@ def _write_gzipped(data: bytes, out: str) -> None:
         file.write(packed)
 
 
-def _packed(data: bytes, form: int) -> bytes:
-    """Return bytes in one of zlib's forms, as small as can be."""
+def _packed(data: bytes, form: int, effort: int = LIBDEFLATE_EFFORT) -> bytes:
+    """Return bytes in one of zlib's forms, by default as small as can be."""
     if LIBDEFLATE:
         import deflate
 
         pack = deflate.gzip_compress if form == GZIP else deflate.zlib_compress
-        return bytes(pack(data, LIBDEFLATE_EFFORT))
-    packer = zlib.compressobj(zlib.Z_BEST_COMPRESSION, wbits=form)
+        return bytes(pack(data, effort))
+    packer = zlib.compressobj(min(effort, zlib.Z_BEST_COMPRESSION), wbits=form)
     return packer.compress(data) + packer.flush()
 
 
@@ -154,14 +156,15 @@ def _encoded(sequence: Sequence) -> dict[str, list[dict[str, object] | None]]:
     for index, block in enumerate(sequence.blocks):
         for label, stack in sequence.read_block(index).items():
             masks = {
-                place: runs_of_mask(_mask(stack, place, block.size)) for place in np.flatnonzero(stack.area).tolist()
+                place: runs_of_mask(mask_of(stack, place, block.size)) for place in np.flatnonzero(stack.area).tolist()
             }
             for place, counts in zip(masks, rle.compressed_many(list(masks.values())), strict=True):
                 objects[label][block.start + place] = {"size": list(block.size), "counts": counts}
     return objects
 
 
-def _mask(stack: Stack, place: int, size: Size) -> Array:
+def mask_of(stack: Stack, place: int, size: Size) -> Array:
+    """Return one frame of a stack."""
     mask = np.zeros(size, bool)
     left = stack.left * WORD
     across = min(size[1] - left, stack.words.shape[2] * WORD)
@@ -210,19 +213,24 @@ def _write_pngs(files: Files, names: list[str], out: str, progress: Progress) ->
 
 
 def _smallest(data: bytes) -> bytes:
+    labels = png.read_labels(data, png.size_of(data))
+    return data if labels.max(initial=0) > HIGHEST_COLOUR else label_png(labels.astype(np.uint8))
+
+
+def label_png(labels: Array, effort: int = LIBDEFLATE_EFFORT) -> bytes:
     """Return a label image in DAVIS's palette, with as few bits a pixel as its labels need."""
-    size = png.size_of(data)
-    labels = png.read_labels(data, size)
+    height, width = labels.shape
     highest = int(labels.max(initial=0))
-    if highest > 255:
-        return data
     depth = next(bits for bits in (1, 2, 4, 8) if highest < 1 << bits)
-    bits = np.unpackbits(labels.astype(np.uint8)[:, :, None], axis=2)[:, :, 8 - depth :]
-    rows = np.packbits(bits.reshape(size[0], -1), axis=1)
+    in_byte = 8 // depth
+    columns = np.pad(labels, ((0, 0), (0, -width % in_byte))).reshape(height, -1, in_byte)
+    rows = np.zeros(columns.shape[:2], np.uint8)
+    for place in range(in_byte):
+        rows |= columns[:, :, place] << (8 - depth * (place + 1))
     raw = np.pad(rows, ((0, 0), (1, 0))).tobytes()  # no filter: the others make masks larger
-    header = struct.pack(">IIBBBBB", size[1], size[0], depth, png.PALETTE, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", width, height, depth, png.PALETTE, 0, 0, 0)
     palette = png.davis_palette()[: highest + 1].tobytes()
-    chunks = ((b"IHDR", header), (b"PLTE", palette), (b"IDAT", _packed(raw, ZLIB)), (b"IEND", b""))
+    chunks = ((b"IHDR", header), (b"PLTE", palette), (b"IDAT", _packed(raw, ZLIB, effort)), (b"IEND", b""))
     return png.SIGNATURE + b"".join(
         struct.pack(">I", len(body)) + kind + body + struct.pack(">I", crc32(kind + body)) for kind, body in chunks
     )

@@ -167,7 +167,7 @@ def test_a_changed_pixel_is_found(ending: str, tmp_path: Path, monkeypatch: pyte
     mask[20:60, 10:90] = 1
     results = folder_of(tmp_path / "results", {"dog/1.png": png(mask)})
     moved = np.roll(mask, 1)
-    monkeypatch.setattr(compression, "_mask", lambda *_: moved > 0)
+    monkeypatch.setattr(compression, "mask_of", lambda *_: moved > 0)
     monkeypatch.setattr(compression, "_smallest", lambda _: png(moved, optimize=True))
 
     assert main(["compress", str(results), "--out", str(tmp_path / f"out{ending}")]) == 3

@@ -46,6 +46,7 @@ def test_one_package_holds_everything(wheel: Path) -> None:
         "evaluation_script/main.py", "evaluation_script/requirements.txt", "remote_challenge_evaluation/worker.py",
         "code_upload_challenge_evaluation/environment/service.py", "bundle/worker-3.9.txt", "report/published.json",
         "rehearsal/pages/templates/base.html", "interactive/page/page.html", "interactive/davis_sequences.csv",
+        "starting/logo.png", "starting/CHANGELOG.md", "starting/files/challenge_config.yaml.jinja",
     ):  # fmt: skip
         assert f"segjudge/{name}" in names
 
@@ -60,23 +61,55 @@ def test_it_holds_the_kernel_for_this_kind_of_machine(wheel: Path) -> None:
     assert re.fullmatch(r"segjudge-[^-]+-py3-none-(linux|macosx)_\w+\.whl", wheel.name)
 
 
-def test_it_scores_beside_a_foreign_evaluation_script(wheel: Path, tmp_path: Path) -> None:
-    fresh = tmp_path / "fresh"
-    venv.create(fresh, with_pip=False)
-    packages = next(fresh.glob("lib/python*/site-packages"))
-    # The dependencies are those of the environment that runs the tests; the package itself must come from the wheel.
-    ours = [path for path in sys.path if path.endswith("site-packages")]
-    links = packages / "dependencies"
-    links.mkdir()
-    for path in ours:
-        for entry in Path(path).iterdir():
-            if not entry.name.startswith(("segjudge", "__editable__", "_in_use")) and not (links / entry.name).exists():
-                (links / entry.name).symlink_to(entry)
-    (packages / "dependencies.pth").write_text(f"{links}\n")
+def linked(source: str | Path, target: str | Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another disk
+        shutil.copy2(source, target)
+
+
+@pytest.fixture(scope="module")
+def fresh(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the wheel; its dependencies are those of the environment that runs the tests."""
+    folder = tmp_path_factory.mktemp("fresh")
+    venv.create(folder, with_pip=False)
+    packages = next(folder.glob("lib/python*/site-packages"))
+    # No symbolic links: the sandbox of scoring scripts shows the environment and nothing beside it.
+    for path in map(Path, filter(lambda path: path.endswith("site-packages"), sys.path)):
+        for entry in path.iterdir():
+            if not entry.name.startswith(("segjudge", "__editable__", "_in_use", "__pycache__")):
+                target = packages / entry.name
+                shutil.copytree(entry, target, copy_function=linked) if entry.is_dir() else linked(entry, target)
     subprocess.run(
         [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(packages), str(wheel)],
         check=True, capture_output=True,
     )  # fmt: skip
+    return folder
+
+
+def run_in(fresh: Path, folder: Path, *words: str) -> str:
+    """The output of `segjudge` in a folder, with nothing of this machine but the environment."""
+    done = subprocess.run(
+        [str(fresh / "bin/python"), "-m", "segjudge", *words],
+        cwd=folder, env={"PATH": os.environ["PATH"], "HOME": str(folder)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_challenge_starts_from_nothing_but_the_wheel(wheel: Path, fresh: Path, tmp_path: Path) -> None:
+    run_in(fresh, tmp_path, "new", "mine", "--demo")
+    mine = tmp_path / "mine"
+    assert f"./wheels/{wheel.name}  # scores as of " in (mine / "requirements.txt").read_text()
+    assert (mine / "wheels" / wheel.name).read_bytes() == wheel.read_bytes()
+
+    out = run_in(fresh, mine, "run")
+    assert re.search(r"^1\. good\.zip +0\.\d{4}", out, re.MULTILINE)
+    assert "EvalAI would accept this bundle, by push and by its web form." in run_in(fresh, mine, "check", "--quick")
+
+
+def test_it_scores_beside_a_foreign_evaluation_script(fresh: Path, tmp_path: Path) -> None:
+    packages = next(fresh.glob("lib/python*/site-packages"))
     foreign = packages / "evaluation_script"
     foreign.mkdir()
     (foreign / "__init__.py").write_text("MINE = 'a host has one too'\n")
@@ -87,10 +120,6 @@ def test_it_scores_beside_a_foreign_evaluation_script(wheel: Path, tmp_path: Pat
         [python, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
     )
     assert output.stdout.strip() == f"a host has one too {packages}/segjudge/evaluation_script/__init__.py"
-    command = [
-        str(fresh / "bin/python"), "-m", "segjudge", "score", str(STRONG), "--truth", str(ANNOTATIONS),
-        "--protocol", "davis2017",
-    ]  # fmt: skip
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "J&F" in done.stdout
+    assert "J&F" in run_in(
+        fresh, tmp_path, "score", str(STRONG), "--truth", str(ANNOTATIONS), "--protocol", "davis2017"
+    )

@@ -11,11 +11,12 @@ from typing import Any
 
 import yaml
 
+from segjudge import evaluation_script
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.packed_file import add_member, replaced
 from segjudge.kernel.compiling import Library, cached_for_worker
 
-from .bundle_source import SCRIPT_FOLDER, BundleSource, find_bundle
+from .bundle_source import SCRIPT_FOLDER, BundleKind, BundleSource, find_bundle
 from .fields import CHALLENGE, CONFIG, FILES, PHASE, SCRIPT
 from .opened_bundle import escapes
 from .problems import mappings_in
@@ -23,6 +24,8 @@ from .variants import LineChange, check_variant, with_variant
 from .yaml_lines import read_yaml, yaml_problem
 
 SAMPLES_FOLDER = "examples"
+#: The installed scorers.
+_SCORERS = os.path.dirname(os.path.abspath(evaluation_script.__file__))
 OUT = os.path.join("dist", "challenge_config.zip")
 _CHALLENGE_FILES = [key for key, field in CHALLENGE.items() if field.kind in FILES and field.kind != SCRIPT]
 _PHASE_FILES = [key for key, field in PHASE.items() if field.kind in FILES]
@@ -54,7 +57,7 @@ def build(
     `check` can report them.  The kernel goes in where it was compiled for EvalAI's worker before.
     """
     source = find_bundle(root)
-    library = cached_for_worker() if kernel and _takes_kernel(root) else None
+    library = cached_for_worker() if kernel and _takes_kernel(source) else None
     out = out or os.path.join(root, OUT)
     text = _read_file(root, source.config_name)
     changes: list[LineChange] = []
@@ -117,9 +120,9 @@ def samples(root: str, codename: str) -> list[str]:
     return [os.path.join(folder, name) for name in names]
 
 
-def _takes_kernel(root: str) -> bool:
+def _takes_kernel(source: BundleSource) -> bool:
     """Return whether the script of a bundle looks for the kernel."""
-    return os.path.isfile(os.path.join(root, SCRIPT_FOLDER, "kernel.py"))
+    return source.kind is BundleKind.SMALL or os.path.isfile(os.path.join(source.root, SCRIPT_FOLDER, "kernel.py"))
 
 
 def _own_script(source: BundleSource, config: dict[str, Any]) -> list[str]:
@@ -132,22 +135,30 @@ def _own_script(source: BundleSource, config: dict[str, Any]) -> list[str]:
 def _script_zip(source: BundleSource, kernel: Library | None) -> bytes:
     """Return `evaluation_script/` as a zip: the modules, the requirements, a kernel for the worker.
 
-    Of a host's own script everything goes in, since it may hold packages and data.
+    Of a host's own script everything goes in, since it may hold packages and data; a small repository gets what it
+    lacks from the installed scorers.
     """
     folder = os.path.join(source.root, SCRIPT_FOLDER)
     if not os.path.isdir(folder):
         raise HostError(f"{SCRIPT_FOLDER}/: is not there")
-    if source.is_foreign:
-        names = sorted(_files_below(folder))
-    else:
-        names = sorted(name for name in os.listdir(folder) if name.endswith(".py") or name == "requirements.txt")
+    names = sorted(_files_below(folder)) if source.is_foreign else _modules_in(folder)
+    installed = [name for name in _modules_in(_SCORERS) if name not in names and source.kind is BundleKind.SMALL]
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as script:
-        for name in names:
-            add_member(script, name, _read_file(source.root, os.path.join(SCRIPT_FOLDER, name)))
+        for name in sorted((*names, *installed)):
+            data = (
+                _read_file(_SCORERS, name)
+                if name in installed
+                else _read_file(source.root, os.path.join(SCRIPT_FOLDER, name))
+            )
+            add_member(script, name, data)
         for path in [kernel.path, kernel.checksum] if kernel else []:
             add_member(script, path.name, path.read_bytes())
     return out.getvalue()
+
+
+def _modules_in(folder: str) -> list[str]:
+    return sorted(name for name in os.listdir(folder) if name.endswith(".py") or name == "requirements.txt")
 
 
 def _files_below(folder: str) -> Iterator[str]:

@@ -12,14 +12,14 @@ import zipfile
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from segjudge.bundle.bundle_source import find_bundle
+from segjudge.bundle.bundle_source import BundleKind, find_bundle
 from segjudge.bundle.problems import ERROR, WARNING, BundleProblem
 from segjudge.bundle.variants import VARIANTS, WITH_IMAGE
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import HostError
 from segjudge.files import written
 
-from .shared import DONE, OURS, THEIRS, bundle_options, named_bundle, say
+from .shared import DONE, OURS, THEIRS, bundle_options, named_bundle, program, say
 
 if TYPE_CHECKING:
     from segjudge.bundle.build import BuiltBundle
@@ -113,13 +113,14 @@ def _next_steps(source: BundleSource, phase: str) -> str:
             "  everything         segjudge rehearse --seed-demo, which is EvalAI on this machine\n"
             "  upload             segjudge push, with EVALAI_TOKEN and EVALAI_HOST_TEAM set (docs/guests.md)"
         )
+    us = program()
     return (
         f"Next{here}:\n"
-        "  your annotations   ./run.sh pack --layout davis2017 --root DAVIS --subset val --out annotations/NAME.zip\n"
-        "  your challenge     edit challenge_config.yaml and evaluation_script/phases.py, then ./run.sh again\n"
-        f"  your submission    ./run.sh score RESULTS --phase {phase}\n"
-        "  everything         ./run.sh rehearse --seed-demo, which is EvalAI on this machine\n"
-        "  upload             ./run.sh push, with EVALAI_TOKEN and EVALAI_HOST_TEAM set (docs/hosts.md)"
+        f"  your annotations   {us} pack --layout davis2017 --root DAVIS --subset val --out annotations/NAME.zip\n"
+        f"  your challenge     edit challenge_config.yaml and evaluation_script/phases.py, then {us} run again\n"
+        f"  your submission    {us} score RESULTS --phase {phase}\n"
+        f"  everything         {us} rehearse --seed-demo, which is EvalAI on this machine\n"
+        f"  upload             {us} push, with EVALAI_TOKEN and EVALAI_HOST_TEAM set"
     )
 
 
@@ -162,6 +163,7 @@ def check(args: argparse.Namespace) -> int:
     from segjudge.bundle.build import build as build_bundle
     from segjudge.bundle.check import check as check_bundle
     from segjudge.bundle.starter_zip import build_starter_zip, unwanted_files
+    from segjudge.starting.lock import score_moves
 
     source = named_bundle(args)
     root = source.root
@@ -180,6 +182,8 @@ def check(args: argparse.Namespace) -> int:
             if not args.json:
                 _print_members(path)
             problems += unwanted_files(path)
+        if source.kind is BundleKind.SMALL:
+            problems += score_moves(root)
         if not args.quick and not has_errors(problems):
             problems += _try(source, path, args.python, not_checked)
         form = _web_form_problems(path)

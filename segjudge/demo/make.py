@@ -75,6 +75,13 @@ def make(root: str, seed: int = SEED) -> list[str]:
     return paths + _instances(root, seed)
 
 
+def write_dataset(out: str, seed: int = SEED) -> None:
+    """Write the sequences of the first phase in DAVIS's layout, as a zip."""
+    phase, splits = next(iter(SPLITS.items()))
+    ((split, rows),) = splits.items()
+    _write_dataset(out, _scenes(rows, f"{phase}/{split}", seed))
+
+
 def frames(root: str, seed: int = SEED) -> None:
     """Write the pictures of the sequences below a folder, for agents."""
     for phase, splits in SPLITS.items():
@@ -165,10 +172,13 @@ def _annotations(root: str, phase: str, scenes: dict[str, list[Scene]]) -> str:
     for split, members in scenes.items():
         with tempfile.TemporaryDirectory() as folder:
             source = os.path.join(folder, "dataset.zip")
-            images = _images(members, Scene.truth)
-            _write_zip(source, ((f"Annotations/480p/{name}", data) for name, data in images))
+            _write_dataset(source, members)
             pack(TruthSource(source, "davis2017"), out, split=split)
     return out
+
+
+def _write_dataset(out: str, scenes: list[Scene]) -> None:
+    _write_zip(out, ((f"Annotations/480p/{name}", data) for name, data in _images(scenes, Scene.truth)))
 
 
 def _images(scenes: list[Scene], labels: Predict) -> Iterable[tuple[str, bytes]]:

@@ -1,0 +1,1 @@
+"""`segjudge new`: a small repository with a challenge, whose scorers are the installed package's."""

@@ -1,0 +1,48 @@
+"""What the metrics of all protocols mean, in words for a leaderboard."""
+
+from __future__ import annotations
+
+import re
+
+_MEASURES = {
+    "J&F": "the mean of J and F",
+    "J": "region similarity (intersection over union)",
+    "J_last": "region similarity over the last quarter of the frames",
+    "F": "boundary similarity",
+    "J&F_new": "the mean of J and the second F",
+    "F_new": "boundary similarity with a tolerance that depends on the object's size",
+    "V": "spread of J&F over time; lower is better",
+}
+_STATISTICS = {
+    "Mean": "{}",
+    "seen-Mean": "{}, over the classes of the training data",
+    "unseen-Mean": "{}, over the classes that the training data lack",
+    "Recall": "share of frames above one half: {}",
+    "Decay": "loss from the first to the last quarter of the frames, lower is better: {}",
+}
+_PERIODS = {
+    "": "",
+    "disappear_": ", while the object is absent",
+    "reappear_": ", after the object has come back",
+}
+_SIZES = {"": "", "s": " of small instances", "m": " of medium instances", "l": " of large instances"}
+
+
+def meaning(metric: str) -> str:
+    """Return what a metric of a protocol means."""
+    if precision := re.fullmatch(r"AP(50|75)", metric):
+        return f"Average precision at an intersection over union of .{precision[1]}"
+    if recall := re.fullmatch(r"AR@(\d+)", metric):
+        return f"Average recall of {recall[1]} {'detection' if recall[1] == '1' else 'detections'} an image"
+    if kind := re.fullmatch(r"A([PR])([sml]?)", metric):
+        return f"Average {'precision' if kind[1] == 'P' else 'recall'}{_SIZES[kind[2]]}, over IoU .50 to .95"
+    parts = re.fullmatch(r"((?:dis|re)appear_)?([^-]+)-(.+)", metric)
+    if parts is None:
+        raise KeyError(metric)
+    text = _STATISTICS[parts[3]].format(_MEASURES[parts[2]]) + _PERIODS[parts[1] or ""]
+    return text[0].upper() + text[1:]
+
+
+def rises(metric: str) -> bool:
+    """Return whether lower values of a metric are better, so that a leaderboard sorts upwards."""
+    return metric.endswith("-Decay") or metric.startswith("V-")
