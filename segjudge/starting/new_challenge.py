@@ -15,7 +15,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from segjudge.datasets import packing
-from segjudge.datasets.opening import DEFAULT_SPLIT, LAYOUTS, TruthSource, is_packed
+from segjudge.datasets.layouts import LAYOUTS
+from segjudge.datasets.opening import DEFAULT_SPLIT, TruthSource, is_packed
 from segjudge.errors import UsageError
 from segjudge.evaluation_script import annotation_file, instance_truth
 from segjudge.evaluation_script.annotation_file import SplitTruth
