@@ -10,4 +10,5 @@ SHARED = Path(os.environ.get("SEGJUDGE_SHARED", ROOT.parent / "shared"))
 GOLDEN = ROOT / "tests" / "golden"
 SEQUENCES = SHARED / "data" / "sequences"
 INSTANCES = SHARED / "data" / "instances"
+CODABENCH = SHARED / "data" / "codabench"
 INTERACTIVE = SHARED / "data" / "interactive"
