@@ -115,7 +115,7 @@ def compile_local(folder: Path) -> bool:
 
 def worker_library() -> Library:
     """Return the kernel for EvalAI's worker, in the user's cache, compiled or not."""
-    return Library(_cache() / f"kernel-{sources_digest(_zig_command())[:16]}", WORKER_SYSTEM)
+    return Library(cache_folder() / f"kernel-{sources_digest(_zig_command())[:16]}", WORKER_SYSTEM)
 
 
 def cached_for_worker() -> Library | None:
@@ -129,7 +129,7 @@ def compile_for_worker() -> Library:
     library = worker_library()
     if library.is_current(_zig_command()):
         return library
-    packages = _cache() / ZIG.replace("==", "-")
+    packages = cache_folder() / ZIG.replace("==", "-")
     if not (packages / "ziglang").is_dir():
         partial = Path(f"{packages}.{os.getpid()}.partial")
         try:
@@ -140,7 +140,7 @@ def compile_for_worker() -> Library:
                 raise
         finally:
             shutil.rmtree(partial, ignore_errors=True)
-    library.compile(_zig_command(), PYTHONPATH=str(packages), ZIG_GLOBAL_CACHE_DIR=str(_cache() / "zig"))
+    library.compile(_zig_command(), PYTHONPATH=str(packages), ZIG_GLOBAL_CACHE_DIR=str(cache_folder() / "zig"))
     return library
 
 
@@ -149,5 +149,6 @@ def _zig_command() -> list[str]:
     return [sys.executable, "-m", "ziglang", "cc", "-target", WORKER_TARGET, "-s", "-fno-sanitize=undefined"]
 
 
-def _cache() -> Path:
+def cache_folder() -> Path:
+    """Return the folder of what is fetched or compiled once for each user."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "segjudge"
