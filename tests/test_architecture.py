@@ -56,7 +56,18 @@ PRINTING = {
     "evaluation_script/main.py",
     *(
         f"segjudge/commands/{name}.py"
-        for name in ("arena", "bundle", "data", "interactive", "push", "ranking", "rehearse", "score", "shared")
+        for name in (
+            "arena",
+            "bundle",
+            "codabench",
+            "data",
+            "interactive",
+            "push",
+            "ranking",
+            "rehearse",
+            "score",
+            "shared",
+        )
     ),
     "segjudge/hosted_worker/program.py",
     "remote_challenge_evaluation/scoring_process.py",

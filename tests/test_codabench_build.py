@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
+from segjudge.bundle.bundle_source import find_bundle
 from segjudge.codabench import competition
 from segjudge.codabench.build import BuiltCompetitions, CodabenchOptions, build
-from segjudge.codabench.chains import chains, dated_phases
+from segjudge.codabench.chains import Notes, chains, dated_phases
 from segjudge.codabench.check import check
 from segjudge.evaluation_script.errors import HostError
 
@@ -47,7 +48,7 @@ def config_with(phases: list[tuple[str, str, int]], visibility: int = 3) -> dict
 
 
 def codenames(config: dict[str, Any]) -> list[list[str]]:
-    return [[phase.codename for phase in chain] for chain in chains(dated_phases(config))[0]]
+    return [[phase.codename for phase in chain] for chain in chains(dated_phases(config), {})]
 
 
 def test_phases_that_overlap_become_competitions_of_their_own() -> None:
@@ -64,9 +65,10 @@ def test_phases_of_two_leaderboards_never_share_a_competition() -> None:
 
 def test_phases_that_touch_are_moved_apart_by_a_second() -> None:
     config = config_with([("2026-01-01", "2026-02-01", 1), ("2026-02-01 00:00:00", "2026-04-01", 1)])
-    (chain,), notes = chains(dated_phases(config))
+    notes: Notes = {}
+    (chain,) = chains(dated_phases(config), notes)
     assert chain[1].start == datetime.datetime(2026, 2, 1, 0, 0, 1)
-    assert "a second later" in notes[0]
+    assert list(notes.values()) == [["p1"]]
 
 
 def test_the_column_that_ranks_is_first_and_filled_in_every_phase() -> None:
@@ -103,7 +105,7 @@ def test_questions_have_flags_that_are_texts() -> None:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> BuiltCompetitions:
-    return build(str(ROOT), str(tmp_path_factory.mktemp("competitions")))
+    return build(find_bundle(str(ROOT)), str(tmp_path_factory.mktemp("competitions")))
 
 
 def document_of(path: str) -> dict[str, Any]:
@@ -137,7 +139,7 @@ def test_what_codabench_would_misread_is_written_out(built: BuiltCompetitions) -
 
 def test_a_queue_of_ones_own_lifts_the_cap(tmp_path: Path) -> None:
     queue = "7d3c1b5e-7a63-4a6c-9a3e-111111111111"
-    found = build(str(ROOT), str(tmp_path), CodabenchOptions(queue=queue))
+    found = build(find_bundle(str(ROOT)), str(tmp_path), CodabenchOptions(queue=queue))
     document = document_of(found.competitions[0].path)
     assert document["queue"] == queue
     assert document["phases"][0]["execution_time_limit"] == 3720
@@ -145,7 +147,7 @@ def test_a_queue_of_ones_own_lifts_the_cap(tmp_path: Path) -> None:
 
 
 def test_the_same_files_give_the_same_bytes(built: BuiltCompetitions, tmp_path: Path) -> None:
-    again = build(str(ROOT), str(tmp_path))
+    again = build(find_bundle(str(ROOT)), str(tmp_path))
     for one, other in zip(built.competitions, again.competitions):
         assert Path(one.path).read_bytes() == Path(other.path).read_bytes()
 
@@ -165,8 +167,10 @@ def test_without_the_wheel_the_phases_that_cannot_be_scored_are_named(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    notes = build(str(ROOT), str(tmp_path / "out")).notes
-    assert [note for note in notes if note.startswith("instances-dev: cannot be scored on Codabench")]
+    notes = build(find_bundle(str(ROOT)), str(tmp_path / "out")).notes
+    assert [where for text, where in notes.items() if text.startswith("cannot be scored on Codabench")] == [
+        ["instances-dev"]
+    ]
 
 
 def test_the_task_says_which_columns_are_written(built: BuiltCompetitions) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import subprocess
-import sys
 import tempfile
 import zipfile
 from collections.abc import Mapping
@@ -19,13 +17,16 @@ from PIL import Image
 
 from segjudge.bundle.build import build as build_for_evalai
 from segjudge.bundle.build import samples
+from segjudge.bundle.bundle_source import BundleSource
 from segjudge.bundle.fields import CONFIG
 from segjudge.bundle.opened_bundle import Bundle, BundleRefusedError
 from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.packed_file import add_member, replaced
+from segjudge.evaluation_script.phase import Phase
 
 from . import competition, scoring_program
-from .chains import Chain, DatedPhase, board_columns, chains, dated_phases
+from .chains import Chain, DatedPhase, Notes, board_columns, chains, dated_phases, note
 from .wheels import WheelError, wheel_files
 
 OUT = os.path.join("dist", "codabench")
@@ -34,14 +35,6 @@ _PICTURES = {"PNG": ".png", "JPEG": ".jpg", "GIF": ".gif", "WEBP": ".webp"}
 _WIDTH = 256
 _PROGRAM, _COMMAND = "score.py", "command: python3 score.py /app/input /app/output\n"
 _SCRIPT = "evaluation_script"
-#: Prints what a bundle's own phases.py says, by codename: seconds, and whether instances are scored.
-_READ_PHASES = f"""
-import importlib, json, sys
-sys.path.insert(0, sys.argv[1])
-phases = importlib.import_module("{_SCRIPT}.phases").PHASES
-known = importlib.import_module("{_SCRIPT}.instance_protocols").INSTANCE_PROTOCOLS
-print(json.dumps({{p.codename: [p.seconds, any(s.protocol in known for s in p.splits)] for p in phases}}))
-"""
 
 
 @dataclass(frozen=True)
@@ -75,7 +68,8 @@ class BuiltCompetitions:
     """All competitions of a bundle, and what differs from the challenge on EvalAI."""
 
     competitions: list[BuiltCompetition] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    #: Each text with what it is about.
+    notes: Notes = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -85,23 +79,25 @@ class _Source:
     root: str
     bundle: Bundle
     options: CodabenchOptions
-    #: Codename → seconds, and whether it scores instances.
-    scored: Mapping[str, tuple[int, bool]]
+    #: The phases of `phases.py` by codename.
+    scored: Mapping[str, Phase]
     script: Mapping[str, bytes]
-    notes: list[str]
+    notes: Notes
 
 
-def build(root: str, out: str = "", options: CodabenchOptions | None = None) -> BuiltCompetitions:
+def build(bundle: BundleSource, out: str = "", options: CodabenchOptions | None = None) -> BuiltCompetitions:
     """Write one zip for each competition into a folder; the same files give the same bytes."""
     options = options or CodabenchOptions()
-    out = out or os.path.join(root, OUT)
-    notes: list[str] = []
+    out = out or os.path.join(bundle.root, OUT)
+    notes: Notes = {}
+    phases = {phase.codename: phase for phase in bundle.phases()}
     with tempfile.TemporaryDirectory() as folder:
-        path = build_for_evalai(root, os.path.join(folder, "challenge_config.zip"), kernel=options.kernel).path
+        path = bundle.archive
+        if not path:
+            path = build_for_evalai(bundle.root, os.path.join(folder, "bundle.zip"), kernel=options.kernel).path
         try:
-            with Bundle(path) as bundle:
-                script = _script_of(bundle)
-                source = _Source(root, bundle, options, _scored_phases(script), script, notes)
+            with Bundle(path) as opened:
+                source = _Source(bundle.root, opened, options, phases, _script_of(opened), notes)
                 return BuiltCompetitions(_build_all(source, out), notes)
         except BundleRefusedError as error:
             raise HostError(str(error)) from None
@@ -114,39 +110,20 @@ def _script_of(bundle: Bundle) -> dict[str, bytes]:
         return {name: script.read(name) for name in script.namelist()}
 
 
-def _scored_phases(script: Mapping[str, bytes]) -> dict[str, tuple[int, bool]]:
-    """Return what `phases.py` says, asked in a process of its own: it is the bundle's, not ours."""
-    with tempfile.TemporaryDirectory() as folder:
-        for name, data in script.items():
-            path = Path(folder, _SCRIPT, name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-        command = [sys.executable, "-c", _READ_PHASES, folder]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
-        raise HostError(f"{_SCRIPT}/phases.py: a competition needs one of Segjudge's ({reason})")
-    return {
-        codename: (int(seconds), bool(instances)) for codename, (seconds, instances) in json.loads(done.stdout).items()
-    }
-
-
 def _build_all(source: _Source, out: str) -> list[BuiltCompetition]:
     config = source.bundle.config
     if source.bundle.has_flag("is_docker_based"):
         raise HostError("is_docker_based: Codabench takes results here, no code; build it without that flag")
     if source.bundle.has_flag("remote_evaluation"):
-        source.notes.append(
-            "remote_evaluation: Codabench's worker scores; a queue of your own (--queue) has yours do it"
-        )
+        own = "a queue of your own (--queue) has yours do it"
+        note(source.notes, "remote_evaluation", f"Codabench's worker scores; {own}")
     phases = dated_phases(config, hidden=source.options.hidden)
     for phase in phases:
+        if phase.codename not in source.scored:
+            raise HostError(f"{_SCRIPT}/phases.py: lacks the phase {phase.codename}")
         if not phase.columns:
-            source.notes.append(
-                f"{phase.codename}: is left out, since all of its splits are hidden (--hidden keeps it)"
-            )
-    found, notes = chains([phase for phase in phases if phase.columns])
-    source.notes.extend(notes)
+            note(source.notes, phase.codename, "is left out, since all of its splits are hidden (--hidden keeps it)")
+    found = chains([phase for phase in phases if phase.columns], source.notes)
     if not found:
         raise HostError("no phase has a split that participants see")
     built = []
@@ -192,28 +169,30 @@ def _files(source: _Source, chain: Chain, title: str) -> dict[str, bytes]:
         document["tasks"].append(competition.task_entry(phase, index))
         document["phases"].append(entry)
     competition.check_lengths(document)
-    source.notes.extend(note for note in competition.lost(config, chain) if note not in source.notes)
+    competition.note_losses(config, chain, source.notes)
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
     return {"competition.yaml": text.encode(), **files}
 
 
 def _seconds(source: _Source, phase: DatedPhase) -> int:
     """Return how long a submission may be scored."""
-    if phase.codename not in source.scored:
-        raise HostError(f"{_SCRIPT}/phases.py: lacks the phase {phase.codename}")
-    wanted, _ = source.scored[phase.codename]
+    wanted = source.scored[phase.codename].seconds
     seconds = competition.scoring_seconds(wanted, source.options.queue)
     if seconds < wanted:
         cap = f"the public queue allows {competition.CAP} for a run (--queue names your own)"
-        source.notes.append(f"{phase.codename}: scoring may take {seconds} seconds, not {wanted}, since {cap}")
+        note(source.notes, phase.codename, f"scoring may take {seconds} seconds, not {wanted}, since {cap}")
     return seconds
+
+
+def _scores_instances(source: _Source, phase: DatedPhase) -> bool:
+    return any(split.protocol in INSTANCE_PROTOCOLS for split in source.scored[phase.codename].splits)
 
 
 def _logo(source: _Source) -> tuple[str, bytes]:
     """Return the name and the bytes of the picture, which Codabench requires; one is made where there is none."""
     name = source.bundle.config.get("image")
     if not name:
-        source.notes.append("image: there is none, and Codabench requires one, so a plain one was made")
+        note(source.notes, "image", "there is none, and Codabench requires one, so a plain one was made")
         return _saved(Image.new("RGB", (_WIDTH, _WIDTH), "#3b6fb6"))
     data = source.bundle.read(name)
     try:
@@ -234,16 +213,16 @@ def _scoring_zip(source: _Source, chain: Chain) -> bytes:
     """Return the scoring program: Codabench's command, what it runs, the scorers, and packages that the image lacks."""
     files = {"metadata.yaml": _COMMAND.encode(), _PROGRAM: Path(scoring_program.__file__).read_bytes()}
     files.update({f"{_SCRIPT}/{name}": data for name, data in source.script.items()})
-    codenames = [phase.codename for phase in chain if source.scored.get(phase.codename, (0, False))[1]]
+    codenames = [phase.codename for phase in chain if _scores_instances(source, phase)]
     if codenames and source.options.image == competition.IMAGE:
         try:
             packages = wheel_files()
             files.update({f"{scoring_program.PACKAGES}/{name}": data for name, data in packages.items()})
         except WheelError as error:
             reason = f"pycocotools, which the image lacks, cannot be fetched ({error})"
-            source.notes.append(f"{', '.join(codenames)}: cannot be scored on Codabench, since {reason}")
+            note(source.notes, ", ".join(codenames), f"cannot be scored on Codabench, since {reason}")
     elif codenames:
-        source.notes.append(f"{', '.join(codenames)}: needs pycocotools, which {source.options.image} must have")
+        note(source.notes, ", ".join(codenames), f"needs pycocotools, which {source.options.image} must have")
     return _zip_of(files)
 
 

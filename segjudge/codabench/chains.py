@@ -48,6 +48,14 @@ class DatedPhase:
 
 #: Phases of one competition, each of which ends before the next begins.
 Chain = list[DatedPhase]
+#: What differs from the challenge on EvalAI, with the codenames or keys that it is about.
+Notes = dict[str, list[str]]
+
+
+def note(notes: Notes, where: str, text: str) -> None:
+    """Add a note, once."""
+    if where not in notes.setdefault(text, []):
+        notes[text].append(where)
 
 
 def dated_phases(config: dict[str, Any], *, hidden: bool = False) -> list[DatedPhase]:
@@ -93,13 +101,12 @@ def _moment(value: object) -> datetime.datetime:
     return moment.astimezone(datetime.UTC).replace(tzinfo=None) if moment.tzinfo else moment
 
 
-def chains(phases: Sequence[DatedPhase]) -> tuple[list[Chain], list[str]]:
-    """Return the phases as competitions, in their order, and notes on dates that were moved.
+def chains(phases: Sequence[DatedPhase], notes: Notes) -> list[Chain]:
+    """Return the phases as competitions, in their order; dates that are moved are noted.
 
     A competition holds phases of one leaderboard, either public or not.
     """
     found: list[Chain] = []
-    notes = []
     for phase in sorted(phases, key=lambda phase: phase.start):
         for chain in found:
             last = chain[-1]
@@ -107,14 +114,14 @@ def chains(phases: Sequence[DatedPhase]) -> tuple[list[Chain], list[str]]:
             if not same or phase.start < last.end:
                 continue
             if phase.start == last.end:
-                notes.append(f"{phase.codename}: starts a second later, since phases may not touch on Codabench")
+                note(notes, phase.codename, "starts a second later, since phases may not touch on Codabench")
                 phase = replace(phase, start=phase.start + GAP)  # noqa: PLW2901
             chain.append(phase)
             break
         else:
             found.append([phase])
     order = {phase.codename: number for number, phase in enumerate(phases)}
-    return sorted(found, key=lambda chain: order[chain[0].codename]), notes
+    return sorted(found, key=lambda chain: order[chain[0].codename])
 
 
 def _is_public(phase: DatedPhase) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from segjudge.evaluation_script.errors import HostError
 
-from .chains import BoardColumn, Chain, DatedPhase, board_columns
+from .chains import BoardColumn, Chain, DatedPhase, Notes, board_columns, note
 
 VERSION = 2
 #: The image with Python 3.12 and the scientific packages; the default one has Python 3.7.
@@ -178,24 +178,24 @@ def check_lengths(found: dict[str, Any]) -> None:
         raise HostError("\n".join(long))
 
 
-def lost(config: dict[str, Any], chain: Chain) -> list[str]:
-    """Return notes on what Codabench cannot express, each with the nearest thing that was done."""
-    notes = [f"{key}: has no counterpart on Codabench and is left out" for key in _LOST if config.get(key)]
+def note_losses(config: dict[str, Any], chain: Chain, notes: Notes) -> None:
+    """Note what Codabench cannot express, each with the nearest thing that was done."""
+    for key in [key for key in _LOST if config.get(key)]:
+        note(notes, key, "has no counterpart on Codabench and is left out")
     for phase in chain:
         where = phase.codename
-        notes += [f"{where}: {key} is left out; {why}" for key, why in _LOST_OF_PHASE.items() if phase.config.get(key)]
+        for key in [key for key in _LOST_OF_PHASE if phase.config.get(key)]:
+            note(notes, where, f"{key} is left out; {_LOST_OF_PHASE[key]}")
         if not phase.config.get("is_public", True):
-            notes.append(f"{where}: is not public, so its competition stays unpublished; push publishes none")
+            note(notes, where, "is not public, so its competition stays unpublished; push publishes none")
         if not phase.config.get("leaderboard_public", True):
-            notes.append(f"{where}: its leaderboard is hidden by Codabench's page alone: the API gives it to anybody")
+            note(notes, where, "its leaderboard is hidden by Codabench's page alone: the API gives it to anybody")
         if any(column.hidden for column in phase.columns):
-            notes.append(f"{where}: hidden columns are hidden by Codabench's page alone: the API gives them to anybody")
-        if phase.left_out:
-            splits = ", ".join(phase.left_out)
-            notes.append(f"{where}: {splits} is left out, since Codabench hides by its page alone (--hidden keeps it)")
+            note(notes, where, "hidden columns are hidden by Codabench's page alone: the API gives them to anybody")
+        for split in phase.left_out:
+            note(notes, where, f"{split} is left out, since Codabench hides by its page alone (--hidden keeps it)")
         for question in phase.config.get("submission_meta_attributes") or []:
             if question["type"] == "checkbox":
-                notes.append(f"{where}: the question {question['name']!r} takes a text: there is no multiple choice")
+                note(notes, where, f"the question {question['name']!r} takes a text: there is no multiple choice")
     if len({len(phase.columns) for phase in chain}) > 1:
-        notes.append(f"{chain[0].codename}: its phases have different splits, so its leaderboard has gaps")
-    return notes
+        note(notes, chain[0].codename, "the phases have different splits, so that their leaderboard has gaps")

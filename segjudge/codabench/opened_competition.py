@@ -16,6 +16,8 @@ from segjudge.bundle.problems import WARNING, BundleProblem
 from segjudge.bundle.yaml_lines import YamlLines, read_yaml
 
 CONFIG = "competition.yaml"
+#: Where a key is missing that should be at the top.
+FIRST_LINE = f"{CONFIG}:1:1"
 #: How Codabench words what its unpacker did not expect: this, and Python's own text.
 ERROR_LOG = "Unpacking the bundle failed. Here is the error log: "
 #: More than the quota of an account, once unpacked.
@@ -77,7 +79,7 @@ class OpenedCompetition:
 
     def located(self, problem: BundleProblem) -> BundleProblem:
         """Return a problem with the line of what it is about."""
-        return replace(problem, location=problem.location or self.lines.location(problem.where) or CONFIG)
+        return replace(problem, location=problem.location or self.lines.location(problem.where) or FIRST_LINE)
 
 
 @contextmanager
@@ -115,12 +117,12 @@ def _parsed(data: bytes) -> tuple[dict[Any, Any], YamlLines]:
         _, lines = read_yaml(CONFIG, data)
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
-        location = f"{CONFIG}:{mark.line + 1}:{mark.column + 1}" if mark else CONFIG
+        location = f"{CONFIG}:{mark.line + 1}:{mark.column + 1}" if mark else FIRST_LINE
         found = f"is not YAML in UTF-8: {getattr(error, 'problem', None) or error}"
         problem = crashed(3, CONFIG, found, "Correct that line or the one above", str(error))
         raise CompetitionRefusedError(replace(problem, location=location)) from None
     if not isinstance(config, dict):
         text = f"'{type(config).__name__}' object has no attribute 'get'"
         problem = crashed(3, CONFIG, "is empty or not a mapping", "Write it as key: value", text)
-        raise CompetitionRefusedError(replace(problem, location=CONFIG))
+        raise CompetitionRefusedError(replace(problem, location=FIRST_LINE))
     return config, lines

@@ -16,6 +16,7 @@ import math
 import os
 import signal
 import sys
+import traceback
 from typing import Any, Dict, List, NoReturn
 
 #: Where Codabench's worker puts both folders.
@@ -68,12 +69,13 @@ def main() -> None:
         answer = _evaluate(task, source)
         values = _values(task, answer)
         page = results_page(task, answer)
-    except Exception as error:  # noqa: BLE001 - nothing else may reach a participant
+    except BaseException as error:  # noqa: BLE001 - nothing else may reach a participant
+        text = str(error)
         if type(error).__name__ not in ("SubmissionError", "HostError"):
-            importlib.import_module("traceback").print_exc()
-            error = Exception("Scoring failed, and it is not your fault. Tell the organisers.")
+            traceback.print_exc()
+            text = "Scoring failed, and it is not your fault. Tell the organisers."
         sys.stdout.flush()
-        refuse(str(error))
+        refuse(text)
     signal.alarm(0)
     _write(target, "detailed_results.html", page)
     _write(target, "scores.json", json.dumps(values, allow_nan=False))

@@ -71,6 +71,9 @@ class Client:
     `before` is called before each call and `watch` during it, with whether the call is urgent; they raise to end it.
     """
 
+    #: What answers, and the word before the token in a request's header.
+    SERVER, SCHEME = "an EvalAI server", "Bearer"
+
     def __init__(
         self,
         host: str,
@@ -111,11 +114,11 @@ class Client:
         if answer.status in range(200, 300) and body is not None:
             self._note_time(answer.headers.get("Date", ""))
             return body
-        raise ApiError(answer.status, self._clean_text(_message(answer, body)), body, _wait(answer))
+        raise ApiError(answer.status, self._clean_text(_message(answer, body, self.SERVER)), body, _wait(answer))
 
     def _request(self, session: requests.Session, method: str, url: str, options: CallOptions) -> _Answer:
         # Not a header alone: an entry in ~/.netrc would take its place.
-        session.auth = _Bearer(self._token)
+        session.auth = _TokenAuth(f"{self.SCHEME} {self._token}")
         with session.request(method, url, allow_redirects=False, stream=True, **options) as answer:
             return _Answer(answer.status_code, answer.headers, _read(answer))
 
@@ -161,14 +164,14 @@ class Client:
         return found
 
 
-class _Bearer(requests.auth.AuthBase):
+class _TokenAuth(requests.auth.AuthBase):
     """Authorization with our token."""
 
-    def __init__(self, token: str) -> None:
-        self._token = token
+    def __init__(self, header: str) -> None:
+        self._header = header
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        request.headers["Authorization"] = f"Bearer {self._token}"
+        request.headers["Authorization"] = self._header
         return request
 
 
@@ -197,7 +200,7 @@ def _wait(answer: _Answer) -> float | None:
     return min(_LONGEST_WAIT, float(seconds)) if is_number else None
 
 
-def _message(answer: _Answer, body: object) -> str:
+def _message(answer: _Answer, body: object, server: str) -> str:
     """Return what the server says, whichever key it says it under."""
     if answer.status in range(300, 400):
         return f"redirects ({answer.headers.get('Location', '')[:300]}); is the address right?"
@@ -207,7 +210,7 @@ def _message(answer: _Answer, body: object) -> str:
     if answer.status >= 500:
         return f"answers {answer.status}: the server is in trouble"
     kind = answer.headers.get("Content-Type", "nothing").split(";")[0]
-    return f"answers {answer.status} with {kind} instead of JSON; is that an EvalAI server?"
+    return f"answers {answer.status} with {kind} instead of JSON; is that {server}?"
 
 
 def is_safe_for_token(address: str) -> bool:
