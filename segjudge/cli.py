@@ -43,6 +43,9 @@ COMMANDS = {
     "arena": "arena",
     "schema": "bundle",
 }
+#: Platforms beside EvalAI: their commands, and the module of `segjudge.commands` that has them and their options.
+PLATFORMS = {"codabench": {"run": "codabench", "build": "codabench", "check": "codabench", "push": "codabench"}}
+EVALAI = "evalai"
 PROGRAM = "segjudge"
 DESCRIPTION = "The toolkit of hosts and participants: score, pack, build, check and run a challenge."
 
@@ -129,9 +132,21 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version, and whether the kernel is used")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name in arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS:
-        module = import_module(f"segjudge.commands.{COMMANDS[name]}")
+        modules = {EVALAI: COMMANDS[name], **{key: table[name] for key, table in PLATFORMS.items() if name in table}}
+        module = import_module(f"segjudge.commands.{modules.get(_platform(arguments), COMMANDS[name])}")
         function = getattr(module, name)
         sub = commands.add_parser(name, help=function.__doc__, description=function.__doc__)
         sub.set_defaults(command=function)
         getattr(module, f"{name}_options")(sub)
+        if len(modules) > 1:
+            sub.add_argument("--platform", choices=list(modules), default=EVALAI, help="whose bundle it is (evalai)")
     return parser
+
+
+def _platform(arguments: list[str]) -> str:
+    """Return the platform among the arguments, which decides about the options."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--platform", default=EVALAI)
+    with suppress(argparse.ArgumentError):
+        return str(parser.parse_known_args(arguments)[0].platform)
+    return EVALAI

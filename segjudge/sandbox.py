@@ -74,9 +74,17 @@ def agent_command(
 
 
 def scorer_command(
-    program: str, words: list[str], readable: Sequence[str], mounts: Sequence[tuple[str, str]], hidden: Sequence[str]
+    program: str,
+    words: list[str],
+    readable: Sequence[str],
+    mounts: Sequence[tuple[str, str]],
+    hidden: Sequence[str],
+    folder: str = "",
 ) -> list[str]:
-    """Return a scoring script's command in the sandbox; mounts are writable folders and their paths inside."""
+    """Return a scoring script's command in the sandbox; mounts are writable folders and their paths inside.
+
+    It is started in the folder of that path, by default in the first mount.
+    """
     (source, target), *others = mounts
     boxed = [program, *_ISOLATED, "--cap-drop", "ALL", "--hostname", "worker"]
     boxed += ["--bind", source, target]  # first: what is readable may lie in it
@@ -84,7 +92,7 @@ def scorer_command(
     for source, path in others:
         boxed += ["--bind", source, path]
     boxed += _covered(hidden, [*readable, *(path for _, path in mounts)])
-    return [*boxed, "--chdir", target, *words]
+    return [*boxed, "--chdir", folder or target, *words]
 
 
 def installer_command(program: str, words: list[str], readable: Sequence[str], writable: Sequence[str]) -> list[str]:

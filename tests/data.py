@@ -10,5 +10,6 @@ SHARED = Path(os.environ.get("SEGJUDGE_SHARED", ROOT.parent / "shared"))
 GOLDEN = ROOT / "tests" / "golden"
 SEQUENCES = SHARED / "data" / "sequences"
 INSTANCES = SHARED / "data" / "instances"
+CODABENCH = SHARED / "data" / "codabench"
 INTERACTIVE = SHARED / "data" / "interactive"
 TRACKS_DATA = SHARED / "data" / "tracks"

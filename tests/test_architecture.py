@@ -59,10 +59,7 @@ FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms.spli
 #: Only these print.
 PRINTING = {
     "evaluation_script/main.py",
-    *(
-        f"segjudge/commands/{name}.py"
-        for name in ("arena", "bundle", "data", "interactive", "new", "push", "ranking", "rehearse", "score", "shared")
-    ),
+    *(f"segjudge/commands/{path.name}" for path in (ROOT / "segjudge/commands").glob("*.py")),
     "segjudge/hosted_worker/program.py",
     "remote_challenge_evaluation/scoring_process.py",
 }

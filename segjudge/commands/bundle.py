@@ -308,15 +308,15 @@ def _printable(text: str) -> str:
     return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
 
 
-def print_problems(problems: list[BundleProblem]) -> None:
-    """Print problems with the location first, as compilers do; errors before warnings."""
+def print_problems(problems: list[BundleProblem], platform: str = "EvalAI") -> None:
+    """Print problems with the location first, as compilers do, and the platform's words; errors before warnings."""
     for problem in sorted(problems, key=lambda problem: problem.severity != ERROR):
         location = f"{problem.location}: " if problem.location else ""
         text = f"{location}{problem.severity}: {problem.where}: {problem.found}\n    {problem.remedy}."
         print(_printable(text))
         if problem.quote:
             for line in _printable(problem.server_message).strip().splitlines():
-                print(f"    EvalAI: {line.strip()}")
+                print(f"    {platform}: {line.strip()}")
     counts = Counter(problem.severity for problem in problems)
     if problems:
         words = [f"{counts[kind]} {kind}{'s' if counts[kind] > 1 else ''}" for kind in (ERROR, WARNING) if counts[kind]]

@@ -71,6 +71,9 @@ class Client:
     `before` is called before each call and `watch` during it, with whether the call is urgent; they raise to end it.
     """
 
+    #: What answers, and the word before the token in a request's header.
+    SERVER, SCHEME = "an EvalAI server", "Bearer"
+
     def __init__(
         self,
         host: str,
@@ -111,11 +114,11 @@ class Client:
         if answer.status in range(200, 300) and body is not None:
             self._note_time(answer.headers.get("Date", ""))
             return body
-        raise ApiError(answer.status, self._clean_text(_message(answer, body)), body, _wait(answer))
+        raise ApiError(answer.status, self._clean_text(_message(answer, body, self.SERVER)), body, _wait(answer))
 
     def _request(self, session: requests.Session, method: str, url: str, options: CallOptions) -> _Answer:
         def authorize(request: requests.PreparedRequest) -> requests.PreparedRequest:
-            request.headers["Authorization"] = f"Bearer {self._token}"
+            request.headers["Authorization"] = f"{self.SCHEME} {self._token}"
             return request
 
         session.auth = authorize  # not a header alone: an entry in ~/.netrc would take its place
@@ -189,7 +192,7 @@ def _wait(answer: _Answer) -> float | None:
     return min(_LONGEST_WAIT, float(seconds)) if is_number else None
 
 
-def _message(answer: _Answer, body: object) -> str:
+def _message(answer: _Answer, body: object, server: str) -> str:
     """Return what the server says, whichever key it says it under."""
     if answer.status in range(300, 400):
         return f"redirects ({answer.headers.get('Location', '')[:300]}); is the address right?"
@@ -199,7 +202,7 @@ def _message(answer: _Answer, body: object) -> str:
     if answer.status >= 500:
         return f"answers {answer.status}: the server is in trouble"
     kind = answer.headers.get("Content-Type", "nothing").split(";")[0]
-    return f"answers {answer.status} with {kind} instead of JSON; is that an EvalAI server?"
+    return f"answers {answer.status} with {kind} instead of JSON; is that {server}?"
 
 
 def is_safe_for_token(address: str) -> bool:

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from segjudge.evaluation_script.errors import HostError
@@ -56,7 +56,11 @@ def _address(values: Mapping[str, str]) -> str:
 
 
 def _values(environment: Mapping[str, str], file: str) -> dict[str, str]:
-    keys = (TOKEN, TEAM, HOST)
+    return account_values((TOKEN, TEAM, HOST), environment, file)
+
+
+def account_values(keys: Sequence[str], environment: Mapping[str, str], file: str) -> dict[str, str]:
+    """Return what an account's file holds, and of the environment, which wins, these keys."""
     return {**_read(os.path.expanduser(file)), **{key: environment[key] for key in keys if environment.get(key)}}
 
 

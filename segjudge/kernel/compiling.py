@@ -150,5 +150,5 @@ def _zig_command() -> list[str]:
 
 
 def cache_folder() -> Path:
-    """Return the folder for what can be made again."""
+    """Return the folder of what is fetched or compiled once for each user."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "segjudge"

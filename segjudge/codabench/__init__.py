@@ -1,0 +1,1 @@
+"""Codabench: building competitions from the same bundle, checking, trying and uploading them."""

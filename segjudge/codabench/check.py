@@ -1,0 +1,64 @@
+"""`segjudge check --platform codabench`: all reasons why Codabench refuses a bundle, or why it goes wrong later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from segjudge.bundle.problems import BundleProblem, BundleProblems
+
+from . import competition_rules, phase_rules
+from .opened_competition import (
+    CompetitionRefusedError,
+    OpenedCompetition,
+    harmful,
+    opened_competition,
+    refused,
+)
+from .pitfalls import pitfalls
+
+Rule = Callable[[OpenedCompetition], BundleProblems]
+
+#: In the unpacker's order: it reads everything, then saves one thing after the other.
+RULES: tuple[Rule, ...] = (
+    competition_rules.pages,
+    competition_rules.tasks,
+    competition_rules.solutions,
+    competition_rules.terms_and_picture,
+    competition_rules.queue,
+    phase_rules.phases,
+    phase_rules.leaderboards,
+    competition_rules.saved_tasks,
+    competition_rules.saved_solutions,
+    phase_rules.saved_phases,
+    competition_rules.top,
+    phase_rules.phase_fields,
+    competition_rules.rest,
+)
+#: The versions that CodaLab's bundles have, which are read in another way.
+_OLD_VERSIONS = ("1", "1.5")
+
+
+def check(path: str) -> list[BundleProblem]:
+    """Return the problems of a bundle, a zip or a folder, in the order in which Codabench would come to them."""
+    try:
+        with opened_competition(path) as bundle:
+            return [bundle.located(problem) for problem in [*_problems(bundle), *pitfalls(bundle, path)]]
+    except CompetitionRefusedError as error:
+        return [replace(error.problem, location=error.problem.location or path)]
+
+
+def _problems(bundle: OpenedCompetition) -> BundleProblems:
+    version = str(bundle.config.get("version", "1"))
+    if version in _OLD_VERSIONS and "html" not in bundle.config:
+        found = f"is {version if 'version' in bundle.config else 'missing'}, so that Codabench reads it as CodaLab's"
+        quote = "HTML pages could not be found in the yaml file"
+        yield refused(4, "version", found, "Write version: 2", quote)
+    elif version in _OLD_VERSIONS:
+        yield harmful(4, "version", "is that of CodaLab's bundles, which are not checked here", "Write version: 2")
+        return
+    elif version != "2":
+        quote = "A suitable version could not be found for this competition. Make sure one is supplied in the yaml."
+        yield refused(4, "version", f"is {version}", "Write version: 2", quote)
+    for rule in RULES:
+        yield from rule(bundle)

@@ -1,0 +1,128 @@
+"""A competition's bundle, zip or folder, opened as Codabench's unpacker does."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import yaml
+
+from segjudge.bundle.problems import WARNING, BundleProblem
+from segjudge.bundle.yaml_lines import YamlLines, read_yaml
+
+CONFIG = "competition.yaml"
+#: Where a key is missing that should be at the top.
+FIRST_LINE = f"{CONFIG}:1:1"
+#: How Codabench words what its unpacker did not expect: this, and Python's own text.
+ERROR_LOG = "Unpacking the bundle failed. Here is the error log: "
+#: More than the quota of an account, once unpacked.
+_UNPACKED_BYTES = 20 << 30
+
+
+class CompetitionRefusedError(Exception):
+    """Raised for a bundle whose config the unpacker does not come to read."""
+
+    def __init__(self, problem: BundleProblem) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+def refused(rule: int, where: str, found: str, remedy: str, quote: str) -> BundleProblem:
+    """Return a problem that Codabench refuses, with its own words."""
+    return BundleProblem(where, found, remedy, quote, rule)
+
+
+def crashed(rule: int, where: str, found: str, remedy: str, text: str) -> BundleProblem:
+    """Return a problem that Codabench answers with a text of Python's."""
+    return BundleProblem(where, found, remedy, ERROR_LOG + text, rule)
+
+
+def harmful(rule: int, where: str, found: str, remedy: str) -> BundleProblem:
+    """Return a problem that Codabench accepts, and that goes wrong later or is not intended."""
+    return BundleProblem(where, found, remedy, rule=rule, severity=WARNING, accepted=True)
+
+
+class OpenedCompetition:
+    """The files of a bundle in a folder, and its config with the lines."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = os.path.realpath(folder)
+        path = self.path(CONFIG)
+        if not os.path.exists(path):
+            quote = (
+                f"{CONFIG} is missing from zip, check your folder structure to make sure it is in the root directory."
+            )
+            remedy = "Zip the files themselves, not the folder around them"
+            raise CompetitionRefusedError(refused(1, CONFIG, "is not there, at the top of the bundle", remedy, quote))
+        with open(path, "rb") as file:
+            self.config, self.lines = _parsed(file.read())
+
+    def path(self, name: str) -> str:
+        """Return where the unpacker looks for a file; it does not keep paths inside the bundle."""
+        return os.path.join(self.folder, name)
+
+    def is_inside(self, name: str) -> bool:
+        """Return whether a path stays in the bundle."""
+        path = os.path.realpath(self.path(name))
+        return not os.path.isabs(name) and (path == self.folder or path.startswith(self.folder + os.sep))
+
+    def mappings(self, key: str) -> list[tuple[str, dict[Any, Any]]]:
+        """Return the mappings of a list in the config, each with its path."""
+        block = self.config.get(key)
+        items = [item for item in block if isinstance(item, dict)] if isinstance(block, list) else []
+        return [(f"{key}[{index}]", item) for index, item in enumerate(items)]
+
+    def located(self, problem: BundleProblem) -> BundleProblem:
+        """Return a problem with the line of what it is about."""
+        return replace(problem, location=problem.location or self.lines.location(problem.where) or FIRST_LINE)
+
+
+@contextmanager
+def opened_competition(path: str) -> Iterator[OpenedCompetition]:
+    """Open a bundle; raises `CompetitionRefusedError` where Codabench comes no further than its config."""
+    if os.path.isdir(path):
+        yield OpenedCompetition(path)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        _extract(path, folder)
+        yield OpenedCompetition(folder)
+
+
+def _extract(path: str, folder: str) -> None:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if sum(member.file_size for member in archive.infolist()) > _UNPACKED_BYTES:
+                found = f"unpacks to more than {_UNPACKED_BYTES >> 30} GiB, above the quota of an account"
+                raise CompetitionRefusedError(BundleProblem(path, found, "Leave out what is not needed", rule=7))
+            archive.extractall(folder)
+    except zipfile.BadZipFile:
+        raise CompetitionRefusedError(
+            refused(2, path, "is not a zip", "Zip it again", "Bad zip file uploaded.")
+        ) from None
+    except (OSError, RuntimeError, NotImplementedError, ValueError, EOFError) as error:
+        raise CompetitionRefusedError(
+            crashed(2, path, f"cannot be unpacked ({error})", "Zip it again, without encryption", str(error))
+        ) from None
+
+
+def _parsed(data: bytes) -> tuple[dict[Any, Any], YamlLines]:
+    """Return the config and its lines; the content comes from PyYAML's own loader, as on the site."""
+    try:
+        config = yaml.safe_load(data.decode("utf-8"))
+        _, lines = read_yaml(CONFIG, data)
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        location = f"{CONFIG}:{mark.line + 1}:{mark.column + 1}" if mark else FIRST_LINE
+        found = f"is not YAML in UTF-8: {getattr(error, 'problem', None) or error}"
+        problem = crashed(3, CONFIG, found, "Correct that line or the one above", str(error))
+        raise CompetitionRefusedError(replace(problem, location=location)) from None
+    if not isinstance(config, dict):
+        text = f"'{type(config).__name__}' object has no attribute 'get'"
+        problem = crashed(3, CONFIG, "is empty or not a mapping", "Write it as key: value", text)
+        raise CompetitionRefusedError(replace(problem, location=FIRST_LINE))
+    return config, lines

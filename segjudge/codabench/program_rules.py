@@ -1,0 +1,108 @@
+"""Whether scoring programs fit the image that runs them, and the columns that they fill."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import sys
+from typing import Any
+
+from segjudge.bundle.problems import BundleProblems
+
+from .data_sets import DataSetError, names_in, texts_in
+from .opened_competition import OpenedCompetition, harmful
+
+_DEFAULT = "codalab/codalab-legacy:py37"
+#: The Python of the images that are known, and the packages of all of them beside the standard library.
+_IMAGES = {_DEFAULT: (3, 7), "codalab/codalab-legacy:py39": (3, 9), "codalab/codalab-legacy:py312": (3, 12)}
+_PACKAGES = {"numpy", "scipy", "PIL", "matplotlib", "pandas", "sklearn", "yaml", "six", "dateutil", "pytz", "requests"}
+_PACKAGES |= {"cycler", "kiwisolver", "pyparsing", "packaging", "joblib", "threadpoolctl", "seaborn", "tqdm"}
+
+
+def program_rules(bundle: OpenedCompetition) -> BundleProblems:
+    """Yield where programs do not fit their image, or their own tasks the leaderboard."""
+    image = str(bundle.config.get("docker_image", _DEFAULT))
+    seen: set[str] = set()
+    for where, task in bundle.mappings("tasks"):
+        name = task.get("scoring_program")
+        if not isinstance(name, str) or name in seen or not os.path.exists(bundle.path(name)):
+            continue
+        seen.add(name)
+        if image in _IMAGES:
+            yield from _modules(f"{where}.scoring_program", bundle.path(name), image)
+    yield from _columns(bundle)
+
+
+def _modules(where: str, path: str, image: str) -> BundleProblems:
+    try:
+        names = names_in(path)
+        texts = texts_in(path, [name for name in names if name.endswith(".py")])
+    except DataSetError:
+        return
+    own = {part.removesuffix(".py") for name in names for part in name.split("/")}
+    version, missing = _IMAGES[image], set()
+    for name, text in texts.items():
+        try:
+            tree = ast.parse(text, feature_version=version)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            found = f"{name} is not Python {'.'.join(map(str, version))} ({error}), which {image} has"
+            yield harmful(28, where, found, "Name a newer image in docker_image")
+            return
+        missing |= _imports(tree) - own
+    unknown = sorted(missing - _PACKAGES - set(sys.stdlib_module_names))
+    if unknown:
+        found = f"imports {', '.join(unknown[:5])}, which {image} lacks"
+        yield harmful(28, where, found, "Put it into the program's zip, or name another image")
+
+
+def _imports(tree: ast.Module) -> set[str]:
+    """Return the modules that a file cannot do without: those at its top."""
+    found: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found.add(str(node.module).split(".")[0])
+    return found
+
+
+def _columns(bundle: OpenedCompetition) -> BundleProblems:
+    """Yield where tasks that say what they write, as ours do, and the leaderboard differ."""
+    boards = bundle.mappings("leaderboards")[:1]
+    written = written_columns(bundle)
+    if not boards or not written:
+        return
+    where, board = boards[0]
+    columns = [column for column in board.get("columns") or [] if isinstance(column, dict)]
+    computed = {column.get("key") for column in columns if column.get("computation")}
+    keys = {column.get("key") for column in columns}
+    every = {key for task in written.values() for key in task}
+    for key in sorted(map(str, keys - every - computed)):
+        yield harmful(55, f"{where}.columns", f"no scoring program writes {key}", "Remove it")
+    for key in sorted(every - keys):
+        yield harmful(56, f"{where}.columns", f"lacks {key}, which the scoring program writes", "Add it")
+    for key in sorted(every & computed):
+        yield harmful(57, f"{where}.columns", f"{key} is computed and written as well", "Leave one out")
+    primary = next(
+        (column.get("key") for column in columns if column.get("index") == board.get("primary_index", 0)), None
+    )
+    for index, task in written.items():
+        if primary in every and primary not in task:
+            found = f"the task {index} does not write {primary}, so that its submissions rank first"
+            yield harmful(53, f"{where}.primary_index", found, "Name a column that every phase fills")
+
+
+def written_columns(bundle: OpenedCompetition) -> dict[Any, list[str]]:
+    """Return the columns that tasks say they write, by index; only reference data of ours says it."""
+    found: dict[Any, list[str]] = {}
+    for _, task in bundle.mappings("tasks"):
+        name = task.get("reference_data")
+        if not isinstance(name, str) or not os.path.exists(bundle.path(name)):
+            continue
+        try:
+            document = json.loads(texts_in(bundle.path(name), ["task.json"])["task.json"])
+            found[task.get("index")] = [str(column["key"]) for column in document["columns"]]
+        except (DataSetError, OSError, ValueError, KeyError, TypeError):
+            continue
+    return found

@@ -1,0 +1,164 @@
+"""Codabench's scoring program: call `evaluate()`, and write what Codabench reads.
+
+A program of its own that imports nothing but the `evaluation_script` beside it, so that it runs in the image that the
+competition names.  Everything that it prints is shown to the participant: our log, in which a traceback may show the
+truth, goes to the file in SEGJUDGE_LOG or nowhere, and a refused submission is one text on stderr and exit code 1.
+
+usage: score.py [INPUT OUTPUT]
+"""
+
+from __future__ import annotations
+
+import html
+import importlib
+import json
+import math
+import os
+import signal
+import sys
+import traceback
+from typing import Any, Dict, List, NoReturn
+
+#: Where Codabench's worker puts both folders.
+INPUT, OUTPUT = "/app/input", "/app/output"
+#: What the worker adds to every submission.
+ADDED = "metadata"
+#: What a participant may have put into the zip alone, as other platforms take it.
+SINGLE_FILES = (".json", ".gz", ".tar", ".zip")
+#: The most that Codabench stores of a score: twenty digits, ten of them decimals.
+TOO_LARGE = 1e10
+#: Packages for images that lack them; those of the image come first.
+PACKAGES = "packages"
+LOG = "SEGJUDGE_LOG"
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en"><meta charset="utf-8"><title>{title}</title>
+<style>
+body {{ font: 15px/1.5 system-ui, sans-serif; margin: 1.5rem; color: #222 }}
+table {{ border-collapse: collapse; margin: .5rem 0 1.5rem }}
+th, td {{ padding: .25rem .9rem .25rem 0; text-align: left; border-bottom: 1px solid #ddd }}
+td.number {{ text-align: right; font-variant-numeric: tabular-nums }}
+td.bar {{ width: 12rem }}
+td.bar div {{ height: .7rem; background: #3b6fb6 }}
+footer {{ color: #777; font-size: 13px }}
+</style>
+<h1>{title}</h1>
+{body}
+<footer>{footer}</footer>
+</html>
+"""
+
+
+def main() -> None:
+    """Score the submission in the input folder."""
+    source, target = (*sys.argv[1:3], INPUT, OUTPUT)[:2] if len(sys.argv) > 2 else (INPUT, OUTPUT)
+    participant = _keep_log_from_participant()
+    with open(os.path.join(source, "ref", "task.json"), encoding="utf-8") as file:
+        task = json.load(file)
+
+    def refuse(text: str) -> NoReturn:
+        os.write(participant, (text.rstrip() + "\n").encode("utf-8", "replace"))
+        os._exit(1)  # whatever else runs ends with this process
+
+    def stop(*_: object) -> NoReturn:
+        refuse(f"Your submission could not be scored: it takes longer than {task['seconds']} seconds.")
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.alarm(int(task["seconds"]))
+    try:
+        answer = _evaluate(task, source)
+        values = _values(task, answer)
+        page = results_page(task, answer)
+    except BaseException as error:  # noqa: BLE001 - nothing else may reach a participant
+        text = str(error)
+        if type(error).__name__ not in ("SubmissionError", "HostError"):
+            traceback.print_exc()
+            text = "Scoring failed, and it is not your fault. Tell the organisers."
+        sys.stdout.flush()
+        refuse(text)
+    signal.alarm(0)
+    _write(target, "detailed_results.html", page)
+    _write(target, "scores.json", json.dumps(values, allow_nan=False))
+
+
+def _keep_log_from_participant() -> int:
+    """Point the stream of errors elsewhere, also for libraries in C; return a descriptor of the real one."""
+    participant = os.dup(2)
+    log = os.open(os.environ.get(LOG) or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(log, 2)
+    os.close(log)
+    return participant
+
+
+def _evaluate(task: Dict[str, Any], source: str) -> Dict[str, Any]:
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path.append(os.path.join(here, PACKAGES))
+    script = importlib.import_module("evaluation_script")
+    annotations = os.path.join(source, "ref", task["annotations"])
+    answer: Dict[str, Any] = script.evaluate(annotations, _submission(source), task["phase"], submission_metadata={})
+    return answer
+
+
+def _submission(source: str) -> str:
+    """Return the path of the submission: its folder, or the file that is alone in it."""
+    folder = os.path.join(source, "res")
+    added = os.path.join(folder, ADDED)
+    if os.path.isfile(added):
+        os.remove(added)
+    names = os.listdir(folder)
+    path = os.path.join(folder, names[0]) if len(names) == 1 else ""
+    return path if os.path.isfile(path) and path.endswith(SINGLE_FILES) else folder
+
+
+def _values(task: Dict[str, Any], answer: Dict[str, Any]) -> Dict[str, float]:
+    """Return the number of every column; one that is empty would rank first."""
+    results = {split: values for entry in answer["result"] for split, values in entry.items()}
+    values = {}
+    for column in task["columns"]:
+        value = float(results[column["split"]][column["label"]])
+        if not math.isfinite(value) or abs(value) >= TOO_LARGE:
+            raise ValueError(f"{column['key']} is {value}")
+        values[column["key"]] = value
+    return values
+
+
+def _write(folder: str, name: str, text: str) -> None:
+    with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+# ── the page beside the scores, which everybody may read who sees the competition ───────────────────────────────────
+
+
+def results_page(task: Dict[str, Any], answer: Dict[str, Any]) -> str:
+    """Return the page of one submission: what the leaderboard shows, error bars, warnings and versions."""
+    results = {split: values for entry in answer["result"] for split, values in entry.items()}
+    errors = {split: values for entry in answer.get("error") or [] for split, values in entry.items()}
+    public = answer.get("submission_result") or {}
+    shown: Dict[str, List[str]] = {}
+    for column in task["columns"]:
+        if not column["hidden"]:
+            shown.setdefault(column["split"], []).append(column["label"])
+    body = [_table(split, labels, results[split], errors.get(split, {})) for split, labels in shown.items()]
+    warnings = [f"<li>{html.escape(str(line))}</li>" for line in public.get("warnings", [])]
+    if warnings:
+        body += ["<h2>Warnings</h2>", "<ul>", *warnings, "</ul>"]
+    footer = " · ".join(f"{name} {version}" for name, version in (public.get("versions") or {}).items())
+    return _PAGE.format(title=html.escape(task["title"]), body="\n".join(body), footer=html.escape(footer))
+
+
+def _table(split: str, labels: List[str], values: Dict[str, float], errors: Dict[str, float]) -> str:
+    rows = []
+    for label in labels:
+        value, error = float(values[label]), errors.get(f"error_{label}")
+        width = max(0.0, min(1.0, value / 100 if value > 1 else value))
+        number = f"{value:.3f}" if error is None else f"{value:.3f} ± {float(error):.3f}"
+        rows.append(
+            f'<tr><th>{html.escape(label)}</th><td class="number">{number}</td>'
+            f'<td class="bar"><div style="width: {100 * width:.1f}%"></div></td></tr>'
+        )
+    return f"<h2>{html.escape(split)}</h2>\n<table>\n" + "\n".join(rows) + "\n</table>"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""The fields of Codabench's serializers, and what each answers to a value."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+TEXT, FLAG, NATURAL, INTEGER, CHOICE, EMAIL, JSON, LIST = (
+    *("text", "flag", "natural number", "whole number", "choice", "e-mail", "JSON", "list"),
+)
+#: Stands for a key that is not there.
+MISSING = object()
+_REQUIRED, _NULL = "This field is required.", "This field may not be null."
+_TRUE = {"t", "y", "yes", "true", "on", "1", 1}
+_FALSE = {"f", "n", "no", "false", "off", "0", 0}
+#: The largest number that the database takes.
+_LARGEST = 2**31 - 1
+_EMAIL = re.compile(
+    r"""(?:[-!#$%&'*+/=?^_`{}|~0-9A-Z]+(?:\.[-!#$%&'*+/=?^_`{}|~0-9A-Z]+)*|"[^"\r\n]*")"""
+    r"@(?:(?:[A-Z0-9](?:[A-Z0-9-]{0,61}[A-Z0-9])?\.)+(?:[A-Z0-9-]{2,63}(?<!-))|localhost)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class SerializerField:
+    """One field: what it takes."""
+
+    kind: str
+    #: The number of the rule that is broken.
+    rule: int
+    #: The most characters.
+    most: int = 0
+    required: bool = False
+    null: bool = False
+    blank: bool = False
+    choices: tuple[str, ...] = ()
+
+    def answer(self, value: object) -> str:
+        """Return Codabench's words about a value that it refuses; "" for one that it takes."""
+        if value is MISSING:
+            return _REQUIRED if self.required else ""
+        if value is None:
+            return "" if self.null else _NULL
+        return _ANSWERS[self.kind](self, value)
+
+
+Fields = Mapping[str, SerializerField]
+
+
+def answers(fields: Fields, item: Mapping[object, object]) -> Iterator[tuple[str, SerializerField, str]]:
+    """Yield the keys of a mapping that Codabench refuses, in its order, with its words."""
+    for key, field in fields.items():
+        words = field.answer(item.get(key, MISSING))
+        if words:
+            yield key, field, words
+
+
+def _text(field: SerializerField, value: object) -> str:
+    if str(value).strip() == "":
+        return "" if field.blank else "This field may not be blank."
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return "Not a valid string."
+    if field.most and len(str(value).strip()) > field.most:
+        return f"Ensure this field has no more than {field.most} characters."
+    return "Null characters are not allowed." if "\0" in str(value) else ""
+
+
+def _flag(_field: SerializerField, value: object) -> str:
+    known = value.lower() if isinstance(value, str) else value
+    is_known = isinstance(known, (str, int, float)) and (known in _TRUE or known in _FALSE)
+    return "" if is_known else "Must be a valid boolean."
+
+
+def _integer(field: SerializerField, value: object) -> str:
+    try:
+        number = int(re.sub(r"\.0*\s*$", "", str(value)))
+    except ValueError:
+        return "A valid integer is required."
+    least = 0 if field.kind == NATURAL else -_LARGEST - 1
+    if number > _LARGEST:
+        return f"Ensure this value is less than or equal to {_LARGEST}."
+    return f"Ensure this value is greater than or equal to {least}." if number < least else ""
+
+
+def _choice(field: SerializerField, value: object) -> str:
+    known = str(value) in field.choices or (value == "" and field.blank)
+    return "" if known else f'"{value}" is not a valid choice.'
+
+
+def _email(field: SerializerField, value: object) -> str:
+    words = _text(field, value)
+    if words or str(value).strip() == "":
+        return words
+    return "" if _EMAIL.fullmatch(str(value).strip()) else "Enter a valid email address."
+
+
+def _json(_field: SerializerField, value: object) -> str:
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return "Value must be valid JSON."
+    return ""
+
+
+def _list(_field: SerializerField, value: object) -> str:
+    return "" if isinstance(value, list) else f'Expected a list of items but got type "{type(value).__name__}".'
+
+
+_ANSWERS = {
+    TEXT: _text,
+    FLAG: _flag,
+    NATURAL: _integer,
+    INTEGER: _integer,
+    CHOICE: _choice,
+    EMAIL: _email,
+    JSON: _json,
+    LIST: _list,
+}

@@ -1,0 +1,290 @@
+"""`segjudge run`, `build`, `check` and `push` with `--platform codabench`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from segjudge.bundle.bundle_source import BundleSource, find_bundle
+from segjudge.bundle.problems import BundleProblem
+from segjudge.errors import UsageError
+
+from .bundle import has_errors, print_problems
+from .shared import DONE, OURS, THEIRS, bundle_options, named_bundle, say
+
+if TYPE_CHECKING:
+    from segjudge.codabench.build import BuiltCompetitions, CodabenchOptions
+    from segjudge.codabench.compute_worker import ComputeWorker
+    from segjudge.codabench.opened_competition import OpenedCompetition
+
+PLATFORM = "Codabench"
+
+
+@dataclass(frozen=True)
+class _Target:
+    """One competition that a command is about."""
+
+    path: str
+    #: Where samples and what is remembered are.
+    root: str
+    #: The codenames of its phases, where it was built here.
+    codenames: tuple[str, ...] = ()
+
+
+def build(args: argparse.Namespace) -> int:
+    """Build competitions for Codabench: one for each chain of phases that follow each other on one leaderboard."""
+    built = _built(args, named_bundle(args), args.out or "")
+    for competition in built.competitions:
+        print(competition)
+    return DONE
+
+
+def _built(args: argparse.Namespace, source: BundleSource, out: str) -> BuiltCompetitions:
+    from segjudge.codabench.build import build as build_competitions
+
+    built = build_competitions(source, out, _options(args))
+    for text, codenames in built.notes.items():
+        say(f"{', '.join(codenames)}: {text}.")
+    return built
+
+
+def _options(args: argparse.Namespace) -> CodabenchOptions:
+    from segjudge.codabench.build import CodabenchOptions
+    from segjudge.codabench.competition import IMAGE
+
+    return CodabenchOptions(args.image or IMAGE, args.queue or "", hidden=args.hidden)
+
+
+@contextmanager
+def _targets(args: argparse.Namespace) -> Iterator[list[_Target]]:
+    """Yield the competitions: one that is named as Codabench takes it, or those of a bundle for EvalAI, built."""
+    path = args.bundle or getattr(args, "path", "")
+    if path and getattr(args, "path", "") not in ("", path):
+        named_bundle(args)  # says that there are two
+    here = path or os.getcwd()
+    if _is_competition(here, named=bool(path)):
+        root = here if os.path.isdir(here) else os.path.dirname(os.path.abspath(here))
+        yield [_Target(here, root)]
+        return
+    source = find_bundle(path)
+    with tempfile.TemporaryDirectory() as folder:
+        built = _built(args, source, folder)
+        yield [_Target(one.path, source.root, tuple(one.codenames)) for one in built.competitions]
+
+
+def _is_competition(path: str, *, named: bool) -> bool:
+    """Return whether a path is what Codabench takes, or is meant to be."""
+    if not os.path.exists(path):
+        raise UsageError(f"{path}: there is no such file or folder")
+    if os.path.isdir(path):
+        for_evalai = any(os.path.exists(os.path.join(path, f"challenge_config.{end}")) for end in ("yaml", "yml"))
+        return os.path.exists(os.path.join(path, "competition.yaml")) or (named and not for_evalai)
+    if path.endswith((".yaml", ".yml")):
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return not {"challenge_config.yaml", "challenge_config.yml"} & set(archive.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return True
+
+
+def check(args: argparse.Namespace) -> int:
+    """Check competitions by the rules of Codabench's unpacker, and by what goes wrong later."""
+    from segjudge.codabench.check import check as check_competition
+
+    found: dict[str, list[BundleProblem]] = {}
+    with _targets(args) as targets:
+        for target in targets:
+            problems = check_competition(target.path)
+            if target.codenames and not args.quick and not has_errors(problems):
+                problems += _try(args, target)
+            found[os.path.basename(target.path)] = problems
+    every = [problem for problems in found.values() for problem in problems]
+    failed = has_errors(every) or (args.strict and bool(every))
+    if args.json:
+        _print_json(found, failed=failed)
+        return OURS if failed else DONE
+    for name, problems in found.items():
+        print_problems(problems, PLATFORM)
+        print(f"{name}: Codabench would {'refuse' if has_errors(problems) else 'accept'} this bundle.")
+    if failed and not has_errors(every):
+        print("Its warnings fail here, since --strict is on.")
+    return OURS if failed else DONE
+
+
+def _try(args: argparse.Namespace, target: _Target) -> list[BundleProblem]:
+    """Return the problems of a competition's samples, and those samples that are refused."""
+    from segjudge.codabench.opened_competition import harmful, opened_competition
+    from segjudge.codabench.trial import CompetitionTrial
+
+    problems: list[BundleProblem] = []
+    with opened_competition(target.path) as bundle:
+        trial = CompetitionTrial(bundle, _worker(args))
+        for run in trial.run(_samples(target, trial, bundle)):
+            problems += run.problems
+            if run.outcome.status != "Finished":
+                last = (run.outcome.stderr.strip() or run.outcome.details).splitlines()[-1]
+                problems.append(harmful(61, run.sample, f"does not score: {last}", "Correct the sample, or the truth"))
+    return problems
+
+
+def _worker(args: argparse.Namespace) -> ComputeWorker:
+    from segjudge.codabench.compute_worker import ComputeWorker
+    from segjudge.hosted_worker.interpreter import open_interpreter
+
+    return ComputeWorker(open_interpreter(args.python or sys.executable))
+
+
+def _samples(target: _Target, trial: Any, bundle: OpenedCompetition) -> dict[str, list[str]]:
+    """Return the samples by the names of their phases: of a bundle built here, else its solutions."""
+    from segjudge.bundle.build import samples
+
+    if not target.codenames:
+        found: dict[str, list[str]] = trial.solutions()
+        return found
+    names = [str(phase.get("name")) for _, phase in bundle.mappings("phases")]
+    return {name: samples(target.root, codename) for name, codename in zip(names, target.codenames, strict=True)}
+
+
+def _print_json(found: dict[str, list[BundleProblem]], *, failed: bool) -> None:
+    rows = []
+    for name, problems in found.items():
+        for problem in problems:
+            row = problem.as_json()
+            rows.append({"bundle": name, "codabench": row.pop("evalai"), **row})
+    refused = any(row["refused"] for row in rows)
+    print(json.dumps({"accepted": not failed, "findings": rows, "refused": refused}, indent=1, ensure_ascii=False))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Build competitions, check them, score every sample as Codabench's compute worker does, show the leaderboards."""
+    from segjudge.codabench.check import check as check_competition
+
+    code, worker = DONE, _worker(args)
+    if not worker.is_boxed:
+        say("There is no sandbox here: the scoring program runs with the network, and with your rights.")
+    with _targets(args) as targets:
+        for target in targets:
+            problems = check_competition(target.path)
+            print_problems(problems, PLATFORM)
+            if has_errors(problems):
+                return OURS
+            print(f"Checked: Codabench would accept {os.path.basename(target.path)}.\n", flush=True)
+            code = max(code, _score(target, worker))
+    return code
+
+
+def _score(target: _Target, worker: ComputeWorker) -> int:
+    """Score the samples of a competition, and print its leaderboard."""
+    from segjudge.codabench.opened_competition import opened_competition
+    from segjudge.codabench.trial import CompetitionTrial
+    from segjudge.report.tables import leaderboard
+
+    code, boards = DONE, dict[str, dict[str, dict[str, float]]]()
+    with opened_competition(target.path) as bundle:
+        trial = CompetitionTrial(bundle, worker)
+        samples = _samples(target, trial, bundle)
+        if not any(samples.values()):
+            print(f"{os.path.basename(target.path)}: there are no samples, so nothing was scored\n")
+        for run_ in trial.run(samples):
+            outcome = run_.outcome
+            print(f"{run_.phase} ← {run_.sample}: {outcome.status} in {outcome.seconds:.2f} s", flush=True)
+            if outcome.details:
+                print(f"    Codabench: {outcome.details}\n{outcome.stderr.rstrip()}")
+                code = max(code, THEIRS)
+            if outcome.log:
+                print(f"What the program's own log says, which no participant sees:\n{outcome.log.rstrip()}")
+                code = OURS
+            print_problems(run_.problems, PLATFORM)
+            if outcome.scores:
+                scores = {key: float(value) for key, value in outcome.scores.items()}
+                boards.setdefault(run_.phase, {})[run_.sample] = scores
+    for phase, rows in boards.items():
+        print("\n" + leaderboard(phase, rows, trial.columns[0]) + "\n")
+    return code
+
+
+def push(args: argparse.Namespace) -> int:
+    """Check competitions, upload those that Codabench does not have yet, wait until they are unpacked."""
+    from segjudge.codabench.check import check as check_competition
+    from segjudge.codabench.push import CompetitionPush, read_account
+
+    account = None if args.dry_run else read_account()
+    code = DONE
+    with _targets(args) as targets:
+        for target in targets:
+            problems = check_competition(target.path)
+            print_problems(problems, PLATFORM)
+            if has_errors(problems):
+                return OURS
+        for target in targets:
+            if account is None:
+                print(f"{os.path.basename(target.path)} would be uploaded, unless that was done before.")
+            else:
+                code = max(code, _push(CompetitionPush(account, target.root), target.path, again=args.again))
+    return code
+
+
+def _push(push: Any, path: str, *, again: bool) -> int:
+    from segjudge.codabench.push import NotUnpackedError, digest_of
+
+    name = os.path.basename(path)
+    known = None if again else push.known(name)
+    if known is not None and known.number:
+        same = known.digest == digest_of(path)
+        print(f"{name}: is competition {known.number}, {push.page(known)}")
+        if not same:
+            say(f"{name}: has changed since. Edit the competition on its page; --again makes a second one.")
+        return DONE if same else OURS
+    try:
+        pushed = push.outcome(name, known or push.upload(name, path))
+    except NotUnpackedError as error:
+        say(f"{name}: was refused. Codabench: {str(error).strip()}")
+        return OURS
+    print(f"{name}: became competition {pushed.number}, {push.page(pushed)} (publish it on that page)")
+    return DONE
+
+
+def _common_options(sub: argparse.ArgumentParser, *, positional: bool = True) -> None:
+    bundle_options(sub, positional=positional)
+    sub.add_argument("--image", help="the Docker image that scores (default: the one with Python 3.12)")
+    sub.add_argument("--queue", help="the UUID of your own queue; without it the public one allows 600 s")
+    sub.add_argument(
+        "--hidden", action="store_true", help="keep splits that participants may not see, hidden by the page"
+    )
+
+
+def build_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `build`."""
+    _common_options(sub, positional=False)
+    sub.add_argument("--out", metavar="FOLDER", help="where to write the zips (default: dist/codabench)")
+
+
+def check_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `check`."""
+    _common_options(sub)
+    sub.add_argument("--strict", action="store_true", help="warnings fail too, for CI")
+    sub.add_argument("--quick", action="store_true", help="do not score the samples")
+    sub.add_argument("--json", action="store_true", help="print problems for a program")
+    sub.add_argument("--python", help="the interpreter that plays the image (default: this one)")
+
+
+def run_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `run`."""
+    _common_options(sub)
+    sub.add_argument("--python", help="the interpreter that plays the image (default: this one)")
+
+
+def push_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `push`."""
+    _common_options(sub)
+    sub.add_argument("--again", action="store_true", help="upload what is there already, as a second competition")
+    sub.add_argument("--dry-run", action="store_true", help="check, and stop there")
