@@ -11,8 +11,8 @@ import numpy as np
 import PIL
 
 from .errors import HostError
+from .instance_accumulator import InstanceScore
 from .instance_protocols import InstanceProtocol
-from .instances import InstanceScore
 from .phase import Phase, PhaseSplit, TrackProtocol
 from .sequence_averages import averaged, by_sequence, standard_errors
 from .sequence_metrics import ObjectScore, Values

@@ -19,6 +19,14 @@ UNUSUAL = (KeyError, IndexError, TypeError, ValueError, AttributeError, Overflow
 
 
 @dataclass(frozen=True)
+class Category:
+    """One of the truth's categories."""
+
+    id: int
+    name: str
+
+
+@dataclass(frozen=True)
 class KnownImages:
     """What the truth knows of its images and categories, sorted by id."""
 

@@ -59,7 +59,7 @@ Overlap = Callable[[List[Group]], Array]
 
 @dataclass(frozen=True)
 class Matches:
-    """Detections by category, image and falling score, with their rank there and what they were matched with."""
+    """Detections by image, category and falling score, with their rank there and what they were matched with."""
 
     order: Array
     rank: Array
@@ -71,7 +71,7 @@ class Matches:
 
 def match(truth: Instances, detections: Detections, cap: int, overlap: Overlap) -> Matches:
     """Match the detections that are among the first of their image and category."""
-    order = np.lexsort((-detections.score, detections.image, detections.category))
+    order = np.lexsort((-detections.score, detections.category, detections.image))
     rank = rank_in_group(detections.category[order], detections.image[order])
     order, rank = order[rank < cap], rank[rank < cap]
     category, image, area = detections.category[order], detections.image[order], detections.area[order]

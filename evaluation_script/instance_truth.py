@@ -12,20 +12,12 @@ import numpy as np
 
 from . import rle
 from .errors import Flaw, HostError, counted, listed
-from .instance_columns import KnownImages
+from .instance_columns import Category, KnownImages
 from .masks import Array
 from .packed_file import FORMAT, MANIFEST, add_member, replaced, splits_of, track_of
 from .polygons import polygon_mask
 
 TRACK = "instances"
-
-
-@dataclass(frozen=True)
-class Category:
-    """One of the truth's categories."""
-
-    id: int
-    name: str
 
 
 @dataclass(frozen=True)

@@ -151,9 +151,9 @@ def score_split(
     protocol = rules.protocol
     if isinstance(truth, InstanceTruth) and isinstance(protocol, InstanceProtocol):
         progress("detections", 0, 1)
-        score = instances.score(submission, truth, protocol, rules.limits, strict=rules.strict, jobs=rules.jobs)
+        accumulated = instances.counted_by(submission, truth, protocol, rules)
         progress("", 1, 1)
-        return InstanceReport(name, protocol, score)
+        return InstanceReport(name, protocol, accumulated.compute())
     if isinstance(truth, Split) and isinstance(protocol, SequenceProtocol):
         truth = beside_others(truth, elsewhere)
         accumulator = sequences.counted_by(submission, truth, protocol, rules, progress=progress)

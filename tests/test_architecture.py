@@ -35,7 +35,9 @@ ROOMS = (
     ),
     "kernel_frames kernel_runs",
     "kernel",
-    ("archive_limits guard instance_matching json_limits matching packed_file parallel png polygons rle similarity"),
+    (
+        "archive_limits guard instance_counts instance_matching json_limits matching packed_file parallel png polygons rle similarity"
+    ),
     (
         "archive_folder archive_gzip archive_zip dataset_layouts "
         "instance_json instance_precision mask_packing phase sequence_metrics"
@@ -43,7 +45,7 @@ ROOMS = (
     "archive_tar instance_flaws mask_files notify phases sequence_averages",
     "mask_run_lengths sequence_truth",
     "archive instance_columns sequence_counts sequence_objects",
-    "dataset_reader instance_records instance_truth sequence_accumulator sequence_counting sequence_submission",
+    "dataset_reader instance_accumulator instance_records instance_truth sequence_accumulator sequence_counting sequence_submission",
     "annotation_file instances sequences",
     "answer",
     "main",
