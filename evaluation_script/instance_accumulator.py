@@ -46,7 +46,7 @@ class InstanceAccumulator:
         self.images, self.categories = images, categories
         #: What was noted of all records.
         self.notes: List[str] = []
-        self._protocol, self._strict = protocol, strict
+        self.protocol, self._strict = protocol, strict
         self._parts: List[InstanceCounts] = []
         #: The part that holds an image, -1 where there is none.
         self._where = np.full(len(images), -1)
@@ -82,7 +82,7 @@ class InstanceAccumulator:
             self.update(part)
 
     def _head(self) -> Tuple[object, ...]:
-        return self._protocol, self.images, self.categories, self._strict, self.notes
+        return self.protocol, self.images, self.categories, self._strict, self.notes
 
     def missing(self) -> List[str]:
         """Return the ids of the images that were not matched."""
@@ -105,14 +105,14 @@ class InstanceAccumulator:
         """Return the detections of all images, ready for curves."""
         self._parts = [joined(self._parts)]
         self._where = np.minimum(self._where, 0)
-        return MatchedDetections(self._parts[0], len(self.categories), self._protocol.detections)
+        return MatchedDetections(self._parts[0], len(self.categories), self.protocol.detections)
 
     def compute(self) -> InstanceScore:
         """Return the scores and warnings; when strict, a warning refuses the submission."""
         missing = self.missing()
         if missing:
             raise HostError(f"{counted(len(missing), 'image')} not matched yet: {listed(missing)}")
-        matching, caps = self.matched(), self._protocol.detections
+        matching, caps = self.matched(), self.protocol.detections
         warnings = [*self.notes, *self._dropped()]
         if self._strict and warnings:
             found = f"your file: {'; '.join(warnings)}. This is scored strictly. Send only what is scored."
@@ -134,7 +134,7 @@ class InstanceAccumulator:
         if not total:
             return []
         where, were = counted(images, "image"), verb(total, "was", "were")
-        return [f"{counted(total, 'record')} beyond {self._protocol.detections[-1]} in {where} {were} dropped"]
+        return [f"{counted(total, 'record')} beyond {self.protocol.detections[-1]} in {where} {were} dropped"]
 
 
 def _standard_errors(matching: MatchedDetections, caps: Tuple[int, int, int], images: int) -> Averages:

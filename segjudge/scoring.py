@@ -14,13 +14,13 @@ from segjudge.evaluation_script.answer import Report, Row, joined_rows
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.evaluation_script.errors import Problem, SubmissionError
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
-from segjudge.evaluation_script.main import beside_others, open_truth, rules_of, score_split, sequences_of, truth_of
+from segjudge.evaluation_script.main import count_split, open_truth, rules_of, score_split, sequences_of, truth_of
 from segjudge.evaluation_script.parallel import Part, cores
 from segjudge.evaluation_script.phase import PROTOCOLS, Phase, ScoringRules, TrackProtocol
 from segjudge.evaluation_script.progress import Progress, ignore_progress
+from segjudge.evaluation_script.sequence_accumulator import SequenceAccumulator
 from segjudge.evaluation_script.sequence_metrics import Values
 from segjudge.evaluation_script.sequence_truth import Split
-from segjudge.evaluation_script.sequences import counted_by
 
 #: A participant's own machine has more room than EvalAI's worker, and links in a folder are the participant's own.
 LOCAL_LIMITS = ArchiveLimits(
@@ -170,19 +170,18 @@ def prepared(  # noqa: PLR0913 - as `score`
 
 
 def score_part(job: PreparedScoring, part: Part, out: str, progress: Progress = ignore_progress) -> None:
-    """Count a part of the sequences of every split, and write the counts to a file that `merged` takes."""
+    """Count a part of the sequences or images of every split, and write the counts to a file that `merged` takes."""
     from segjudge.parts import Origin, digest_of, write_part
 
-    rules, protocol, counted = job.rules, job.rules.protocol, {}
-    if isinstance(protocol, InstanceProtocol):
-        raise OptionError("part has no meaning for instances")
-    for name, truth in job.splits.items():
-        if not isinstance(truth, Split):
-            raise UsageError(f"{job.truth} holds instance masks, which {protocol.name} does not score")
-        split = beside_others(truth, job.known)
-        counted[name] = counted_by(job.path, split, protocol, rules, part=part, progress=progress)
-        counted[name].refuse_problems()
-    origin = Origin(protocol, rules.strict, digest_of(job.truth), digest_of(job.path), job.notes)
+    rules = job.rules
+    counted = {
+        name: count_split(job.path, name, truth, rules, elsewhere=job.known, part=part, progress=progress)
+        for name, truth in job.splits.items()
+    }
+    for accumulator in counted.values():
+        if isinstance(accumulator, SequenceAccumulator):
+            accumulator.refuse_problems()
+    origin = Origin(rules.protocol, rules.strict, digest_of(job.truth), digest_of(job.path), job.notes)
     write_part(out, part, origin, counted)
 
 
