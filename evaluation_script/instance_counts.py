@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Dict, List, Sequence, Tuple
+from typing import Dict, Sequence, Tuple
 
 import numpy as np
 
@@ -121,33 +121,11 @@ def _among(values: Array, known: Array) -> Array:
     return found
 
 
-def packed_bits(flags: Array) -> Array:
-    """Return flags (ranges of areas, thresholds, detections) as a word for each detection."""
-    rows = flags.reshape(flags.shape[0] * flags.shape[1], flags.shape[2])
-    octets = np.zeros((rows.shape[1], 8), np.uint8)
-    bits = np.packbits(rows, axis=0, bitorder="little").T
-    octets[:, : bits.shape[1]] = bits
-    words: Array = octets.view("<u8").reshape(-1)
-    return words
-
-
-def unpacked_bits(words: Array, area: int, thresholds: int) -> Array:
-    """Return the flags (thresholds, detections) of one range of areas."""
-    shifts = np.arange(area * thresholds, (area + 1) * thresholds, dtype=np.uint64)
-    flags: Array = (words >> shifts[:, None]) & np.uint64(1) != 0
-    return flags
-
-
-def truth_rows(image: Array, category: Array, counted: List[Array]) -> Array:
-    """Return how many instances count in each image and category, from flags for each range of areas."""
-    order = np.lexsort((category, image))
-    image, category = image[order], category[order]
-    first = np.ones(len(order), bool)
-    first[1:] = (image[1:] != image[:-1]) | (category[1:] != category[:-1])
-    starts = np.flatnonzero(first)
-    rows = np.zeros(len(starts), TRUTH)
-    rows["image"], rows["category"] = image[starts], category[starts]
-    if len(starts):
-        flags = np.array(counted).T[order].astype(np.int64)
-        rows["counted"] = np.add.reduceat(flags, starts, axis=0)
+def truth_rows(image: Array, category: Array, ignored: Array) -> Array:
+    """Return how many instances count in each image and category, by which they rise, in each range of areas."""
+    starts = np.flatnonzero(np.append(True, (image[1:] != image[:-1]) | (category[1:] != category[:-1])))
+    rows = np.zeros(len(starts) if len(image) else 0, TRUTH)
+    if len(image):
+        rows["image"], rows["category"] = image[starts], category[starts]
+        rows["counted"] = np.add.reduceat((~ignored).T.astype(np.int64), starts, axis=0)
     return rows

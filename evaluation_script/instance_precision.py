@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from ctypes import CDLL
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from .instance_counts import InstanceCounts, unpacked_bits
+from . import kernel, kernel_matches
+from .instance_counts import InstanceCounts
 from .instance_protocols import AREAS, THRESHOLDS
+from .kernel_matches import RankedBits
 from .masks import Array
 
 #: Precision is read off at these recalls.
@@ -49,17 +52,12 @@ class MatchedDetections:
         counts = self._instances(weight)
         for category in np.flatnonzero(counts.any(axis=1)).tolist():
             members = slice(self._bounds[category], self._bounds[category + 1])
-            rank, image = self._rank[members], self._image[members]
+            ranked = RankedBits(self._true[members], self._counted[members], self._rank[members])
+            weights = None if weight is None else weight[self._image[members]]
             for area, cap in pairs:
                 if counts[category, area]:
-                    taken = rank < self._caps[cap]
-                    _draw_curve(
-                        unpacked_bits(self._true[members][taken], area, len(THRESHOLDS)),
-                        unpacked_bits(self._counted[members][taken], area, len(THRESHOLDS)),
-                        None if weight is None else weight[image[taken]],
-                        float(counts[category, area]),
-                        (precision[:, :, category, area, cap], recall[:, category, area, cap]),
-                    )
+                    drawn = (precision[:, :, category, area, cap], recall[:, category, area, cap])
+                    _draw_curve(ranked, (area, self._caps[cap]), weights, float(counts[category, area]), drawn)
         return Curves(precision, recall)
 
     def _instances(self, weight: Optional[Array]) -> Array:
@@ -75,16 +73,26 @@ def reported_pairs(caps: Sequence[int]) -> List[Pair]:
     return [(0, cap) for cap in range(len(caps))] + [(area, last) for area in range(1, len(AREAS))]
 
 
-def _draw_curve(true: Array, counted: Array, weight: Optional[Array], count: float, curve: Tuple[Array, Array]) -> None:
-    """Fill in the precision and recall of one category at every threshold."""
-    precision, recall = curve
+def _draw_curve(
+    ranked: RankedBits, pair: Pair, weight: Optional[Array], count: float, drawn: Tuple[Array, Array]
+) -> None:
+    """Fill in the precision and recall of one category at every threshold, for a range of areas and a cap."""
+    area, cap = pair
+    library = kernel.library()
+    if weight is None and library is not None:
+        _draw_by_kernel(ranked, pair, count, drawn, library)
+        return
+    taken = ranked.rank < cap
+    true, counted = (_unpacked_bits(words[taken], area) for words in (ranked.true, ranked.counted))
+    precision, recall = drawn
     precision[:] = 0.0
     recall[:] = 0.0
     if not true.shape[1]:
         return
     if weight is None:
-        _draw_unweighted(true, counted, count, curve)
+        _draw_unweighted(true, counted, count, drawn)
         return
+    weight = weight[taken]
     rising = np.cumsum(true * weight, axis=1).astype(float)
     false = np.cumsum((counted & ~true) * weight, axis=1).astype(float)
     reached = rising / count
@@ -97,9 +105,26 @@ def _draw_curve(true: Array, counted: Array, weight: Optional[Array], count: flo
         precision[row, inside] = envelope[row, indices[inside]]
 
 
-def _draw_unweighted(true: Array, counted: Array, count: float, curve: Tuple[Array, Array]) -> None:
-    """Do the same where all images weigh the same, from the true detections alone: recall and precision peak there."""
-    precision, recall = curve
+def _unpacked_bits(words: Array, area: int) -> Array:
+    """Return the flags (thresholds, detections) of one range of areas."""
+    shifts = np.arange(area * len(THRESHOLDS), (area + 1) * len(THRESHOLDS), dtype=np.uint64)
+    flags: Array = (words >> shifts[:, None]) & np.uint64(1) != 0
+    return flags
+
+
+def _draw_by_kernel(ranked: RankedBits, pair: Pair, count: float, drawn: Tuple[Array, Array], library: CDLL) -> None:
+    """Do the same where all images weigh the same."""
+    area, cap = pair
+    needed = np.searchsorted(np.arange(1, int(count) + 1) / count, RECALLS, side="left") + 1
+    points, found = kernel_matches.curve(ranked, cap, area * len(THRESHOLDS), len(THRESHOLDS), needed, library)
+    precision, recall = drawn
+    precision[:] = points[..., 0] / (points[..., 1] + np.spacing(1))
+    recall[:] = found / count
+
+
+def _draw_unweighted(true: Array, counted: Array, count: float, drawn: Tuple[Array, Array]) -> None:
+    """Do the same without the kernel, from the true detections alone: recall and precision peak there."""
+    precision, recall = drawn
     rows, columns = np.nonzero(true)
     found = np.bincount(rows, minlength=len(true))
     recall[:] = found / count

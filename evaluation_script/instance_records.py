@@ -31,6 +31,7 @@ from .instance_json import (
     read,
 )
 from .instance_protocols import InstanceProtocol
+from .mask_texts import MaskTexts, joined_texts, of_texts
 from .masks import Array
 from .parallel import map_in_processes
 
@@ -47,7 +48,7 @@ class InstanceRecords:
     category: Array
     score: Array
     area: Array
-    masks: List[str]
+    masks: MaskTexts
     boxes: Array
     warnings: List[str]
 
@@ -107,7 +108,7 @@ class _CheckedPart:
     problems: List[Tuple[int, object, str, str]] = field(default_factory=list)
     #: Image, category, score, area and box of each.
     columns: List[Tuple[Array, ...]] = field(default_factory=list)
-    masks: List[str] = field(default_factory=list)
+    masks: List[MaskTexts] = field(default_factory=list)
 
 
 def _checked_parts(source: Callable[[], Iterator[bytes]], rules: _Rules, jobs: int) -> Iterator[_CheckedPart]:
@@ -115,21 +116,16 @@ def _checked_parts(source: Callable[[], Iterator[bytes]], rules: _Rules, jobs: i
     raw = raw_json_parts(source()) if jobs > 1 else []
     if raw:
 
-        def checked(number: int) -> Optional[Tuple[_CheckedPart, str, Array]]:
+        def checked(number: int) -> Optional[_CheckedPart]:
             try:
                 text = raw[number].decode("utf-8")
-                part = _Checker(rules).checked(JsonPart(read(text), len(text)))
+                return _Checker(rules).checked(JsonPart(read(text), len(text)))
             except (json.JSONDecodeError, UnicodeDecodeError):
                 return None
-            masks, part.masks = part.masks, []  # one long text travels faster than many short ones
-            return part, "".join(masks), np.cumsum([0, *map(len, masks)])
 
         results = [result for result in map_in_processes(checked, len(raw), jobs) if result is not None]
         if len(results) == len(raw):
-            for part, text, bounds in results:
-                ends = bounds.tolist()
-                part.masks = [text[start:end] for start, end in zip(ends, ends[1:])]
-                yield part
+            yield from results
             return
     for json_part in json_parts(source()):
         yield _Checker(rules).checked(json_part)
@@ -164,9 +160,8 @@ def _joined(parts: Iterator[_CheckedPart], protocol: InstanceProtocol, limits: A
     rows = [nothing, *(columns for part in kept for columns in part.columns)]
     image, category, score, area, boxes = map(np.concatenate, zip(*rows))
     warnings = _warnings(unknown, count, 0 if protocol.boxes else boxed)
-    return InstanceRecords(
-        image, category, score, area, [mask for part in kept for mask in part.masks], boxes, warnings
-    )
+    masks = joined_texts([texts for part in kept for texts in part.masks])
+    return InstanceRecords(image, category, score, area, masks, boxes, warnings)
 
 
 def _check_drawn(cost: int, length: int) -> None:
@@ -260,14 +255,14 @@ class _Checker:
         self._part.unknown += int((columns.category < 0).sum())
         if self._part.problems:
             return
-        masks = columns.masks
+        masks = columns.texts or of_texts(columns.masks)
         table: Tuple[Array, ...] = (columns.image, columns.category, columns.score, area, columns.boxes)
         if self._taken is not None:
             kept = np.flatnonzero(np.isin(columns.image, self._taken))
             table = tuple(column[kept] for column in table)
-            masks = [masks[index] for index in kept.tolist()]
+            masks = masks.take(kept).compact()
         self._part.columns.append(table)
-        self._part.masks += masks
+        self._part.masks.append(masks)
 
     def _draw(self, columns: RecordColumns) -> None:
         """Replace polygons by run lengths."""

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from ctypes import CDLL
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, List, Tuple
+from typing import List, Tuple
 
 import numpy as np
 
-from . import kernel, kernel_runs
 from .archive_limits import ArchiveLimits
 from .instance_accumulator import InstanceAccumulator, InstanceScore
-from .instance_counts import DETECTION, IMAGE, InstanceCounts, decoded, packed_bits, truth_rows
-from .instance_matching import Detections, Group, Instances, Overlap, match, rank_in_group
+from .instance_counts import DETECTION, IMAGE, InstanceCounts, decoded, truth_rows
+from .instance_matching import Detections, Instances, Overlap, match, rank_in_group
+from .instance_overlaps import Masks, box_overlaps, mask_overlaps
 from .instance_protocols import PER_IMAGE, InstanceProtocol
 from .instance_records import InstanceRecords, read_records
 from .instance_truth import InstanceTruth
 from .masks import Array
 from .parallel import WHOLE, Part, results_of_processes
 from .phase import ScoringRules
-
-if TYPE_CHECKING:
-    from pycocotools import _EncodedRLE
 
 #: Records that are matched at once; half the memory of matching is theirs.
 RECORDS_AT_ONCE = 1 << 16
@@ -97,75 +92,54 @@ class _Block:
 def _matched(block: _Block) -> InstanceCounts:
     """Match the records within the cap with the truth."""
     records, truth, protocol = block.records, block.truth, block.protocol
-    kept, beyond = _within_cap(block)
+    kept, rank, dropped = _within_cap(block)
     known = block.real[truth.category[block.real] >= 0]
-    detections = Detections(records.image[kept], records.category[kept], records.area[kept], records.score[kept])
-    extent = truth.boxes[:, 2] * truth.boxes[:, 3] if protocol.boxes else truth.pixels
+    known = known[np.lexsort((truth.category[known], truth.image[known]))]
     instances = Instances(
         truth.image[known],
         truth.category[known],
         truth.area[known],
-        extent[known],
+        (truth.boxes[known, 2] * truth.boxes[known, 3]) if protocol.boxes else truth.pixels[known],
         truth.crowd[known],
         (truth.ids[known] == 0) & protocol.id_zero_quirk,
     )
-    matches = match(instances, detections, protocol.detections[-1], _overlap(block, kept, known))
+    found = np.zeros(len(kept), DETECTION)
+    found["image"], found["category"], found["rank"] = records.image[kept], records.category[kept], rank
+    found["score"] = records.score[kept]
+    detections = Detections(records.image[kept], records.category[kept], rank, records.area[kept])
+    found["matched"], found["ignored"] = match(instances, detections, _overlap(block, kept, known))
     images = np.zeros(len(block.images), IMAGE)
-    images["image"] = block.images
-    images["dropped"] = np.bincount(records.image[beyond], minlength=len(truth.images.ids))[block.images]
-    found = np.zeros(len(matches.order), DETECTION)
-    found["image"], found["category"] = detections.image[matches.order], detections.category[matches.order]
-    found["rank"], found["score"] = matches.rank, detections.score[matches.order]
-    found["matched"], found["ignored"] = packed_bits(matches.matched), packed_bits(matches.ignored)
-    counted = [~ignored for ignored in instances.ignored()]
-    return InstanceCounts(images, truth_rows(instances.image, instances.category, counted), found)
+    images["image"], images["dropped"] = block.images, dropped
+    return InstanceCounts(images, truth_rows(instances.image, instances.category, instances.ignored()), found)
 
 
-def _within_cap(block: _Block) -> Tuple[Array, Array]:
-    """Return the indices of the records that count, and of those that the cap drops."""
-    records, of_image = block.records, block.protocol.cap == PER_IMAGE
-    image, category, score = records.image[block.sent], records.category[block.sent], records.score[block.sent]
-    group = image if of_image else category
-    order = np.lexsort((-score, image, group))
-    beyond = order[rank_in_group(image[order], group[order]) >= block.protocol.detections[-1]]
-    known = category >= 0
-    keep = known.copy()
-    keep[beyond] = False
-    return block.sent[keep], block.sent[beyond if of_image else beyond[known[beyond]]]
+def _within_cap(block: _Block) -> Tuple[Array, Array, Array]:
+    """Return the records that count, by image, category and falling score, their place there, and how many do not.
+
+    The last is a number for each image: what the cap drops.
+    """
+    records, most, kept = block.records, block.protocol.detections[-1], block.sent
+    image, category = records.image, records.category
+    beyond = kept[:0]
+    if block.protocol.cap == PER_IMAGE:
+        crowded = kept[np.bincount(image[kept], minlength=1)[image[kept]] > most]
+        order = crowded[np.lexsort((-records.score[crowded], image[crowded]))]
+        beyond = order[rank_in_group(image[order]) >= most]
+        kept = kept[~np.isin(kept, beyond)] if len(beyond) else kept
+    kept = kept[category[kept] >= 0]
+    kept = kept[np.lexsort((-records.score[kept], category[kept], image[kept]))]
+    rank = rank_in_group(image[kept], category[kept])
+    beyond = np.append(beyond, kept[rank >= most])
+    dropped = np.bincount(image[beyond], minlength=len(block.truth.images.ids))[block.images]
+    return kept[rank < most], rank[rank < most], dropped
 
 
 def _overlap(block: _Block, kept: Array, known: Array) -> Overlap:
-    """Return how to compute IoU: by the kernel, or by pycocotools, which is safe once every run was checked."""
-    records, truth, protocol = block.records, block.truth, block.protocol
-    crowd = truth.crowd.astype(np.uint8).tolist()
-
-    def by_kernel(library: CDLL, groups: List[Group]) -> Array:
-        sent = [[records.masks[index] for index in kept[detections].tolist()] for detections, _ in groups]
-        indices = [known[instances].tolist() for _, instances in groups]
-        real = [[truth.masks[index] for index in members] for members in indices]
-        crowds = [[crowd[index] for index in members] for members in indices]
-        return kernel_runs.overlaps(kernel_runs.Groups(sent, real, crowds), library)
-
-    def by_pycocotools(groups: List[Group]) -> Array:
-        return np.concatenate([np.zeros(0), *(of_group(*group) for group in groups)])
-
-    def of_group(detections: Array, instances: Array) -> Array:
-        sent, real = kept[detections].tolist(), known[instances].tolist()
-        crowds = [crowd[index] for index in real]
-        if protocol.boxes:
-            ious = iou(records.boxes[sent], truth.boxes[real], crowds)
-        else:
-            size = truth.images.sizes[truth.image[real[0]]].tolist()
-            ious = iou(_encoded(records.masks, sent, size), _encoded(truth.masks, real, size), crowds)
-        return np.asarray(ious).reshape(-1)
-
-    library = None if protocol.boxes else kernel.library()
-    if library is not None:
-        return partial(by_kernel, library)
-    from pycocotools.mask import iou
-
-    return by_pycocotools
-
-
-def _encoded(masks: List[str], indices: List[int], size: List[int]) -> List[_EncodedRLE]:
-    return [{"size": size, "counts": masks[index]} for index in indices]
+    """Return how to compute the IoU of these records and instances."""
+    records, truth, sizes = block.records, block.truth, block.truth.images.sizes
+    crowd = truth.crowd[known]
+    if block.protocol.boxes:
+        return lambda pairs: box_overlaps(pairs, records.boxes[kept], truth.boxes[known], crowd)
+    sent = Masks(records.masks.take(kept), records.area[kept], sizes[records.image[kept]])
+    real = Masks(truth.masks.take(known), truth.pixels[known], sizes[truth.image[known]])
+    return lambda pairs: mask_overlaps(pairs, sent, real, crowd)

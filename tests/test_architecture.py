@@ -33,10 +33,12 @@ ROOMS = (
         "errors guard_messages inflate instance_protocols masks positioned_file progress sequence_protocols "
         "supervisor tuning version"
     ),
-    "kernel_frames kernel_runs",
+    "kernel_frames mask_texts",
+    "kernel_runs",
+    "kernel_matches",
     "kernel",
     (
-        "archive_limits guard instance_counts instance_matching json_limits matching packed_file parallel png polygons rle similarity"
+        "archive_limits guard instance_counts instance_matching instance_overlaps json_limits matching packed_file parallel png polygons rle similarity"
     ),
     (
         "archive_folder archive_gzip archive_zip dataset_layouts "
