@@ -5,19 +5,23 @@ from __future__ import annotations
 import abc
 import platform
 import re
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Union
 
 import numpy as np
 import PIL
 
 from .errors import HostError
+from .instance_accumulator import InstanceAccumulator, InstanceScore
 from .instance_protocols import InstanceProtocol
-from .instances import InstanceScore
 from .phase import Phase, PhaseSplit, TrackProtocol
+from .sequence_accumulator import SequenceAccumulator
 from .sequence_averages import averaged, by_sequence, standard_errors
 from .sequence_metrics import ObjectScore, Values
 from .sequence_protocols import BESIDE, SequenceProtocol
 from .version import VERSION
+
+#: The accumulator of either track.
+Accumulator = Union[SequenceAccumulator, InstanceAccumulator]
 
 #: A row of a table: names and values that JSON can hold.
 Row = Dict[str, Any]
@@ -101,6 +105,13 @@ class InstanceReport(Report):
 
     def rows(self) -> Dict[str, List[Row]]:
         return {"categories": [{"split": self.split, **row} for row in self._score.categories]}
+
+
+def report_of(split: str, accumulator: Accumulator) -> Report:
+    """Return the scores of a split of which all was counted; raises SubmissionError with every problem."""
+    if isinstance(accumulator, InstanceAccumulator):
+        return InstanceReport(split, accumulator.protocol, accumulator.compute())
+    return SequenceReport(split, accumulator.protocol, *accumulator.compute())
 
 
 def public_warnings(lines: List[str]) -> List[str]:

@@ -12,10 +12,19 @@ from . import kernel_runs, polygons, rle
 from .errors import Flaw
 from .instance_flaws import LARGEST_ID, LARGEST_SIDE
 from .instance_json import PlainRecords
+from .mask_texts import MaskTexts
 from .masks import Array
 
 #: What is raised for records of which one at least is unusual; `instance_flaws` says what is wrong with it.
 UNUSUAL = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, Flaw)
+
+
+@dataclass(frozen=True)
+class Category:
+    """One of the truth's categories."""
+
+    id: int
+    name: str
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,8 @@ class RecordColumns:
     boxes: Array
     #: Index of a record → its polygons.
     polygons: Dict[int, List[Any]]
-    #: What the masks' runs are, where they were checked before.
+    #: In place of `masks`, those that were checked before, and what they are.
+    texts: Optional[MaskTexts] = None
     checked: Optional[rle.CheckedMasks] = None
 
 
@@ -100,10 +110,9 @@ def columns_of_plain(records: PlainRecords, images: KnownImages) -> Optional[Rec
     score[unusual] = [float(records.text[start:stop]) for start, stop in places]
     if not np.isfinite(score).all():
         return None
-    text = records.table.masks
-    masks = [text[start:stop] for start, stop in zip(starts.tolist(), stops.tolist())]
+    masks = MaskTexts(records.table.masks, starts.copy(), stops.copy())
     checked = rle.CheckedMasks(table[:, kernel_runs.FAULT], table[:, kernel_runs.AREA].copy())
-    return RecordColumns(image, category, score, masks, np.zeros((len(masks), 4)), {}, checked)
+    return RecordColumns(image, category, score, [], np.zeros((len(masks), 4)), {}, masks, checked)
 
 
 def _indices(known: Array, ids: Array) -> Array:

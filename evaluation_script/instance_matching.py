@@ -1,30 +1,34 @@
-"""Detections matched with instances as the COCO API matches them, for all images at once.
+"""Detections matched with instances as the COCO API matches them, for many images at once.
 
-A detection rarely overlaps more than one instance by half, so almost all of the
-matching is: the first detection that reaches a threshold gets the instance.
-Only where a detection could choose, or crowds are about, the greedy loop of the
-original runs.
+The kernel runs the greedy loop of the original.  Without it: a detection rarely overlaps more than one instance by
+half, so almost all of the matching is that the first detection that reaches a threshold gets the instance; only where
+a detection could choose, or crowds are about, the loop runs in Python.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Callable, Iterator, List, Tuple
+from typing import Callable, Dict, List, Tuple
 
 import numpy as np
 
+from . import kernel, kernel_matches
 from .instance_protocols import AREAS, THRESHOLDS
+from .kernel_matches import Overlapping
+from .kernel_runs import Pairs
 from .masks import Array
 
 #: What a detection must reach: never quite 1, as in the original.
 REACHED = np.minimum(np.array(THRESHOLDS), 1 - 1e-10)
 
 RANGES = np.array(list(AREAS.values()), float)
+#: Against rounding, where sizes bound the IoU; this need not be exact.
+SLACK = 1e-3
 
 
 @dataclass(frozen=True)
 class Instances:
-    """The truth, one entry for each instance: indices of image and category, and what matching needs."""
+    """The truth by image and category, one entry for each instance: both as indices, and what matching needs."""
 
     image: Array
     category: Array
@@ -36,63 +40,130 @@ class Instances:
     #: It cannot be matched (the original's trouble with id 0).
     unmatchable: Array
 
-    def ignored(self) -> List[Array]:
+    def ignored(self) -> Array:
         """Return for each range of areas which instances do not count."""
-        return [self.crowd | (self.area < low) | (self.area > high) for low, high in RANGES]
+        return np.array([self.crowd | (self.area < low) | (self.area > high) for low, high in RANGES])
 
 
 @dataclass(frozen=True)
 class Detections:
-    """What was sent, in the order of the file."""
+    """What was sent, by image, category and falling score."""
 
     image: Array
     category: Array
-    area: Array
-    score: Array
-
-
-#: Indices of the detections and the instances of one image and category.
-Group = Tuple[Array, Array]
-#: The IoU of each pair of each group, group by group, detection by detection.
-Overlap = Callable[[List[Group]], Array]
-
-
-@dataclass(frozen=True)
-class Matches:
-    """Detections by category, image and falling score, with their rank there and what they were matched with."""
-
-    order: Array
+    #: The place among the detections of the same image and category.
     rank: Array
-    #: (areas, thresholds, detections): matched with an instance.
-    matched: Array
-    #: (areas, thresholds, detections): counts neither for nor against.
-    ignored: Array
+    area: Array
 
 
-def match(truth: Instances, detections: Detections, cap: int, overlap: Overlap) -> Matches:
-    """Match the detections that are among the first of their image and category."""
-    order = np.lexsort((-detections.score, detections.image, detections.category))
-    rank = rank_in_group(detections.category[order], detections.image[order])
-    order, rank = order[rank < cap], rank[rank < cap]
-    category, image, area = detections.category[order], detections.image[order], detections.area[order]
-    outside = np.array([(area < low) | (area > high) for low, high in RANGES])
-    ignored = np.repeat(outside[:, None], len(THRESHOLDS), axis=1)
+#: The IoU of each pair.
+Overlap = Callable[[Pairs], Array]
+
+
+def match(truth: Instances, detections: Detections, overlap: Overlap) -> Tuple[Array, Array]:
+    """Return words for each detection, with a bit for each range of areas and threshold.
+
+    The first have those bits where it was matched with an instance, the second those where it counts neither for nor
+    against.
+    """
+    pairs = _similar_pairs(truth, detections)
+    ious = overlap(pairs)
+    enough = ious >= REACHED[0]
+    close = Overlapping(pairs.sent[enough], pairs.real[enough], ious[enough])
+    outside = np.array([(detections.area < low) | (detections.area > high) for low, high in RANGES])
+    library = kernel.library()
+    if library is None:
+        return _by_numpy(close, truth, outside, np.cumsum(detections.rank == 0))
+    kinds = np.zeros(len(truth.image), np.uint8)
+    for bit, flags in enumerate((*truth.ignored(), truth.crowd, truth.unmatchable)):
+        kinds |= flags.astype(np.uint8) << np.uint8(bit)
+    every = (1 << len(REACHED)) - 1
+    words = np.array([every << len(REACHED) * area for area in range(len(RANGES))], np.uint64)
+    ignored = np.bitwise_or.reduce(np.where(outside, words[:, None], np.uint64(0)))
+    return kernel_matches.match(close, kinds, REACHED, len(RANGES), ignored, library)
+
+
+def _similar_pairs(truth: Instances, detections: Detections) -> Pairs:
+    """Return the pairs of one image and category that may overlap by half, group by group: all others do not match."""
+    categories = int(max(truth.category.max(initial=0), detections.category.max(initial=0))) + 1
+    keys = truth.image * categories + truth.category
+    starts = np.flatnonzero(detections.rank == 0)
+    wanted = detections.image[starts] * categories + detections.category[starts]
+    low, high = (np.searchsorted(keys, wanted, side=side) for side in ("left", "right"))
+    sizes = np.diff(np.append(starts, len(detections.rank)))
+    instances = np.repeat(high - low, sizes)
+    sent = np.repeat(np.arange(len(instances)), instances)
+    real = np.arange(len(sent)) + np.repeat(np.repeat(low, sizes) - (np.cumsum(instances) - instances), instances)
+    mine, other = detections.area[sent], truth.extent[real]
+    # The ratio of their sizes bounds the IoU; with a crowd it is another fraction.
+    similar = (2 * np.minimum(mine, other) + SLACK >= np.maximum(mine, other)) | truth.crowd[real]
+    sent, real = sent[similar], real[similar]
+    return Pairs(sent, real, np.searchsorted(sent, np.append(starts, len(instances))))
+
+
+def _by_numpy(close: Overlapping, truth: Instances, outside: Array, group: Array) -> Tuple[Array, Array]:
+    """Return the words of `match`; `group` is the same for detections of the same image and category."""
+    ignored = np.repeat(outside[:, None], len(REACHED), axis=1)
     matched = np.zeros_like(ignored)
-    ignored_instances = truth.ignored()
-    groups = list(_Groups(truth, category, image, area))
-    ious = overlap([(order[members], instances) for members, instances in groups])
-    special = _with_choice(groups, ious, truth.crowd)
-    stop = 0
-    for (members, instances), is_special in zip(groups, special.tolist()):
-        start, stop = stop, stop + len(members) * len(instances)
-        if is_special:
-            table = ious[start:stop].reshape(len(members), len(instances))
-            for index in range(len(RANGES)):
-                group = _Group(truth, instances, ignored_instances[index])
-                group.match(table, members, matched[index], ignored[index])
-    pairs = _clear_pairs(groups, ious, special)
-    _match_in_order(pairs, truth, ignored_instances, matched, ignored)
-    return Matches(order, rank, matched, ignored)
+    choices = np.bincount(close.sent, minlength=len(group))
+    special = np.zeros(len(group) + 1, bool)
+    special[group[close.sent[(choices[close.sent] > 1) | truth.crowd[close.real]]]] = True
+    chosen = special[group[close.sent]]
+    _match_in_order(close.of(~chosen), truth, matched, ignored)
+    _match_with_choice(close.of(chosen), truth, matched, ignored)
+    return _packed_bits(matched), _packed_bits(ignored)
+
+
+def _match_in_order(close: Overlapping, truth: Instances, matched: Array, ignored: Array) -> None:
+    """Give each instance, at each threshold, to the first detection that reaches it; none has a choice."""
+    for row, threshold in enumerate(REACHED):
+        reached = close.iou >= threshold
+        taken, first = np.unique(close.real[reached], return_index=True)
+        winners = close.sent[reached][first]
+        matched[:, row, winners] = ~truth.unmatchable[taken]
+        for index, ignored_here in enumerate(truth.ignored()):
+            # Matched with an instance that does not count: ignored; else it counts whatever its own area.
+            unmatchable = truth.unmatchable[taken] & ignored[index, row, winners]
+            ignored[index, row, winners] = ignored_here[taken] | unmatchable
+
+
+def _match_with_choice(close: Overlapping, truth: Instances, matched: Array, ignored: Array) -> None:
+    """Run the original's loop: each detection takes the best instance left, of those that count first."""
+    candidates: Dict[int, List[Tuple[int, float]]] = {}
+    for detection, instance, iou in zip(close.sent.tolist(), close.real.tolist(), close.iou.tolist()):
+        candidates.setdefault(detection, []).append((instance, iou))
+    crowd, unmatchable = truth.crowd.tolist(), truth.unmatchable.tolist()
+    for area, kinds in enumerate(truth.ignored().tolist()):
+        for row, threshold in enumerate(REACHED.tolist()):
+            taken: Dict[int, bool] = {}
+            for detection, near in candidates.items():
+                left = [one for one in near if crowd[one[0]] or one[0] not in taken]
+                best = _best([one for one in left if not kinds[one[0]]], threshold)
+                best = _best([one for one in left if kinds[one[0]]], threshold) if best < 0 else best
+                if best >= 0:
+                    taken[best] = True
+                    matched[area, row, detection] = not unmatchable[best]
+                    stays = unmatchable[best] and ignored[area, row, detection]
+                    ignored[area, row, detection] = kinds[best] or stays
+
+
+def _best(near: List[Tuple[int, float]], reached: float) -> int:
+    """Return the last of the instances that overlap most, or -1."""
+    best = -1
+    for instance, iou in near:
+        if iou >= reached:
+            best, reached = instance, iou
+    return best
+
+
+def _packed_bits(flags: Array) -> Array:
+    """Return flags (ranges of areas, thresholds, detections) as a word for each detection."""
+    rows = flags.reshape(flags.shape[0] * flags.shape[1], flags.shape[2])
+    octets = np.zeros((rows.shape[1], 8), np.uint8)
+    bits = np.packbits(rows, axis=0, bitorder="little").T
+    octets[:, : bits.shape[1]] = bits
+    words: Array = octets.view("<u8").reshape(-1)
+    return words
 
 
 def rank_in_group(*keys: Array) -> Array:
@@ -102,142 +173,3 @@ def rank_in_group(*keys: Array) -> Array:
     first[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
     ranks: Array = indices - np.maximum.accumulate(np.where(first, indices, 0))
     return ranks
-
-
-class _Groups:
-    """Images and categories that have both truth and detections that might overlap by half."""
-
-    def __init__(self, truth: Instances, category: Array, image: Array, extent: Array) -> None:
-        images = int(max(truth.image.max(initial=0), image.max(initial=0))) + 1
-        key = truth.category.astype(np.int64) * images + truth.image
-        self._instances = np.argsort(key, kind="stable")
-        self._instance_keys = key[self._instances]
-        self._keys = category.astype(np.int64) * images + image
-        # The overlap with a crowd is another fraction, which sizes do not bound.
-        with_crowd = np.isin(self._keys, key[truth.crowd])
-        self._likely = np.flatnonzero(_similar_in_size(key, truth.extent, self._keys, extent) | with_crowd)
-
-    def __iter__(self) -> Iterator[Tuple[Array, Array]]:
-        """Yield indices of detections and instances, group by group."""
-        keys = self._keys[self._likely]
-        starts = np.flatnonzero(rank_in_group(keys) == 0)
-        low = np.searchsorted(self._instance_keys, keys[starts], side="left").tolist()
-        high = np.searchsorted(self._instance_keys, keys[starts], side="right").tolist()
-        stops = [*starts[1:].tolist(), len(keys)]
-        for start, stop, first, last in zip(starts.tolist(), stops, low, high):
-            yield self._likely[start:stop], self._instances[first:last]
-
-
-def _similar_in_size(key: Array, extent: Array, detection_key: Array, detection_extent: Array) -> Array:
-    """Return which detections have an instance of half to twice their size in their group.
-
-    The ratio of their sizes bounds their IoU.
-    """
-    if not len(key):
-        return np.zeros(len(detection_key), bool)
-    wide = 4.0 * max(float(extent.max(initial=0)), float(detection_extent.max(initial=0)), 1.0)
-    sizes = np.sort(key * wide + extent)
-    slack = 1e-3  # against rounding; this need not be exact
-    index = np.searchsorted(sizes, detection_key * wide + detection_extent / 2 - slack)
-    upper = detection_key * wide + 2 * detection_extent + slack
-    near: Array = sizes[np.minimum(index, len(sizes) - 1)] <= upper
-    return near & (index < len(sizes))
-
-
-def _sizes(groups: List[Group]) -> Tuple[Array, Array]:
-    """Return how many detections and instances each group has."""
-    detections = np.fromiter((len(members) for members, _ in groups), np.int64, len(groups))
-    instances = np.fromiter((len(instances) for _, instances in groups), np.int64, len(groups))
-    return detections, instances
-
-
-def _with_choice(groups: List[Group], ious: Array, crowd: Array) -> Array:
-    """Return which groups have a crowd, or a detection that overlaps several instances by half."""
-    detections, instances = _sizes(groups)
-    rows = np.repeat(instances, detections)  # of each detection, how many instances its group has
-    row = np.repeat(np.arange(len(rows)), rows)
-    several = np.bincount(row[ious >= REACHED[0]], minlength=len(rows)) > 1
-    group_of_row = np.repeat(np.arange(len(groups)), detections)
-    special = np.bincount(group_of_row[several], minlength=len(groups)) > 0
-    if crowd.any():
-        special |= np.array([bool(crowd[members].any()) for _, members in groups], bool)
-    return special
-
-
-@dataclass(frozen=True)
-class _Pairs:
-    """Overlaps of at least a half, where no detection had a choice, by detection."""
-
-    detections: Array
-    instances: Array
-    ious: Array
-
-
-def _clear_pairs(groups: List[Group], ious: Array, special: Array) -> _Pairs:
-    """Return the pairs of all groups that are not special."""
-    detections, instances = _sizes(groups)
-    nothing = np.zeros(0, np.int64)
-    all_detections = np.concatenate([nothing, *(members for members, _ in groups)])
-    all_instances = np.concatenate([nothing, *(members for _, members in groups)])
-    rows = np.repeat(instances, detections)
-    row = np.repeat(np.arange(len(rows)), rows)
-    first_row, first_instance = (np.cumsum(sizes) - sizes for sizes in (detections, instances))
-    group = np.repeat(np.arange(len(groups)), detections * instances)
-    taken = np.flatnonzero((ious >= REACHED[0]) & ~special[group])
-    row, group = row[taken], group[taken]
-    start = (np.cumsum(detections * instances) - detections * instances)[group]
-    column = taken - start - (row - first_row[group]) * instances[group]
-    chosen = all_detections[row]
-    order = np.argsort(chosen, kind="stable")
-    return _Pairs(chosen[order], all_instances[first_instance[group] + column][order], ious[taken][order])
-
-
-def _match_in_order(
-    pairs: _Pairs, truth: Instances, ignored_instances: List[Array], matched: Array, ignored: Array
-) -> None:
-    """Give each instance, at each threshold, to the first detection that reaches it."""
-    detections, instances, ious = pairs.detections, pairs.instances, pairs.ious
-    for row, threshold in enumerate(REACHED):
-        reached = ious >= threshold
-        taken, first = np.unique(instances[reached], return_index=True)
-        winners = detections[reached][first]
-        matched[:, row, winners] = ~truth.unmatchable[taken]
-        for index, ignored_here in enumerate(ignored_instances):
-            # Matched with an instance that does not count: ignored; else it counts whatever its own area.
-            unmatchable = truth.unmatchable[taken] & ignored[index, row, winners]
-            ignored[index, row, winners] = ignored_here[taken] | unmatchable
-
-
-class _Group:
-    """The instances of one image and category where detections have a choice, those that count first."""
-
-    def __init__(self, truth: Instances, instances: Array, ignored: Array) -> None:
-        self._order = np.argsort(ignored[instances], kind="stable")
-        chosen = instances[self._order]
-        self._ignored: List[bool] = ignored[chosen].tolist()
-        self._crowd: List[bool] = truth.crowd[chosen].tolist()
-        self._unmatchable: List[bool] = truth.unmatchable[chosen].tolist()
-
-    def match(self, ious: Array, detections: Array, matched: Array, ignored: Array) -> None:
-        """Run the original's loop: each detection takes the best instance left."""
-        table = ious[:, self._order].tolist()
-        for row, threshold in enumerate(REACHED.tolist()):
-            taken = [False] * len(self._ignored)
-            for detection, overlaps in zip(detections.tolist(), table):
-                best = self._best(overlaps, threshold, taken)
-                if best >= 0:
-                    taken[best] = True
-                    unmatchable = self._unmatchable[best]
-                    matched[row, detection] = not unmatchable
-                    ignored[row, detection] = self._ignored[best] or (unmatchable and ignored[row, detection])
-
-    def _best(self, overlaps: List[float], reached: float, taken: List[bool]) -> int:
-        best = -1
-        for column, iou in enumerate(overlaps):
-            if taken[column] and not self._crowd[column]:
-                continue
-            if best > -1 and not self._ignored[best] and self._ignored[column]:
-                break
-            if iou >= reached:
-                best, reached = column, iou
-        return best

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from ctypes import CDLL
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from .instance_matching import RANGES, Detections, Instances, Overlap, match
+from . import kernel, kernel_matches
+from .instance_counts import InstanceCounts
 from .instance_protocols import AREAS, THRESHOLDS
+from .kernel_matches import RankedBits
 from .masks import Array
 
 #: Precision is read off at these recalls.
@@ -32,89 +35,96 @@ class Curves:
 class MatchedDetections:
     """Detections matched once, from which the curves of all images or of a resampling of them are drawn."""
 
-    def __init__(
-        self, truth: Instances, detections: Detections, categories: int, caps: Sequence[int], overlap: Overlap
-    ) -> None:
-        self._truth, self._caps, self._categories = truth, caps, categories
-        self._matches = match(truth, detections, caps[-1], overlap)
-        category = detections.category[self._matches.order]
-        self._bounds = np.searchsorted(category, np.arange(categories + 1))
-        self._score = detections.score[self._matches.order]
-        self._image = detections.image[self._matches.order]
-        self._present = np.unique(np.concatenate((truth.category, category))).tolist()
+    def __init__(self, counts: InstanceCounts, categories: int, caps: Sequence[int]) -> None:
+        self._truth, self._caps, self._categories = counts.truth, caps, categories
+        found = counts.detections
+        order = np.lexsort((-found["score"], found["category"]))  # of equal scores the first image's, the first there
+        self._bounds = np.searchsorted(found["category"][order], np.arange(categories + 1))
+        self._image, self._rank = found["image"][order], found["rank"][order]
+        self._counted = ~found["ignored"][order]
+        self._true = found["matched"][order] & self._counted
 
     def curves(self, pairs: Sequence[Pair], weight: Optional[Array] = None) -> Curves:
         """Return the curves of every category, for these pairs; images may weigh more or less."""
-        shape = (len(THRESHOLDS), len(RECALLS), self._categories, len(RANGES), len(self._caps))
+        shape = (len(THRESHOLDS), len(RECALLS), self._categories, len(AREAS), len(self._caps))
         precision = -np.ones(shape)
         recall = -np.ones((shape[0], *shape[2:]))
-        matches = self._matches
-        counted = self._counted(weight)
-        for category in self._present:
-            members = np.arange(self._bounds[category], self._bounds[category + 1])
-            members = members[np.argsort(-self._score[members], kind="stable")]
+        counts = self._instances(weight)
+        for category in np.flatnonzero(counts.any(axis=1)).tolist():
+            members = slice(self._bounds[category], self._bounds[category + 1])
+            ranked = RankedBits(self._true[members], self._counted[members], self._rank[members])
+            weights = None if weight is None else weight[self._image[members]]
             for area, cap in pairs:
-                if counted[area, category]:
-                    taken = members[matches.rank[members] < self._caps[cap]]
-                    _draw_curve(
-                        matches.matched[area][:, taken],
-                        matches.ignored[area][:, taken],
-                        None if weight is None else weight[self._image[taken]],
-                        float(counted[area, category]),
-                        (precision[:, :, category, area, cap], recall[:, category, area, cap]),
-                    )
+                if counts[category, area]:
+                    drawn = (precision[:, :, category, area, cap], recall[:, category, area, cap])
+                    _draw_curve(ranked, (area, self._caps[cap]), weights, float(counts[category, area]), drawn)
         return Curves(precision, recall)
 
-    def _counted(self, weight: Optional[Array]) -> Array:
+    def _instances(self, weight: Optional[Array]) -> Array:
         """Return how many instances of each category count in each range of areas."""
-        weights = None if weight is None else weight[self._truth.image]
-        counts = []
-        for ignored in self._truth.ignored():
-            part = None if weights is None else weights[~ignored]
-            counts.append(np.bincount(self._truth.category[~ignored], part, minlength=self._categories))
-        return np.array(counts)
-
-
-def joined_curves(parts: Sequence[Curves]) -> Curves:
-    """Return curves of different categories as one; what a part does not have is -1 in it."""
-    return Curves(
-        np.maximum.reduce([part.precision for part in parts]), np.maximum.reduce([part.recall for part in parts])
-    )
+        category, weights = self._truth["category"], 1.0 if weight is None else weight[self._truth["image"]]
+        columns = (self._truth["counted"][:, area] * weights for area in range(len(AREAS)))
+        return np.stack([np.bincount(category, column, self._categories) for column in columns], axis=1)
 
 
 def reported_pairs(caps: Sequence[int]) -> List[Pair]:
     """Return the pairs that the twelve statistics read."""
     last = len(caps) - 1
-    return [(0, cap) for cap in range(len(caps))] + [(area, last) for area in range(1, len(RANGES))]
+    return [(0, cap) for cap in range(len(caps))] + [(area, last) for area in range(1, len(AREAS))]
 
 
 def _draw_curve(
-    matched: Array, ignored: Array, weight: Optional[Array], count: float, curve: Tuple[Array, Array]
+    ranked: RankedBits, pair: Pair, weight: Optional[Array], count: float, drawn: Tuple[Array, Array]
 ) -> None:
-    """Fill in the precision and recall of one category at every threshold."""
-    precision, recall = curve
+    """Fill in the precision and recall of one category at every threshold, for a range of areas and a cap."""
+    area, cap = pair
+    library = kernel.library()
+    if weight is None and library is not None:
+        _draw_by_kernel(ranked, pair, count, drawn, library)
+        return
+    taken = ranked.rank < cap
+    true, counted = (_unpacked_bits(words[taken], area) for words in (ranked.true, ranked.counted))
+    precision, recall = drawn
     precision[:] = 0.0
     recall[:] = 0.0
-    if not matched.shape[1]:
+    if not true.shape[1]:
         return
     if weight is None:
-        _draw_unweighted(matched & ~ignored, ~ignored, count, curve)
+        _draw_unweighted(true, counted, count, drawn)
         return
-    true = np.cumsum((matched & ~ignored) * weight, axis=1).astype(float)
-    false = np.cumsum((~matched & ~ignored) * weight, axis=1).astype(float)
-    reached = true / count
+    weight = weight[taken]
+    rising = np.cumsum(true * weight, axis=1).astype(float)
+    false = np.cumsum((counted & ~true) * weight, axis=1).astype(float)
+    reached = rising / count
     recall[:] = reached[:, -1]
-    exact = true / (false + true + np.spacing(1))
+    exact = rising / (false + rising + np.spacing(1))
     envelope = np.maximum.accumulate(exact[:, ::-1], axis=1)[:, ::-1]
-    for row in range(len(matched)):
+    for row in range(len(true)):
         indices = np.searchsorted(reached[row], RECALLS, side="left")
         inside = indices < len(reached[row])
         precision[row, inside] = envelope[row, indices[inside]]
 
 
-def _draw_unweighted(true: Array, counted: Array, count: float, curve: Tuple[Array, Array]) -> None:
-    """Do the same where all images weigh the same, from the true detections alone: recall and precision peak there."""
-    precision, recall = curve
+def _unpacked_bits(words: Array, area: int) -> Array:
+    """Return the flags (thresholds, detections) of one range of areas."""
+    shifts = np.arange(area * len(THRESHOLDS), (area + 1) * len(THRESHOLDS), dtype=np.uint64)
+    flags: Array = (words >> shifts[:, None]) & np.uint64(1) != 0
+    return flags
+
+
+def _draw_by_kernel(ranked: RankedBits, pair: Pair, count: float, drawn: Tuple[Array, Array], library: CDLL) -> None:
+    """Do the same where all images weigh the same."""
+    area, cap = pair
+    needed = np.searchsorted(np.arange(1, int(count) + 1) / count, RECALLS, side="left") + 1
+    points, found = kernel_matches.curve(ranked, cap, area * len(THRESHOLDS), len(THRESHOLDS), needed, library)
+    precision, recall = drawn
+    precision[:] = points[..., 0] / (points[..., 1] + np.spacing(1))
+    recall[:] = found / count
+
+
+def _draw_unweighted(true: Array, counted: Array, count: float, drawn: Tuple[Array, Array]) -> None:
+    """Do the same without the kernel, from the true detections alone: recall and precision peak there."""
+    precision, recall = drawn
     rows, columns = np.nonzero(true)
     found = np.bincount(rows, minlength=len(true))
     recall[:] = found / count

@@ -31,6 +31,7 @@ from .instance_json import (
     read,
 )
 from .instance_protocols import InstanceProtocol
+from .mask_texts import MaskTexts, joined_texts, of_texts
 from .masks import Array
 from .parallel import map_in_processes
 
@@ -40,22 +41,31 @@ MOST_PROBLEMS = 1000
 
 @dataclass
 class InstanceRecords:
-    """Everything that was sent, in the order of the file."""
+    """What was sent, in the order of the file."""
 
     image: Array
     #: Index of the category, -1 for one that the truth does not have.
     category: Array
     score: Array
     area: Array
-    masks: List[str]
+    masks: MaskTexts
     boxes: Array
     warnings: List[str]
 
 
 def read_records(
-    path: str, images: KnownImages, protocol: InstanceProtocol, limits: ArchiveLimits, *, jobs: int = 1
+    path: str,
+    images: KnownImages,
+    protocol: InstanceProtocol,
+    limits: ArchiveLimits,
+    *,
+    jobs: int = 1,
+    taken: Optional[Array] = None,
 ) -> InstanceRecords:
-    """Read and check a submission; raises SubmissionError with every problem."""
+    """Read and check a submission; raises SubmissionError with every problem.
+
+    With `taken`, rising indices of images, all is checked and only what is of these images returned.
+    """
     files = open_files(path, replace(limits, send=SEND_RECORDS, smaller=SEND_FEWER))
     try:
         names = [name for name in files.sizes if name.lower().endswith(".json")]
@@ -65,11 +75,21 @@ def read_records(
             raise SubmissionError.of(Problem(UPLOAD, found, SEND_RECORDS))
         where = UPLOAD if names[0] == JSON_NAME else names[0]
         try:
-            return _joined(_checked_parts(lambda: files.parts(names[0]), images, protocol, jobs), protocol, limits)
+            rules = _Rules(images, protocol, taken)
+            return _joined(_checked_parts(lambda: files.parts(names[0]), rules, jobs), protocol, limits)
         except Flaw as flaw:
             raise SubmissionError.of(flaw.at(where)) from None
     finally:
         files.close()
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """What records are checked against, and the images of which they are kept: rising indices, or all."""
+
+    images: KnownImages
+    protocol: InstanceProtocol
+    taken: Optional[Array]
 
 
 @dataclass
@@ -79,49 +99,43 @@ class _CheckedPart:
     count: int
     #: In characters.
     length: int
-    #: How many have a bbox beside their mask.
+    #: How many have a bbox beside their mask, and how many a category that the truth lacks.
     boxed: int = 0
+    unknown: int = 0
     #: What drawing their polygons cost.
     drawn: int = 0
     #: Index among these records, image, what was found, what to do.
     problems: List[Tuple[int, object, str, str]] = field(default_factory=list)
     #: Image, category, score, area and box of each.
     columns: List[Tuple[Array, ...]] = field(default_factory=list)
-    masks: List[str] = field(default_factory=list)
+    masks: List[MaskTexts] = field(default_factory=list)
 
 
-def _checked_parts(
-    source: Callable[[], Iterator[bytes]], images: KnownImages, protocol: InstanceProtocol, jobs: int
-) -> Iterator[_CheckedPart]:
+def _checked_parts(source: Callable[[], Iterator[bytes]], rules: _Rules, jobs: int) -> Iterator[_CheckedPart]:
     """Yield all records, some at a time; checked by several processes where borders of records are what they seem."""
     raw = raw_json_parts(source()) if jobs > 1 else []
     if raw:
 
-        def checked(number: int) -> Optional[Tuple[_CheckedPart, str, Array]]:
+        def checked(number: int) -> Optional[_CheckedPart]:
             try:
                 text = raw[number].decode("utf-8")
-                part = _Checker(images, protocol).checked(JsonPart(read(text), len(text)))
+                return _Checker(rules).checked(JsonPart(read(text), len(text)))
             except (json.JSONDecodeError, UnicodeDecodeError):
                 return None
-            masks, part.masks = part.masks, []  # one long text travels faster than many short ones
-            return part, "".join(masks), np.cumsum([0, *map(len, masks)])
 
         results = [result for result in map_in_processes(checked, len(raw), jobs) if result is not None]
         if len(results) == len(raw):
-            for part, text, bounds in results:
-                ends = bounds.tolist()
-                part.masks = [text[start:end] for start, end in zip(ends, ends[1:])]
-                yield part
+            yield from results
             return
     for json_part in json_parts(source()):
-        yield _Checker(images, protocol).checked(json_part)
+        yield _Checker(rules).checked(json_part)
 
 
 def _joined(parts: Iterator[_CheckedPart], protocol: InstanceProtocol, limits: ArchiveLimits) -> InstanceRecords:
     """Return all parts as one table, or raise every problem."""
     problems = Problems()
     kept: List[_CheckedPart] = []
-    count = length = boxed = drawn = 0
+    count = length = boxed = unknown = drawn = 0
     enabled = gc.isenabled()
     gc.disable()  # a million small objects, none of them a cycle: half the time of parsing
     try:
@@ -132,7 +146,7 @@ def _joined(parts: Iterator[_CheckedPart], protocol: InstanceProtocol, limits: A
                 problems.stop()
                 break
             count, length = count + part.count, length + part.length
-            boxed, drawn = boxed + part.boxed, drawn + part.drawn
+            boxed, unknown, drawn = boxed + part.boxed, unknown + part.unknown, drawn + part.drawn
             if count > limits.records:
                 raise Flaw(f"holds more than {limits.records:,} records", "Send fewer, those with the highest scores")
             _check_drawn(drawn, length)
@@ -145,10 +159,9 @@ def _joined(parts: Iterator[_CheckedPart], protocol: InstanceProtocol, limits: A
     nothing = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64), np.zeros((0, 4)))
     rows = [nothing, *(columns for part in kept for columns in part.columns)]
     image, category, score, area, boxes = map(np.concatenate, zip(*rows))
-    warnings = _warnings(category, count, 0 if protocol.boxes else boxed)
-    return InstanceRecords(
-        image, category, score, area, [mask for part in kept for mask in part.masks], boxes, warnings
-    )
+    warnings = _warnings(unknown, count, 0 if protocol.boxes else boxed)
+    masks = joined_texts([texts for part in kept for texts in part.masks])
+    return InstanceRecords(image, category, score, area, masks, boxes, warnings)
 
 
 def _check_drawn(cost: int, length: int) -> None:
@@ -158,9 +171,8 @@ def _check_drawn(cost: int, length: int) -> None:
         raise Flaw(found, "Write masks as run lengths")
 
 
-def _warnings(category: Array, count: int, boxed: int) -> List[str]:
+def _warnings(unknown: int, count: int, boxed: int) -> List[str]:
     lines = []
-    unknown = int((category < 0).sum())
     if unknown:
         have, were = verb(unknown, "has", "have"), verb(unknown, "was", "were")
         records = counted(unknown, "record", count)
@@ -178,8 +190,8 @@ def _warnings(category: Array, count: int, boxed: int) -> List[str]:
 class _Checker:
     """Checks some records."""
 
-    def __init__(self, images: KnownImages, protocol: InstanceProtocol) -> None:
-        self._images, self._protocol = images, protocol
+    def __init__(self, rules: _Rules) -> None:
+        self._images, self._protocol, self._taken = rules.images, rules.protocol, rules.taken
         self._part = _CheckedPart(0, 0)
 
     def checked(self, json_part: JsonPart) -> _CheckedPart:
@@ -240,9 +252,17 @@ class _Checker:
                 image = int(self._images.ids[columns.image[index]])
                 found = rle.FAULTS[int(checked.fault[index])]
                 self._part.problems.append((first + index, image, found, rle.WRITE_AGAIN))
-        if not self._part.problems:
-            self._part.columns.append((columns.image, columns.category, columns.score, area, columns.boxes))
-            self._part.masks += columns.masks
+        self._part.unknown += int((columns.category < 0).sum())
+        if self._part.problems:
+            return
+        masks = columns.texts or of_texts(columns.masks)
+        table: Tuple[Array, ...] = (columns.image, columns.category, columns.score, area, columns.boxes)
+        if self._taken is not None:
+            kept = np.flatnonzero(np.isin(columns.image, self._taken))
+            table = tuple(column[kept] for column in table)
+            masks = masks.take(kept).compact()
+        self._part.columns.append(table)
+        self._part.masks.append(masks)
 
     def _draw(self, columns: RecordColumns) -> None:
         """Replace polygons by run lengths."""

@@ -12,20 +12,13 @@ import numpy as np
 
 from . import rle
 from .errors import Flaw, HostError, counted, listed
-from .instance_columns import KnownImages
+from .instance_columns import Category, KnownImages
+from .mask_texts import MaskTexts, of_texts
 from .masks import Array
 from .packed_file import FORMAT, MANIFEST, add_member, replaced, splits_of, track_of
 from .polygons import polygon_mask
 
 TRACK = "instances"
-
-
-@dataclass(frozen=True)
-class Category:
-    """One of the truth's categories."""
-
-    id: int
-    name: str
 
 
 @dataclass(frozen=True)
@@ -42,7 +35,7 @@ class InstanceTruth:
     area: Array
     pixels: Array
     crowd: Array
-    masks: List[str]
+    masks: MaskTexts
     boxes: Array
     #: File names of images by id, where the document has them.
     names: Dict[int, str] = field(default_factory=dict)
@@ -169,7 +162,7 @@ class _Document:
             self._areas(checked.area),
             checked.area,
             self._crowds(),
-            masks,
+            of_texts(masks),
             self._boxes(),
             {int(image["id"]): str(image["file_name"]) for image in self._images if "file_name" in image},
             self._notes,

@@ -15,11 +15,13 @@ from typing import Optional, Tuple
 import numpy as np
 
 from .kernel_frames import PackedFrames, compare
-from .kernel_runs import Groups, check_runs, overlaps, records
+from .kernel_matches import Overlapping, RankedBits, curve, match
+from .kernel_runs import Pairs, check_runs, overlaps, records
+from .mask_texts import of_texts
 from .masks import Stack
 
 #: What a library must answer to `sj_abi`.
-ABI = 1
+ABI = 2
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library, in this folder; beside it a file with its checksum.
@@ -38,9 +40,17 @@ _SIGNATURES = {
     "sj_compare": [_POINTER, _POINTER, _POINTER, _POINTER, _INT64, _INT64, _INT64, _POINTER, _INT64, _POINTER],
     "sj_check_runs": [_POINTER, _POINTER, _INT64, _POINTER, _POINTER, _POINTER],
     "sj_overlaps": [
-        _POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _INT64, _POINTER, _POINTER,
+        *[_POINTER, _INT64, _POINTER, _POINTER, _INT64] * 2, _POINTER, _POINTER, _POINTER, _INT64, _POINTER,
     ],
     "sj_records": [_POINTER, _INT64, _INT64, _POINTER, _POINTER, _POINTER],
+    "sj_match": [
+        _POINTER, _POINTER, _POINTER, _INT64, _POINTER, _INT64, _POINTER, ctypes.c_int32, ctypes.c_int32, _INT64,
+        _POINTER, _POINTER,
+    ],
+    "sj_curve": [
+        _POINTER, _POINTER, _POINTER, _INT64, _INT64, ctypes.c_int32, ctypes.c_int32, _POINTER, _INT64, _POINTER,
+        _POINTER,
+    ],
 }  # fmt: skip
 
 
@@ -102,7 +112,7 @@ def _load(path: str) -> ctypes.CDLL:
 def _answers_are_right(loaded: ctypes.CDLL) -> bool:
     """Return whether known questions get their known answers."""
     try:
-        return _frames_are_right(loaded) and _runs_are_right(loaded)
+        return _frames_are_right(loaded) and _runs_are_right(loaded) and _matches_are_right(loaded)
     except Exception:  # noqa: BLE001 - whatever a library does that is not ours
         return False
 
@@ -128,10 +138,22 @@ def _runs_are_right(loaded: ctypes.CDLL) -> bool:
     fault, area = check_runs(texts, np.full(len(texts), 8), loaded)
     if fault.tolist() != [0, 3, 4, 2, 1] or area[0] != 3:
         return False
-    groups = Groups([["233", "08"]], [["143"]], [[0]])
-    if overlaps(groups, loaded).tolist() != [3 / 4, 4 / 8]:
+    pairs = Pairs(np.array([0, 1]), np.array([0, 0]), np.array([0, 2]))
+    if overlaps(of_texts(["233", "08"]), of_texts(["143"]), pairs, loaded).tolist() != [3, 4]:
         return False
     text = '{"image_id": 7, "category_id":-2,"score":0.125,"segmentation":{"counts":"08","size":[2,4]}}'
     table = records(f"{text}, {text}", loaded)
     row = [7, -2, 125, 3, 41, 46, 2, 4, 0, 2, 0, 8]
     return table is not None and table.rows.tolist() == [row, [*row[:4], 134, 139, 2, 4, 2, 4, 0, 8]]
+
+
+def _matches_are_right(loaded: ctypes.CDLL) -> bool:
+    # The first takes the better of two, the second the other, which does not count among the large ones (bits 2, 3).
+    near = Overlapping(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([0.5, 0.8, 0.9, 0.6]))
+    reached, outside = np.array([0.5, 0.7]), np.array([0, 0b1100], np.uint64)
+    matched, ignored = match(near, np.array([0b10, 0], np.uint8), reached, 2, outside, loaded)
+    if matched.tolist() != [0b1111, 0b1111] or ignored.tolist() != [0, 0b1100]:
+        return False
+    ranked = RankedBits(np.array([1, 0, 1, 0, 1]), np.array([1, 0, 1, 1, 1]), np.zeros(5))
+    points, found = curve(ranked, 1, 0, 1, np.array([1, 2, 3, 4]), loaded)
+    return [points.tolist(), found.tolist()] == [[[[2, 2], [2, 2], [3, 4], [0, 0]]], [3]]

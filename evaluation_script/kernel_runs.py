@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from itertools import chain
 from typing import List, Optional, Tuple
 
 import numpy as np
 
+from .mask_texts import MaskTexts
 from .masks import Array
 
 #: Statuses.
@@ -34,30 +34,27 @@ def check_runs(texts: List[str], pixels: Array, loaded: ctypes.CDLL) -> Tuple[Ar
 
 
 @dataclass(frozen=True)
-class Groups:
-    """Masks that are compared with each other: those sent and the real ones of each group, and which are crowds."""
+class Pairs:
+    """Pairs of a sent and a real mask, by index; those between two bounds are of one image and category."""
 
-    sent: List[List[str]]
-    real: List[List[str]]
-    crowd: List[List[int]]
+    sent: Array
+    real: Array
+    bounds: Array
 
 
-def overlaps(groups: Groups, loaded: ctypes.CDLL) -> Array:
-    """Return the IoU of each pair, group by group, sent mask by sent mask; with a crowd, the share of the sent one."""
-    sent_text, sent_bounds = _text_of(list(chain.from_iterable(groups.sent)))
-    real_text, real_bounds = _text_of(list(chain.from_iterable(groups.real)))
-    sent_starts, real_starts = _starts_of(groups.sent), _starts_of(groups.real)
-    crowd = np.fromiter(chain.from_iterable(groups.crowd), np.uint8)
-    pairs = int((np.diff(sent_starts) * np.diff(real_starts)).sum())
-    shared, joint = np.zeros(pairs, np.int64), np.zeros(pairs, np.int64)
+def overlaps(sent: MaskTexts, real: MaskTexts, pairs: Pairs, loaded: ctypes.CDLL) -> Array:
+    """Return how many pixels the masks of each pair share."""
+    columns = [_whole(column) for column in (pairs.sent, pairs.real, pairs.bounds)]
+    bounds = [_whole(column) for column in (sent.starts, sent.stops, real.starts, real.stops)]
+    shared = np.zeros(len(pairs.sent), np.int64)
     status = loaded.sj_overlaps(
-        sent_text.ctypes.data, sent_bounds.ctypes.data, sent_starts.ctypes.data,
-        real_text.ctypes.data, real_bounds.ctypes.data, real_starts.ctypes.data,
-        crowd.ctypes.data, len(groups.sent), shared.ctypes.data, joint.ctypes.data,
+        sent.text, len(sent.text), bounds[0].ctypes.data, bounds[1].ctypes.data, len(sent),
+        real.text, len(real.text), bounds[2].ctypes.data, bounds[3].ctypes.data, len(real),
+        *(column.ctypes.data for column in columns), len(pairs.bounds) - 1, shared.ctypes.data,
     )  # fmt: skip
     if status != FINE:
         raise ValueError(f"the kernel says {status}")
-    return np.where(shared > 0, shared / np.maximum(joint, 1), 0.0)
+    return shared
 
 
 @dataclass(frozen=True)
@@ -65,25 +62,24 @@ class RecordTable:
     """Records of the usual form: a row of whole numbers for each, and the text of all masks."""
 
     rows: Array
-    masks: str
+    masks: bytes
 
 
 def records(text: str, loaded: ctypes.CDLL) -> Optional[RecordTable]:
     """Return records with commas between them as a table, or None where any is not of the usual form."""
     if not text.isascii():
         return None
-    source = np.frombuffer(text.encode("ascii"), np.uint8)
     rows = np.zeros((len(text) // SHORTEST_RECORD + 1, COLUMNS), np.int64)
     masks = ctypes.create_string_buffer(len(text) + 1)
     count = ctypes.c_int64(0)
     status = loaded.sj_records(
-        source.ctypes.data, len(source), len(rows), rows.ctypes.data, ctypes.addressof(masks), ctypes.byref(count)
+        text.encode("ascii"), len(text), len(rows), rows.ctypes.data, ctypes.addressof(masks), ctypes.byref(count)
     )
     if status != FINE:
         return None
     rows = rows[: count.value]
     length = int(rows[-1, COUNTS_END])
-    return RecordTable(rows, ctypes.string_at(masks, length).decode("ascii"))
+    return RecordTable(rows, ctypes.string_at(masks, length))
 
 
 def _text_of(texts: List[str]) -> Tuple[Array, Array]:
@@ -94,7 +90,5 @@ def _text_of(texts: List[str]) -> Tuple[Array, Array]:
     return joined, bounds
 
 
-def _starts_of(groups: List[List[str]]) -> Array:
-    starts = np.zeros(len(groups) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, groups), np.int64, len(groups)), out=starts[1:])
-    return starts
+def _whole(numbers: Array) -> Array:
+    return np.ascontiguousarray(numbers, np.int64)

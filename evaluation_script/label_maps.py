@@ -27,7 +27,7 @@ class LabelMap:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class LabelPairs:
     """Ids of the truth and of the prediction that lie over each other, and in how many pixels."""
 
     truth: Array
@@ -41,13 +41,13 @@ def summed(keys: Array, weights: Array) -> Tuple[Array, Array]:
     return unique, np.bincount(places, weights, len(unique)).astype(np.int64)
 
 
-def pairs_of(keys: Array, weights: Array) -> Pairs:
+def pairs_of(keys: Array, weights: Array) -> LabelPairs:
     """Return the sums of the weights of pairs, whose keys hold both labels."""
     unique, pixels = summed(keys, weights)
-    return Pairs(unique >> SHIFT, unique & ((1 << SHIFT) - 1), pixels)
+    return LabelPairs(unique >> SHIFT, unique & ((1 << SHIFT) - 1), pixels)
 
 
-def overlaps_of(truth: LabelMap, prediction: LabelMap) -> Pairs:
+def overlaps_of(truth: LabelMap, prediction: LabelMap) -> LabelPairs:
     """Return the pairs of two maps, counted by runs of pixels that have the same pair."""
     one, two = truth.numbers.reshape(-1), prediction.numbers.reshape(-1)
     starts = np.flatnonzero(np.append(True, (one[1:] != one[:-1]) | (two[1:] != two[:-1])))

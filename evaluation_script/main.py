@@ -12,12 +12,12 @@ from typing import AbstractSet, Any, Dict, FrozenSet, Mapping, Tuple, Union
 
 from . import annotation_file, instances, notify, sequences
 from .annotation_file import SplitTruth
-from .answer import InstanceReport, Report, SequenceReport, build_answer
+from .answer import Accumulator, Report, build_answer, report_of
 from .errors import HostError, SubmissionError
 from .guard import CrashError, Say, run_guarded
 from .instance_protocols import InstanceProtocol
 from .instance_truth import InstanceTruth
-from .parallel import cores
+from .parallel import WHOLE, Part, cores
 from .phase import PROTOCOLS, Phase, PhaseSplit, ScoringRules
 from .phases import PHASES
 from .progress import Progress, ignore_progress
@@ -165,17 +165,30 @@ def score_split(
     progress: Progress = ignore_progress,
 ) -> Report:
     """Score one split by the rules of its track; a submission may also hold the sequences named `elsewhere`."""
+    counted = count_split(submission, name, truth, rules, elsewhere=elsewhere, progress=progress)
+    return report_of(name, counted)
+
+
+def count_split(  # noqa: PLR0913 - as `score_split`, and the part
+    submission: str,
+    name: str,
+    truth: SplitTruth,
+    rules: ScoringRules,
+    *,
+    elsewhere: AbstractSet[str] = frozenset(),
+    part: Part = WHOLE,
+    progress: Progress = ignore_progress,
+) -> Accumulator:
+    """Do all of scoring one split, or a part of its sequences or images, but the scores themselves."""
     protocol = rules.protocol
     if isinstance(truth, InstanceTruth) and isinstance(protocol, InstanceProtocol):
         progress("detections", 0, 1)
-        score = instances.score(submission, truth, protocol, rules.limits, strict=rules.strict, jobs=rules.jobs)
+        matched = instances.counted_by(submission, truth, protocol, rules, part=part)
         progress("", 1, 1)
-        return InstanceReport(name, protocol, score)
+        return matched
     if isinstance(truth, Split) and isinstance(protocol, SequenceProtocol):
         truth = beside_others(truth, elsewhere)
-        accumulator = sequences.counted_by(submission, truth, protocol, rules, progress=progress)
-        scores, warnings = accumulator.compute()
-        return SequenceReport(name, protocol, scores, warnings)
+        return sequences.counted_by(submission, truth, protocol, rules, part=part, progress=progress)
     kind = "instance masks" if isinstance(truth, InstanceTruth) else "mask sequences"
     raise HostError(f"the truth of {name} holds {kind}, which the protocol {protocol.name} does not score")
 

@@ -13,7 +13,7 @@ from typing import Deque, Dict, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from .errors import Flaw, Problems
-from .label_maps import SHIFT, LabelMap, Pairs, overlaps_of, pairs_of, summed
+from .label_maps import SHIFT, LabelMap, LabelPairs, overlaps_of, pairs_of, summed
 from .masks import Array
 from .panoptic_files import PanopticSubmission, SentFrame, check_listed
 from .unit_counts import UnitCounts
@@ -36,9 +36,9 @@ class FrameTable:
     #: A row for each segment, by id.
     truth: Array
     prediction: Array
-    pairs: Pairs
+    pairs: LabelPairs
     #: The same of boundaries alone, where the protocol compares them.
-    boundaries: Optional[Pairs] = None
+    boundaries: Optional[LabelPairs] = None
 
 
 def reach_of(height: int, width: int) -> int:
@@ -170,7 +170,7 @@ def quality_counts(table: FrameTable, categories: int) -> Array:
     return counts
 
 
-def _ious(truth: Array, sent: Array, pairs: Pairs) -> Array:
+def _ious(truth: Array, sent: Array, pairs: LabelPairs) -> Array:
     """Return the IoU of each pair without void; 0 where a side is not a segment, or the areas are impossible."""
     one, two = _places(truth[:, ID], pairs.truth), _places(sent[:, ID], pairs.prediction)
     inside = (pairs.truth == 0) & (two >= 0)
@@ -183,7 +183,7 @@ def _ious(truth: Array, sent: Array, pairs: Pairs) -> Array:
     return ious
 
 
-def _boundary_ious(pairs: Pairs, boundaries: Pairs) -> Array:
+def _boundary_ious(pairs: LabelPairs, boundaries: LabelPairs) -> Array:
     """Return the IoU of the boundaries of each pair."""
     sides = []
     for ids in (boundaries.truth, boundaries.prediction):

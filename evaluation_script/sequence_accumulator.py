@@ -58,7 +58,7 @@ class SequenceAccumulator:
 
     def __init__(self, protocol: SequenceProtocol, names: List[str], *, strict: bool = False) -> None:
         #: The sequences to be scored, in the truth's order.
-        self.names, self._protocol, self._strict = names, protocol, strict
+        self.names, self.protocol, self._strict = names, protocol, strict
         #: What was noted before anything was decoded: kinds and what they are about.
         self.notes: List[Tuple[str, Problem]] = []
         self._known = frozenset(names)
@@ -82,7 +82,7 @@ class SequenceAccumulator:
             self.update(counts)
 
     def _head(self) -> Tuple[object, ...]:
-        return self._protocol, self.names, self._strict, self.notes
+        return self.protocol, self.names, self._strict, self.notes
 
     def missing(self) -> List[str]:
         """Return the sequences that lack frames."""
@@ -122,9 +122,9 @@ class SequenceAccumulator:
         for name in self.names:
             counts = self._counts[name]
             problems.extend(counts.problems, counts.problem_count)
-            _warn(counts, self._protocol, problems, warnings)
+            _warn(counts, self.protocol, problems, warnings)
             if not problems:
-                scores += _Scorer(counts, self._protocol).scores()
+                scores += _Scorer(counts, self.protocol).scores()
         problems.raise_if_any()
         return scores, warnings.lines
 

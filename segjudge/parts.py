@@ -1,4 +1,4 @@
-"""Parts of one scoring: files with the counts of some of the sequences, which merge into the scores of all.
+"""Parts of one scoring: files with the counts of some sequences or images, which merge into the scores of all.
 
 `docs/scale.md` describes the format.
 """
@@ -8,23 +8,27 @@ from __future__ import annotations
 import json
 import zipfile
 import zlib
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from typing import Any
 
 from segjudge.errors import UsageError
-from segjudge.evaluation_script.answer import Report, SequenceReport
+from segjudge.evaluation_script.answer import Accumulator, Report, report_of
 from segjudge.evaluation_script.errors import Problem, listed
+from segjudge.evaluation_script.instance_accumulator import InstanceAccumulator
+from segjudge.evaluation_script.instance_columns import Category
+from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 from segjudge.evaluation_script.packed_file import MANIFEST, add_member, replaced
 from segjudge.evaluation_script.parallel import Part
+from segjudge.evaluation_script.phase import PROTOCOLS, TrackProtocol
 from segjudge.evaluation_script.provenance import counting, provenance
 from segjudge.evaluation_script.sequence_accumulator import SequenceAccumulator
-from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS, SequenceProtocol
+from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
 from segjudge.evaluation_script.version import VERSION
 
 FORMAT = "segjudge part 1"
-#: What a part may hold, inflated: bytes of the manifest, of one sequence, of all; members; parts of one scoring.
+#: What a part may hold, inflated: bytes of the manifest, of one member, of all; members; parts of one scoring.
 MOST_MANIFEST, MOST_MEMBER, MOST_BYTES = 256 << 20, 1 << 30, 16 << 30
 MOST_MEMBERS, MOST_PARTS = 1 << 20, 100_000
 
@@ -52,7 +56,7 @@ DIFFER = {
     "of": "are of splits into different numbers of parts",
     "truth": "were scored on different truths",
     "predictions": "are of different predictions",
-    "splits": "are of different sequences",
+    "splits": "are of different sequences or images",
     "notes": "differ in what is odd about the truth",
 }
 
@@ -61,7 +65,7 @@ DIFFER = {
 class Origin:
     """What the parts of one scoring have in common."""
 
-    protocol: SequenceProtocol
+    protocol: TrackProtocol
     strict: bool
     #: Digests.
     truth: str
@@ -70,7 +74,7 @@ class Origin:
     notes: list[str]
 
 
-def write_part(path: str, part: Part, origin: Origin, splits: dict[str, SequenceAccumulator]) -> None:
+def write_part(path: str, part: Part, origin: Origin, splits: Mapping[str, Accumulator]) -> None:
     """Write the counts of a part; equal counts give equal bytes."""
     states = [accumulator.state_dict() for accumulator in splits.values()]
     manifest = {
@@ -85,14 +89,7 @@ def write_part(path: str, part: Part, origin: Origin, splits: dict[str, Sequence
         "predictions": origin.predictions,
         "counted_by": counting(),
         "notes": origin.notes,
-        "splits": [
-            {
-                "name": name,
-                "sequences": accumulator.names,
-                "notes": [[kind, one.where, one.found, one.remedy] for kind, one in accumulator.notes],
-            }
-            for name, accumulator in splits.items()
-        ],
+        "splits": [{"name": name, **_described(accumulator)} for name, accumulator in splits.items()],
         "members": [list(state) for state in states],
     }
     with replaced(path) as partial, zipfile.ZipFile(partial, "w") as archive:
@@ -102,6 +99,15 @@ def write_part(path: str, part: Part, origin: Origin, splits: dict[str, Sequence
                 add_member(archive, _member(split, index), data)
 
 
+def _described(accumulator: Accumulator) -> dict[str, Any]:
+    """Return what an accumulator is of, as `_accumulator` reads it."""
+    if isinstance(accumulator, InstanceAccumulator):
+        categories = [[category.id, category.name] for category in accumulator.categories]
+        return {"images": accumulator.images, "categories": categories, "notes": accumulator.notes}
+    notes = [[kind, one.where, one.found, one.remedy] for kind, one in accumulator.notes]
+    return {"sequences": accumulator.names, "notes": notes}
+
+
 #: The reports of all splits, what is odd about the truth, and what the scores come from.
 Merged = tuple[list[Report], list[str], dict[str, Any]]
 
@@ -109,7 +115,7 @@ Merged = tuple[list[Report], list[str], dict[str, Any]]
 def merged(paths: Iterable[str]) -> Merged:
     """Return what the parts make together; raises UsageError unless all fit."""
     first: dict[str, Any] = {}
-    first_path, seen, accumulators = "", dict[int, str](), list[SequenceAccumulator]()
+    first_path, seen, accumulators = "", dict[int, str](), list[Accumulator]()
     counted_by = set[str]()
     for path in paths:
         with _opened(path) as archive:
@@ -136,16 +142,16 @@ def merged(paths: Iterable[str]) -> Merged:
     return reports, [str(note) for note in first["notes"]], provenance(protocols, *origin)
 
 
-def _reports(manifest: dict[str, Any], accumulators: list[SequenceAccumulator]) -> list[Report]:
+def _reports(manifest: dict[str, Any], accumulators: list[Accumulator]) -> list[Report]:
     reports: list[Report] = []
     for entry, accumulator in zip(manifest["splits"], accumulators):
         if accumulator.missing():
             raise UsageError(f"the parts lack {listed(accumulator.missing())} of {entry['name']}; score them again")
-        reports.append(SequenceReport(entry["name"], SEQUENCE_PROTOCOLS[manifest["protocol"]], *accumulator.compute()))
+        reports.append(report_of(entry["name"], accumulator))
     return reports
 
 
-def _rules(protocol: SequenceProtocol) -> dict[str, Any]:
+def _rules(protocol: TrackProtocol) -> dict[str, Any]:
     """Return the rules of a protocol as JSON has them."""
     rules = {name: value.name if isinstance(value, Enum) else value for name, value in asdict(protocol).items()}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in rules.items()}
@@ -199,37 +205,49 @@ def _check_alike(first: dict[str, Any], first_path: str, other: dict[str, Any], 
             raise UsageError(f"{first_path} and {path} {differ}; merge parts of one scoring")
 
 
-def _accumulators(manifest: dict[str, Any], path: str) -> list[SequenceAccumulator]:
+def _accumulators(manifest: dict[str, Any], path: str) -> list[Accumulator]:
     """Return an empty accumulator for each split."""
-    protocol = SEQUENCE_PROTOCOLS.get(str(manifest["protocol"]))
-    if protocol is None or _rules(protocol) != manifest["rules"] or manifest["version"] != VERSION:
+    protocol = _protocol(manifest)
+    if protocol is None:
         was = f"{manifest['protocol']} of segjudge {manifest['version']}"
         raise UsageError(f"{path}: was scored by {was}, whose rules this version ({VERSION}) does not have")
     try:
-        accumulators = []
-        for entry in manifest["splits"]:
-            names = [str(name) for name in entry["sequences"]]
-            accumulator = SequenceAccumulator(protocol, names, strict=bool(manifest["strict"]))
-            accumulator.notes = [(str(kind), Problem(*map(str, problem))) for kind, *problem in entry["notes"]]
-            accumulators.append(accumulator)
-            if not isinstance(entry["name"], str):
-                raise TypeError
-    except (KeyError, TypeError, ValueError):
+        if not all(isinstance(entry["name"], str) for entry in manifest["splits"]):
+            raise TypeError
+        return [_accumulator(protocol, entry, strict=manifest["strict"]) for entry in manifest["splits"]]
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise UsageError(f"{path}: has a manifest that cannot be read. Score it again") from None
-    return accumulators
 
 
-def _add(
-    archive: zipfile.ZipFile, path: str, manifest: dict[str, Any], accumulators: list[SequenceAccumulator]
-) -> None:
+def _protocol(manifest: dict[str, Any]) -> TrackProtocol | None:
+    """Return the protocol of a part, if this version has its rules."""
+    protocol, rules = PROTOCOLS.get(manifest["protocol"]), manifest["rules"]
+    if isinstance(protocol, InstanceProtocol):  # with the rules that options of `score` change
+        protocol = replace(protocol, **{name: rules.get(name) for name in ("about", "cap", "id_zero_quirk")})
+    fits = protocol is not None and _rules(protocol) == rules and manifest["version"] == VERSION
+    return protocol if fits else None
+
+
+def _accumulator(protocol: TrackProtocol, entry: dict[str, Any], *, strict: bool) -> Accumulator:
+    """Return an empty accumulator for one split."""
+    if isinstance(protocol, SequenceProtocol):
+        total = SequenceAccumulator(protocol, [str(name) for name in entry["sequences"]], strict=strict)
+        total.notes = [(str(kind), Problem(*map(str, problem))) for kind, *problem in entry["notes"]]
+        return total
+    categories = [Category(int(number), str(name)) for number, name in entry["categories"]]
+    accumulator = InstanceAccumulator(protocol, [int(number) for number in entry["images"]], categories, strict=strict)
+    accumulator.notes = [str(note) for note in entry["notes"]]
+    return accumulator
+
+
+def _add(archive: zipfile.ZipFile, path: str, manifest: dict[str, Any], totals: list[Accumulator]) -> None:
     """Take the counts of one part."""
     try:
-        for split, (names, total) in enumerate(zip(manifest["members"], accumulators, strict=True)):
-            part = SequenceAccumulator(SEQUENCE_PROTOCOLS[manifest["protocol"]], total.names, strict=manifest["strict"])
-            part.notes = total.notes
+        parts = _accumulators(manifest, path)
+        for split, (names, part, total) in enumerate(zip(manifest["members"], parts, totals, strict=True)):
             part.load_state_dict(
                 {name: _read(archive, _member(split, index), MOST_MEMBER) for index, name in enumerate(names)}
             )
-            total.merge(part)
+            total.merge(part)  # type: ignore[arg-type] # of the same protocol, so of the same class
     except (ValueError, TypeError, KeyError) as error:
         raise UsageError(f"{path}: is damaged ({error}). Score it again") from None

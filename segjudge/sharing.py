@@ -17,13 +17,11 @@ from typing import Protocol
 from segjudge.addresses import AddressError, digest_of
 from segjudge.errors import OptionError, UsageError
 from segjudge.evaluation_script.errors import HostError, SubmissionError
-from segjudge.evaluation_script.instance_protocols import InstanceProtocol
-from segjudge.evaluation_script.main import beside_others
+from segjudge.evaluation_script.main import count_split
 from segjudge.evaluation_script.parallel import Part, cores
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.progress import Progress, ignore_progress
-from segjudge.evaluation_script.sequence_truth import Split
-from segjudge.evaluation_script.sequences import counted_by
+from segjudge.evaluation_script.sequence_accumulator import SequenceAccumulator
 from segjudge.evaluation_script.version import VERSION
 from segjudge.parts import Merged, Origin, merged, write_part
 from segjudge.prepared import PreparedScoring, ScoreRequest, prepared
@@ -55,21 +53,17 @@ class DaskClient(Protocol):
 def score_part(
     job: PreparedScoring, part: Part, out: str, progress: Progress = ignore_progress, *, refuse: bool = True
 ) -> None:
-    """Count a part of the sequences of every split, and write the counts to a file that `merged` takes.
+    """Count a part of the sequences or images of every split, and write the counts to a file that `merged` takes.
 
     Masks that cannot be scored refuse the part, or else are reported where the parts are merged.
     """
-    rules, protocol, counted = job.rules, job.rules.protocol, {}
-    if isinstance(protocol, InstanceProtocol):
-        raise OptionError("part has no meaning for instances")
+    rules, counted = job.rules, {}
     for name, truth in job.splits.items():
-        if not isinstance(truth, Split):
-            raise UsageError(f"{job.truth} holds instance masks, which {protocol.name} does not score")
-        split = beside_others(truth, job.known)
-        counted[name] = counted_by(job.path, split, protocol, rules, part=part, progress=progress)
-        if refuse:
-            counted[name].refuse_problems()
-    origin = Origin(protocol, rules.strict, digest_of(job.truth), digest_of(job.path), job.notes)
+        counted[name] = count_split(job.path, name, truth, rules, elsewhere=job.known, part=part, progress=progress)
+        accumulator = counted[name]
+        if refuse and isinstance(accumulator, SequenceAccumulator):
+            accumulator.refuse_problems()
+    origin = Origin(rules.protocol, rules.strict, digest_of(job.truth), digest_of(job.path), job.notes)
     write_part(out, part, origin, counted)
 
 

@@ -19,11 +19,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
-from segjudge.evaluation_script import kernel, kernel_runs
+from segjudge.evaluation_script import kernel, kernel_matches, kernel_runs
 from segjudge.evaluation_script.kernel_frames import LABELS, PackedFrames, compare
 from segjudge.evaluation_script.masks import Stack, words_across
 from segjudge.kernel.compiling import SOURCES
@@ -100,21 +101,63 @@ def sound(generator: random.Random, pixels: int) -> str:
 
 
 def runs(generator: random.Random, loaded: ctypes.CDLL) -> None:
-    """Texts that may be anything, checked and compared in groups."""
+    """Texts that may be anything, checked, and compared in pairs that may not exist."""
     texts = [generator.choice([text_of(generator), sound(generator, 99)]) for _ in range(generator.randrange(9))]
     kernel_runs.check_runs(texts, np.array([generator.choice([0, 99, 1 << 40]) for _ in texts], np.int64), loaded)
-    groups = [
-        [
-            [generator.choice([text_of(generator), sound(generator, 99)]) for _ in range(generator.randrange(4))]
-            for _ in range(3)
-        ]
-        for _ in range(2)
+    sides, counts = [], []
+    for _ in range(2):
+        some = [sound(generator, 99) if generator.random() < 0.9 else text_of(generator) for _ in range(6)]
+        text = np.frombuffer("".join(some).encode(), np.uint8).copy()  # bytes would end with one more
+        stops = np.cumsum([len(one) for one in some])
+        starts = np.append(0, stops[:-1])
+        damaged(generator, starts)
+        damaged(generator, stops)
+        sides.append((text, starts, stops))
+        counts.append(len(some))
+    groups, pairs = generator.randrange(1, 4), generator.randrange(12)
+    columns = [np.array([generator.randrange(count) for _ in range(pairs)], np.int64) for count in counts]
+    bounds = np.array([0, *sorted(generator.randrange(pairs + 1) for _ in range(groups - 1)), pairs], np.int64)
+    damaged(generator, columns[generator.randrange(2)])
+    if generator.random() < 0.1:
+        bounds = np.minimum(np.array([generator.randrange(-1, pairs + 1) for _ in bounds], np.int64), pairs)
+    shared = np.zeros(pairs, np.int64)
+    given = [
+        (text.ctypes.data, len(text), starts.ctypes.data, stops.ctypes.data, len(starts))
+        for text, starts, stops in sides
     ]
-    crowds = [[generator.randrange(2) for _ in group] for group in groups[1]]
-    try:
-        kernel_runs.overlaps(kernel_runs.Groups(groups[0], groups[1], crowds), loaded)
-    except ValueError:
-        pass
+    pointers = [column.ctypes.data for column in (*columns, bounds)]
+    loaded.sj_overlaps(*given[0], *given[1], *pointers, groups, shared.ctypes.data)
+
+
+def damaged(generator: random.Random, numbers: np.ndarray) -> None:
+    """Change one of some numbers, now and then."""
+    if len(numbers) and generator.random() < 0.1:
+        numbers[generator.randrange(len(numbers))] = generator.choice([-1, 0, 5, 1 << 40, -(1 << 62)])
+
+
+def matches(generator: random.Random, loaded: ctypes.CDLL) -> None:
+    """Pairs that may not exist or not be in order, of instances of every kind; curves of bits by lot."""
+    sent, real, pairs = (generator.randrange(9) for _ in range(3))
+    columns = [
+        np.array(sorted(generator.randrange(max(count, 1)) for _ in range(pairs)), np.int64) for count in (sent, real)
+    ]
+    damaged(generator, columns[generator.randrange(2)])
+    iou = np.array([generator.choice([0.5, 0.7, 1.0, float("nan"), generator.random()]) for _ in range(pairs)])
+    kinds = np.frombuffer(generator.randbytes(real), np.uint8)
+    areas, levels = generator.choice([(4, 10), (4, 16), (1, 64), (5, 1), (4, 17), (1, 0)])
+    outside = np.frombuffer(generator.randbytes(8 * sent), np.uint64)
+    with suppress(ValueError):
+        kernel_matches.match(
+            kernel_matches.Overlapping(*columns, iou), kinds, np.linspace(0.5, 1, levels), areas, outside, loaded
+        )
+    count, thresholds = generator.randrange(30), generator.choice([1, 10, 63, 64])
+    words = [np.frombuffer(generator.randbytes(8 * count), np.uint64) for _ in range(2)]
+    ranked = kernel_matches.RankedBits(*words, np.frombuffer(generator.randbytes(count), np.uint8))
+    needed = np.array(sorted(generator.randrange(1, 30) for _ in range(generator.randrange(9))), np.int64)
+    damaged(generator, needed)
+    shift = generator.choice([0, 0, 30, 64 - thresholds, -1, 64])
+    with suppress(ValueError):
+        kernel_matches.curve(ranked, generator.choice([0, 1, 100, 1 << 40, -1]), shift, thresholds, needed, loaded)
 
 
 def records(generator: random.Random, loaded: ctypes.CDLL) -> None:
@@ -133,7 +176,7 @@ def records(generator: random.Random, loaded: ctypes.CDLL) -> None:
     kernel_runs.records("".join(text)[: generator.choice([None, generator.randrange(1, 300)])], loaded)
 
 
-TARGETS: tuple[Callable[[random.Random, ctypes.CDLL], None], ...] = (rows, boundaries, runs, records)
+TARGETS: tuple[Callable[[random.Random, ctypes.CDLL], None], ...] = (rows, boundaries, runs, records, matches)
 
 
 def fuzz(seed: int, inputs: int, seconds: float) -> int:

@@ -30,8 +30,8 @@ from segjudge.evaluation_script.errors import (
     listed,
     printable,
 )
+from segjudge.evaluation_script.instance_accumulator import InstanceScore
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
-from segjudge.evaluation_script.instances import InstanceScore
 from segjudge.evaluation_script.matching import best_proposals
 from segjudge.evaluation_script.phase import Notify, Phase, PhaseSplit
 from segjudge.evaluation_script.phases import PHASES

@@ -33,9 +33,14 @@ ROOMS = (
         "errors guard_messages inflate instance_protocols masks panoptic_protocols positioned_file progress "
         "semantic_protocols sequence_protocols supervisor tuning version"
     ),
-    "archive_limits kernel_frames kernel_runs label_maps",
+    "archive_limits kernel_frames label_maps mask_texts",
+    "kernel_runs",
+    "kernel_matches",
     "kernel",
-    ("guard instance_matching json_limits matching packed_file parallel png polygons rle similarity"),
+    (
+        "guard instance_counts instance_matching instance_overlaps json_limits matching packed_file parallel png "
+        "polygons rle similarity"
+    ),
     (
         "archive_folder archive_gzip archive_zip dataset_layouts "
         "instance_json instance_precision mask_packing phase sequence_metrics"
@@ -44,8 +49,8 @@ ROOMS = (
     "mask_run_lengths sequence_truth unit_counts unit_files unit_truth",
     "archive instance_columns sequence_counts sequence_objects",
     (
-        "dataset_reader instance_records instance_truth panoptic_files sequence_accumulator sequence_counting "
-        "sequence_submission"
+        "dataset_reader instance_accumulator instance_records instance_truth panoptic_files sequence_accumulator "
+        "sequence_counting sequence_submission"
     ),
     "annotation_file instances panoptic_counting sequences",
     "panoptic semantic",

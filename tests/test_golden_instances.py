@@ -15,7 +15,7 @@ import pytest
 from segjudge.evaluation_script import instance_truth, instances
 from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE
-from segjudge.evaluation_script.instance_records import read_records
+from segjudge.evaluation_script.phase import ScoringRules
 
 from .data import GOLDEN, INSTANCES
 from .shared import needs_shared
@@ -52,9 +52,8 @@ def check(run: Any, truth: Any, path: Path, protocol: Any) -> None:
             else:
                 assert mine[name] == pytest.approx(theirs[name], abs=EXACT), (mine["name"], name)
     if "precision_sha256" in run:
-        records = read_records(str(path), truth.images, protocol, INSTANCE_LIMITS)
-        curver, _ = instances.matched(records, truth, protocol)
-        curves = curver.curves(EVERY_PAIR)
+        counted = instances.counted_by(str(path), truth, protocol, ScoringRules(protocol, INSTANCE_LIMITS))
+        curves = counted.matched().curves(EVERY_PAIR)
         for name, array in (("precision", curves.precision), ("recall", curves.recall)):
             digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
             assert digest == run[f"{name}_sha256"], name

@@ -18,7 +18,7 @@ from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.instance_precision import averages
 from segjudge.evaluation_script.instance_protocols import AREAS, INSTANCE_PROTOCOLS, THRESHOLDS
-from segjudge.evaluation_script.instance_records import read_records
+from segjudge.evaluation_script.phase import ScoringRules
 
 from .builders import zipped
 from .test_instances import EVERY_PAIR, box, encoded, official, ours
@@ -227,8 +227,8 @@ def values_of(truth: Any, found: Any, folder: Path) -> Any:
     path = folder / "found.json"
     path.write_text(json.dumps(found))
     read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
-    curver, _ = instances.matched(read_records(str(path), read.images, PLACES, INSTANCE_LIMITS), read, PLACES)
-    return averages(curver.curves(EVERY_PAIR), PLACES.detections)
+    counted = instances.counted_by(str(path), read, PLACES, ScoringRules(PLACES, INSTANCE_LIMITS))
+    return averages(counted.matched().curves(EVERY_PAIR), PLACES.detections)
 
 
 def test_standard_errors_are_the_spread_over_forty_resamplings_of_the_images(tmp_path: Path) -> None:

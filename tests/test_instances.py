@@ -15,11 +15,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from segjudge.evaluation_script import instance_truth, instances, rle
+from segjudge.evaluation_script import instance_accumulator, instance_truth, instances, rle
 from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS, ArchiveLimits
 from segjudge.evaluation_script.errors import HostError, SubmissionError
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
-from segjudge.evaluation_script.instance_records import read_records
+from segjudge.evaluation_script.phase import ScoringRules
 
 from .builders import zipped
 
@@ -107,9 +107,8 @@ def ours(truth: Any, found: Any, protocol: Any, folder: Path) -> tuple[Any, Any]
     path = folder / "found.json"
     path.write_text(json.dumps(found))
     read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
-    records = read_records(str(path), read.images, protocol, INSTANCE_LIMITS)
-    curver, warnings = instances.matched(records, read, protocol)
-    return curver.curves(EVERY_PAIR), warnings
+    counted = instances.counted_by(str(path), read, protocol, ScoringRules(protocol, INSTANCE_LIMITS))
+    return counted.matched().curves(EVERY_PAIR), counted.compute().warnings
 
 
 @settings(max_examples=150, deadline=None)
@@ -397,16 +396,13 @@ def test_runs_are_compressed_as_pycocotools_does(runs: list[int]) -> None:
     assert checked.area[0] == sum(runs[1::2])
 
 
-MATCHED = instances.matched
-
-
-@pytest.mark.parametrize("most_curves", [0, instances.MOST_CURVES])
+@pytest.mark.parametrize("most_curves", [0, instance_accumulator.MOST_CURVES])
 @pytest.mark.parametrize("jobs", [2, 3])
 def test_several_processes_score_the_same(
     jobs: int, most_curves: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With and without standard errors, which are drawn by one process from one matching."""
-    monkeypatch.setattr(instances, "MOST_CURVES", most_curves)
+    monkeypatch.setattr(instance_accumulator, "MOST_CURVES", most_curves)
     truth, found = document(3, images=40, categories=7)
     path = tmp_path / "found.json"
     padded = [{**record, "note": "x" * 30_000} for record in found]
@@ -429,7 +425,8 @@ def test_detections_are_matched_once_for_values_and_standard_errors(
     path.write_text(json.dumps(found))
     read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
     calls: list[int] = []
-    monkeypatch.setattr(instances, "matched", lambda *given: calls.append(1) or MATCHED(*given))
+    matched = instances.match
+    monkeypatch.setattr(instances, "match", lambda *given: calls.append(1) or matched(*given))
 
     score = instances.score(str(path), read, INSTANCE_PROTOCOLS["coco"], INSTANCE_LIMITS)
 

@@ -21,7 +21,12 @@ from hypothesis import strategies as st
 from segjudge.evaluation_script import instance_json, kernel, kernel_runs, rle
 from segjudge.evaluation_script.errors import Problems
 from segjudge.evaluation_script.instance_columns import KnownImages, columns_of, columns_of_plain
+from segjudge.evaluation_script.instance_counts import DETECTION, IMAGE, TRUTH, InstanceCounts
+from segjudge.evaluation_script.instance_matching import Detections, Instances, match, rank_in_group
+from segjudge.evaluation_script.instance_overlaps import Masks, mask_overlaps
+from segjudge.evaluation_script.instance_precision import MatchedDetections
 from segjudge.evaluation_script.mask_files import LabelImages, ObjectFolders
+from segjudge.evaluation_script.mask_texts import of_texts
 from segjudge.evaluation_script.sequence_metrics import fractional_disk
 from segjudge.evaluation_script.similarity import Region, disk
 
@@ -276,33 +281,82 @@ def test_run_lengths_are_checked_as_numpy_checks_them(seed: int, switch: Any) ->
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_overlaps_are_those_of_pycocotools(seed: int) -> None:
-    from pycocotools.mask import iou
-
+def test_overlaps_are_those_of_pycocotools(seed: int, switch: Any) -> None:
     generator = random.Random(seed)
-    size = [13, 17]
 
-    def mask() -> str:
-        runs, left = [generator.randrange(9)], 13 * 17
-        left -= runs[0]
-        while left:
-            runs.append(generator.randrange(1, left + 1) if generator.random() < 0.9 else left)
-            left -= runs[-1]
-        return rle.compressed(runs)
+    def masks(count: int) -> Masks:
+        texts = []
+        for _ in range(count):
+            runs, left = [generator.randrange(9)], 13 * 17
+            left -= runs[0]
+            while left:
+                runs.append(generator.randrange(1, left + 1) if generator.random() < 0.9 else left)
+                left -= runs[-1]
+            texts.append(rle.compressed(runs))
+        area = rle.check_many(texts, np.full(count, 13 * 17)).area
+        return Masks(of_texts(texts), area, np.full((count, 2), [13, 17]))
 
-    groups = [([mask() for _ in range(generator.randrange(1, 5))], [mask() for _ in range(3)]) for _ in range(6)]
-    crowds = [[generator.randrange(2) for _ in range(3)] for _ in groups]
-    sent, real = [list(part) for part in zip(*groups)]
-    found = kernel_runs.overlaps(kernel_runs.Groups(sent, real, crowds), LOADED)
-    wanted = [
-        iou(
-            [{"size": size, "counts": text} for text in mine],
-            [{"size": size, "counts": text} for text in theirs],
-            crowd,
-        )
-        for mine, theirs, crowd in zip(sent, real, crowds)
+    sent, real = masks(20), masks(15)
+    groups = [
+        sorted({(generator.randrange(20), first + generator.randrange(3)) for _ in range(generator.randrange(9))})
+        for first in range(0, 15, 3)
     ]
-    assert found.tolist() == np.concatenate([np.asarray(part).reshape(-1) for part in wanted]).tolist()
+    bounds = np.cumsum([0, *map(len, groups)])
+    table = np.array([pair for group in groups for pair in group], np.int64).reshape(-1, 2)
+    crowd = np.array([generator.random() < 0.3 for _ in range(15)])
+    pairs = kernel_runs.Pairs(table[:, 0], table[:, 1], bounds)
+
+    by_kernel, by_numpy = switch(lambda: mask_overlaps(pairs, sent, real, crowd).tolist())
+    assert by_kernel == by_numpy
+    assert len(by_kernel) == bounds[-1]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_detections_are_matched_as_numpy_matches_them(seed: int, switch: Any) -> None:
+    """With few and many instances to choose from, ties, crowds, sizes at the borders and instances that never match."""
+    lot = np.random.default_rng(seed)
+    real, sent = int(lot.integers(0, 40)), int(lot.integers(0, 120))
+    areas = np.array([0, 1, 900, 1024, 1025, 5000, 9216, 9217, 20000])
+
+    def places(count: int) -> Any:
+        table = lot.integers(0, (1 + seed % 4, 3), (count, 2))
+        return table[np.lexsort((table[:, 1], table[:, 0]))]
+
+    instances, detections = places(real), places(sent)
+    truth = Instances(
+        instances[:, 0], instances[:, 1], lot.choice(areas, real).astype(float), lot.choice(areas, real),
+        lot.random(real) < 0.2 * (seed % 2), lot.random(real) < 0.1,
+    )  # fmt: skip
+    rank = rank_in_group(detections[:, 0], detections[:, 1])
+    found = Detections(detections[:, 0], detections[:, 1], rank, lot.choice(areas, sent))
+    drawn = np.round(lot.random(20_000), 2) * (lot.random(20_000) < lot.random())
+
+    by_kernel, by_numpy = switch(lambda: match(truth, found, lambda pairs: drawn[: len(pairs.sent)]))
+
+    for one, other in zip(by_kernel, by_numpy):
+        assert one.tolist() == other.tolist()
+    assert sent == 0 or by_kernel[0].dtype == by_numpy[0].dtype == np.uint64
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_curves_are_drawn_as_numpy_draws_them(seed: int, switch: Any) -> None:
+    lot = np.random.default_rng(seed)
+    count, categories = int(lot.choice([0, 1, 5, 400])), 3
+    counts = InstanceCounts(np.zeros(9, IMAGE), np.zeros(categories, TRUTH), np.zeros(count, DETECTION))
+    counts.truth["category"] = np.arange(categories)
+    counts.truth["counted"] = lot.integers(0, 1 + count, (categories, 4))
+    found = counts.detections
+    found["image"] = np.sort(lot.integers(0, 9, count))
+    found["category"], found["rank"] = lot.integers(0, categories, count), lot.integers(0, 12, count)
+    found["score"] = np.round(lot.random(count), 1)
+    words = lot.integers(0, 1 << 40, (2, count), dtype=np.uint64)
+    found["matched"], found["ignored"] = words[0] & words[1] if seed % 3 else words[0], words[seed % 2]
+    pairs = [(area, cap) for area in range(4) for cap in range(3)]
+
+    by_kernel, by_numpy = switch(lambda: MatchedDetections(counts, categories, (1, 5, 10)).curves(pairs))
+
+    assert np.array_equal(by_kernel.precision, by_numpy.precision)
+    assert np.array_equal(by_kernel.recall, by_numpy.recall)
 
 
 # ── records ─────────────────────────────────────────────────────────────────
@@ -370,7 +424,8 @@ def test_records_are_read_as_python_reads_them(change: int, seed: int) -> None:
     usual = columns_of(loaded, IMAGES, boxes=False)
     for name in ("image", "category", "score"):
         assert getattr(read, name).tolist() == getattr(usual, name).tolist()
-    assert read.masks == usual.masks
+    assert read.texts is not None
+    assert list(read.texts) == usual.masks
     assert read.checked is not None
     checked = rle.check_many(usual.masks, IMAGES.pixels(usual.image))
     assert read.checked.fault.tolist() == checked.fault.tolist()
@@ -455,7 +510,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
         def __getattr__(self, name: str) -> Any:
             return (lambda *_: self._result) if name == self._name else getattr(LOADED, name)
 
-    for name in ("sj_pack_frame", "sj_compare", "sj_check_runs", "sj_overlaps", "sj_records"):
+    for name in ("sj_pack_frame", "sj_compare", "sj_check_runs", "sj_overlaps", "sj_records", "sj_match", "sj_curve"):
         for result in (0, -1, 1):
             with pytest.raises(kernel._Unusable, match="self-test"):
                 monkeypatch.setattr(ctypes, "CDLL", lambda _, name=name, result=result: Wrong(name, result))
@@ -466,5 +521,7 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_compare(None, None, None, None, 1, 1, 1, None, 1, None) == -1
     assert LOADED.sj_pack_frame(None, 0, 8, 1, 1, 0, 1, None, 1, None, None, None, None, 0) == -1
     assert LOADED.sj_check_runs(None, None, 1, None, None, None) == -1
-    assert LOADED.sj_overlaps(*[None] * 7, 1, None, None) == -1
+    assert LOADED.sj_overlaps(None, 1, None, None, 1, None, 1, None, None, 1, None, None, None, 1, None) == -1
+    assert LOADED.sj_match(None, None, None, 1, None, 1, None, 1, 1, 1, None, None) == -1
+    assert LOADED.sj_curve(None, None, None, 1, 1, 0, 1, None, 1, None, None) == -1
     assert LOADED.sj_records(None, 1, 1, None, None, None) == -1

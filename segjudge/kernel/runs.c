@@ -129,85 +129,117 @@ static int64_t shared_by(const cover *a, const cover *b)
     return total;
 }
 
+/* Masks by number: their text is what stands between starts[i] and stops[i]. */
 typedef struct {
     const uint8_t *text;
-    const int64_t *bounds, *starts;
-} grouped;
+    int64_t length;
+    const int64_t *starts, *stops;
+    int64_t count;
+} masks;
 
-static int64_t most_characters(const grouped *masks, int64_t groups, int each)
+static int are_bounded(const masks *all)
 {
-    int64_t most = 0;
-    for (int64_t i = masks->starts[0]; each && i < masks->starts[groups]; i++)
-        if (masks->bounds[i + 1] - masks->bounds[i] > most)
-            most = masks->bounds[i + 1] - masks->bounds[i];
-    for (int64_t g = 0; !each && g < groups; g++) {
-        int64_t length = masks->bounds[masks->starts[g + 1]] - masks->bounds[masks->starts[g]];
-        if (length > most)
-            most = length;
+    if (!all->text || !all->starts || !all->stops || all->length < 0 || all->count < 0)
+        return 0;
+    for (int64_t i = 0; i < all->count; i++)
+        if (all->starts[i] < 0 || all->starts[i] > all->stops[i] || all->stops[i] > all->length)
+            return 0;
+    return 1;
+}
+
+static int64_t length_of(const masks *all, int64_t i)
+{
+    return all->stops[i] - all->starts[i];
+}
+
+static int take_mask_cover(cover *out, int64_t *space, const masks *all, int64_t i)
+{
+    return take_cover(out, space, all->text + all->starts[i], length_of(all, i));
+}
+
+/* Pairs of a group: sent[i] with real[i]. */
+typedef struct {
+    const int64_t *sent, *real;
+    int64_t count, lowest, highest; /* of the real ones */
+} pairs;
+
+/* Find which real masks a group needs, and how much space; return 0 where a mask does not exist. */
+static int look_at(pairs *group, const masks *sent, const masks *real, int64_t *sent_space, int64_t *real_space)
+{
+    int64_t total = 0;
+    group->lowest = real->count, group->highest = -1;
+    for (int64_t i = 0; i < group->count; i++) {
+        if (group->sent[i] < 0 || group->sent[i] >= sent->count || group->real[i] < 0 || group->real[i] >= real->count)
+            return 0;
+        group->lowest = group->real[i] < group->lowest ? group->real[i] : group->lowest;
+        group->highest = group->real[i] > group->highest ? group->real[i] : group->highest;
+        if (length_of(sent, group->sent[i]) > *sent_space)
+            *sent_space = length_of(sent, group->sent[i]);
     }
-    return most;
+    for (int64_t i = group->lowest; i <= group->highest; i++)
+        total += length_of(real, i) + 2; /* a part covered takes two numbers, and at least two characters */
+    if (total > *real_space)
+        *real_space = total;
+    return 1;
 }
 
-static int64_t most_masks(const grouped *masks, int64_t groups)
-{
-    int64_t most = 0;
-    for (int64_t g = 0; g < groups; g++)
-        if (masks->starts[g + 1] - masks->starts[g] > most)
-            most = masks->starts[g + 1] - masks->starts[g];
-    return most;
-}
-
-/* Compare the masks of one group, the sent with the real, row by row; return 0 where one is not sound. */
+/* Count what the masks of each pair share; return 0 where one is not sound. */
 static int compare_group(
-    const grouped *sent, const grouped *real, int64_t group, const uint8_t *crowd, cover *covers, int64_t *space,
-    int64_t *sent_space, int64_t **shared, int64_t **joint)
+    const pairs *group, const masks *sent, const masks *real, cover *covers, int64_t *space, int64_t *sent_space,
+    int64_t *shared)
 {
-    int64_t first = real->starts[group], last = real->starts[group + 1];
-    for (int64_t i = first; i < last; i++) {
-        int64_t length = real->bounds[i + 1] - real->bounds[i];
-        if (!take_cover(&covers[i - first], space, real->text + real->bounds[i], length))
+    cover mine = {0};
+    int64_t before = -1;
+    for (int64_t i = group->lowest; i <= group->highest; i++)
+        covers[i - group->lowest].parts = NULL;
+    for (int64_t i = 0; i < group->count; i++) {
+        cover *other = &covers[group->real[i] - group->lowest];
+        if (group->sent[i] != before && !take_mask_cover(&mine, sent_space, sent, group->sent[i]))
             return 0;
-        space += 2 * covers[i - first].count;
-    }
-    for (int64_t i = sent->starts[group]; i < sent->starts[group + 1]; i++) {
-        cover mine;
-        if (!take_cover(&mine, sent_space, sent->text + sent->bounds[i], sent->bounds[i + 1] - sent->bounds[i]))
-            return 0;
-        for (int64_t j = first; j < last; j++) {
-            int64_t both = shared_by(&mine, &covers[j - first]);
-            *(*shared)++ = both;
-            *(*joint)++ = crowd[j] ? mine.area : mine.area + covers[j - first].area - both;
+        before = group->sent[i];
+        if (!other->parts) {
+            if (!take_mask_cover(other, space, real, group->real[i]))
+                return 0;
+            space += 2 * other->count;
         }
+        shared[i] = shared_by(&mine, other);
     }
     return 1;
 }
 
-/* Count for each pair of a sent and a real mask of the same group the pixels of both and of either.
+/* Count for each pair of a sent and a real mask the pixels of both.
  *
- * With a crowd, "either" is the sent mask.  Pairs come group by group, the real masks of each sent one in a row;
- * `starts` say which masks belong to a group, `bounds` where their text is.
+ * Pairs stand group by group, between two bounds; a group's pairs of one sent mask are neighbours, and its real masks
+ * have numbers close to each other.
  */
 SJ_EXPORT int sj_overlaps(
-    const uint8_t *sent_text, const int64_t *sent_bounds, const int64_t *sent_starts, const uint8_t *real_text,
-    const int64_t *real_bounds, const int64_t *real_starts, const uint8_t *crowd, int64_t groups, int64_t *shared,
-    int64_t *joint)
+    const uint8_t *sent_text, int64_t sent_length, const int64_t *sent_starts, const int64_t *sent_stops,
+    int64_t sent_count, const uint8_t *real_text, int64_t real_length, const int64_t *real_starts,
+    const int64_t *real_stops, int64_t real_count, const int64_t *pair_sent, const int64_t *pair_real,
+    const int64_t *bounds, int64_t groups, int64_t *shared)
 {
-    if (!sent_text || !sent_bounds || !sent_starts || !real_text || !real_bounds || !real_starts || !crowd || !shared
-        || !joint || groups < 0 || sent_starts[0] != 0 || real_starts[0] != 0)
+    masks sent = {sent_text, sent_length, sent_starts, sent_stops, sent_count};
+    masks real = {real_text, real_length, real_starts, real_stops, real_count};
+    int64_t sent_space = 0, real_space = 0, most = 0;
+    if (!are_bounded(&sent) || !are_bounded(&real) || !pair_sent || !pair_real || !bounds || groups < 0 || !shared
+        || bounds[0] != 0 || !rising(bounds, groups))
         return SJ_BAD_CALL;
-    if (!rising(sent_starts, groups) || !rising(real_starts, groups)
-        || !rising(sent_bounds, sent_starts[groups]) || !rising(real_bounds, real_starts[groups]))
-        return SJ_BAD_CALL;
-    grouped sent = {sent_text, sent_bounds, sent_starts}, real = {real_text, real_bounds, real_starts};
-    /* A part covered takes at least two characters. */
-    int64_t numbers = most_characters(&real, groups, 0) + 2 * most_masks(&real, groups);
-    int64_t more = most_characters(&sent, groups, 1) + 2;
-    int64_t *space = malloc((size_t)(numbers + more + 2) * sizeof *space);
-    cover *covers = malloc((size_t)(most_masks(&real, groups) + 1) * sizeof *covers);
+    for (int64_t g = 0; g < groups; g++) {
+        pairs group = {pair_sent + bounds[g], pair_real + bounds[g], bounds[g + 1] - bounds[g], 0, 0};
+        if (!look_at(&group, &sent, &real, &sent_space, &real_space))
+            return SJ_BAD_CALL;
+        if (group.highest - group.lowest + 1 > most)
+            most = group.highest - group.lowest + 1;
+    }
+    int64_t *space = malloc((size_t)(real_space + sent_space + 2) * sizeof *space);
+    cover *covers = malloc((size_t)(most + 1) * sizeof *covers);
     int status = space && covers ? SJ_FINE : SJ_NO_MEMORY;
-    for (int64_t g = 0; g < groups && status == SJ_FINE; g++)
-        if (!compare_group(&sent, &real, g, crowd, covers, space, space + numbers, &shared, &joint))
+    for (int64_t g = 0; g < groups && status == SJ_FINE; g++) {
+        pairs group = {pair_sent + bounds[g], pair_real + bounds[g], bounds[g + 1] - bounds[g], 0, 0};
+        look_at(&group, &sent, &real, &sent_space, &real_space);
+        if (!compare_group(&group, &sent, &real, covers, space, space + real_space, shared + bounds[g]))
             status = SJ_BAD_DATA;
+    }
     free(space);
     free(covers);
     return status;

@@ -1,0 +1,148 @@
+"""The accumulator of instance masks: what matching found by image and category, and the scores that it makes.
+
+One run, a pool of processes and parts all fill the same accumulators; merging them is exact, in any order
+and with repeats, since nothing is averaged before all is there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, List, Tuple, Union
+
+import numpy as np
+
+from .errors import HostError, SubmissionError, counted, listed, verb
+from .instance_columns import Category
+from .instance_counts import InstanceCounts, decoded, joined
+from .instance_precision import Averages, MatchedDetections, averages, category_averages, reported_pairs
+from .instance_protocols import InstanceProtocol
+
+#: Standard errors redraw the images so often, and only where that costs little: this many curves in all.
+RESAMPLES = 40
+MOST_CURVES = 8_000
+#: Images in a block of the saved state.
+BLOCK = 4096
+
+
+@dataclass(frozen=True)
+class InstanceScore:
+    """What a submission scored on one dataset."""
+
+    values: Averages
+    #: A row for each category of the truth.
+    categories: List[Dict[str, Union[str, float, None]]]
+    #: A standard error for each value, or nothing.
+    errors: Averages
+    warnings: List[str]
+
+
+class InstanceAccumulator:
+    """What matching found in the images of one split, whoever matched."""
+
+    def __init__(
+        self, protocol: InstanceProtocol, images: List[int], categories: List[Category], *, strict: bool = False
+    ) -> None:
+        #: The ids of all images, in the truth's order, and all categories.
+        self.images, self.categories = images, categories
+        #: What was noted of all records.
+        self.notes: List[str] = []
+        self.protocol, self._strict = protocol, strict
+        self._parts: List[InstanceCounts] = []
+        #: The part that holds an image, -1 where there is none.
+        self._where = np.full(len(images), -1)
+
+    def __len__(self) -> int:
+        return int((self._where >= 0).sum())
+
+    def update(self, counts: InstanceCounts) -> None:
+        """Take what was found in some images; the same again changes nothing."""
+        images = counts.images["image"]
+        for table, bound in (
+            (images, len(self.images)),
+            (counts.detections["category"], len(self.categories)),
+            (counts.truth["category"], len(self.categories)),
+        ):
+            if len(table) and int(table.max()) >= bound:
+                raise ValueError("it is of images or categories that this split does not have")
+        known = images[self._where[images] >= 0]
+        if len(known):
+            parts = [self._parts[number] for number in np.unique(self._where[known]).tolist()]
+            if not joined(parts).of(known).same(counts.of(known)):
+                raise ValueError("images were matched twice, with different results")
+            images = images[self._where[images] < 0]
+            counts = counts.of(images)
+        self._where[images] = len(self._parts)
+        self._parts.append(counts)
+
+    def merge(self, other: InstanceAccumulator) -> None:
+        """Take all that another accumulator of the same split holds; raises ValueError where they contradict."""
+        if self._head() != other._head():
+            raise ValueError("they are of different splits, protocols or submissions")
+        for part in other._parts:
+            self.update(part)
+
+    def _head(self) -> Tuple[object, ...]:
+        return self.protocol, self.images, self.categories, self._strict, self.notes
+
+    def missing(self) -> List[str]:
+        """Return the ids of the images that were not matched."""
+        return [str(self.images[index]) for index in np.flatnonzero(self._where < 0).tolist()]
+
+    def state_dict(self) -> Dict[str, bytes]:
+        """Return what was found as bytes, in blocks of images; equal contents give equal bytes."""
+        return {name: part.encoded() for name, part in joined(self._parts).blocks(BLOCK).items()}
+
+    def load_state_dict(self, state: Dict[str, bytes]) -> None:
+        """Hold what `state_dict` returned, and nothing else; raises ValueError where it cannot be that."""
+        self._parts, self._where = [], np.full(len(self.images), -1)
+        for name, data in state.items():
+            counts = decoded(data)
+            if list(counts.blocks(BLOCK)) != [name]:
+                raise ValueError(f"block {name} holds other images")
+            self.update(counts)
+
+    def matched(self) -> MatchedDetections:
+        """Return the detections of all images, ready for curves."""
+        self._parts = [joined(self._parts)]
+        self._where = np.minimum(self._where, 0)
+        return MatchedDetections(self._parts[0], len(self.categories), self.protocol.detections)
+
+    def compute(self) -> InstanceScore:
+        """Return the scores and warnings; when strict, a warning refuses the submission."""
+        missing = self.missing()
+        if missing:
+            raise HostError(f"{counted(len(missing), 'image')} not matched yet: {listed(missing)}")
+        matching, caps = self.matched(), self.protocol.detections
+        warnings = [*self.notes, *self._dropped()]
+        if self._strict and warnings:
+            found = f"your file: {'; '.join(warnings)}. This is scored strictly. Send only what is scored."
+            raise SubmissionError(found)
+        pairs, images = reported_pairs(caps), len(self.images)
+        curves = matching.curves(pairs)
+        rows = [
+            {"id": category.id, "name": category.name, **category_averages(curves, index)}
+            for index, category in enumerate(self.categories)
+        ]
+        cheap = images > 1 and len(self.categories) * len(pairs) * RESAMPLES <= MOST_CURVES
+        errors = _standard_errors(matching, caps, images) if cheap else {}
+        return InstanceScore(averages(curves, caps), rows, errors, warnings)
+
+    def _dropped(self) -> List[str]:
+        """Return the warning about what lies beyond the cap."""
+        dropped = self._parts[0].images["dropped"]
+        total, images = int(dropped.sum()), int((dropped > 0).sum())
+        if not total:
+            return []
+        where, were = counted(images, "image"), verb(total, "was", "were")
+        return [f"{counted(total, 'record')} beyond {self.protocol.detections[-1]} in {where} {were} dropped"]
+
+
+def _standard_errors(matching: MatchedDetections, caps: Tuple[int, int, int], images: int) -> Averages:
+    """Return the spread of each value when images are drawn anew, always from the same seed."""
+    generator = np.random.default_rng(0)
+    draws = []
+    for _ in range(RESAMPLES):
+        weight = np.bincount(generator.integers(0, images, images), minlength=images).astype(float)
+        draws.append(averages(matching.curves(reported_pairs(caps), weight), caps))
+    table = {name: np.array([draw[name] for draw in draws], float) for name in draws[0]}
+    return {name: float(column.std(ddof=1)) for name, column in table.items() if not np.isnan(column).any()}
