@@ -6,7 +6,7 @@ object folders (one PNG for each object and frame), or run lengths in JSON.
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, List, Optional, Set
+from typing import Dict, Iterable, List, Optional, Set, Tuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from . import png
 from .archive_limits import Files
 from .errors import Flaw, Problem, Problems, listed, printable
 from .mask_packing import MaskPacker, more_than_two_values
-from .masks import Array, Size, Stack, cropped, empty_labels, nothing, overlaps, pack, words_across
+from .masks import WORD, Array, Size, Stack, cropped, empty_labels, nothing, overlaps, pack, words_across
 
 #: Objects by their labels.
 Stacks = Dict[str, Stack]
@@ -92,13 +92,14 @@ class LabelImages(MaskFiles):
         block = empty_labels(len(frames), size, np.result_type(*images))
         for index, labels in enumerate(images):
             block[index, :, : size[1]] = labels
-        numbers = labels_in(block)
+        top, left, part = _with_labels(block)
+        numbers = labels_in(part)
         if len(numbers) > self._most:
-            numbers = [number for number in numbers if (block == number).any()]
+            numbers = [number for number in numbers if (part == number).any()]
         if len(numbers) > self._most:
             self.problems.add(too_many(self.members[frames[0]], len(numbers), self._most))
             return None
-        stacks = {str(number): cropped(pack(block == number), size) for number in numbers}
+        stacks = {str(number): cropped(pack(part == number), size, top, left) for number in numbers}
         return {label: stack for label, stack in stacks.items() if stack.words.size}
 
 
@@ -235,6 +236,17 @@ class SalientImages(LabelImages):
 def _labels(files: Files, name: str, size: Size) -> Array:
     png.check_length(files.sizes[name], size)
     return png.read_labels(files.read(name), size)
+
+
+def _with_labels(block: Array) -> Tuple[int, int, Array]:
+    """Return the rows and whole words of pixels that have any label: the first row, the first word, the labels."""
+    seen = block.max(axis=0, initial=0)
+    rows = np.flatnonzero(seen.any(axis=1))
+    if not len(rows):
+        return 0, 0, block[:, :0, :0]
+    words = np.flatnonzero(seen.any(axis=0).reshape(-1, WORD).any(axis=1))
+    left, right = int(words[0]), int(words[-1]) + 1
+    return int(rows[0]), left, block[:, rows[0] : rows[-1] + 1, left * WORD : right * WORD]
 
 
 def labels_in(block: Array) -> List[int]:

@@ -126,16 +126,23 @@ def overlaps(a: Stack, b: Stack) -> bool:
     return parts is not None and bool((a.words[parts[0]] & b.words[parts[1]]).any())
 
 
-def cropped(words: Array, size: Size) -> Stack:
-    """Return words of whole frames (frames, height, words) as a stack, cut to the words that hold any pixel."""
+def padded(words: Array, above: int, below: int, left: int, right: int) -> Array:
+    """Return words (frames, rows, words) with so many empty rows and words around them."""
+    frames, rows, across = words.shape
+    wide = np.zeros((frames, above + rows + below, left + across + right), np.uint64)
+    wide[:, above : above + rows, left : left + across] = words
+    return wide
+
+
+def cropped(words: Array, size: Size, top: int = 0, left: int = 0) -> Stack:
+    """Return words (frames, rows, words) at (top, left) of the frames as a stack, cut to those that hold any pixel."""
     seen = np.bitwise_or.reduce(words, axis=0)
     rows = np.flatnonzero(np.bitwise_or.reduce(seen, axis=1))
     if not len(rows):
         return nothing(len(words), size)
     columns = np.flatnonzero(np.bitwise_or.reduce(seen, axis=0))
-    top, left = int(rows[0]), int(columns[0])
-    part = words[:, top : rows[-1] + 1, left : columns[-1] + 1]
-    return Stack(np.ascontiguousarray(part), top, left, size)
+    part = words[:, rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    return Stack(np.ascontiguousarray(part), top + int(rows[0]), left + int(columns[0]), size)
 
 
 def joined(stacks: list[Stack], frames: int, size: Size) -> Stack:

@@ -14,7 +14,7 @@ from typing import List, Optional, Tuple
 import numpy as np
 
 from .errors import Flaw
-from .inflate import Inflated, crc32, whole_stream
+from .inflate import Inflated, crc32, quickly_inflated, whole_stream
 from .masks import Array, Size
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -209,7 +209,7 @@ def _decoded(header: _Header, pixels: bytes) -> Array:
     value = UNDECODED if header.channels == 1 else (UNDECODED,) * header.channels
     image = Image.new(mode, (header.width, header.height), value)
     try:
-        image.frombytes(pixels, "zip", raw_mode, header.interlaced)
+        image.frombytes(quickly_inflated(pixels, header.inflated_bytes()), "zip", raw_mode, header.interlaced)
         labels = np.asarray(image)
         suspicious = header.interlaced or (labels[-1, -1] == UNDECODED).all()  # rarely: to inflate again is slow
         if suspicious and len(_inflated(header, pixels)) < header.inflated_bytes():

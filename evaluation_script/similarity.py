@@ -19,7 +19,7 @@ from typing import Dict, Optional, Tuple
 import numpy as np
 
 from . import kernel, kernel_frames
-from .masks import WORD, Array, Size, Stack, ones, overlap
+from .masks import WORD, Array, Size, Stack, ones, overlap, padded
 
 #: A boundary pixel is matched within this fraction of the image's diagonal.
 BOUNDARY_TOLERANCE = 0.008
@@ -147,17 +147,20 @@ def _boundary(stack: Stack) -> Stack:
         return stack
     height, width = stack.size
     up, back = int(stack.top > 0), int(stack.left > 0)
-    bits = np.pad(stack.words, ((0, 0), (up, 0), (back, 0)))
+    bits = padded(stack.words, up, 0, back, 0)
     top, left = stack.top - up, stack.left - back
     right = bits >> 1
     right[:, :, :-1] |= bits[:, :, 1:] << (WORD - 1)
     last_word, last_bit = divmod(width - 1, WORD)
     if left + bits.shape[2] > last_word:  # nothing lies right of the last column
         right[:, :, last_word - left] |= bits[:, :, last_word - left] & np.uint64(1 << last_bit)
-    edge = bits ^ right
-    edge[:, :-1] |= (bits[:, :-1] ^ bits[:, 1:]) | (bits[:, :-1] ^ right[:, 1:])
+    some, every = bits | right, np.bitwise_and(bits, right, out=right)
+    edge = some.copy()
+    edge[:, :-1] |= some[:, 1:]
+    every[:, :-1] &= every[:, 1:]
     if top + bits.shape[1] < height:  # below a window that ends inside the frame all is empty
-        edge[:, -1] |= bits[:, -1]
+        every[:, -1] = 0
+    edge ^= every  # of the four pixels some are set, and not all
     return Stack(edge, top, left, stack.size)
 
 
@@ -187,7 +190,7 @@ class _Grown:
         self._reach = max(max(-low, high, 0) for _, low, high in match)
         self._words = max(max(-(dx // WORD), dx // WORD + 1) for dx, _, _ in match)
         margin, side = 2 * self._reach, 2 * self._words
-        self._edge = np.pad(boundary.words, ((0, 0), (margin, margin), (side, side)))
+        self._edge = padded(boundary.words, margin, margin, side, side)
         self._top = boundary.top - self._reach
         self._left = boundary.left - side
         self._spans: Dict[Tuple[int, int], Array] = {}
