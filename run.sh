@@ -32,10 +32,8 @@ case "${1:-run}" in
         if [ "${CI:-}" = true ]; then worker=worker; fi  # CI requires it
         enter 'toolkit[test]' client "$worker" -- -m tests.everything "$@"
         ;;
-    worker)
-        shift
-        cd "$HERE"
-        enter toolkit -- -m segjudge.remote_challenge_evaluation "$@"
+    worker)  # in this folder, unless one stands in a bundle of one's own
+        [ -f challenge_config.yaml ] || [ -f challenge_config.yml ] || cd "$HERE"
         ;;
 esac
 case "${*:-run} " in  # -P: do not import a folder named segjudge in the current folder

@@ -7,8 +7,10 @@ server no longer accepts the token.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
+from segjudge.commands.worker import worker_options
 from segjudge.evalai.http_exchange import StoppedError
 
 from .services import TokenRefusedError
@@ -23,10 +25,10 @@ STOPPED, WRONG_SETTINGS, NOT_STARTED, TOKEN_REFUSED = 0, 2, 3, 4
 def main(arguments: list[str] | None = None) -> int:
     """Run; return the exit code."""
     parser = argparse.ArgumentParser(prog="remote_challenge_evaluation", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="prove that everything is in place, and touch nothing")
-    parser.add_argument("--once", action="store_true", help="score what waits, then end")
-    parser.add_argument("--jobs", type=int, default=1, help="how many processes score at once (1)")
+    worker_options(parser)
     args = parser.parse_args(arguments)
+    options = {"BUNDLE": args.bundle, "EVALUATE": args.evaluate, "SCORER_PYTHON": args.python}
+    os.environ.update({name: value for name, value in options.items() if value})  # for --jobs too
     try:
         settings = read_settings()
         check_no_forgotten_journal(settings)

@@ -15,7 +15,7 @@ from typing import IO, cast
 from segjudge.evalai.http_exchange import StoppedError, Watch
 from segjudge.processes import IMPORT_ROOT, Child, ExitCode, Streams, Tail, clean_environment
 
-from .scoring_messages import AnnotationReport, ScoredPhase, ScoringRequest
+from .scoring_messages import AnnotationReport, ScoredPhase, ScorerChoice, ScoringRequest
 from .startup_check import StartError
 
 #: Bytes of each stream that are kept of its beginning and of its end.
@@ -59,14 +59,14 @@ def has_process_limit() -> bool:
     return False
 
 
-def read_phases(folder: str, watch: Watch = lambda: None) -> dict[str, ScoredPhase]:
+def read_phases(folder: str, choice: ScorerChoice, watch: Watch = lambda: None) -> dict[str, ScoredPhase]:
     """Return the phases that this machine can score; raise StartError if the scorers cannot be loaded."""
-    return cast("dict[str, ScoredPhase]", _scorer_output(["describe"], folder, watch))
+    return cast("dict[str, ScoredPhase]", _scorer_output(["describe", json.dumps(choice)], folder, watch))
 
 
-def read_annotations(folder: str, annotations: str, watch: Watch = lambda: None) -> dict[str, AnnotationReport]:
+def read_annotations(folder: str, choice: ScorerChoice, watch: Watch = lambda: None) -> dict[str, AnnotationReport]:
     """Return what the annotation file of each phase holds, or its problem."""
-    return cast("dict[str, AnnotationReport]", _scorer_output(["annotations", annotations], folder, watch))
+    return cast("dict[str, AnnotationReport]", _scorer_output(["annotations", json.dumps(choice)], folder, watch))
 
 
 def _scorer_output(arguments: list[str], folder: str, watch: Watch) -> dict[str, object]:
@@ -94,7 +94,8 @@ def run_scorer(request: ScoringRequest, folder: str, seconds: float, lock: int, 
         # With the lock: as long as any process of the evaluation lives, no other worker takes this submission.
         passed = (answer_descriptor, log_descriptor, lock)
         streams = Streams(subprocess.PIPE, subprocess.PIPE, subprocess.PIPE, passed)
-        child = _start(["score", str(answer_descriptor), str(log_descriptor)], streams, folder)
+        words = ["score", str(answer_descriptor), str(log_descriptor)]
+        child = _start(words, streams, folder, request.get("command"))
     output, errors = (Tail(stream, _KEPT_BYTES, beginning=True) for stream in (child.output, child.errors))
     # In a thread: a scorer that does not read would keep us, and has as long as it has for its answer.
     threading.Thread(target=_send, args=(child.input, request), daemon=True).start()
@@ -123,7 +124,7 @@ def _send(stream: IO[bytes], request: ScoringRequest) -> None:
         stream.write(json.dumps(request).encode())
 
 
-def _start(arguments: list[str], streams: Streams, folder: str) -> Child:
+def _start(arguments: list[str], streams: Streams, folder: str, program: list[str] | None = None) -> Child:
     """Start a scorer without our token and keys; it imports our own code first."""
     names = ("HOME", "TZ", "SEGJUDGE_SLACK", "SEGJUDGE_WEBHOOK")
     environment = clean_environment(
@@ -132,7 +133,8 @@ def _start(arguments: list[str], streams: Streams, folder: str) -> Child:
         PYTHONPATH=IMPORT_ROOT,
         PYTHONDONTWRITEBYTECODE="1",
     )
-    return Child(_command(*arguments), streams, environment=environment, folder=folder)
+    command = [*program, *arguments] if program else _command(*arguments)
+    return Child(command, streams, environment=environment, folder=folder)
 
 
 def _command(*arguments: str) -> list[str]:

@@ -19,9 +19,10 @@ from .owners import DOWNLOADS
 from .reporting import SubmissionReporting
 from .scoring_messages import ScoredPhase, ScoringRequest
 from .services import JobBlockedError, WorkerServices
+from .startup_check import annotation_path
 from .submission_files import SubmissionFiles, is_placeholder
 
-#: Seconds that a scorer may take beyond its phase's limit.
+#: Seconds that a scorer of ours, which ends itself in time, may take beyond its phase's limit.
 _MARGIN = 60.0
 #: The seconds of a phase that this machine does not know.
 _UNKNOWN_PHASE_SECONDS = 6 * 3600.0
@@ -65,7 +66,7 @@ class SubmissionScoring:
         scored_phase = self._scored_phases.get(phase["codename"])
         if scored_phase is None:
             known = ", ".join(self._scored_phases)
-            raise JobBlockedError(f"no phase {phase['codename']!r} in phases.py ({known})")
+            raise JobBlockedError(f"no phase {phase['codename']!r} in the bundle ({known})")
         path = os.path.join(folder, "submission")
         if not self._has_file(job, row, path):
             return
@@ -74,12 +75,15 @@ class SubmissionScoring:
         request: ScoringRequest = {
             "submission": path,
             "codename": phase["codename"],
-            "annotation": os.path.join(settings.annotations, scored_phase["annotation"]),
+            "annotation": annotation_path(settings, scored_phase),
             "submission_metadata": {**row, "status": RUNNING},
             "memory": settings.memory_bytes,
+            "bundle": settings.bundle,
+            "command": scored_phase.get("command", []),
+            "hidden": scored_phase.get("hidden", []),
         }
         with self._timed("scoring"):
-            limit = scored_phase["seconds"] + _MARGIN
+            limit = scored_phase["seconds"] + (0.0 if scored_phase.get("command") else _MARGIN)
             outcome = run_scorer(request, folder, limit, self._journal.lock, self._watch)
         if outcome.refused:
             self.files.confirm(row, path)

@@ -7,15 +7,33 @@ from typing import NotRequired, TypedDict
 from segjudge.evalai.result_shapes import SubmissionRow
 
 
+class ScorerChoice(TypedDict):
+    """What decides whose `evaluate()` scores, as the settings have it."""
+
+    #: The bundle's folder; empty for the installed phases.
+    bundle: str
+    #: The file with a host's own `evaluate()`, and the interpreter for it.
+    evaluate: str
+    python: str
+    #: The folder of annotations.
+    annotations: str
+    #: Within which a host's own `evaluate()` has to answer.
+    seconds: float
+
+
 class ScoredPhase(TypedDict):
     """A phase that this machine can score."""
 
-    #: The file's name in the folder of annotations.
+    #: The file's name in the folder of annotations; empty where a host's `evaluate()` finds its own.
     annotation: str
     #: Split → labels of its leaderboard.
     labels: dict[str, list[str]]
     #: Within which a submission is scored.
     seconds: float
+    #: Of a host's own `evaluate()`: what runs it, the splits that hosts alone see, and whether it is given the file.
+    command: NotRequired[list[str]]
+    hidden: NotRequired[list[str]]
+    needs_annotation: NotRequired[bool]
 
 
 class AnnotationReport(TypedDict):
@@ -34,6 +52,9 @@ class ScoringRequest(TypedDict):
     submission_metadata: SubmissionRow
     #: Bytes that the process may use.
     memory: int
+    bundle: NotRequired[str]
+    command: NotRequired[list[str]]
+    hidden: NotRequired[list[str]]
 
 
 class ScoringAnswer(TypedDict):

@@ -1,7 +1,8 @@
 """The process that scores: without a token in its environment, and with limits on what it may use.
 
-usage: scoring_process.py describe | annotations FOLDER | score ANSWER LOG
-`describe` and `annotations` print JSON.  `score` reads its request from its standard input and writes the answer to the
+usage: scoring_process.py describe CHOICE | annotations CHOICE | score ANSWER LOG
+CHOICE is JSON, and so is what `describe` and `annotations` print.
+`score` reads its request from its standard input and writes the answer to the
 descriptor ANSWER; its standard output and error are the participant's log, the descriptor LOG is the operator's.
 """
 
@@ -13,7 +14,8 @@ import resource
 import sys
 from typing import TYPE_CHECKING, cast
 
-from .scoring_messages import AnnotationReport, ScoredPhase, ScoringAnswer, ScoringRequest
+from .host_scorer import described, is_hosts_own, phases_of
+from .scoring_messages import AnnotationReport, ScoredPhase, ScorerChoice, ScoringAnswer, ScoringRequest
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.phase import Phase
@@ -26,10 +28,10 @@ _FILE_BYTES = 4 << 30
 def main() -> None:
     """Answer one request."""
     if sys.argv[1] == "describe":
-        print(json.dumps(_phases()))
+        print(json.dumps(_described(json.loads(sys.argv[2]))))
         return
     if sys.argv[1] == "annotations":
-        print(json.dumps(_annotations(sys.argv[2])))
+        print(json.dumps(_annotations(json.loads(sys.argv[2]))))
         return
     answer_descriptor, log_descriptor = (int(word) for word in sys.argv[2:4])
     request = cast("ScoringRequest", json.load(sys.stdin.buffer))
@@ -40,28 +42,35 @@ def main() -> None:
         json.dump(_score(request), file)
 
 
-def _phases() -> dict[str, ScoredPhase]:
+def _described(choice: ScorerChoice) -> dict[str, ScoredPhase]:
     """Return the phases for a parent that does not import the scorers."""
-    from segjudge.evaluation_script.phases import PHASES
+    from segjudge.errors import UsageError
+    from segjudge.evaluation_script.errors import HostError
 
+    try:
+        return described(choice) if is_hosts_own(choice) else _phases(phases_of(choice["bundle"]))
+    except (HostError, UsageError) as error:
+        raise SystemExit(str(error)) from None
+
+
+def _phases(phases: tuple[Phase, ...]) -> dict[str, ScoredPhase]:
     return {
         phase.codename: {
             "annotation": os.path.basename(phase.annotations),
             "labels": {split.codename: list(split.metrics) for split in phase.splits},
             "seconds": phase.seconds,
         }
-        for phase in PHASES
+        for phase in phases
     }
 
 
-def _annotations(folder: str) -> dict[str, AnnotationReport]:
+def _annotations(choice: ScorerChoice) -> dict[str, AnnotationReport]:
     """Return what the annotation file of each phase holds, or its problem; every mask is read."""
     from segjudge.evaluation_script.errors import HostError
-    from segjudge.evaluation_script.phases import PHASES
 
     reports: dict[str, AnnotationReport] = {}
-    for phase in PHASES:
-        path = os.path.join(folder, os.path.basename(phase.annotations))
+    for phase in phases_of(choice["bundle"]):
+        path = os.path.join(choice["annotations"], os.path.basename(phase.annotations))
         try:
             reports[phase.codename] = {"facts": _facts(phase, path)}
         except HostError as error:
@@ -108,17 +117,17 @@ def _read_through(split: Split) -> str:
 def _score(request: ScoringRequest) -> ScoringAnswer:
     from segjudge.evalai.result_shapes import for_rest
     from segjudge.evaluation_script.errors import HostError, SubmissionError
-    from segjudge.evaluation_script.main import phase_named
-    from segjudge.remote_challenge_evaluation.evaluate import answer
+    from segjudge.evaluation_script.main import evaluate_phase
 
-    metadata = request["submission_metadata"]
+    phases = phases_of(request.get("bundle", ""))
+    phase = next(phase for phase in phases if phase.codename == request["codename"])
     try:
-        scored = answer(request["submission"], request["codename"], request["annotation"], submission_metadata=metadata)
+        scored = evaluate_phase(phase, request["annotation"], request["submission"], request["submission_metadata"])
     except SubmissionError as error:
         return {"refused": str(error)}
     except HostError as error:
         return {"incident": str(error)}
-    accuracies = for_rest(scored["result"], phase_named(request["codename"]).hidden)
+    accuracies = for_rest(scored["result"], phase.hidden)
     return {"accuracies": accuracies, "submission_result": scored.get("submission_result")}
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from segjudge.bundle.fields import CONFIG_NAMES
 from segjudge.evalai.client import is_plain_token, is_safe_for_token
 
 from .journal_file import NAME, open_jobs_in
@@ -43,6 +44,13 @@ class WorkerSettings:
     memory_bytes: int = 4 << 30
     #: MAX_SUBMISSION_BYTES of a download.
     max_submission_bytes: int = 8 << 30
+    #: BUNDLE: its folder; without one the current folder's, else the installed phases.
+    bundle: str = ""
+    #: EVALUATE: a file with the host's own `evaluate()`, and SCORER_PYTHON: the interpreter for it.
+    evaluate: str = ""
+    scorer_python: str = ""
+    #: SCORING_SECONDS within which a host's own `evaluate()` has to answer.
+    scoring_seconds: float = 3600.0
     #: GRACE_SECONDS to finish a scoring or a report after SIGTERM.
     grace_seconds: float = 3.0
     #: HEALTH_PORT on loopback; 0 for none.
@@ -79,6 +87,21 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> WorkerSettings
     return WorkerSettings(**values)  # type: ignore[arg-type]
 
 
+def with_absolute_paths(settings: WorkerSettings) -> WorkerSettings:
+    """Return settings that mean the same in every folder: scorers run in folders of their own."""
+    here = any(os.path.isfile(name) for name in CONFIG_NAMES) and not settings.evaluate
+    bundle = settings.bundle or ("." if here else "")
+    annotations = settings.annotations
+    is_bucket = annotations.startswith("s3://")
+    return replace(
+        settings,
+        save_dir=os.path.abspath(settings.save_dir),
+        bundle=os.path.abspath(bundle) if bundle else "",
+        evaluate=os.path.abspath(settings.evaluate) if settings.evaluate else "",
+        annotations=annotations if is_bucket else os.path.abspath(annotations),
+    )
+
+
 def _value(kind: str, text: str) -> str | int | float:
     if kind == "str":
         return text
@@ -107,7 +130,14 @@ _REQUIRED = {
     "queue_name": "`segjudge push` prints it, and so does the Manage tab",
     "challenge_pk": "the number in the address of the challenge",
 }
-_ABOVE_ZERO = ("requests_per_minute", "poll_seconds", "sweep_seconds", "memory_bytes", "max_submission_bytes")
+_ABOVE_ZERO = (
+    "scoring_seconds",
+    "requests_per_minute",
+    "poll_seconds",
+    "sweep_seconds",
+    "memory_bytes",
+    "max_submission_bytes",
+)
 _NOT_BELOW_ZERO = ("grace_seconds", "health_port")
 
 

@@ -35,20 +35,26 @@ def check_challenge(jobs: Jobs, settings: WorkerSettings, phases: dict[str, Scor
         f"challenge: {challenge.get('title', '')}, remote evaluation, and the token is a host's",
     ]
     rows = {row["codename"]: row for row in jobs.phases()}
-    problems = [f"phases.py has no phase {name}: its submissions would fail" for name in sorted(rows.keys() - phases)]
+    table = "challenge_config.yaml" if any("command" in phase for phase in phases.values()) else "phases.py"
+    problems = [f"{table} has no phase {name}: its submissions would fail" for name in sorted(rows.keys() - phases)]
     splits = jobs.splits()
     for name in sorted(rows.keys() & phases.keys()):
         number, labels = rows[name]["id"], phases[name]["labels"]
-        path = os.path.join(settings.annotations, phases[name]["annotation"])
-        if os.path.isfile(path):
-            lines.append(f"phase {number}: {name}, {path}, {', '.join(labels)}")
+        path = annotation_path(settings, phases[name])
+        if os.path.isfile(path) or not phases[name].get("needs_annotation", True):
+            lines.append(f"phase {number}: {name}, {path or 'its own truth'}, {', '.join(labels)}")
         else:
-            problems.append(f"{path}: there is no annotation file for {name}; set ANNOTATIONS")
+            problems.append(f"{path or settings.annotations}: there is no annotation file for {name}; set ANNOTATIONS")
         phase_splits = [split for split in splits if number_of(split.get("challenge_phase")) == number]
-        problems += _label_problems(name, phase_splits, labels)
+        problems += _label_problems(name, phase_splits, labels, table)
     if problems:
         raise StartError("\n".join(problems))
     return lines
+
+
+def annotation_path(settings: WorkerSettings, phase: ScoredPhase) -> str:
+    """Return the path of a phase's annotation file; empty where its scorer finds its own."""
+    return os.path.join(settings.annotations, phase["annotation"]) if phase["annotation"] else ""
 
 
 def check_annotations(reports: dict[str, AnnotationReport], phases: dict[str, ScoredPhase]) -> list[str]:
@@ -60,10 +66,10 @@ def check_annotations(reports: dict[str, AnnotationReport], phases: dict[str, Sc
     return [f"annotations of {name}: {report['facts']}" for name, report in ours.items()]
 
 
-def _label_problems(phase: str, splits: list[dict[str, object]], scored: dict[str, list[str]]) -> list[str]:
+def _label_problems(phase: str, splits: list[dict[str, object]], scored: dict[str, list[str]], table: str) -> list[str]:
     """Return the splits and labels of a phase that the server does not have as we do."""
     if len(splits) != len(scored):
-        return [f"{phase}: EvalAI shows {len(splits)} splits, phases.py scores {len(scored)}; push the challenge again"]
+        return [f"{phase}: EvalAI shows {len(splits)} splits, {table} has {len(scored)}; push the challenge again"]
     boards = [labels for labels in map(labels_of, splits) if labels is not None]
     if len(boards) != len(splits):
         return []  # a server that does not send them
@@ -75,8 +81,8 @@ def _label_problems(phase: str, splits: list[dict[str, object]], scored: dict[st
             continue
         others = "; ".join(", ".join(board) for board in boards)
         problems.append(
-            f"{phase}: phases.py scores {split} as {', '.join(labels)}, but EvalAI's leaderboard has {others}. "
-            "Labels cannot change once a challenge is there: change phases.py"
+            f"{phase}: {table} scores {split} as {', '.join(labels)}, but EvalAI's leaderboard has {others}. "
+            f"Labels cannot change once a challenge is there: change {table}"
         )
     return problems
 

@@ -38,6 +38,7 @@ COMMANDS = {
     "build": "bundle",
     "check": "bundle",
     "push": "push",
+    "worker": "worker",
     "rehearse": "rehearse",
     "interactive": "interactive",
     "arena": "arena",

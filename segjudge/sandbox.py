@@ -95,9 +95,14 @@ def scorer_command(
     return [*boxed, "--chdir", folder or target, *words]
 
 
+def with_network(words: list[str]) -> list[str]:
+    """Return a command whose sandbox, if it has one, shares the machine's network."""
+    return [part for word in words for part in ([word, "--share-net"] if word == "--unshare-all" else [word])]
+
+
 def installer_command(program: str, words: list[str], readable: Sequence[str], writable: Sequence[str]) -> list[str]:
     """Return a command that installs packages in the sandbox, with the network and this machine's settings of pip."""
-    boxed = [program, *_ISOLATED, "--share-net", "--cap-drop", "ALL", "--tmpfs", "/tmp"]  # noqa: S108 - inside
+    boxed = [program, *with_network([*_ISOLATED]), "--cap-drop", "ALL", "--tmpfs", "/tmp"]  # noqa: S108 - inside
     links = [path for path in os.environ.get("PIP_FIND_LINKS", "").split() if os.path.isdir(path)]
     settings = [os.path.expanduser(path) for path in ("~/.config/pip", "~/.pip")]
     boxed += _read_only((*_SYSTEM, *_NETWORK, *settings, *links, *readable))

@@ -188,3 +188,103 @@ def remote(folder: Path) -> Path:
     truth = {f"truth/{phase}.json": json.dumps(TRUTH) for phase in ("dev", "test")}
     written(folder / "remote_challenge_evaluation", truth)
     return folder
+
+
+#: What the starter keeps in `utils`, for both images: here messages are JSON.
+RPC = """
+    import json
+
+    import grpc
+
+    METHODS = ("get_action_space", "act_on_environment")
+
+
+    def handlers(environment):
+        def method(name):
+            def answer(data, context):
+                return json.dumps(getattr(environment, name)(json.loads(data))).encode()
+
+            return grpc.unary_unary_rpc_method_handler(answer)
+
+        return grpc.method_handlers_generic_handler("evaluation.Environment", {name: method(name) for name in METHODS})
+
+
+    def call(channel, name, message):
+        return json.loads(channel.unary_unary("/evaluation.Environment/" + name)(json.dumps(message).encode()))
+    """
+ENVIRONMENT = """
+    import json
+    import os
+    import time
+    from concurrent import futures
+
+    import grpc
+    import requests
+
+    import evaluation_rpc
+
+    BODY = json.loads(os.environ["BODY"])
+
+
+    class Environment:
+        right = 0
+        steps = 0
+
+        def get_action_space(self, message):
+            return ["left", "right"]
+
+        def act_on_environment(self, action):
+            self.right += action == "right"
+            self.steps += 1
+            if self.steps == 4:
+                report(self.right / 4)
+            return {"all_complete": self.steps == 4}
+
+
+    def report(score):
+        scores = {"Accuracy": score, "Coverage": 1.0}
+        requests.put(
+            os.environ["EVALAI_API_SERVER"] + "/api/jobs/challenge/%s/update_submission/" % BODY["challenge_pk"],
+            headers={"Authorization": "Bearer " + os.environ["AUTH_TOKEN"]},
+            data={
+                "challenge_phase": BODY["phase_pk"], "submission": BODY["submission_pk"], "stdout": "", "stderr": "",
+                "submission_status": "FINISHED",
+                "result": json.dumps([{"split": "val", "show_to_participant": True, "accuracies": scores}]),
+            },
+        ).raise_for_status()
+
+
+    server = grpc.server(futures.ThreadPoolExecutor(max_workers=1))
+    server.add_generic_rpc_handlers([evaluation_rpc.handlers(Environment())])
+    server.add_insecure_port("[::]:%PORT%")
+    server.start()
+    print("listening for", os.environ["SUBMISSION_TIME_LIMIT"], "seconds")
+    while True:
+        time.sleep(4)
+    """
+AGENT = """
+    import sys
+
+    import grpc
+
+    import evaluation_rpc
+
+    channel = grpc.insecure_channel("localhost:%PORT%")
+    print(evaluation_rpc.call(channel, "get_action_space", None))
+    for action in sys.argv[1:]:
+        evaluation_rpc.call(channel, "act_on_environment", action)
+    """
+
+
+def code_upload(folder: Path, port: int) -> Path:
+    """A challenge whose participants upload agents, with the starter's folders."""
+    text = CONFIG.replace("is_docker_based: False", "is_docker_based: True")
+    text = text.replace("test_annotation_file: annotations/dev.json", "environment_image: registry.example.org/env:1")
+    text = text.replace("test_annotation_file: annotations/test.json", "environment_image: registry.example.org/env:1")
+    starter(folder, config=text)
+    files = {"utils/evaluation_rpc.py": RPC, "environment/environment.py": ENVIRONMENT, "agent/agent.py": AGENT}
+    written(
+        folder / "code_upload_challenge_evaluation",
+        {name: content.replace("%PORT%", str(port)) for name, content in files.items()},
+    )
+    return folder

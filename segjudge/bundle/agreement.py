@@ -43,7 +43,7 @@ def agreement(bundle: Bundle) -> BundleProblems:
 def _phase_agreement(bundle: Bundle, configured: dict[str, Any], phase: Phase) -> BundleProblems:
     where = f"phases.py, {phase.codename}"
     yield from _notify_agreement(where, phase)
-    schemas, hidden = _splits_of(bundle.config, configured)
+    schemas, hidden = splits_of(bundle.config, configured)
     if set(schemas) != {split.codename for split in phase.splits}:
         found = f"its splits are not the YAML's ({', '.join(map(str, schemas))})"
         yield breaks_later(where, found, "Make them agree")
@@ -59,7 +59,7 @@ def _phase_agreement(bundle: Bundle, configured: dict[str, Any], phase: Phase) -
         yield from _truth_agreement(bundle, where, phase)
 
 
-def _splits_of(config: dict[str, Any], phase: dict[str, Any]) -> tuple[dict[object, dict[str, Any]], set[object]]:
+def splits_of(config: dict[str, Any], phase: dict[str, Any]) -> tuple[dict[object, dict[str, Any]], set[object]]:
     """Return the leaderboard's schema by the codename of each split of a phase, and which splits are hidden."""
     codenames = {
         hashable_value(split): hashable_value(split, "codename") for split in mappings_in(config, "dataset_splits")

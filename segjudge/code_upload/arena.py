@@ -105,14 +105,14 @@ def duel(
         if box is not None:
             own["SEGJUDGE_BIND"] = f"unix:{place}"
         command = [sys.executable, "-m", ENVIRONMENT, *words, "--port", "0", "--result", result]
-        environment = _started(
-            command, {**_plain(), **own, "SUBMISSION_TIME_LIMIT": f"{limits.seconds:.0f}"}, None, None
+        environment = started(
+            command, {**plain_environment(), **own, "SUBMISSION_TIME_LIMIT": f"{limits.seconds:.0f}"}, None, None
         )
-        ends.callback(_end, environment)
+        ends.callback(end_process, environment)
         address = _address(environment)
-        mine = {**_plain(), **agent.variables, ADDRESS: address if box is None else f"unix:{place}"}
+        mine = {**plain_environment(), **agent.variables, ADDRESS: address if box is None else f"unix:{place}"}
         player = _played(agent, box, [(place, True)], secret, limits, mine)
-        ends.callback(_end, player)
+        ends.callback(end_process, player)
         log = Tail(player.output, LOG // 2, beginning=True)
         code = _both(environment, player, limits.seconds + START)
         player.wait(FAREWELL if code == 0 else FAREWELL / 10)
@@ -146,10 +146,10 @@ def static(
     with tempfile.TemporaryDirectory(prefix="segjudge-static-") as folder, contextlib.ExitStack() as ends:
         shared = os.path.join(folder, "submission")
         os.mkdir(shared)
-        variables = {**_plain(), **agent.variables, FOLDER: shared, DATASET: os.path.abspath(data)}
+        variables = {**plain_environment(), **agent.variables, FOLDER: shared, DATASET: os.path.abspath(data)}
         mounts = [(shared, True), (os.path.abspath(data), False)]
         player = _played(agent, box, mounts, hidden, limits, variables)
-        ends.callback(_end, player)
+        ends.callback(end_process, player)
         log = Tail(player.output, LOG // 2, beginning=True)
         until = time.monotonic() + limits.seconds
         found, look = None, 0.0
@@ -199,17 +199,18 @@ def _played(
     variables: Mapping[str, str],
 ) -> Child:
     words = sandbox.agent_command(box, agent.command, agent.folder, mounts, hidden, limits)
-    return _started(words, variables, agent.folder, subprocess.STDOUT)
+    return started(words, variables, agent.folder, subprocess.STDOUT)
 
 
-def _plain() -> dict[str, str]:
+def plain_environment() -> dict[str, str]:
     """Return an environment without our tokens and other settings, in which our package can be imported."""
     search_path = os.pathsep.join(filter(None, [IMPORT_ROOT, os.environ.get("PYTHONPATH")]))
     names = ("HOME", "TMPDIR", "VIRTUAL_ENV")
     return clean_environment(*names, PYTHONPATH=search_path, PYTHONUNBUFFERED="1")
 
 
-def _started(command: list[str], variables: Mapping[str, str], folder: str | None, errors: int | None) -> Child:
+def started(command: list[str], variables: Mapping[str, str], folder: str | None, errors: int | None) -> Child:
+    """Start a process that `end_all` ends."""
     streams = Streams(output=subprocess.PIPE, errors=errors)
     started = Child(command, streams, environment=variables, folder=folder)
     _running.add(started)
@@ -258,7 +259,7 @@ def _both(environment: Child, player: Child, seconds: float) -> int:
     return -1
 
 
-def _end(process: Child) -> None:
+def end_process(process: Child) -> None:
     """End a process with everything that it started."""
     process.end()
     process.close_streams()

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import requests
 
 from segjudge.code_upload import arena
+from segjudge.code_upload.host_environment import PORT, HostEnvironment, host_duel
 from segjudge.evalai import routes
 from segjudge.evalai.jobs import CANCELLED, FAILED, FINISHED
 from segjudge.evaluation_script.errors import HostError
@@ -39,8 +40,8 @@ class AgentTable:
     """`agents.toml`: what images are, and what environments the phases have."""
 
     images: dict[str, arena.Agent]
-    #: Phase codename → the words of the environment's command line.
-    environments: dict[str, list[str]]
+    #: Phase codename → the words of our environment's command line, or an environment of the host's own.
+    environments: dict[str, list[str] | HostEnvironment]
     #: What static submissions find at /dataset.
     data: str = ""
     limits: ProcessLimits = field(default_factory=ProcessLimits)
@@ -64,8 +65,15 @@ def read_table(path: str, *, sandbox: bool = False) -> AgentTable:
             raise HostError(f"{path}: {key} is {table[key]!r}, which is not of the kind {kind.__name__}")
     home = os.path.dirname(os.path.abspath(path))
     images = {name: _agent(path, home, name, entry) for name, entry in table.get("images", {}).items()}
-    environments = {}
+    environments: dict[str, list[str] | HostEnvironment] = {}
     for phase, words in table.get("environments", {}).items():
+        if isinstance(words, dict):
+            own = _agent(path, home, f"environments.{phase}", words)
+            port = words.get("port", PORT)
+            if not isinstance(port, int) or not 0 < port < 1 << 16:
+                raise HostError(f"{path}: environments.{phase} has the port {port!r}")
+            environments[phase] = HostEnvironment(own.command, own.folder, port)
+            continue
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise HostError(f'{path}: environments.{phase} is not a list of words as ["--env", "…"]')
         environments[phase] = [_with_path(home, word) for word in words]
@@ -187,9 +195,21 @@ class CodeUploads:
             "AUTH_TOKEN": token, "EVALAI_API_SERVER": self._address, "BODY": json.dumps(message.body),
             "QUEUE_NAME": self._services.submissions.challenge_of(submission).queue,
         }  # fmt: skip
+        if isinstance(words, HostEnvironment):
+            return self._host_duel(submission, agent, words, variables)
         ended = arena.duel(agent, words, self._table.limits, variables, self._hidden)
         self._services.submissions.keep_texts(submission.id, environment_log_file=ended.log)
         return "Submission Job Failed." + (f"\n{ended.log}" if ended.log else "")
+
+    def _host_duel(
+        self, submission: Submission, agent: arena.Agent, environment: HostEnvironment, variables: dict[str, str]
+    ) -> str:
+        def has_ended() -> bool:
+            return self._stop.is_set() or self._services.submissions.get(submission.id).status in _ENDED
+
+        logs = host_duel(agent, environment, self._table.limits, variables, self._hidden, has_ended)
+        self._services.submissions.keep_texts(submission.id, environment_log_file=logs.environment)
+        return f"Submission Job Failed. {logs.sentence}" + (f"\n{logs.agent}" if logs.agent else "")
 
     def _static(self, challenge: Challenge, submission: Submission, agent: arena.Agent, token: str) -> str:
         if not self._table.data:

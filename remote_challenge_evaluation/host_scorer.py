@@ -1,0 +1,129 @@
+"""Whose `evaluate()` scores the submissions: ours by a bundle's `phases.py`, or a host's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import host_program
+from .scoring_messages import ScoredPhase, ScorerChoice
+
+if TYPE_CHECKING:
+    from segjudge.bundle.bundle_source import BundleSource
+    from segjudge.evaluation_script.phase import Phase
+
+#: Where the starter keeps the `evaluate()` of remote challenges.
+_REMOTE_FILE = os.path.join("remote_challenge_evaluation", "evaluate.py")
+_SECONDS_TO_LOAD = 300.0
+
+
+def phases_of(bundle: str) -> tuple[Phase, ...]:
+    """Return the phases that our scorers score: the bundle's, or without a bundle the installed ones."""
+    if bundle:
+        from segjudge.bundle.bundle_source import find_bundle
+
+        return find_bundle(bundle).phases()
+    from segjudge.evaluation_script.phases import PHASES
+
+    return PHASES
+
+
+def is_hosts_own(choice: ScorerChoice) -> bool:
+    """Return whether a host's own `evaluate()` is to be called."""
+    if choice["evaluate"]:
+        return True
+    if not choice["bundle"]:
+        return False
+    from segjudge.bundle.bundle_source import find_bundle
+
+    return find_bundle(choice["bundle"]).is_foreign
+
+
+def described(choice: ScorerChoice) -> dict[str, ScoredPhase]:
+    """Return the phases of a host's challenge; raises `HostError` if its `evaluate()` cannot be used."""
+    from segjudge.bundle.agreement import splits_of
+    from segjudge.bundle.build import read_config
+    from segjudge.bundle.problems import mappings_in
+
+    source = _bundle_of(choice)
+    path = os.path.abspath(choice["evaluate"]) if choice["evaluate"] else _evaluate_in(source.root)
+    command = [choice["python"] or sys.executable, "-I", host_program.__file__, path]
+    form, config = _form(command), read_config(source.root)
+    phases: dict[str, ScoredPhase] = {}
+    for phase in mappings_in(config, "challenge_phases"):
+        schemas, _ = splits_of(config, phase)
+        annotation = _annotation(phase.get("test_annotation_file"), str(phase.get("codename")), choice)
+        phases[str(phase.get("codename"))] = {
+            "annotation": annotation,
+            "labels": {str(split): [str(label) for label in schema["labels"]] for split, schema in schemas.items()},
+            "seconds": choice["seconds"],
+            "command": command,
+            "hidden": _splits_of_hosts(config, phase),
+            "needs_annotation": form == host_program.HOSTED,
+        }
+    return phases
+
+
+def _splits_of_hosts(config: dict[str, object], phase: dict[str, object]) -> list[str]:
+    """Return the splits of a phase that EvalAI shows to hosts alone."""
+    from segjudge.bundle.problems import mappings_in
+
+    names = {split.get("id"): str(split.get("codename")) for split in mappings_in(config, "dataset_splits")}
+    rows = mappings_in(config, "challenge_phase_splits")
+    own = [row for row in rows if row.get("challenge_phase_id") == phase.get("id")]
+    return [names.get(row.get("dataset_split_id"), "") for row in own if str(row.get("visibility")) == "1"]
+
+
+def _bundle_of(choice: ScorerChoice) -> BundleSource:
+    """Return the named bundle, else the one around the file with `evaluate()`."""
+    from segjudge.bundle.bundle_source import find_bundle
+    from segjudge.bundle.fields import CONFIG_NAMES
+    from segjudge.evaluation_script.errors import HostError
+
+    if choice["bundle"]:
+        source = find_bundle(choice["bundle"])
+        if source.archive:
+            raise HostError(f"{source.archive}: name the bundle's folder; evaluate() is loaded from there")
+        return source
+    for folder in Path(choice["evaluate"]).resolve().parents:
+        if any((folder / name).is_file() for name in CONFIG_NAMES):
+            return find_bundle(str(folder))
+    raise HostError(f"{choice['evaluate']}: no bundle is around it; name its folder with --bundle")
+
+
+def _evaluate_in(root: str) -> str:
+    from segjudge.evaluation_script.errors import HostError
+
+    for name in (_REMOTE_FILE, "evaluation_script"):
+        path = os.path.join(root, name)
+        if os.path.isfile(path) or os.path.isfile(os.path.join(path, "__init__.py")):
+            return path
+    raise HostError(f"{root}: has neither {_REMOTE_FILE} nor evaluation_script; name a file with --evaluate")
+
+
+def _form(command: list[str]) -> str:
+    """Return the form of an `evaluate()`, which is loaded for that."""
+    from segjudge.evaluation_script.errors import HostError
+
+    path = command[-1]
+    try:
+        words = [*command, "describe"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=_SECONDS_TO_LOAD, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HostError(f"{path}: cannot be loaded ({error})") from None
+    if done.returncode:
+        raise HostError(f"{path}: cannot be loaded:\n{done.stderr.strip()[-3000:]}")
+    return str(json.loads(done.stdout)["form"])
+
+
+def _annotation(named: object, codename: str, choice: ScorerChoice) -> str:
+    """Return the name of a phase's annotation file: the YAML's, else the one that is called as the phase."""
+    if isinstance(named, str) and named:
+        return os.path.basename(named)
+    folder = Path(choice["annotations"])
+    found = sorted(folder.glob(f"{codename}.*")) if folder.is_dir() else []
+    return found[0].name if len(found) == 1 else ""

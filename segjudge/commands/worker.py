@@ -1,0 +1,37 @@
+"""`segjudge worker`: the worker of challenges that their hosts evaluate, as a process in the place of this one."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+PROGRAM = "segjudge.remote_challenge_evaluation"
+_PATHS, _FLAGS = ("bundle", "evaluate", "python"), ("check", "once")
+
+
+def worker(args: argparse.Namespace) -> int:
+    """Score the submissions of a remote challenge until asked to stop; its settings are environment variables."""
+    words = [sys.executable, "-P", "-m", PROGRAM, "--jobs", str(args.jobs)]
+    for name in _PATHS:
+        words += [f"--{name}", getattr(args, name)] if getattr(args, name) else []
+    words += [f"--{name}" for name in _FLAGS if getattr(args, name)]
+    sys.stdout.flush()
+    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), _import_root()]))
+    os.execve(sys.executable, words, {**os.environ, "PYTHONPATH": path})  # noqa: S606 - no shell
+
+
+def _import_root() -> str:
+    from segjudge.processes import IMPORT_ROOT
+
+    return IMPORT_ROOT
+
+
+def worker_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `worker`, here and to the program itself."""
+    sub.add_argument("--bundle", metavar="PATH", help="the bundle's folder (default: the current one, else this one)")
+    sub.add_argument("--evaluate", metavar="FILE", help="a file with the host's own evaluate()")
+    sub.add_argument("--python", help="the interpreter of the host's own evaluate() (default: this one)")
+    sub.add_argument("--check", action="store_true", help="prove that everything is in place, and touch nothing")
+    sub.add_argument("--once", action="store_true", help="score what waits, then end")
+    sub.add_argument("--jobs", type=int, default=1, help="how many processes score at once (1)")
