@@ -31,9 +31,9 @@ LAYERS = {
 ROOMS = (
     (
         "errors guard_messages inflate instance_protocols masks panoptic_protocols positioned_file progress "
-        "semantic_protocols sequence_protocols supervisor tuning version"
+        "semantic_protocols sequence_protocols supervisor tracks_protocols tuning version"
     ),
-    "archive_limits kernel_frames kernel_runs label_maps",
+    "archive_limits kernel_frames kernel_runs label_maps tracks_metrics",
     "kernel",
     ("guard instance_matching json_limits matching packed_file parallel png polygons rle similarity"),
     (
@@ -45,10 +45,10 @@ ROOMS = (
     "archive instance_columns sequence_counts sequence_objects",
     (
         "dataset_reader instance_records instance_truth panoptic_files sequence_accumulator sequence_counting "
-        "sequence_submission"
+        "sequence_submission tracks_files"
     ),
-    "annotation_file instances panoptic_counting sequences",
-    "panoptic semantic",
+    "annotation_file instances panoptic_counting sequences tracks_counting",
+    "panoptic semantic tracks",
     "unit_scoring",
     "answer",
     "main",
