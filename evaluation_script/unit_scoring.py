@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import AbstractSet, Any, Callable, Dict, List, Mapping, Optional, Protocol
 
-from . import panoptic, panoptic_counting, panoptic_files, semantic
+from . import panoptic, panoptic_counting, panoptic_files, semantic, tracks, tracks_counting, tracks_files
 from .archive import UPLOAD
 from .archive_limits import ArchiveLimits
 from .errors import Problem, SubmissionError, counted, listed, verb
@@ -13,6 +13,7 @@ from .panoptic_protocols import PANOPTIC_PROTOCOLS
 from .parallel import WHOLE, Part, results_of_processes
 from .progress import Progress, ignore_progress
 from .semantic_protocols import SEMANTIC_PROTOCOLS
+from .tracks_protocols import TRACKS_PROTOCOLS
 from .unit_counts import UnitAccumulator, UnitCounts, decoded_unit
 from .unit_truth import Unit, UnitTruth
 
@@ -61,6 +62,15 @@ TRACKS = {
         semantic.count,
         semantic.values,
         semantic.tables,
+    ),
+    tracks_files.TRACK: UnitTrack(
+        TRACKS_PROTOCOLS,
+        tracks_files.TRACKS_LIMITS,
+        tracks_files.read_truth,
+        tracks_files.TracksSubmission,
+        tracks_counting.count,
+        tracks.values,
+        tracks.tables,
     ),
 }
 

@@ -31,9 +31,9 @@ LAYERS = {
 ROOMS = (
     (
         "errors guard_messages inflate instance_protocols masks panoptic_protocols positioned_file progress "
-        "semantic_protocols sequence_protocols supervisor tuning version"
+        "semantic_protocols sequence_protocols supervisor tracks_protocols tuning version"
     ),
-    "archive_limits kernel_frames label_maps mask_texts",
+    "archive_limits kernel_frames label_maps mask_texts tracks_metrics",
     "kernel_runs",
     "kernel_matches",
     "kernel",
@@ -50,10 +50,10 @@ ROOMS = (
     "archive instance_columns sequence_counts sequence_objects",
     (
         "dataset_reader instance_accumulator instance_records instance_truth panoptic_files sequence_accumulator "
-        "sequence_counting sequence_submission"
+        "sequence_counting sequence_submission tracks_files"
     ),
-    "annotation_file instances panoptic_counting sequences",
-    "panoptic semantic",
+    "annotation_file instances panoptic_counting sequences tracks_counting",
+    "panoptic semantic tracks",
     "unit_scoring",
     "answer",
     "main",

@@ -1,0 +1,247 @@
+"""What is counted in one sequence: HOTA, CLEAR and identity of each category, and the tracks of BURST's AP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, List, Tuple
+
+import numpy as np
+
+from . import kernel, kernel_runs, rle
+from .errors import Problem, Problems, printable
+from .masks import Array, Size
+from .tracks_files import CATEGORY, IGNORED, MASK, SCORE, TRACK_ID, TracksSubmission
+from .tracks_metrics import (
+    CLEAR_FIELDS,
+    EPSILON,
+    HOTA_FIELDS,
+    THRESHOLD,
+    ComparedFrame,
+    best_pairs,
+    clear_counts,
+    hota_counts,
+)
+from .tracks_protocols import TracksProtocol
+from .unit_counts import UnitCounts
+from .unit_truth import Rows, TruthFrame, Unit
+
+if TYPE_CHECKING:
+    from pycocotools import _EncodedRLE
+
+#: A prediction that lies in ignored regions with more than this share is left out.
+MOST_IGNORED = 0.5
+#: AP is the mean over these thresholds.
+TRACK_THRESHOLDS = np.arange(0.5, 0.96, 0.05)
+
+
+def count(unit: Unit, submission: TracksSubmission) -> UnitCounts:
+    """Count a sequence."""
+    problems, frames = Problems(), unit.load()
+    sent = submission.masks(unit.name, frames, problems)
+    if not problems and not submission.protocol.burst:
+        _check_disjoint(unit.name, frames, sent, problems)
+    if problems:
+        return UnitCounts(unit.name, {}, problems.first, problems.count)
+    sequence = _Sequence(frames, sent, submission.protocol, unit.facts)
+    seen = {row[CATEGORY] for rows in (*sent, *sequence.real) for row in rows}
+    present = [(place, one) for place, (_, one) in enumerate(submission.classes) if one in seen]
+    compared = [sequence.compared(category) for _, category in present]
+    tables = {
+        "classes": np.array([place for place, _ in present], np.int64),
+        "hota": np.array([hota_counts(one) for one in compared]).reshape(len(present), len(HOTA_FIELDS), -1),
+        "clear": np.array([clear_counts(one) for one in compared]).reshape(len(present), len(CLEAR_FIELDS)),
+    }
+    if submission.protocol.burst:
+        tables["objects"] = np.array([len(_tracks(sequence.real, one)) for _, one in present], np.int64)
+        matched = [sequence.matched_tracks(place, one) for place, one in present]
+        tables["tracks"] = np.concatenate([np.zeros((0, 4)), *matched])
+    return UnitCounts(unit.name, tables)
+
+
+class _Sequence:
+    """The masks of both sides, and how they overlap."""
+
+    def __init__(
+        self, frames: List[TruthFrame], sent: List[Rows], protocol: TracksProtocol, facts: Dict[str, Any]
+    ) -> None:
+        self.real = [frame.rows for frame in frames]
+        self._sent, self._protocol, self._facts = sent, protocol, facts
+        self._areas = [(_areas(frame, rows), _areas(frame, frame.rows)) for frame, rows in zip(frames, sent)]
+        self._overlaps = _overlaps(frames, sent, self.real)
+        self._similarities = _box_overlaps(frames, sent) if protocol.boxes else self._overlaps
+        self._ignored = [np.array([row[CATEGORY] == IGNORED for row in rows], bool) for rows in self.real]
+
+    def compared(self, category: int) -> List[ComparedFrame]:
+        """Return the frames of a category, without the predictions that are left out."""
+        found = []
+        for at, real in enumerate(self.real):
+            if self._protocol.burst and not real:
+                continue  # a frame in which nothing is annotated
+            one, two = _members(real, category), _members(self._sent[at], category)
+            similarity = self._similarities[at][np.ix_(two, one)].T
+            if not self._protocol.exemplar:
+                kept = self._kept(at, two, similarity, category)
+                two, similarity = two[kept], similarity[:, kept]
+            found.append((_numbers(real, one), _numbers(self._sent[at], two), similarity))
+        return _relabelled(found)
+
+    def _kept(self, at: int, members: Array, similarity: Array, category: int) -> Array:
+        """Return which predictions count.
+
+        Of those without an object, the ones that lie in ignored regions for the most part do not; in BURST those of a
+        category that the frame is not known to lack do not.
+        """
+        if self._protocol.burst:
+            absent = not len(similarity) and category not in self._facts["neg"]
+            if not absent and category not in self._facts["loose"]:
+                return np.ones(len(members), bool)
+            return ~_unmatched(similarity, 0.0)
+        areas, real_areas = (areas[:, None] for areas in self._areas[at])
+        shared = _shared(self._overlaps[at], areas + real_areas.T)[:, self._ignored[at]].sum(1)
+        share = shared[members] / np.maximum(areas[members, 0], 1)
+        kept: Array = ~(_unmatched(similarity, -10_000.0) & (share > MOST_IGNORED + EPSILON))
+        return kept
+
+    def matched_tracks(self, place: int, category: int) -> Array:
+        """Return a row for each predicted track: the category's index, score, bits of matches, whether it is loose."""
+        objects, tracks = _tracks(self.real, category), _tracks(self._sent, category)
+        if category not in self._facts["neg"] and not objects:
+            return np.zeros((0, 4))
+        scores = np.array([np.mean([self._sent[at][index][SCORE] for at, index in masks]) for masks in tracks.values()])
+        order = np.argsort(-scores, kind="stable")
+        ordered = [list(tracks.values())[index] for index in order.tolist()]
+        ious = self._tube_overlaps(ordered, [dict(masks) for masks in objects.values()])
+        rows = np.zeros((len(ordered), 4))
+        rows[:, 0], rows[:, 1], rows[:, 3] = place, scores[order], category in self._facts["loose"]
+        for bit, threshold in enumerate(TRACK_THRESHOLDS.tolist()):
+            free = np.ones(len(objects), bool)
+            for index in range(len(ordered)):
+                best = _best_object(ious[index], free, threshold)
+                if best >= 0:
+                    free[best] = False
+                    rows[index, 2] += 1 << bit
+        return rows
+
+    def _tube_overlaps(self, tracks: List[List[Tuple[int, int]]], objects: List[Dict[int, int]]) -> Array:
+        """Return the IoU of tracks (rows) and objects (columns) over all frames."""
+        ious = np.zeros((len(tracks), len(objects)))
+        sizes = [sum(self._areas[at][1][other] for at, other in masks.items()) for masks in objects]
+        for row, track in enumerate(tracks):
+            size = sum(self._areas[at][0][index] for at, index in track)
+            for column, masks in enumerate(objects):
+                shared = 0
+                for at, index in track:
+                    if at in masks:
+                        both = self._areas[at][0][index] + self._areas[at][1][masks[at]]
+                        shared += int(_shared(self._overlaps[at][index, masks[at]], both))
+                ious[row, column] = shared / (size + sizes[column] - shared) if shared else 0.0
+        return ious
+
+
+def _shared(iou: Array, areas: Array) -> Array:
+    """Return how many pixels two masks share, from their IoU and the sum of their areas."""
+    shared: Array = np.rint(iou * areas / (1 + iou))
+    return shared
+
+
+def _members(rows: Rows, category: int) -> Array:
+    return np.array([at for at, row in enumerate(rows) if row[CATEGORY] == category], int)
+
+
+def _numbers(rows: Rows, members: Array) -> Array:
+    return np.array([rows[at][TRACK_ID] for at in members.tolist()], np.int64)
+
+
+def _relabelled(frames: List[Tuple[Array, Array, Array]]) -> List[ComparedFrame]:
+    """Return the frames with the numbers of tracks as indices."""
+    sides = []
+    for side in (0, 1):
+        numbers = np.concatenate([np.zeros(0, np.int64), *(frame[side] for frame in frames)])
+        sides.append(np.unique(numbers))
+    return [
+        ComparedFrame(np.searchsorted(sides[0], one), np.searchsorted(sides[1], two), similarity)
+        for one, two, similarity in frames
+    ]
+
+
+def _unmatched(similarity: Array, apart: float) -> Array:
+    """Return which predictions (columns) have no object of their own; pairs that are too far apart count as said."""
+    unmatched = np.ones(similarity.shape[1], bool)
+    if similarity.size:
+        quality = np.where(similarity < THRESHOLD - EPSILON, apart, similarity)
+        rows, columns = best_pairs(quality)
+        unmatched[columns[quality[rows, columns] > EPSILON]] = False
+    return unmatched
+
+
+def _overlaps(frames: List[TruthFrame], sent: List[Rows], real: List[Rows]) -> List[Array]:
+    """Return the IoU of the masks of each frame."""
+    texts = [[[row[MASK] for row in rows] for rows in side] for side in (sent, real)]
+    crowds = [[0] * len(rows) for rows in real]
+    library = kernel.library()
+    if library is not None:
+        flat = kernel_runs.overlaps(kernel_runs.Groups(texts[0], texts[1], crowds), library)
+        ends = np.cumsum([len(one) * len(two) for one, two in zip(*texts)])
+        parts = np.split(flat, ends[:-1])
+    else:
+        from pycocotools.mask import iou  # safe, since every run was checked
+
+        sides = [[_encoded(rows, frame.size) for frame, rows in zip(frames, side)] for side in texts]
+        parts = [np.asarray(iou(one, two, flags)) for one, two, flags in zip(*sides, crowds)]
+    return [part.reshape(len(one), len(two)) for part, one, two in zip(parts, sent, real)]
+
+
+def _encoded(masks: List[str], size: Size) -> List[_EncodedRLE]:
+    return [{"size": list(size), "counts": mask} for mask in masks]
+
+
+def _check_disjoint(name: str, frames: List[TruthFrame], sent: List[Rows], problems: Problems) -> None:
+    """Report the first frame in which two predictions share pixels."""
+    from pycocotools.mask import area, merge
+
+    for frame, rows in zip(frames, sent):
+        masks = _encoded([row[MASK] for row in rows], frame.size)
+        if len(masks) < 2 or int(area(merge(masks))) == _areas(frame, rows).sum():
+            continue
+        one, two = np.nonzero(np.triu(_overlaps([frame], [rows], [rows])[0], 1))
+        found = f"tracks {rows[one[0]][TRACK_ID]} and {rows[two[0]][TRACK_ID]} share pixels"
+        problems.add(Problem(f"{printable(name)}, frame {frame.name}", found, "Give each pixel to one track"))
+        return
+
+
+def _areas(frame: TruthFrame, rows: Rows) -> Array:
+    return rle.check_many([row[MASK] for row in rows], np.full(len(rows), frame.size[0] * frame.size[1])).area
+
+
+def _box_overlaps(frames: List[TruthFrame], sent: List[Rows]) -> List[Array]:
+    """Return the IoU of the boxes around the masks of each frame."""
+    from pycocotools.mask import toBbox
+
+    found = []
+    for frame, rows in zip(frames, sent):
+        sides = [_encoded([row[MASK] for row in side], frame.size) for side in (rows, frame.rows)]
+        one, two = (np.asarray(toBbox(side) if side else [], float).reshape(-1, 4) for side in sides)
+        start = np.maximum(one[:, None, :2], two[None, :, :2])
+        stop = np.minimum((one[:, :2] + one[:, 2:])[:, None], (two[:, :2] + two[:, 2:])[None])
+        shared = np.maximum(stop - start, 0).prod(2)
+        joint = one[:, 2:].prod(1)[:, None] + two[:, 2:].prod(1)[None] - shared
+        found.append(np.divide(shared, joint, out=np.zeros_like(shared), where=joint > 0))
+    return found
+
+
+def _tracks(frames: List[Rows], category: int) -> Dict[int, List[Tuple[int, int]]]:
+    """Return where the masks of each track of a category are: frames, and indices in them."""
+    tracks: Dict[int, List[Tuple[int, int]]] = {}
+    for at, rows in enumerate(frames):
+        for index, row in enumerate(rows):
+            if row[CATEGORY] == category:
+                tracks.setdefault(row[TRACK_ID], []).append((at, index))
+    return tracks
+
+
+def _best_object(ious: Array, free: Array, threshold: float) -> int:
+    """Return the free object that a track overlaps most, the last of equal ones; -1 where none is close enough."""
+    best, least = -1, min(threshold, 1 - 1e-10)
+    for number in np.flatnonzero(free).tolist():
+        if ious[number] >= least - EPSILON:
+            best, least = number, float(ious[number])
+    return best

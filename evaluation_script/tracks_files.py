@@ -1,0 +1,267 @@
+"""Truth and submissions of tracks on masks: a text for each sequence (MOTS), or JSON of sequences (BURST).
+
+A line of a text is `frame id class height width run-lengths`.  In the JSON each sequence lists its frames, and for
+each of them the run lengths of its tracks.
+"""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+from typing import AbstractSet, Any, Callable, Dict, List, Optional, Set, Tuple
+
+import numpy as np
+
+from . import rle
+from .archive import UPLOAD, open_files
+from .archive_limits import ArchiveLimits, Files
+from .errors import Flaw, HostError, Problems, SubmissionError, printable
+from .json_limits import read_json
+from .masks import Size
+from .tracks_protocols import DISTRACTORS, TracksProtocol
+from .unit_files import HOST_LIMITS
+from .unit_truth import Rows, TruthFrame, Unit, UnitTruth, no_pixels
+
+TRACK = "tracks"
+MOTS_LAYOUT, BURST_LAYOUT = "mots", "burst"
+#: Columns of a mask: the number of its track, its category, its run lengths, its score.
+TRACK_ID, CATEGORY, MASK, SCORE = range(4)
+#: The class of regions that are not scored.
+IGNORED = 10
+#: Tracks and masks that a prediction may have in a sequence, masks in a frame; and those that count in BURST's.
+MOST_TRACKS, MOST_MASKS, MOST_IN_FRAME, BURST_MASKS = 20_000, 200_000, 500, 300
+LINE = "frame id class height width run-lengths"
+EXAMPLE = (
+    '{"sequences": [{"dataset": "…", "seq_name": "…", "annotated_image_paths": […], "track_category_ids": {"1": 5}, '
+    '"segmentations": [{"1": {"rle": "…", "score": 0.9}, …}, …]}, …]}'
+)
+TRACKS_LIMITS = ArchiveLimits(
+    json_bytes=192 << 20, memory_bytes=448 << 20, send="Send one zip with a text for each sequence, or one JSON file"
+)
+
+
+def read_truth(path: str, subset: str = "") -> UnitTruth:
+    """Read a published truth: folders with the texts of MOTS20 or KITTI-MOTS, or BURST's JSON."""
+    del subset
+    try:
+        if path.endswith(".json"):
+            with open(path, "rb") as file:
+                return _burst_truth(json.loads(file.read()))
+        files = open_files(path, HOST_LIMITS)
+        documents = [name for name in files.sizes if name.endswith(".json")]
+        return _burst_truth(json.loads(files.read(documents[0]))) if documents else _mots_truth(files)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, Flaw, SubmissionError) as error:
+        raise HostError(f"{path}: is not a truth of tracks that can be read ({error})") from None
+
+
+def _mots_truth(files: Files) -> UnitTruth:
+    known, texts = _extents(files), {}
+    for name in sorted(files.sizes):
+        parts = name.split("/")
+        if name.endswith("/gt/gt.txt"):
+            texts[parts[-3]] = name
+        elif name.endswith(".txt") and parts[-2:-1] in (["instances_txt"], []):
+            texts[os.path.splitext(parts[-1])[0]] = name
+    if not texts:
+        raise Flaw("holds neither gt/SEQUENCE/gt/gt.txt nor instances_txt/SEQUENCE.txt", "Name the folder above")
+
+    def unit(name: str) -> Unit:
+        def load() -> List[TruthFrame]:
+            first, last, size = known.get(name, (-1, -1, None))
+            rows, size = _lines(files.read(texts[name]).decode(), size)
+            if first < 0:
+                first, last = min(rows, default=0), max(rows, default=0)
+            return [TruthFrame(str(at), size or (0, 0), rows.get(at, []), no_pixels) for at in range(first, last + 1)]
+
+        return Unit(name, files.sizes[texts[name]], load)
+
+    return UnitTruth(TRACK, MOTS_LAYOUT, {}, [unit(name) for name in texts])
+
+
+def _extents(files: Files) -> Dict[str, Tuple[int, int, Optional[Size]]]:
+    """Return the first and the last frame of sequences, and their size: from MOTS20's ini, or KITTI's seqmap."""
+    found: Dict[str, Tuple[int, int, Optional[Size]]] = {}
+    for name in files.sizes:
+        if name.endswith("/seqinfo.ini"):
+            settings = configparser.ConfigParser()
+            settings.read_string(files.read(name).decode())
+            facts = settings["Sequence"]
+            found[name.split("/")[-2]] = (1, int(facts["seqLength"]), (int(facts["imHeight"]), int(facts["imWidth"])))
+        elif ".seqmap" in name:
+            rows = [line.split() for line in files.read(name).decode().splitlines()]
+            found.update({row[0]: (int(row[2]), int(row[3]) - 1, None) for row in rows if len(row) == 4})
+    return found
+
+
+def _lines(text: str, size: Optional[Size]) -> Tuple[Dict[int, Rows], Optional[Size]]:
+    """Return the masks of each frame of a text, and their size, which is the same in all lines."""
+    frames: Dict[int, Rows] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        parts = line.split(" ")
+        if not line.strip():
+            continue
+        if len(parts) != 6 or not all(part.isascii() and part.isdigit() and len(part) < 13 for part in parts[:5]):
+            raise Flaw(f"line {number} is not `{LINE}`", "Write whole numbers, and compressed run lengths")
+        frame, track, category, height, width = map(int, parts[:5])
+        size = size or (height, width)
+        if (height, width) != size:
+            found = f"line {number} has the size {height} × {width}, and the frames have {size[0]} × {size[1]}"
+            raise Flaw(found, "Write masks at the size of the frames")
+        frames.setdefault(frame, []).append([track, category, parts[5]])
+    return frames, size
+
+
+def _burst_truth(document: Dict[str, Any]) -> UnitTruth:
+    merged = {
+        int(one["id"]): int(category["id"]) for category in document["categories"] for one in category.get("merged", [])
+    }
+    names = {str(category["id"]): category["name"] for category in document["categories"]}
+    seen: Set[int] = set()
+
+    def unit(entry: Dict[str, Any]) -> Unit:
+        categories = {int(key): merged.get(one, one) for key, one in entry["track_category_ids"].items()}
+        seen.update(categories.values())
+        size = (entry["height"], entry["width"])
+
+        def load() -> List[TruthFrame]:
+            paired = zip(entry["annotated_image_paths"], entry["segmentations"])
+            return [
+                TruthFrame(name, size, [[int(k), categories[int(k)], m["rle"]] for k, m in masks.items()], no_pixels)
+                for name, masks in paired
+            ]
+
+        facts = {"neg": entry["neg_category_ids"], "loose": entry["not_exhaustive_category_ids"]}
+        return Unit(f"{entry['dataset']}/{entry['seq_name']}", len(entry["segmentations"]), load, facts)
+
+    units = [unit(entry) for entry in document["sequences"]]
+    classes = [[names.get(str(one), str(one)), one] for one in sorted(seen - DISTRACTORS)]
+    return UnitTruth(TRACK, BURST_LAYOUT, {"classes": classes, "merged": sorted(merged.items())}, units)
+
+
+class TracksSubmission:
+    """The sequences of a submission."""
+
+    noun = "sequence"
+
+    def __init__(self, path: str, truth: UnitTruth, protocol: TracksProtocol, limits: ArchiveLimits) -> None:
+        if protocol.burst != (truth.layout == BURST_LAYOUT):
+            raise HostError(f"the truth holds {truth.layout}, which the protocol {protocol.name} does not score")
+        self.protocol = protocol
+        #: Names and numbers of the categories that are scored.
+        self.classes: List[Tuple[str, int]] = [(name, one) for name, one in protocol.classes or truth.facts["classes"]]
+        self._merged = dict(truth.facts.get("merged", []))
+        self._files = open_files(path, limits)
+        try:
+            self._sequences = self._documents(limits) if protocol.burst else self._texts()
+        except Flaw as flaw:
+            raise SubmissionError.of(flaw.at(UPLOAD)) from None
+
+    def names(self) -> AbstractSet[str]:
+        """Return the names of the sequences that were sent."""
+        return self._sequences.keys()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._files.close()
+
+    def _texts(self) -> Dict[str, Any]:
+        found: Dict[str, Any] = {}
+        for name in self._files.sizes:
+            if name.lower().endswith(".txt"):
+                other = found.setdefault(os.path.basename(name)[:-4], name)
+                if other != name:
+                    raise Flaw(f"holds {printable(other)} and {printable(name)}", "Send each sequence once")
+        return found
+
+    def _documents(self, limits: ArchiveLimits) -> Dict[str, Any]:
+        names = [name for name in self._files.sizes if name.lower().endswith(".json")]
+        if len(names) != 1:
+            raise Flaw(f"holds {len(names)} JSON files", "Send one, with all sequences")
+        document = read_json(self._files.read(names[0]), limits, EXAMPLE)
+        entries = document.get("sequences") if isinstance(document, dict) else None
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            raise Flaw("has no list of sequences in its JSON", f"Write {EXAMPLE}")
+        found: Dict[str, Any] = {}
+        for entry in entries:
+            name = f"{entry.get('dataset')}/{entry.get('seq_name')}"
+            if found.setdefault(name, entry) is not entry:
+                raise Flaw(f"lists the sequence {printable(name)} twice", "Send each sequence once")
+        return found
+
+    def masks(self, name: str, frames: List[TruthFrame], problems: Problems) -> List[Rows]:
+        """Return the masks of each frame of the truth, checked; what is wrong is added to the problems."""
+        entry = self._sequences[name]
+        where = name if self.protocol.burst else entry
+        try:
+            read: Callable[..., List[Rows]] = self._burst_masks if self.protocol.burst else self._mots_masks
+            found = read(entry, frames)
+            for frame, rows in zip(frames, found):
+                _check(frame, rows)
+            if len({row[TRACK_ID] for rows in found for row in rows}) > MOST_TRACKS:
+                raise Flaw(f"has more than {MOST_TRACKS:,} tracks", "Send fewer tracks")
+            if sum(map(len, found)) > MOST_MASKS:
+                raise Flaw(f"has more than {MOST_MASKS:,} masks", "Send fewer masks")
+        except Flaw as flaw:
+            problems.add(flaw.at(where))
+            return [[] for _ in frames]
+        return found
+
+    def _mots_masks(self, member: str, frames: List[TruthFrame]) -> List[Rows]:
+        try:
+            text = self._files.read(member).decode("ascii")
+        except UnicodeDecodeError:
+            raise Flaw("has characters that no run lengths have", f"Write lines of `{LINE}`") from None
+        size = frames[0].size
+        rows, _ = _lines(text, size if all(size) else None)
+        beyond = rows.keys() - {int(frame.name) for frame in frames}
+        if beyond:
+            found = f"has the frame {min(beyond)}; the frames are {frames[0].name} to {frames[-1].name}"
+            raise Flaw(found, "Leave out what lies beyond")
+        return [rows.get(int(frame.name), []) for frame in frames]
+
+    def _burst_masks(self, entry: Dict[str, Any], frames: List[TruthFrame]) -> List[Rows]:
+        paths, lists = entry.get("annotated_image_paths"), entry.get("segmentations")
+        categories = entry.get("track_category_ids")
+        if not (isinstance(paths, list) and isinstance(lists, list) and isinstance(categories, dict)):
+            raise Flaw("lacks annotated_image_paths, segmentations or track_category_ids", f"Write {EXAMPLE}")
+        if len(paths) != len(lists) or not all(isinstance(path, str) for path in paths):
+            raise Flaw(f"has {len(paths)} paths of frames and {len(lists)} lists of masks", "Give one for each frame")
+        of_frame = dict(zip(paths, lists))
+        known = {row[TRACK_ID]: row[CATEGORY] for frame in frames for row in frame.rows}
+        missing = [frame.name for frame in frames if frame.name not in of_frame]
+        if missing:
+            raise Flaw(f"lacks the frame {printable(missing[0])}", "Give a list for each frame, empty if need be")
+        return [self._burst_rows(of_frame[frame.name], categories, known) for frame in frames]
+
+    def _burst_rows(self, masks: object, categories: Dict[str, Any], known: Dict[int, int]) -> Rows:
+        if not isinstance(masks, dict):
+            raise Flaw("has a frame whose masks are not an object by track", f"Write {EXAMPLE}")
+        rows: Rows = []
+        for key, mask in masks.items():
+            if not (key.isascii() and key.isdigit() and len(key) < 13 and isinstance(mask, dict)):
+                raise Flaw(f"has the track {printable(key)}, which is not a number with a mask", f"Write {EXAMPLE}")
+            category = known.get(int(key)) if self.protocol.exemplar else categories.get(key)
+            score, counts = mask.get("score", 1.0), mask.get("rle")
+            if type(score) not in (int, float) or not np.isfinite(score) or not isinstance(counts, str):
+                raise Flaw(f"track {key} has a mask without an rle and a finite score", f"Write {EXAMPLE}")
+            if category is None and self.protocol.exemplar:
+                continue  # a track that the truth does not have
+            if type(category) is not int:
+                raise Flaw(f"track {key} has no category in track_category_ids", f"Write {EXAMPLE}")
+            rows.append([int(key), self._merged.get(category, category), counts, float(score)])
+        return sorted(rows, key=lambda row: -row[SCORE])[:BURST_MASKS] if len(rows) > BURST_MASKS else rows
+
+
+def _check(frame: TruthFrame, rows: Rows) -> None:
+    """Refuse masks that cannot be read, and tracks that are twice in a frame."""
+    if len(rows) > MOST_IN_FRAME:
+        raise Flaw(f"has {len(rows):,} masks in frame {printable(frame.name)}", f"Send at most {MOST_IN_FRAME}")
+    numbers = [row[TRACK_ID] for row in rows]
+    if len(set(numbers)) < len(rows):
+        twice = next(number for number in numbers if numbers.count(number) > 1)
+        raise Flaw(f"has the track {twice} twice in frame {printable(frame.name)}", "Give each track one mask a frame")
+    masks = rle.check_many([row[MASK] for row in rows], np.full(len(rows), frame.size[0] * frame.size[1]))
+    for at in np.flatnonzero(masks.fault)[:1].tolist():
+        found = f"track {rows[at][TRACK_ID]} in frame {printable(frame.name)} {rle.FAULTS[int(masks.fault[at])]}"
+        raise Flaw(found, rle.WRITE_AGAIN)

@@ -1,0 +1,110 @@
+"""HOTA, CLEAR and identity of one sequence and category, as counts that add up over sequences.
+
+A frame is the indices of its objects and of its predictions, and their similarities, one row for each object.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import List, Tuple
+
+import numpy as np
+
+from .masks import Array
+
+EPSILON = float(np.finfo(float).eps)
+#: A pair matches at these similarities; the scores are means over them.
+ALPHAS = np.arange(0.05, 0.99, 0.05)
+#: CLEAR and identity match from here on.
+THRESHOLD = 0.5
+#: What is counted at each alpha, and once.
+HOTA_FIELDS = ("matched", "missed", "surplus", "AssA", "AssRe", "AssPr", "similarity")
+CLEAR_FIELDS = ("matched", "missed", "surplus", "switches", "similarity", "identical")
+
+
+@dataclass(frozen=True)
+class ComparedFrame:
+    """One frame of a sequence."""
+
+    truth: Array
+    prediction: Array
+    similarity: Array
+
+
+def best_pairs(quality: Array) -> Tuple[Array, Array]:
+    """Return rows and columns of the assignment whose quality is largest; ties fall as in the official evaluators."""
+    from scipy.optimize import linear_sum_assignment  # it takes 0.2 s to import
+
+    rows, columns = linear_sum_assignment(-quality)
+    return rows, columns
+
+
+def _sizes(frames: List[ComparedFrame]) -> Tuple[Array, Array]:
+    """Return in how many frames each object and each prediction is."""
+    truth = np.concatenate([np.zeros(0, int), *(frame.truth for frame in frames)])
+    prediction = np.concatenate([np.zeros(0, int), *(frame.prediction for frame in frames)])
+    return np.bincount(truth), np.bincount(prediction)
+
+
+def hota_counts(frames: List[ComparedFrame]) -> Array:
+    """Return the fields of HOTA (rows) at each alpha (columns)."""
+    truths, predictions = _sizes(frames)
+    counts = np.zeros((len(HOTA_FIELDS), len(ALPHAS)))
+    pairs = [np.zeros((3, 0))]
+    alignment = _alignment(frames, truths, predictions)
+    for frame in frames:
+        rows, columns = best_pairs(alignment[np.ix_(frame.truth, frame.prediction)] * frame.similarity)
+        pairs.append(np.stack((frame.truth[rows], frame.prediction[columns], frame.similarity[rows, columns])))
+    one, two, similarity = np.concatenate(pairs, axis=1)
+    one, two = one.astype(int), two.astype(int)
+    for place, alpha in enumerate(ALPHAS):
+        hit = similarity >= alpha - EPSILON
+        keys, shared = np.unique(one[hit] * max(1, len(predictions)) + two[hit], return_counts=True)
+        of_truth = truths[keys // max(1, len(predictions))]
+        of_prediction = predictions[keys % max(1, len(predictions))]
+        counts[:, place] = (
+            hit.sum(), truths.sum() - hit.sum(), predictions.sum() - hit.sum(),
+            (shared * shared / (of_truth + of_prediction - shared)).sum(),
+            (shared * shared / of_truth).sum(), (shared * shared / of_prediction).sum(), similarity[hit].sum(),
+        )  # fmt: skip
+    return counts
+
+
+def _alignment(frames: List[ComparedFrame], truths: Array, predictions: Array) -> Array:
+    """Return how well each object and each prediction go together over the whole sequence."""
+    together = np.zeros((len(truths), len(predictions)))
+    for frame in frames:
+        similarity = frame.similarity
+        joint = similarity.sum(0, keepdims=True) + similarity.sum(1, keepdims=True) - similarity
+        share = np.divide(similarity, joint, out=np.zeros_like(similarity), where=joint > EPSILON)
+        together[np.ix_(frame.truth, frame.prediction)] += share
+    alignment: Array = together / np.maximum(truths[:, None] + predictions[None, :] - together, EPSILON)
+    return alignment
+
+
+def clear_counts(frames: List[ComparedFrame]) -> Array:
+    """Return the fields of CLEAR, and how many pairs the best assignment of whole tracks has."""
+    truths, predictions = _sizes(frames)
+    last, before = np.full(len(truths), -1), np.full(len(truths), -1)
+    matched, switches, similarity = 0, 0, 0.0
+    together = np.zeros((len(truths), len(predictions)))
+    for frame in frames:
+        if not len(frame.truth) or not len(frame.prediction):
+            continue
+        close = frame.similarity >= THRESHOLD
+        together[np.ix_(frame.truth, frame.prediction)] += close
+        same = frame.prediction[None, :] == before[frame.truth][:, None]
+        quality = np.where(frame.similarity >= THRESHOLD - EPSILON, 1000 * same + frame.similarity, 0)
+        rows, columns = best_pairs(quality)
+        kept = quality[rows, columns] > EPSILON
+        rows, columns = rows[kept], columns[kept]
+        objects, numbers = frame.truth[rows], frame.prediction[columns]
+        switches += int(((last[objects] >= 0) & (last[objects] != numbers)).sum())
+        last[objects] = numbers
+        before[:] = -1
+        before[objects] = numbers
+        matched += len(rows)
+        similarity += float(frame.similarity[rows, columns].sum())
+    identical = together[best_pairs(together)].sum() if together.size else 0
+    missed, surplus = truths.sum() - matched, predictions.sum() - matched
+    return np.array([matched, missed, surplus, switches, similarity, identical], float)

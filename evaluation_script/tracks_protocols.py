@@ -1,0 +1,80 @@
+"""The benchmarks of tracks on masks, one row each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Dict, Tuple
+
+HOTA = ("HOTA", "DetA", "AssA", "DetRe", "DetPr", "AssRe", "AssPr", "LocA", "OWTA")
+CLEAR = ("sMOTSA", "MOTSA", "MOTSP", "IDSW", "IDF1")
+BURST = ("HOTA", "DetA", "AssA", "AP")
+
+#: BURST's categories that are not scored, and those that its tables call common.
+_DISTRACTORS = (
+    "20 63 108 180 188 204 212 247 303 403 407 415 490 504 507 513 529 567 569 588 672 691 702 708 711 720 736 "
+    "737 798 813 815 827 831 851 877 883 912 971 976 1130 1133 1134 1169 1184 1220"
+)
+_COMMON = (
+    "4 13 34 35 36 41 45 58 60 78 79 81 91 95 99 118 126 133 139 154 174 185 211 221 229 235 237 276 299 347 371 "
+    "382 392 428 429 452 475 480 502 544 579 621 625 642 699 714 717 729 747 779 805 829 852 896 926 937 961 979 "
+    "980 982 993 1001 1018 1038 1057 1091 1097 1099 1115 1117 1122 1132 1135 1144 1155 1162 1215 1229"
+)
+DISTRACTORS = frozenset(map(int, _DISTRACTORS.split()))
+COMMON = frozenset(map(int, _COMMON.split()))
+
+
+@dataclass(frozen=True)
+class TracksProtocol:
+    """The rules of one benchmark."""
+
+    name: str
+    #: One line for people: what is applied, and what it skips.
+    about: str
+    #: The categories by name; none: those that the truth has.
+    classes: Tuple[Tuple[str, int], ...] = ()
+    #: Submissions are JSON of sequences instead of a text for each.
+    burst: bool = False
+    #: A prediction has the number and category of the object that it follows.
+    exemplar: bool = False
+    #: HOTA compares boxes around masks instead of masks.
+    boxes: bool = False
+
+    @property
+    def metrics(self) -> Tuple[str, ...]:
+        """The names of its metrics, in the benchmark's order."""
+        if self.burst:
+            return tuple(f"{metric}{group}" for group in ("", "-common", "-uncommon") for metric in BURST)
+        single = (*HOTA, *CLEAR)
+        groups = [f"-{name}" for name, _ in self.classes] if len(self.classes) > 1 else []
+        return (*single, *(f"{metric}{group}" for group in groups for metric in single))
+
+
+_mots = TracksProtocol(
+    "mots",
+    "HOTA, CLEAR and identity of pedestrians; what lies in ignored regions for the most part is left out.",
+    (("pedestrian", 2),),
+)
+_burst = TracksProtocol("burst", "HOTA on masks, and AP of tracks, by category (class-guided).", burst=True)
+_exemplar = replace(
+    _burst,
+    name="burst-exemplar-guided",
+    about="HOTA on masks, and AP of tracks, by category; tracks have the numbers of the truth's.",
+    exemplar=True,
+)
+_BOXES = "As the official code computes: HOTA compares the boxes around masks"
+
+_ROWS = (
+    _mots,
+    replace(
+        _mots,
+        name="kitti-mots",
+        about="As mots, for cars and pedestrians.",
+        classes=(("car", 1), ("pedestrian", 2)),
+    ),
+    _burst,
+    replace(_burst, name="burst-official", about=f"{_BOXES} (class-guided).", boxes=True),
+    _exemplar,
+    replace(_exemplar, name="burst-exemplar-guided-official", about=f"{_BOXES} (exemplar-guided).", boxes=True),
+)
+
+TRACKS_PROTOCOLS: Dict[str, TracksProtocol] = {protocol.name: protocol for protocol in _ROWS}
