@@ -276,7 +276,7 @@ def test_records_are_columns_in_the_order_of_the_file(tmp_path: Path) -> None:
     assert records.category.tolist() == [1, -1, -1, -1, 0]
     assert records.score.tolist() == [1.0, -2.5, 0.5, 0.5, 0.5]
     assert records.area.tolist() == [10, 10, 12, 0, 1]
-    assert records.masks == [rle.compressed(runs) for runs in ([2, 10], [2, 10], [0, 12], [12], [11, 1])]
+    assert list(records.masks) == [rle.compressed(runs) for runs in ([2, 10], [2, 10], [0, 12], [12], [11, 1])]
     assert records.warnings == ["3 of 5 records have a category that the truth lacks and were ignored"]
 
 

@@ -131,21 +131,32 @@ static int take_text(source *from, int64_t *start, int64_t *end)
 /* Copy a mask's text, in which a backslash may stand for itself, written twice. */
 static int take_counts(source *from, int64_t *row)
 {
+    uint8_t *out = from->masks + from->written;
+    int odd = 0;
     if (peek(from) != '"')
         return 0;
+    from->at++;
     row[COUNTS] = from->written;
-    while (++from->at < from->length) {
-        uint8_t one = from->text[from->at];
-        if (one == '"') {
-            from->at++;
-            row[COUNTS_END] = from->written;
-            return from->written - row[COUNTS] <= LONGEST_TEXT;
-        }
-        if (one < 0x20 || one > 0x7e || (one == '\\' && (++from->at == from->length || from->text[from->at] != one)))
+    const uint8_t *text = from->text + from->at, *stop = text;
+    const uint8_t *quote = memchr(text, '"', (size_t)(from->length - from->at));
+    for (; quote && stop != quote; text = stop + 2) {
+        stop = memchr(text, '\\', (size_t)(quote - text));
+        stop = stop ? stop : quote;
+        for (const uint8_t *one = text; one < stop; one++)
+            odd |= (*one < 0x20) | (*one > 0x7e);
+        memcpy(out, text, (size_t)(stop - text));
+        out += stop - text;
+        if (stop != quote && stop[1] != '\\') /* a quote behind a backslash too */
             return 0;
-        from->masks[from->written++] = one;
+        if (stop != quote)
+            *out++ = '\\';
     }
-    return 0;
+    if (!quote)
+        return 0;
+    from->at = quote + 1 - from->text;
+    from->written = out - from->masks;
+    row[COUNTS_END] = from->written;
+    return !odd && from->written - row[COUNTS] <= LONGEST_TEXT;
 }
 
 static int is_key(const source *from, int64_t start, int64_t end, const char *key)

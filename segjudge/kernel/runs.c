@@ -13,56 +13,68 @@
 /* What is wrong with a text; rle.py has the words. */
 enum { SOUND = 0, CHARACTERS = 1, BREAKS_OFF = 2, BELOW_ZERO = 3, WRONG_SUM = 4 };
 
-/* Reads the runs of a text one after the other. */
+/* Text from here to there. */
 typedef struct {
-    const uint8_t *text;
-    int64_t left, before[3], count;
+    const uint8_t *at, *end;
 } reader;
 
-/* Read one run; return whether the text is as it should be. */
-static int next_run(reader *from, int64_t *run)
+/* Read one number; return whether the text is as it should be. */
+static inline int take_value(reader *from, int64_t *value)
 {
-    int64_t value = 0;
+    int64_t taken = 0;
     int size = 0;
     uint8_t code;
+    if (from->at == from->end)
+        return 0;
+    code = (uint8_t)(*from->at - FIRST_CHARACTER);
+    if (code < CONTINUED) { /* four of five */
+        from->at++;
+        *value = (code & 0xf) - (code & NEGATIVE);
+        return 1;
+    }
     do {
-        if (!from->left || size == LONGEST_VALUE)
+        if (from->at == from->end || size == LONGEST_VALUE)
             return 0;
-        code = (uint8_t)(*from->text++ - FIRST_CHARACTER);
-        from->left--;
-        value |= (int64_t)(code & 0x1f) << (5 * size++);
+        code = (uint8_t)(*from->at++ - FIRST_CHARACTER);
+        taken |= (int64_t)(code & 0x1f) << (5 * size++);
     } while (code & CONTINUED);
-    if (code & NEGATIVE)
-        value -= (int64_t)1 << (5 * size);
-    if (from->count > 2)
-        value += from->before[1];
-    from->before[1] = from->before[0];
-    from->before[0] = value;
-    from->count++;
-    *run = value;
+    *value = code & NEGATIVE ? taken - ((int64_t)1 << (5 * size)) : taken;
     return 1;
 }
 
+/* Runs alternate between background and object.  All but the first are differences to the run before last. */
 int8_t sj_check_mask(const uint8_t *text, int64_t length, int64_t pixels, int64_t *area)
 {
-    reader from = {text, length, {0}, 0};
-    int64_t total = 0, covered = 0, run;
-    int below = 0;
+    reader from = {text, text + length};
+    int64_t total = 0, covered = 0, background = 0, object = 0, value, signs;
+    uint8_t highest = 0;
     *area = 0;
-    for (int64_t i = 0; i < length; i++)
-        if ((uint8_t)(text[i] - FIRST_CHARACTER) > HIGHEST_CODE)
-            return CHARACTERS;
-    while (from.left) {
-        if (!next_run(&from, &run))
-            return BREAKS_OFF;
-        below |= run < 0;
-        total += run;
-        if (from.count % 2 == 0)
-            covered += run;
+    for (int64_t i = 0; i < length; i++) {
+        uint8_t code = (uint8_t)(text[i] - FIRST_CHARACTER);
+        highest = code > highest ? code : highest;
     }
-    if (below)
+    if (highest > HIGHEST_CODE)
+        return CHARACTERS;
+    if (length && !take_value(&from, &total))
+        return BREAKS_OFF;
+    signs = total;
+    while (from.at != from.end) {
+        if (!take_value(&from, &value))
+            return BREAKS_OFF;
+        object += value;
+        covered += object;
+        signs |= object;
+        if (from.at == from.end)
+            break;
+        if (!take_value(&from, &value))
+            return BREAKS_OFF;
+        background += value;
+        total += background;
+        signs |= background;
+    }
+    if (signs < 0)
         return BELOW_ZERO;
-    if (total != pixels)
+    if (total + covered != pixels)
         return WRONG_SUM;
     *area = covered;
     return SOUND;
@@ -92,32 +104,53 @@ SJ_EXPORT int sj_check_runs(
 /* The parts of an image that a mask covers, as pixels from, to; a last part of nothing ends them. */
 typedef struct {
     int64_t *parts;
-    int64_t count, area;
+    int64_t count;
 } cover;
 
-static int take_cover(cover *out, int64_t *space, const uint8_t *text, int64_t length)
+/* Note what a mask covers, as far as it begins before `limit`. */
+static int take_cover(cover *out, int64_t *space, const uint8_t *text, int64_t length, int64_t limit)
 {
-    reader from = {text, length, {0}, 0};
-    int64_t at = 0, run;
-    out->parts = space, out->count = 0, out->area = 0;
-    while (from.left) {
-        if (!next_run(&from, &run) || run < 0)
+    reader from = {text, text + length};
+    int64_t at = 0, background = 0, object = 0, value;
+    out->parts = space, out->count = 0;
+    if (length && (!take_value(&from, &at) || at < 0))
+        return 0;
+    while (from.at != from.end && at < limit) {
+        if (!take_value(&from, &value) || (object += value) < 0)
             return 0;
-        if (from.count % 2 == 0 && run) {
-            space[2 * out->count] = at, space[2 * out->count + 1] = at + run;
+        if (object) {
+            *space++ = at, *space++ = at + object;
             out->count++;
-            out->area += run;
+            at += object;
         }
-        at += run;
+        if (from.at == from.end)
+            break;
+        if (!take_value(&from, &value) || (background += value) < 0)
+            return 0;
+        at += background;
     }
     return 1;
 }
 
+/* Return the first part that ends behind a pixel. */
+static int64_t first_behind(const cover *a, int64_t pixel)
+{
+    int64_t low = 0, high = a->count;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (a->parts[2 * middle + 1] > pixel)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
 static int64_t shared_by(const cover *a, const cover *b)
 {
-    int64_t total = 0, i = 0, j = 0;
     if (!a->count || !b->count || a->parts[0] >= b->parts[2 * b->count - 1] || b->parts[0] >= a->parts[2 * a->count - 1])
         return 0;
+    int64_t total = 0, i = first_behind(a, b->parts[0]), j = first_behind(b, a->parts[0]);
     while (i < a->count && j < b->count) { /* without branches: which part ends first is anybody's guess */
         int64_t start = a->parts[2 * i], end = a->parts[2 * i + 1];
         int64_t other_start = b->parts[2 * j], other_end = b->parts[2 * j + 1];
@@ -152,11 +185,6 @@ static int64_t length_of(const masks *all, int64_t i)
     return all->stops[i] - all->starts[i];
 }
 
-static int take_mask_cover(cover *out, int64_t *space, const masks *all, int64_t i)
-{
-    return take_cover(out, space, all->text + all->starts[i], length_of(all, i));
-}
-
 /* Pairs of a group: sent[i] with real[i]. */
 typedef struct {
     const int64_t *sent, *real;
@@ -183,26 +211,43 @@ static int look_at(pairs *group, const masks *sent, const masks *real, int64_t *
     return 1;
 }
 
-/* Count what the masks of each pair share; return 0 where one is not sound. */
+static int64_t end_of(const cover *a)
+{
+    return a->count ? a->parts[2 * a->count - 1] : 0;
+}
+
+static const uint8_t *text_of(const masks *all, int64_t i)
+{
+    return all->text + all->starts[i];
+}
+
+/* Count what the masks of each pair share; return 0 where one is not sound as far as it is read. */
 static int compare_group(
     const pairs *group, const masks *sent, const masks *real, cover *covers, int64_t *space, int64_t *sent_space,
     int64_t *shared)
 {
-    cover mine = {0};
-    int64_t before = -1;
     for (int64_t i = group->lowest; i <= group->highest; i++)
         covers[i - group->lowest].parts = NULL;
     for (int64_t i = 0; i < group->count; i++) {
-        cover *other = &covers[group->real[i] - group->lowest];
-        if (group->sent[i] != before && !take_mask_cover(&mine, sent_space, sent, group->sent[i]))
-            return 0;
-        before = group->sent[i];
-        if (!other->parts) {
-            if (!take_mask_cover(other, space, real, group->real[i]))
+        int64_t other = group->real[i];
+        cover *its = &covers[other - group->lowest];
+        if (!its->parts) {
+            if (!take_cover(its, space, text_of(real, other), length_of(real, other), INT64_MAX))
                 return 0;
-            space += 2 * other->count;
+            space += 2 * its->count;
         }
-        shared[i] = shared_by(&mine, other);
+    }
+    for (int64_t i = 0, next; i < group->count; i = next) {
+        int64_t number = group->sent[i], limit = 0;
+        cover mine;
+        for (next = i; next < group->count && group->sent[next] == number; next++) {
+            int64_t end = end_of(&covers[group->real[next] - group->lowest]);
+            limit = end > limit ? end : limit;
+        }
+        if (!take_cover(&mine, sent_space, text_of(sent, number), length_of(sent, number), limit))
+            return 0;
+        for (int64_t j = i; j < next; j++)
+            shared[j] = shared_by(&mine, &covers[group->real[j] - group->lowest]);
     }
     return 1;
 }
