@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any, Dict, List, Tuple
 
 import numpy as np
 
-from . import kernel, kernel_runs, rle
+from . import rle
 from .errors import Problem, Problems, printable
+from .instance_overlaps import Masks, mask_overlaps
+from .kernel_runs import Pairs
+from .mask_texts import of_texts
 from .masks import Array, Size
 from .tracks_files import CATEGORY, IGNORED, MASK, SCORE, TRACK_ID, TracksSubmission
 from .tracks_metrics import (
@@ -175,19 +178,23 @@ def _unmatched(similarity: Array, apart: float) -> Array:
 
 def _overlaps(frames: List[TruthFrame], sent: List[Rows], real: List[Rows]) -> List[Array]:
     """Return the IoU of the masks of each frame."""
-    texts = [[[row[MASK] for row in rows] for rows in side] for side in (sent, real)]
-    crowds = [[0] * len(rows) for rows in real]
-    library = kernel.library()
-    if library is not None:
-        flat = kernel_runs.overlaps(kernel_runs.Groups(texts[0], texts[1], crowds), library)
-        ends = np.cumsum([len(one) * len(two) for one, two in zip(*texts)])
-        parts = np.split(flat, ends[:-1])
-    else:
-        from pycocotools.mask import iou  # safe, since every run was checked
-
-        sides = [[_encoded(rows, frame.size) for frame, rows in zip(frames, side)] for side in texts]
-        parts = [np.asarray(iou(one, two, flags)) for one, two, flags in zip(*sides, crowds)]
+    mine, other, bounds, starts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [0], [0, 0]
+    for one, two in zip(sent, real):
+        mine.append(starts[0] + np.repeat(np.arange(len(one)), len(two)))
+        other.append(starts[1] + np.tile(np.arange(len(two)), len(one)))
+        bounds.append(bounds[-1] + len(one) * len(two))
+        starts = [starts[0] + len(one), starts[1] + len(two)]
+    pairs = Pairs(np.concatenate(mine), np.concatenate(other), np.array(bounds, np.int64))
+    ious = mask_overlaps(pairs, _masks(frames, sent), _masks(frames, real), np.zeros(starts[1], bool))
+    parts = np.split(ious, bounds[1:-1])
     return [part.reshape(len(one), len(two)) for part, one, two in zip(parts, sent, real)]
+
+
+def _masks(frames: List[TruthFrame], rows: List[Rows]) -> Masks:
+    texts = of_texts([row[MASK] for some in rows for row in some])
+    areas = [_areas(frame, some) for frame, some in zip(frames, rows)]
+    sizes = np.repeat(np.array([frame.size for frame in frames], np.int64), [len(some) for some in rows], axis=0)
+    return Masks(texts, np.concatenate([np.zeros(0, np.int64), *areas]), sizes)
 
 
 def _encoded(masks: List[str], size: Size) -> List[_EncodedRLE]:
