@@ -9,7 +9,8 @@ from __future__ import annotations
 import configparser
 import json
 import os
-from typing import AbstractSet, Any, Callable, Dict, List, Optional, Set, Tuple
+import re
+from typing import AbstractSet, Any, Callable, Dict, List, Match, Optional, Set, Tuple
 
 import numpy as np
 
@@ -32,6 +33,8 @@ IGNORED = 10
 #: Tracks and masks that a prediction may have in a sequence, masks in a frame; and those that count in BURST's.
 MOST_TRACKS, MOST_MASKS, MOST_IN_FRAME, BURST_MASKS = 20_000, 200_000, 500, 300
 LINE = "frame id class height width run-lengths"
+#: Lines that hold anything, from their first character: millions of empty ones are passed over quickly.
+LINES = re.compile(r"\S[^\n]*")
 EXAMPLE = (
     '{"sequences": [{"dataset": "…", "seq_name": "…", "annotated_image_paths": […], "track_category_ids": {"1": 5}, '
     '"segmentations": [{"1": {"rle": "…", "score": 0.9}, …}, …]}, …]}'
@@ -97,19 +100,21 @@ def _extents(files: Files) -> Dict[str, Tuple[int, int, Optional[Size]]]:
 def _lines(text: str, size: Optional[Size]) -> Tuple[Dict[int, Rows], Optional[Size]]:
     """Return the masks of each frame of a text, and their size, which is the same in all lines."""
     frames: Dict[int, Rows] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        parts = line.split(" ")
-        if not line.strip():
-            continue
+    for line in LINES.finditer(text):
+        parts = line.group().rstrip("\r").split(" ")
         if len(parts) != 6 or not all(part.isascii() and part.isdigit() and len(part) < 13 for part in parts[:5]):
-            raise Flaw(f"line {number} is not `{LINE}`", "Write whole numbers, and compressed run lengths")
+            raise Flaw(f"line {_number(line)} is not `{LINE}`", "Write whole numbers, and compressed run lengths")
         frame, track, category, height, width = map(int, parts[:5])
         size = size or (height, width)
         if (height, width) != size:
-            found = f"line {number} has the size {height} × {width}, and the frames have {size[0]} × {size[1]}"
+            found = f"line {_number(line)} has the size {height} × {width}, and the frames have {size[0]} × {size[1]}"
             raise Flaw(found, "Write masks at the size of the frames")
         frames.setdefault(frame, []).append([track, category, parts[5]])
     return frames, size
+
+
+def _number(line: Match[str]) -> int:
+    return line.string.count("\n", 0, line.start()) + 1
 
 
 def _burst_truth(document: Dict[str, Any]) -> UnitTruth:
