@@ -1,4 +1,4 @@
-"""An annotation file of either track: packed, mask sequences as a dataset publishes them, or COCO's JSON."""
+"""An annotation file of any track: packed, mask sequences as a dataset publishes them, or COCO's JSON."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import zipfile
 from dataclasses import dataclass, field
 from typing import List, Mapping, Union
 
-from . import dataset_reader, instance_truth, packed_file, sequence_truth
+from . import dataset_reader, instance_truth, packed_file, sequence_truth, unit_truth
 from .errors import HostError
 from .instance_truth import InstanceTruth
 from .sequence_truth import Split
+from .unit_truth import UnitTruth
 
 #: The truth of one split.
-SplitTruth = Union[Split, InstanceTruth]
+SplitTruth = Union[Split, InstanceTruth, UnitTruth]
 
 #: The first bytes of a file, after blanks, say whether it is a zip.
 _START_BYTES = 1 << 16
@@ -33,6 +34,8 @@ def read(path: str) -> AnnotationFile:
     track = packed_file.track_of(path)
     if track == instance_truth.TRACK or (not track and not _holds_masks(path)):
         return AnnotationFile(instance_truth.read(path))
+    if track and track != sequence_truth.TRACK:
+        return AnnotationFile(unit_truth.read(path))
     if track:
         return AnnotationFile(sequence_truth.read(path).splits)
     dataset = dataset_reader.read(path)

@@ -18,10 +18,11 @@ from .sequence_accumulator import SequenceAccumulator
 from .sequence_averages import averaged, by_sequence, standard_errors
 from .sequence_metrics import ObjectScore, Values
 from .sequence_protocols import BESIDE, SequenceProtocol
+from .unit_counts import UnitAccumulator
 from .version import VERSION
 
-#: The accumulator of either track.
-Accumulator = Union[SequenceAccumulator, InstanceAccumulator]
+#: The accumulator of any track.
+Accumulator = Union[SequenceAccumulator, InstanceAccumulator, UnitAccumulator[Any]]
 
 #: A row of a table: names and values that JSON can hold.
 Row = Dict[str, Any]
@@ -107,10 +108,30 @@ class InstanceReport(Report):
         return {"categories": [{"split": self.split, **row} for row in self._score.categories]}
 
 
+class UnitReport(Report):
+    """Scores of what is counted by unit."""
+
+    def __init__(self, split: str, accumulator: UnitAccumulator[Any]) -> None:
+        from .unit_scoring import TRACKS  # not for the tracks that need none of it
+
+        super().__init__(split, accumulator.protocol)
+        track = TRACKS[self.protocol.track]
+        self.values, self._tables = track.values(accumulator), track.tables(accumulator)
+        self._warn(accumulator.notes)
+
+    def errors(self) -> Values:
+        return {}
+
+    def rows(self) -> Dict[str, List[Row]]:
+        return {name: [{"split": self.split, **row} for row in rows] for name, rows in self._tables.items()}
+
+
 def report_of(split: str, accumulator: Accumulator) -> Report:
     """Return the scores of a split of which all was counted; raises SubmissionError with every problem."""
     if isinstance(accumulator, InstanceAccumulator):
         return InstanceReport(split, accumulator.protocol, accumulator.compute())
+    if isinstance(accumulator, UnitAccumulator):
+        return UnitReport(split, accumulator)
     return SequenceReport(split, accumulator.protocol, *accumulator.compute())
 
 

@@ -55,6 +55,11 @@ class ArchiveLimits:
 #: A JSON file of instance masks is read in chunks, so it may be larger than what fits into memory.
 INSTANCE_LIMITS = ArchiveLimits(json_bytes=512 << 20)
 
+#: The JSON of panoptic segments and of tracks is held in memory.
+UNIT_LIMITS = ArchiveLimits(
+    json_bytes=192 << 20, memory_bytes=448 << 20, send="Send one zip, or one JSON file", smaller="Send less in it"
+)
+
 #: Bytes read at a time.
 CHUNK_BYTES = 1 << 20
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Dict, Tuple
+from typing import ClassVar, Dict, Tuple
 
 #: A detection matches from this intersection over union on: .50, .55, … .95, as numpy divides the range.
 THRESHOLDS = tuple(0.5 + step * ((0.95 - 0.5) / 9) for step in range(10))
@@ -17,6 +17,8 @@ PER_IMAGE, PER_CATEGORY = "image", "category"
 @dataclass(frozen=True)
 class InstanceProtocol:
     """The rules of one benchmark."""
+
+    track: ClassVar[str] = "instances"
 
     name: str
     #: One line for people: what is applied, and what it skips.

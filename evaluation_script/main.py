@@ -25,6 +25,7 @@ from .provenance import counting, digest_of, provenance
 from .sequence_protocols import SequenceProtocol
 from .sequence_truth import Split
 from .tuning import reuse_memory
+from .unit_truth import UnitTruth
 
 #: A split's progress is reported in this many lines at the most.
 PROGRESS_LINES = 20
@@ -189,6 +190,10 @@ def count_split(  # noqa: PLR0913 - as `score_split`, and the part
     if isinstance(truth, Split) and isinstance(protocol, SequenceProtocol):
         truth = beside_others(truth, elsewhere)
         return sequences.counted_by(submission, truth, protocol, rules, part=part, progress=progress)
+    if isinstance(truth, UnitTruth):
+        from .unit_scoring import counted_units  # not for the tracks that need none of it
+
+        return counted_units(submission, truth, rules, part=part, progress=progress)
     kind = "instance masks" if isinstance(truth, InstanceTruth) else "mask sequences"
     raise HostError(f"the truth of {name} holds {kind}, which the protocol {protocol.name} does not score")
 

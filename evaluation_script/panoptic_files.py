@@ -21,7 +21,6 @@ from .panoptic_protocols import PanopticProtocol
 from .unit_files import HOST_LIMITS, PictureFiles
 from .unit_truth import TruthFrame, Unit, UnitTruth
 
-TRACK = "panoptic"
 IMAGE_LAYOUT, VIDEO_LAYOUT = "coco-panoptic", "vipseg"
 
 #: Ids are colours of 24 bits; 0 is void.
@@ -33,11 +32,6 @@ EXAMPLE = (
     'of videos {"annotations": [{"video_id": "a", "annotations": [as for images]}, …]}'
 )
 SEND = "Send one zip with a JSON file that lists segments, and the PNGs whose colours are their ids"
-
-#: The JSON of a data set is held in memory.
-PANOPTIC_LIMITS = ArchiveLimits(
-    json_bytes=192 << 20, memory_bytes=448 << 20, send=SEND, smaller="List ids and categories alone"
-)
 
 
 def _document_in(files: Files, subset: str = "") -> str:
@@ -88,7 +82,7 @@ def _truth(document: Dict[str, Any], pictures: PictureFiles) -> UnitTruth:
         return Unit(name, len(listed_frames), load)
 
     units = [unit(entry) for entry in document["annotations"]]
-    return UnitTruth(TRACK, VIDEO_LAYOUT if video else IMAGE_LAYOUT, {"categories": categories}, units)
+    return UnitTruth(PanopticProtocol.track, VIDEO_LAYOUT if video else IMAGE_LAYOUT, {"categories": categories}, units)
 
 
 def _truth_frame(entry: Dict[str, Any], pictures: PictureFiles, folder: str, index: Dict[int, int]) -> TruthFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Dict, Tuple
+from typing import ClassVar, Dict, Tuple
 
 QUALITIES = ("PQ", "SQ", "RQ")
 #: The groups of categories that are averaged: all, those with instances, those without.
@@ -13,6 +13,8 @@ GROUPS = ("", "-Things", "-Stuff")
 @dataclass(frozen=True)
 class PanopticProtocol:
     """The rules of one benchmark."""
+
+    track: ClassVar[str] = "panoptic"
 
     name: str
     #: One line for people: what is applied, and what it skips.

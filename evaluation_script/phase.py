@@ -8,11 +8,12 @@ from typing import Dict, FrozenSet, Optional, Tuple, Union
 from .archive_limits import ArchiveLimits
 from .instance_protocols import INSTANCE_PROTOCOLS, InstanceProtocol
 from .sequence_protocols import SEQUENCE_PROTOCOLS, SequenceProtocol
+from .unit_protocols import UNIT_PROTOCOLS, UnitProtocol
 
-#: The rules of one benchmark, of either track.
-TrackProtocol = Union[SequenceProtocol, InstanceProtocol]
+#: The rules of one benchmark, of any track.
+TrackProtocol = Union[SequenceProtocol, InstanceProtocol, UnitProtocol]
 
-PROTOCOLS: Dict[str, TrackProtocol] = {**SEQUENCE_PROTOCOLS, **INSTANCE_PROTOCOLS}
+PROTOCOLS: Dict[str, TrackProtocol] = {**SEQUENCE_PROTOCOLS, **INSTANCE_PROTOCOLS, **UNIT_PROTOCOLS}
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class PhaseSplit:
 
     #: The dataset split's codename, here and in the annotation file.
     codename: str
-    #: A row of `sequence_protocols.py` or `instance_protocols.py`; it decides the track too.
+    #: A row of one of the `…_protocols.py`; it decides the track too.
     protocol: str
     #: The leaderboard's labels, in its order.
     metrics: Tuple[str, ...]

@@ -22,9 +22,6 @@ from .unit_counts import UnitAccumulator, UnitCounts
 from .unit_files import HOST_LIMITS, PictureFiles
 from .unit_truth import TruthFrame, Unit, UnitTruth
 
-TRACK = "semantic"
-
-SEMANTIC_LIMITS = ArchiveLimits(send="Send one zip with a folder of PNGs for each video, a label for each pixel")
 #: Frames that did not change are counted up to here.
 MOST_STEPS = 255
 
@@ -54,7 +51,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
 
         return Unit(video, len(videos[video]), lambda: [frame(member) for member in videos[video]])
 
-    return UnitTruth(TRACK, "vspw", {}, [unit(video) for video in chosen])
+    return UnitTruth(SemanticProtocol.track, "vspw", {}, [unit(video) for video in chosen])
 
 
 class SemanticSubmission:
@@ -174,7 +171,7 @@ def tables(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, List[Dic
     union = table.sum(0) + table.sum(1) - np.diagonal(table)
     return {
         "categories": [
-            {"id": label, "IoU": float(table[label, label] / union[label]), "pixels": int(table[label].sum())}
+            {"id": label, "name": str(label), "IoU": float(table[label, label] / union[label])}
             for label in np.flatnonzero(union).tolist()
         ]
     }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Dict, Tuple
+from typing import ClassVar, Dict, Tuple
 
 
 @dataclass(frozen=True)
 class SemanticProtocol:
     """The rules of one benchmark."""
+
+    track: ClassVar[str] = "semantic"
 
     name: str
     #: One line for people: what is applied, and what it skips.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Dict, Tuple
+from typing import ClassVar, Dict, Tuple
 
 
 class ObjectRule(Enum):
@@ -39,6 +39,8 @@ class MissingRule(Enum):
 @dataclass(frozen=True)
 class SequenceProtocol:
     """The rules of one benchmark."""
+
+    track: ClassVar[str] = "sequences"
 
     name: str
     #: One line for people: what is applied, and what it skips.

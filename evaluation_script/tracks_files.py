@@ -24,7 +24,6 @@ from .tracks_protocols import DISTRACTORS, TracksProtocol
 from .unit_files import HOST_LIMITS
 from .unit_truth import Rows, TruthFrame, Unit, UnitTruth, no_pixels
 
-TRACK = "tracks"
 MOTS_LAYOUT, BURST_LAYOUT = "mots", "burst"
 #: Columns of a mask: the number of its track, its category, its run lengths, its score.
 TRACK_ID, CATEGORY, MASK, SCORE = range(4)
@@ -38,9 +37,6 @@ LINES = re.compile(r"\S[^\n]*")
 EXAMPLE = (
     '{"sequences": [{"dataset": "…", "seq_name": "…", "annotated_image_paths": […], "track_category_ids": {"1": 5}, '
     '"segmentations": [{"1": {"rle": "…", "score": 0.9}, …}, …]}, …]}'
-)
-TRACKS_LIMITS = ArchiveLimits(
-    json_bytes=192 << 20, memory_bytes=448 << 20, send="Send one zip with a text for each sequence, or one JSON file"
 )
 
 
@@ -79,7 +75,7 @@ def _mots_truth(files: Files) -> UnitTruth:
 
         return Unit(name, files.sizes[texts[name]], load)
 
-    return UnitTruth(TRACK, MOTS_LAYOUT, {}, [unit(name) for name in texts])
+    return UnitTruth(TracksProtocol.track, MOTS_LAYOUT, {}, [unit(name) for name in texts])
 
 
 def _extents(files: Files) -> Dict[str, Tuple[int, int, Optional[Size]]]:
@@ -141,7 +137,7 @@ def _burst_truth(document: Dict[str, Any]) -> UnitTruth:
 
     units = [unit(entry) for entry in document["sequences"]]
     classes = [[names.get(str(one), str(one)), one] for one in sorted(seen - DISTRACTORS)]
-    return UnitTruth(TRACK, BURST_LAYOUT, {"classes": classes, "merged": sorted(merged.items())}, units)
+    return UnitTruth(TracksProtocol.track, BURST_LAYOUT, {"classes": classes, "merged": sorted(merged.items())}, units)
 
 
 class TracksSubmission:

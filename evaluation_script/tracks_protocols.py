@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Dict, Tuple
+from typing import ClassVar, Dict, Tuple
 
 HOTA = ("HOTA", "DetA", "AssA", "DetRe", "DetPr", "AssRe", "AssPr", "LocA", "OWTA")
 CLEAR = ("sMOTSA", "MOTSA", "MOTSP", "IDSW", "IDF1")
@@ -26,6 +26,8 @@ COMMON = frozenset(map(int, _COMMON.split()))
 @dataclass(frozen=True)
 class TracksProtocol:
     """The rules of one benchmark."""
+
+    track: ClassVar[str] = "tracks"
 
     name: str
     #: One line for people: what is applied, and what it skips.

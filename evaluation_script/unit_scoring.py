@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import AbstractSet, Any, Callable, Dict, List, Mapping, Optional, Protocol
+from typing import AbstractSet, Any, Callable, Dict, List, Optional, Protocol
 
 from . import panoptic, panoptic_counting, panoptic_files, semantic, tracks, tracks_counting, tracks_files
 from .archive import UPLOAD
 from .archive_limits import ArchiveLimits
-from .errors import Problem, SubmissionError, counted, listed, verb
-from .panoptic_protocols import PANOPTIC_PROTOCOLS
+from .errors import HostError, Problem, SubmissionError, counted, listed, verb
+from .panoptic_protocols import PanopticProtocol
 from .parallel import WHOLE, Part, results_of_processes
+from .phase import ScoringRules
 from .progress import Progress, ignore_progress
-from .semantic_protocols import SEMANTIC_PROTOCOLS
-from .tracks_protocols import TRACKS_PROTOCOLS
+from .semantic_protocols import SemanticProtocol
+from .tracks_protocols import TracksProtocol
 from .unit_counts import UnitAccumulator, UnitCounts, decoded_unit
 from .unit_truth import Unit, UnitTruth
 
@@ -33,10 +34,8 @@ class UnitSubmission(Protocol):
 
 @dataclass(frozen=True)
 class UnitTrack:
-    """What makes a track: its protocols, how truth and submissions are read, what is counted, and what follows."""
+    """What makes a track: how truth and submissions are read, what is counted, and what follows."""
 
-    protocols: Mapping[str, Any]
-    limits: ArchiveLimits
     read_truth: Callable[[str, str], UnitTruth]
     open_submission: Callable[[str, UnitTruth, Any, ArchiveLimits], Any]
     count: Callable[[Unit, Any], UnitCounts]
@@ -45,52 +44,28 @@ class UnitTrack:
 
 
 TRACKS = {
-    panoptic_files.TRACK: UnitTrack(
-        PANOPTIC_PROTOCOLS,
-        panoptic_files.PANOPTIC_LIMITS,
+    PanopticProtocol.track: UnitTrack(
         panoptic_files.read_truth,
         panoptic_files.PanopticSubmission,
         panoptic_counting.count,
         panoptic.values,
         panoptic.tables,
     ),
-    semantic.TRACK: UnitTrack(
-        SEMANTIC_PROTOCOLS,
-        semantic.SEMANTIC_LIMITS,
-        semantic.read_truth,
-        semantic.SemanticSubmission,
-        semantic.count,
-        semantic.values,
-        semantic.tables,
+    SemanticProtocol.track: UnitTrack(
+        semantic.read_truth, semantic.SemanticSubmission, semantic.count, semantic.values, semantic.tables
     ),
-    tracks_files.TRACK: UnitTrack(
-        TRACKS_PROTOCOLS,
-        tracks_files.TRACKS_LIMITS,
-        tracks_files.read_truth,
-        tracks_files.TracksSubmission,
-        tracks_counting.count,
-        tracks.values,
-        tracks.tables,
+    TracksProtocol.track: UnitTrack(
+        tracks_files.read_truth, tracks_files.TracksSubmission, tracks_counting.count, tracks.values, tracks.tables
     ),
 }
 
 
-@dataclass(frozen=True)
-class UnitRules:
-    """How one split is scored."""
-
-    protocol: Any
-    limits: ArchiveLimits
-    #: Warnings refuse a submission.
-    strict: bool = False
-    #: So many processes share the scoring.
-    jobs: int = 1
-
-
 def counted_units(
-    path: str, truth: UnitTruth, rules: UnitRules, *, part: Part = WHOLE, progress: Progress = ignore_progress
+    path: str, truth: UnitTruth, rules: ScoringRules, *, part: Part = WHOLE, progress: Progress = ignore_progress
 ) -> UnitAccumulator[Any]:
     """Count a submission, or a part of its units; raises SubmissionError where it cannot be read."""
+    if truth.track != rules.protocol.track:
+        raise HostError(f"the truth holds {truth.track}, which the protocol {rules.protocol.name} does not score")
     track = TRACKS[truth.track]
     submission: UnitSubmission = track.open_submission(path, truth, rules.protocol, rules.limits)
     accumulator = UnitAccumulator(rules.protocol, truth.facts, [unit.name for unit in truth.units])

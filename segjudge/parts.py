@@ -25,6 +25,7 @@ from segjudge.evaluation_script.phase import PROTOCOLS, TrackProtocol
 from segjudge.evaluation_script.provenance import counting, provenance
 from segjudge.evaluation_script.sequence_accumulator import SequenceAccumulator
 from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
+from segjudge.evaluation_script.unit_counts import UnitAccumulator
 from segjudge.evaluation_script.version import VERSION
 
 FORMAT = "segjudge part 1"
@@ -104,6 +105,8 @@ def _described(accumulator: Accumulator) -> dict[str, Any]:
     if isinstance(accumulator, InstanceAccumulator):
         categories = [[category.id, category.name] for category in accumulator.categories]
         return {"images": accumulator.images, "categories": categories, "notes": accumulator.notes}
+    if isinstance(accumulator, UnitAccumulator):
+        return {"units": accumulator.names, "facts": accumulator.facts, "notes": accumulator.notes}
     notes = [[kind, one.where, one.found, one.remedy] for kind, one in accumulator.notes]
     return {"sequences": accumulator.names, "notes": notes}
 
@@ -234,6 +237,10 @@ def _accumulator(protocol: TrackProtocol, entry: dict[str, Any], *, strict: bool
         total = SequenceAccumulator(protocol, [str(name) for name in entry["sequences"]], strict=strict)
         total.notes = [(str(kind), Problem(*map(str, problem))) for kind, *problem in entry["notes"]]
         return total
+    if not isinstance(protocol, InstanceProtocol):
+        units = UnitAccumulator(protocol, dict(entry["facts"]), [str(name) for name in entry["units"]])
+        units.notes = [str(note) for note in entry["notes"]]
+        return units
     categories = [Category(int(number), str(name)) for number, name in entry["categories"]]
     accumulator = InstanceAccumulator(protocol, [int(number) for number in entry["images"]], categories, strict=strict)
     accumulator.notes = [str(note) for note in entry["notes"]]

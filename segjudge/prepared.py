@@ -8,17 +8,20 @@ from typing import Literal
 
 from segjudge.addresses import RemoteFolder, local
 from segjudge.datasets.layouts import LAYOUTS
-from segjudge.datasets.opening import TruthSource, is_packed, open_instances, open_sequences
+from segjudge.datasets.opening import TruthSource, is_packed, open_instances, open_sequences, open_units
 from segjudge.errors import OptionError, UsageError
 from segjudge.evaluation_script.annotation_file import SplitTruth
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.evaluation_script.errors import Problem, SubmissionError
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
+from segjudge.evaluation_script.instance_truth import InstanceTruth
 from segjudge.evaluation_script.main import sequences_of
 from segjudge.evaluation_script.parallel import cores
 from segjudge.evaluation_script.phase import PROTOCOLS, ScoringRules, TrackProtocol
 from segjudge.evaluation_script.progress import Progress, ignore_progress
+from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
 from segjudge.evaluation_script.sequence_truth import Split
+from segjudge.evaluation_script.unit_truth import UnitTruth
 
 #: A participant's own machine has more room than EvalAI's worker, and links in a folder are the participant's own.
 LOCAL_LIMITS = ArchiveLimits(
@@ -91,14 +94,21 @@ def prepared(request: ScoreRequest, progress: Progress = ignore_progress) -> Pre
 
 def with_sequences(truth: SplitTruth, names: Iterable[str] | None) -> SplitTruth:
     """Return the truth of some sequences; instance masks have none and stay whole."""
-    if names is None or not isinstance(truth, Split):
+    if names is None or isinstance(truth, InstanceTruth):
         return truth
     wanted = list(names)
+    if isinstance(truth, UnitTruth):
+        units = {unit.name: unit for unit in truth.units}
+        return replace(truth, units=[units[name] for name in _known(wanted, units)])
     known = {sequence.name: sequence for sequence in truth.sequences}
+    return replace(truth, sequences=[known[name] for name in _known(wanted, known)])
+
+
+def _known(wanted: list[str], known: Mapping[str, object]) -> list[str]:
     unknown = [name for name in wanted if name not in known]
     if unknown:
         raise UsageError(f"the truth has no sequence {', '.join(unknown)}")
-    return replace(truth, sequences=[known[name] for name in wanted])
+    return wanted
 
 
 def _opened(
@@ -108,6 +118,9 @@ def _opened(
     if isinstance(protocol, InstanceProtocol):
         instances = open_instances(source, progress)
         return instances.splits, instances.notes
+    if not isinstance(protocol, SequenceProtocol):
+        _refuse(protocol.track, layout=source.layout, unseen=source.unseen)
+        return open_units(source, protocol.track), []
     if is_packed(source.path):
         _refuse(f"{source.path}, which is a packed file", layout=source.layout, unseen=source.unseen)
     default = protocol.name if protocol.name in LAYOUTS else ""
@@ -126,6 +139,6 @@ def _notes(name: str, truth: SplitTruth, protocol: TrackProtocol) -> list[str]:
     """Return what is odd about the truth of a split, for this protocol."""
     if not isinstance(truth, Split):
         return [f"{name}: {note}" for note in truth.notes]
-    if not isinstance(protocol, InstanceProtocol) and protocol.by_class and not truth.unseen_known:
+    if isinstance(protocol, SequenceProtocol) and protocol.by_class and not truth.unseen_known:
         return [f"{name}: nothing says which classes are unseen (--unseen FILE); all count as seen"]
     return []

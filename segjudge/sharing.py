@@ -17,11 +17,11 @@ from typing import Protocol
 from segjudge.addresses import AddressError, digest_of
 from segjudge.errors import OptionError, UsageError
 from segjudge.evaluation_script.errors import HostError, SubmissionError
+from segjudge.evaluation_script.instance_accumulator import InstanceAccumulator
 from segjudge.evaluation_script.main import count_split
 from segjudge.evaluation_script.parallel import Part, cores
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.progress import Progress, ignore_progress
-from segjudge.evaluation_script.sequence_accumulator import SequenceAccumulator
 from segjudge.evaluation_script.version import VERSION
 from segjudge.parts import Merged, Origin, merged, write_part
 from segjudge.prepared import PreparedScoring, ScoreRequest, prepared
@@ -61,7 +61,7 @@ def score_part(
     for name, truth in job.splits.items():
         counted[name] = count_split(job.path, name, truth, rules, elsewhere=job.known, part=part, progress=progress)
         accumulator = counted[name]
-        if refuse and isinstance(accumulator, SequenceAccumulator):
+        if refuse and not isinstance(accumulator, InstanceAccumulator):
             accumulator.refuse_problems()
     origin = Origin(rules.protocol, rules.strict, digest_of(job.truth), digest_of(job.path), job.notes)
     write_part(out, part, origin, counted)

@@ -33,7 +33,7 @@ ROOMS = (
         "errors guard_messages inflate instance_protocols masks panoptic_protocols positioned_file progress "
         "semantic_protocols sequence_protocols supervisor tracks_protocols tuning version"
     ),
-    "archive_limits kernel_frames label_maps mask_texts tracks_metrics",
+    "archive_limits kernel_frames label_maps mask_texts tracks_metrics unit_protocols",
     "kernel_runs",
     "kernel_matches",
     "kernel",

@@ -16,11 +16,13 @@ import pytest
 from PIL import Image
 
 from segjudge.evaluation_script import unit_truth
+from segjudge.evaluation_script.archive_limits import UNIT_LIMITS
 from segjudge.evaluation_script.errors import HostError, SubmissionError
 from segjudge.evaluation_script.panoptic_counting import inner, reach_of
 from segjudge.evaluation_script.panoptic_protocols import PANOPTIC_PROTOCOLS
+from segjudge.evaluation_script.phase import ScoringRules
 from segjudge.evaluation_script.unit_counts import UnitAccumulator, UnitCounts, decoded_unit
-from segjudge.evaluation_script.unit_scoring import TRACKS, UnitRules, counted_units
+from segjudge.evaluation_script.unit_scoring import TRACKS, counted_units
 from segjudge.evaluation_script.unit_truth import UnitTruth
 
 from .builders import png, zipped
@@ -35,7 +37,7 @@ CLOSE = {"abs": 1e-9, "rel": 0}
 
 
 def counted(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> UnitAccumulator[Any]:
-    return counted_units(str(path), truth, UnitRules(PANOPTIC_PROTOCOLS[protocol], TRACK.limits, **options))
+    return counted_units(str(path), truth, ScoringRules(PANOPTIC_PROTOCOLS[protocol], UNIT_LIMITS, **options))
 
 
 def values(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:

@@ -14,11 +14,13 @@ import numpy as np
 import pytest
 
 from segjudge.evaluation_script import rle, tracks, unit_truth
+from segjudge.evaluation_script.archive_limits import UNIT_LIMITS
 from segjudge.evaluation_script.errors import HostError, SubmissionError
+from segjudge.evaluation_script.phase import ScoringRules
 from segjudge.evaluation_script.tracks_metrics import ALPHAS
 from segjudge.evaluation_script.tracks_protocols import TRACKS_PROTOCOLS
 from segjudge.evaluation_script.unit_counts import UnitAccumulator
-from segjudge.evaluation_script.unit_scoring import TRACKS, UnitRules, counted_units
+from segjudge.evaluation_script.unit_scoring import TRACKS, counted_units
 from segjudge.evaluation_script.unit_truth import UnitTruth
 
 from .builders import zipped
@@ -34,7 +36,7 @@ NAMES = {"sMOTSA": "sMOTA", "MOTSA": "MOTA", "MOTSP": "MOTP", "IDSW": "IDSW"}
 
 
 def counted(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> UnitAccumulator[Any]:
-    return counted_units(str(path), truth, UnitRules(TRACKS_PROTOCOLS[protocol], TRACK.limits, **options))
+    return counted_units(str(path), truth, ScoringRules(TRACKS_PROTOCOLS[protocol], UNIT_LIMITS, **options))
 
 
 def values(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:

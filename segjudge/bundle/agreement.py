@@ -5,10 +5,9 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from segjudge.evaluation_script import instance_truth, packed_file, sequence_truth
+from segjudge.evaluation_script import packed_file
 from segjudge.evaluation_script.errors import HostError
-from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
-from segjudge.evaluation_script.phase import Phase, PhaseSplit
+from segjudge.evaluation_script.phase import PROTOCOLS, Phase, PhaseSplit
 from segjudge.evaluation_script.sequence_protocols import BESIDE, SEQUENCE_PROTOCOLS
 
 from .bundle_source import PHASES_FILE, SCRIPT_FOLDER, read_phases
@@ -117,12 +116,12 @@ def _notify_agreement(where: str, phase: Phase) -> BundleProblems:
 
 def _track_of(phase: Phase) -> str:
     """Return the track of a phase's protocols."""
-    of_instances = any(split.protocol in INSTANCE_PROTOCOLS for split in phase.splits)
-    return instance_truth.TRACK if of_instances else sequence_truth.TRACK
+    tracks = [PROTOCOLS[split.protocol].track for split in phase.splits if split.protocol in PROTOCOLS]
+    return tracks[0] if tracks else ""
 
 
 def _metrics_of(protocol: str) -> tuple[str, ...]:
     """Return the metrics of a protocol; none when there is no such protocol."""
-    if protocol in INSTANCE_PROTOCOLS:
-        return INSTANCE_PROTOCOLS[protocol].metrics
-    return (*SEQUENCE_PROTOCOLS[protocol].metrics, *BESIDE) if protocol in SEQUENCE_PROTOCOLS else ()
+    if protocol not in PROTOCOLS:
+        return ()
+    return (*PROTOCOLS[protocol].metrics, *(BESIDE if protocol in SEQUENCE_PROTOCOLS else ()))

@@ -7,7 +7,7 @@ import json
 import os
 
 from segjudge.bundle.bundle_source import find_bundle
-from segjudge.datasets.layouts import LAYOUTS, PLACES
+from segjudge.datasets.layouts import LAYOUTS, PLACES, UNIT_LAYOUTS
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import verb
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
@@ -29,6 +29,10 @@ def pack(args: argparse.Namespace) -> int:
             summary, oddities = packing.pack_places(source, args.out, split=args.split, progress=bar)
         _warn(oddities)
         print(f"{args.out}: split {args.split or 'val'}, {summary}, {os.path.getsize(args.out) / 1e6:.1f} MB")
+        return DONE
+    if args.layout in UNIT_LAYOUTS:
+        summary = packing.pack_units(source, args.out, split=args.split)
+        print(f"{args.out}: {summary}, {os.path.getsize(args.out) / 1e6:.1f} MB")
         return DONE
     with ProgressBar() as bar:
         dataset = packing.pack(source, args.out, split=args.split, progress=bar)
@@ -133,7 +137,7 @@ def demo(args: argparse.Namespace) -> int:
 
 def pack_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `pack`."""
-    packable = [*LAYOUTS, PLACES]
+    packable = [*LAYOUTS, PLACES, *UNIT_LAYOUTS]
     sub.add_argument("--layout", required=True, choices=packable, metavar="LAYOUT", help=", ".join(packable))
     sub.add_argument("--categories", help="places2017: JSON with categories, and images where there is a list")
     sub.add_argument("--root", required=True, help="the dataset's folder or zip")

@@ -14,7 +14,6 @@ from segjudge.datasets.layouts import LAYOUTS
 from segjudge.errors import OptionError, UsageError
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE
 from segjudge.evaluation_script.phase import PROTOCOLS
-from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 from segjudge.files import written
 
 from .shared import DONE, ProgressBar, part, say, whole_number
@@ -142,8 +141,8 @@ def _sequences(args: argparse.Namespace) -> list[str] | None:
 
 def _protocol(args: argparse.Namespace) -> TrackProtocol:
     """Return the protocol with the rules that were asked for, which its description then names."""
-    if args.protocol in SEQUENCE_PROTOCOLS:
-        return SEQUENCE_PROTOCOLS[args.protocol]
+    if args.protocol not in INSTANCE_PROTOCOLS:
+        return PROTOCOLS[args.protocol]
     protocol = INSTANCE_PROTOCOLS[args.protocol]
     cap = args.cap or protocol.cap
     quirk = protocol.id_zero_quirk if args.id_zero_quirk is None else args.id_zero_quirk == "on"
@@ -180,11 +179,12 @@ def _take_official_names(args: argparse.Namespace) -> None:
 def _check_options(args: argparse.Namespace) -> None:
     """Refuse options of this command that would be ignored; `segjudge.score` refuses the others."""
     truth_alone = ("protocol", "subset", "layout", "unseen", "cap", "id_zero_quirk", "categories")
+    track = PROTOCOLS[args.protocol].track if args.protocol else ""
     ignored = {
         "--phase": (*truth_alone, "part", "scheduler") if args.phase else (),
         "--scheduler": ("part",) if args.scheduler else (),
         "--truth": ("annotations",) if args.truth else (),
-        "sequences": ("cap", "id_zero_quirk", "style") if args.protocol in SEQUENCE_PROTOCOLS else (),
+        track: () if track in ("", "instances") else ("cap", "id_zero_quirk", "style"),
     }
     for subject, names in ignored.items():
         for name in names:

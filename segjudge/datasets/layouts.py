@@ -10,5 +10,10 @@ ALIASES = {"lvos-unsupervised": "lvos", "lvos-unsupervised-single": "lvos"}
 #: How a dataset of mask sequences can be laid out.
 LAYOUTS = tuple(sorted({*dataset_layouts.LAYOUTS, *ALIASES}))
 
+#: Layouts of the tracks that count by unit, and those tracks.
+UNIT_LAYOUTS = {
+    "coco-panoptic": "panoptic", "vipseg": "panoptic", "vspw": "semantic", "mots": "tracks", "burst": "tracks",
+}  # fmt: skip
+
 #: The layout of Places-style PNGs, beside those of mask sequences.
 PLACES = "places2017"

@@ -5,15 +5,18 @@ import os
 from dataclasses import dataclass, field
 
 from segjudge.errors import UsageError
-from segjudge.evaluation_script import dataset_reader, instance_truth, sequence_truth
+from segjudge.evaluation_script import dataset_reader, instance_truth, sequence_truth, unit_truth
 from segjudge.evaluation_script.annotation_file import is_packed
 from segjudge.evaluation_script.instance_truth import InstanceTruth
 from segjudge.evaluation_script.progress import Progress, ignore_progress
 from segjudge.evaluation_script.sequence_truth import Truth
+from segjudge.evaluation_script.unit_truth import UnitTruth
 
 from .layouts import ALIASES, LAYOUTS
 
-__all__ = ["OpenedInstances", "TruthSource", "is_packed", "open_instances", "open_sequences", "read_published"]
+__all__ = [
+    "OpenedInstances", "TruthSource", "is_packed", "open_instances", "open_sequences", "open_units", "read_published",
+]  # fmt: skip
 
 #: The split of a truth that names none.
 DEFAULT_SPLIT = "val"
@@ -73,3 +76,12 @@ def open_instances(source: TruthSource, progress: Progress = ignore_progress) ->
 
     document, oddities = convert(path, source.categories, progress)
     return OpenedInstances({split: instance_truth.read_document(json.dumps(document).encode(), path)}, oddities)
+
+
+def open_units(source: TruthSource, track: str) -> dict[str, UnitTruth]:
+    """Open a truth that is counted by unit: a packed file's splits, or a published dataset as one split."""
+    from segjudge.evaluation_script.unit_scoring import TRACKS
+
+    if is_packed(source.path):
+        return unit_truth.read(source.path)
+    return {source.subset or DEFAULT_SPLIT: TRACKS[track].read_truth(source.path, source.subset)}

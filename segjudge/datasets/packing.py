@@ -4,11 +4,12 @@ import json
 import os
 from dataclasses import replace
 
-from segjudge.evaluation_script import instance_truth, sequence_truth
+from segjudge.evaluation_script import instance_truth, sequence_truth, unit_truth
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.progress import Progress, ignore_progress
 
-from .opening import DEFAULT_SPLIT, TruthSource, read_published
+from .layouts import UNIT_LAYOUTS
+from .opening import DEFAULT_SPLIT, TruthSource, open_units, read_published
 from .places import convert
 
 
@@ -23,6 +24,15 @@ def pack_places(
     os.makedirs(os.path.dirname(out) or ".", exist_ok=True)
     instance_truth.write(out, splits)
     return f"{len(document['images']):,} images, {len(document['annotations']):,} instances", oddities
+
+
+def pack_units(source: TruthSource, out: str, *, split: str = "") -> str:
+    """Write a dataset that is counted by unit as an annotation file, or add it to one; return what it holds."""
+    ((name, truth),) = open_units(source, UNIT_LAYOUTS[source.layout]).items()
+    splits = {**(unit_truth.read(out) if split and os.path.exists(out) else {}), split or name: truth}
+    os.makedirs(os.path.dirname(out) or ".", exist_ok=True)
+    unit_truth.write(out, splits)
+    return f"split {split or name}, {len(truth.units):,} images or sequences"
 
 
 def pack(

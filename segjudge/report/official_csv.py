@@ -29,17 +29,17 @@ def write_all(reports: Sequence[Report], folder: str) -> list[str]:
 
 
 def _write(report: Report, folder: str, suffix: str) -> list[str]:
-    part = "per-category" if isinstance(report, InstanceReport) else "per-sequence"
+    part = "per-sequence" if isinstance(report, SequenceReport) else "per-category"
     paths = [os.path.join(folder, f"{kind}_results-{report.split}.csv") for kind in ("global", part)]
     metrics = report.protocol.metrics
     _write_csv(paths[0], list(metrics), [[_cell(report.values[metric]) for metric in metrics]])
-    if isinstance(report, InstanceReport):
-        rows = [
-            [row["name"], str(row["id"]), *(_cell(row[metric]) for metric in PER_CATEGORY)]
-            for row in report.rows()["categories"]
-        ]
-        _write_csv(paths[1], ["Category", "Id", *PER_CATEGORY], rows)
-    elif isinstance(report, SequenceReport):
+    if not isinstance(report, SequenceReport):
+        found = report.rows()["categories"]
+        known = [name for name in (found[0] if found else ()) if name not in ("split", "id", "name")]
+        metrics = PER_CATEGORY if isinstance(report, InstanceReport) else tuple(known)
+        rows = [[row["name"], str(row["id"]), *(_cell(row[metric]) for metric in metrics)] for row in found]
+        _write_csv(paths[1], ["Category", "Id", *metrics], rows)
+    else:
         columns = [metric for metric in PER_OBJECT if metric in metrics]
         rows = [[name, *(_cell(score.values[metric]) for metric in columns)] for name, score in _named(report.scores)]
         _write_csv(paths[1], ["Sequence", *columns], rows)
