@@ -1,16 +1,19 @@
 """Scoring a Places-size set of instance masks, beside pycocotools and others on the same files in the same run.
 
-    python -m benchmarks.instances [--images 2000] [--repeat N] [--python PYTHON] [--peer-python PYTHON]
+    python -m benchmarks.instances [--images 2000] [--repeat N] [--python PYTHON] [--peer-python PYTHON] [--folder FOLDER]
 
-The set is made by a seeded generator: images of 480×640 and 512×683, 15 instances an image in 100
+Peers: pycocotools, faster-coco-eval, hotcoco, ultrafast-pycocotools, those that the peers' interpreter has.  The set is made by a seeded generator: images of 480×640 and 512×683, 15 instances an image in 100
 categories, about 107 detections an image (some images 340), scores with ties. Everything runs on one
-core; CPU is user and system time of a process and its children, start-up included.
+core, from bytecode as installed packages have it; CPU is user and system time of a process and its children, start-up
+included.  The stages of ours are measured in one process, and beside each what the floor under it takes: what does no
+more than the work that is left there.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -52,7 +55,61 @@ taken = precision[:, :, :, 0, 2]
 print(json.dumps([{"val": {"AP": float(taken[taken > -1].mean())}}]))
 """
 
+#: CPU seconds of each stage, and of what is its floor.
+STAGES = """
+import sys, time
+clock = time.process_time
+sys.path.insert(0, sys.argv[1])
+from evaluation_script import tuning
+began = clock()
+import numpy
+floors = {"start": clock() - began}
+from evaluation_script import annotation_file, instance_truth, instances, kernel_matches, kernel_runs, main
+from evaluation_script.archive_limits import INSTANCE_LIMITS
+from evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
+from evaluation_script.phase import ScoringRules
+
+def timed(stage, module, name):
+    work = getattr(module, name)
+    def call(*given, **options):
+        started = clock()
+        try:
+            return work(*given, **options)
+        finally:
+            floors[stage] = floors.get(stage, 0.0) + clock() - started
+    setattr(module, name, call)
+
+protocol, marks = INSTANCE_PROTOCOLS["places2017-official"], [("start", clock())]
+tuning.reuse_memory()
+for stage, module, name in (
+    ("truth", instance_truth.json, "loads"), ("records and matching", instances, "read_records"),
+    ("records", kernel_runs, "records"), ("matching", kernel_runs, "overlaps"), ("matching", kernel_matches, "match"),
+    ("curves", kernel_matches, "curve"),
+):
+    timed(stage, module, name)
+(truth,) = annotation_file.read(sys.argv[2]).splits.values()
+marks.append(("truth", clock()))
+matched = instances.counted_by(sys.argv[3], truth, protocol, ScoringRules(protocol, INSTANCE_LIMITS))
+marks.append(("matching", clock()))
+matched.compute()
+marks.append(("curves", clock()))
+spent = {name: end - start for (name, end), start in zip(marks, [0.0, *(end for _, end in marks)])}
+spent["records"] = floors["records and matching"]
+spent["matching"] -= spent["records"]
+for name in ("start", "truth", "records", "matching", "curves"):
+    print(f"{name}: {spent[name]:.3f}, floor {floors.get(name, 0.0):.3f}")
+"""
+
 ULTRAFAST = PYCOCOTOOLS.replace("from pycocotools.", "from ultrafast_pycocotools.")
+
+FASTER = PYCOCOTOOLS.replace(
+    """from pycocotools.coco import COCO
+from pycocotools.cocoeval import COCOeval
+""",
+    """from faster_coco_eval import COCO, COCOeval_faster
+COCOeval = lambda *given: COCOeval_faster(*given, print_function=lambda *_: None)
+""",
+)
 
 HOTCOCO = """
 import json, sys
@@ -66,6 +123,13 @@ run.summarize()
 print(json.dumps([{"val": {"AP": float(run.stats[0])}}]))
 """
 
+
+PEERS = {
+    "pycocotools": PYCOCOTOOLS,
+    "faster-coco-eval": FASTER,
+    "hotcoco": HOTCOCO,
+    "ultrafast-pycocotools": ULTRAFAST,
+}
 
 #: A blob: its first column, and column by column top and height.
 Blob = tuple[int, list[int]]
@@ -176,23 +240,36 @@ def main() -> None:
         if not (folder / "records.json").exists():
             print("{} instances, {} detections".format(*write_set(folder, args.images)))
         truth, records = str(folder / "truth.json"), str(folder / "records.json")
-        runs = [measured([args.python, "-c", OURS, str(ROOT), truth, records]) for _ in range(args.repeat)]
-        cpu = min(run[0] for run in runs)
-        spread = max(run[0] for run in runs) / cpu - 1
-        print(
-            f"segjudge: {cpu:.2f} CPU-s (spread {spread:.0%} of {args.repeat} runs), {max(run[2] for run in runs):.0f} MB"
-        )
-        print("  ", runs[0][3].splitlines()[-1][:200])
-        walls = [min(measured_wall(args.python, truth, records, jobs) for _ in range(args.repeat)) for jobs in (1, 2)]
-        print(f"wall: one process {walls[0]:.2f} s, two {walls[1]:.2f} s: {walls[1] / walls[0]:.2f}")
-        for name, code in (("pycocotools", PYCOCOTOOLS), ("ultrafast-pycocotools", ULTRAFAST), ("hotcoco", HOTCOCO)):
+        measure(args, truth, records)
+
+
+def measure(args: argparse.Namespace, truth: str, records: str) -> None:
+    """Print what ours and each peer takes, in turns, and the stages of ours."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    commands = {"segjudge": [args.python, "-c", OURS, str(ROOT), truth, records]}
+    commands |= {name: [args.peer_python, "-c", code, truth, records] for name, code in PEERS.items()}
+    runs: dict[str, list[tuple[float, float, float, str]]] = {name: [] for name in commands}
+    for turn in range(args.repeat + 1):  # the first writes bytecode
+        for name, command in commands.items():
             try:
-                peer = measured([args.peer_python, "-c", code, truth, records])
+                run = measured(command)
             except SystemExit as error:
-                print(f"{name}: not measured ({str(error).splitlines()[-1]})")
+                if not turn:
+                    print(f"{name}: not measured ({str(error).splitlines()[-1]})")
                 continue
-            print(f"{name}: {peer[0]:.2f} CPU-s, {peer[2]:.0f} MB: ratio {peer[0] / cpu:.2f}")
-            print("  ", peer[3].splitlines()[-1][:200])
+            runs[name] += [run] if turn else []
+    ours = min(run[0] for run in runs["segjudge"])
+    for name, known in runs.items():
+        if known:
+            cpu, most = min(run[0] for run in known), max(run[0] for run in known)
+            print(
+                f"{name}: {cpu:.2f} CPU-s (spread {most / cpu - 1:.0%} of {len(known)} runs), "
+                f"{max(run[2] for run in known):.0f} MB: ratio {cpu / ours:.2f}"
+            )
+            print("  ", known[0][3].splitlines()[-1][:200])
+    print(measured([args.python, "-c", STAGES, str(ROOT), truth, records])[3], end="")
+    walls = [min(measured_wall(args.python, truth, records, jobs) for _ in range(args.repeat)) for jobs in (1, 2)]
+    print(f"wall: one process {walls[0]:.2f} s, two {walls[1]:.2f} s: {walls[1] / walls[0]:.2f}")
 
 
 if __name__ == "__main__":

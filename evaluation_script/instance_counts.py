@@ -129,3 +129,14 @@ def truth_rows(image: Array, category: Array, ignored: Array) -> Array:
         rows["image"], rows["category"] = image[starts], category[starts]
         rows["counted"] = np.add.reduceat((~ignored).T.astype(np.int64), starts, axis=0)
     return rows
+
+
+def by_falling_score(score: Array, *keys: Array) -> Array:
+    """Return the order by keys, the last one first, then by falling score, then as it was."""
+    order: Array = np.argsort(-score, kind="stable")
+    for key in keys:
+        column = key[order]
+        if len(column) and column.min() >= 0 and column.max() - column.min() < 1 << 16:
+            column = (column - column.min()).astype(np.uint16)  # sorted by counting
+        order = order[np.argsort(column, kind="stable")]
+    return order

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from ctypes import CDLL
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from . import kernel, kernel_matches
-from .instance_counts import InstanceCounts
+from .instance_counts import InstanceCounts, by_falling_score
 from .instance_protocols import AREAS, THRESHOLDS
 from .kernel_matches import RankedBits
 from .masks import Array
@@ -38,7 +39,9 @@ class MatchedDetections:
     def __init__(self, counts: InstanceCounts, categories: int, caps: Sequence[int]) -> None:
         self._truth, self._caps, self._categories = counts.truth, caps, categories
         found = counts.detections
-        order = np.lexsort((-found["score"], found["category"]))  # of equal scores the first image's, the first there
+        order = by_falling_score(
+            found["score"], found["category"]
+        )  # of equal scores the first image's, the first there
         self._bounds = np.searchsorted(found["category"][order], np.arange(categories + 1))
         self._image, self._rank = found["image"][order], found["rank"][order]
         self._counted = ~found["ignored"][order]
@@ -115,11 +118,19 @@ def _unpacked_bits(words: Array, area: int) -> Array:
 def _draw_by_kernel(ranked: RankedBits, pair: Pair, count: float, drawn: Tuple[Array, Array], library: CDLL) -> None:
     """Do the same where all images weigh the same."""
     area, cap = pair
-    needed = np.searchsorted(np.arange(1, int(count) + 1) / count, RECALLS, side="left") + 1
-    points, found = kernel_matches.curve(ranked, cap, area * len(THRESHOLDS), len(THRESHOLDS), needed, library)
+    points, found = kernel_matches.curve(
+        ranked, cap, area * len(THRESHOLDS), len(THRESHOLDS), _needed(int(count)), library
+    )
     precision, recall = drawn
     precision[:] = points[..., 0] / (points[..., 1] + np.spacing(1))
     recall[:] = found / count
+
+
+@lru_cache(maxsize=1024)
+def _needed(count: int) -> Array:
+    """Return how many of so many instances must be found to reach each recall."""
+    needed: Array = np.searchsorted(np.arange(1, count + 1) / count, RECALLS, side="left") + 1
+    return needed
 
 
 def _draw_unweighted(true: Array, counted: Array, count: float, drawn: Tuple[Array, Array]) -> None:

@@ -6,7 +6,6 @@ few, and what stays are arrays and the masks' own text.
 
 from __future__ import annotations
 
-import gc
 import json
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Iterator, List, Optional, Tuple
@@ -34,6 +33,7 @@ from .instance_protocols import InstanceProtocol
 from .mask_texts import MaskTexts, joined_texts, of_texts
 from .masks import Array
 from .parallel import map_in_processes
+from .tuning import without_collector
 
 #: So many bad records are enough: what follows is not looked at.
 MOST_PROBLEMS = 1000
@@ -136,9 +136,7 @@ def _joined(parts: Iterator[_CheckedPart], protocol: InstanceProtocol, limits: A
     problems = Problems()
     kept: List[_CheckedPart] = []
     count = length = boxed = unknown = drawn = 0
-    enabled = gc.isenabled()
-    gc.disable()  # a million small objects, none of them a cycle: half the time of parsing
-    try:
+    with without_collector():  # half the time of parsing
         for part in parts:
             for index, image, found, remedy in part.problems:
                 problems.add(Problem(f"record {count + index} (image {printable(image)})", found, remedy))
@@ -152,9 +150,6 @@ def _joined(parts: Iterator[_CheckedPart], protocol: InstanceProtocol, limits: A
             _check_drawn(drawn, length)
             if not problems:
                 kept.append(part)
-    finally:
-        if enabled:
-            gc.enable()
     problems.raise_if_any()
     nothing = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64), np.zeros((0, 4)))
     rows = [nothing, *(columns for part in kept for columns in part.columns)]

@@ -17,6 +17,7 @@ from .mask_texts import MaskTexts, of_texts
 from .masks import Array
 from .packed_file import FORMAT, MANIFEST, add_member, replaced, splits_of, track_of
 from .polygons import polygon_mask
+from .tuning import without_collector
 
 TRACK = "instances"
 
@@ -101,10 +102,11 @@ def _member(split: str) -> str:
 def read_document(data: bytes, where: str) -> InstanceTruth:
     """Return the truth of a COCO-format document."""
     try:
-        document = json.loads(data)
-        if not isinstance(document, dict):
-            raise HostError(f"{where}: is JSON, but not an annotation file in COCO's format: not an object")
-        return _Document(document, where).truth()
+        with without_collector():
+            document = json.loads(data)
+            if not isinstance(document, dict):
+                raise HostError(f"{where}: is JSON, but not an annotation file in COCO's format: not an object")
+            return _Document(document, where).truth()
     except HostError:
         raise
     except Flaw as flaw:
@@ -147,7 +149,7 @@ class _Document:
         if unlisted:
             raise HostError(f"{self._where}: annotations of images that are not listed: {listed(unlisted)}")
         category = known.category_indices([annotation["category_id"] for annotation in self._annotations])
-        masks = [self._mask(annotation, sizes[index]) for annotation, index in zip(self._annotations, image)]
+        masks = [self._mask(annotation, *size) for annotation, size in zip(self._annotations, sizes[image].tolist())]
         checked = rle.check_many(masks, sizes[image, 0] * sizes[image, 1])
         faulty = np.flatnonzero(checked.fault)
         if len(faulty):
@@ -180,9 +182,8 @@ class _Document:
             repeated = [following for own, following in zip(ordered, ordered[1:]) if own == following]
             raise HostError(f"{self._where}: {kind} with the same id: {listed(repeated)}")
 
-    def _mask(self, annotation: Dict[str, Any], size: Array) -> str:
+    def _mask(self, annotation: Dict[str, Any], height: int, width: int) -> str:
         segmentation = annotation["segmentation"]
-        height, width = size.tolist()
         if isinstance(segmentation, list):
             return polygon_mask(segmentation, height, width)
         if list(segmentation["size"]) != [height, width]:

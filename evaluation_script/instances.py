@@ -9,7 +9,7 @@ import numpy as np
 
 from .archive_limits import ArchiveLimits
 from .instance_accumulator import InstanceAccumulator, InstanceScore
-from .instance_counts import DETECTION, IMAGE, InstanceCounts, decoded, truth_rows
+from .instance_counts import DETECTION, IMAGE, InstanceCounts, by_falling_score, decoded, truth_rows
 from .instance_matching import Detections, Instances, Overlap, match, rank_in_group
 from .instance_overlaps import Masks, box_overlaps, mask_overlaps
 from .instance_protocols import PER_IMAGE, InstanceProtocol
@@ -123,11 +123,11 @@ def _within_cap(block: _Block) -> Tuple[Array, Array, Array]:
     beyond = kept[:0]
     if block.protocol.cap == PER_IMAGE:
         crowded = kept[np.bincount(image[kept], minlength=1)[image[kept]] > most]
-        order = crowded[np.lexsort((-records.score[crowded], image[crowded]))]
+        order = crowded[by_falling_score(records.score[crowded], image[crowded])]
         beyond = order[rank_in_group(image[order]) >= most]
         kept = kept[~np.isin(kept, beyond)] if len(beyond) else kept
     kept = kept[category[kept] >= 0]
-    kept = kept[np.lexsort((-records.score[kept], category[kept], image[kept]))]
+    kept = kept[by_falling_score(records.score[kept], category[kept], image[kept])]
     rank = rank_in_group(image[kept], category[kept])
     beyond = np.append(beyond, kept[rank >= most])
     dropped = np.bincount(image[beyond], minlength=len(block.truth.images.ids))[block.images]

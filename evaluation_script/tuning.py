@@ -10,7 +10,8 @@ import ctypes
 import gc
 import os
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from typing import Iterator
 
 THREADS = "OPENBLAS_NUM_THREADS"
 #: Parameters of glibc's `mallopt`, and the bytes up to which freed blocks are kept instead of given back.
@@ -34,3 +35,15 @@ def reuse_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_MMAP_THRESHOLD, LARGEST_KEPT)
         mallopt(_TRIM_THRESHOLD, KEPT)
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Keep Python from looking for cycles where a million small objects are made, none of them a cycle."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -180,6 +180,25 @@ def test_merged_parts_print_what_one_run_prints(
 
 
 @toolkit
+@pytest.mark.parametrize("jobs", [None, 7])
+def test_an_executors_workers_give_the_same_scores(jobs: int | None, tmp_path: Path) -> None:
+    from concurrent.futures import ProcessPoolExecutor
+
+    import segjudge
+
+    sent, truth = files(tmp_path)
+    expected = segjudge.score(sent, truth, "places2017")
+    with ProcessPoolExecutor(2) as executor:
+        shared = segjudge.score(sent, truth, "places2017", executor=executor, jobs=jobs)
+        assert (shared.metrics, shared.standard_errors, shared.tables, shared.warnings) == (
+            expected.metrics, expected.standard_errors, expected.tables, expected.warnings,
+        )  # fmt: skip
+        files(tmp_path, [{**GOOD, "image_id": 999}])
+        with pytest.raises(SubmissionError, match="image 999"):
+            segjudge.score(sent, truth, "places2017", executor=executor, jobs=jobs)
+
+
+@toolkit
 def test_parts_that_do_not_fit_are_refused_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from segjudge import cli
 
