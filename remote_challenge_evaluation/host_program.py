@@ -2,10 +2,10 @@
 
 A program of its own that imports nothing of ours, so that it runs under the host's interpreter too.
 
-usage: host_program.py FILE describe | score ANSWER LOG
-FILE is a module of Python or the folder of a package.  `describe` prints which form its `evaluate()` has; `score` reads
-a request from its standard input and writes the answer to the descriptor ANSWER.  Its output is the participant's log,
-the descriptor LOG is the operator's.
+usage: host_program.py FILE ROOT describe | score ANSWER LOG
+FILE is a module of Python or the folder of a package, ROOT its repository.  `describe` prints which form its
+`evaluate()` has; `score` reads a request from its standard input and writes the answer to the descriptor ANSWER.  Its
+output is the participant's log, the descriptor LOG is the operator's.
 """
 
 from __future__ import annotations
@@ -27,13 +27,16 @@ _FILE_BYTES = 4 << 30
 _ANNOTATION, _SUBMISSION = ("annotation", "truth", "gt"), ("user", "submission", "pred", "result")
 
 
-def load(path: str) -> ModuleType:
-    """Import a host's module or package; modules beside it are found by their names."""
+def load(path: str, root: str) -> ModuleType:
+    """Import a host's module or package; what lies beside it and in the repository is found by its name."""
     path = os.path.abspath(path)
-    name = os.path.splitext(os.path.basename(path))[0]
-    sys.path.insert(0, os.path.dirname(path))
+    folder, name = os.path.dirname(path), os.path.splitext(os.path.basename(path))[0]
+    sys.path[:0] = [folder, os.path.abspath(root)]
     if os.path.isdir(path):
         return importlib.import_module(name)
+    if os.path.isfile(os.path.join(folder, "__init__.py")):
+        sys.path.insert(2, os.path.dirname(folder))
+        return importlib.import_module(f"{os.path.basename(folder)}.{name}")
     specification = importlib.util.spec_from_file_location(name, path)
     if specification is None or specification.loader is None:
         raise ImportError(f"{path} is not a module of Python")
@@ -109,10 +112,10 @@ def _kind(value: Any) -> str:
     return "None" if value is None else f"of the kind {type(value).__name__}"
 
 
-def answer_to(path: str, request: Dict[str, Any], log: Any) -> Dict[str, Any]:
+def answer_to(path: str, root: str, request: Dict[str, Any], log: Any) -> Dict[str, Any]:
     """Score a submission; an exception's text is for the participant, as with the starter's worker."""
     try:
-        module = load(path)
+        module = load(path, root)
         form = form_of(module.evaluate, package=os.path.isdir(path))
         if os.path.isfile(path):
             os.chdir(os.path.dirname(os.path.abspath(path)))  # where the starter's worker runs
@@ -150,19 +153,19 @@ def limit(memory: int) -> None:
 
 def main() -> None:
     """Answer one request."""
-    path, action = sys.argv[1:3]
+    path, root, action = sys.argv[1:4]
     if action == "describe":
         answers = os.fdopen(os.dup(1), "w")
         os.dup2(2, 1)
-        form = form_of(load(path).evaluate, package=os.path.isdir(path))
+        form = form_of(load(path, root).evaluate, package=os.path.isdir(path))
         answers.write(json.dumps({"form": form}))
         answers.flush()
         return
-    answer_descriptor, log_descriptor = (int(word) for word in sys.argv[3:5])
+    answer_descriptor, log_descriptor = (int(word) for word in sys.argv[4:6])
     request = json.load(sys.stdin.buffer)
     limit(request["memory"])
     with os.fdopen(log_descriptor, "w", encoding="utf-8") as log:
-        answer = answer_to(path, request, log)
+        answer = answer_to(path, root, request, log)
     try:
         text = json.dumps(answer)
     except (TypeError, ValueError) as error:

@@ -51,7 +51,7 @@ def described(choice: ScorerChoice) -> dict[str, ScoredPhase]:
 
     source = _bundle_of(choice)
     path = os.path.abspath(choice["evaluate"]) if choice["evaluate"] else _evaluate_in(source.root)
-    command = [choice["python"] or sys.executable, "-I", host_program.__file__, path]
+    command = [choice["python"] or sys.executable, "-I", host_program.__file__, path, source.root]
     form, config = _form(command), read_config(source.root)
     phases: dict[str, ScoredPhase] = {}
     for phase in mappings_in(config, "challenge_phases"):
@@ -109,7 +109,7 @@ def _form(command: list[str]) -> str:
     """Return the form of an `evaluate()`, which is loaded for that."""
     from segjudge.evaluation_script.errors import HostError
 
-    path = command[-1]
+    path = command[-2]
     try:
         words = [*command, "describe"]
         done = subprocess.run(words, capture_output=True, text=True, timeout=_SECONDS_TO_LOAD, check=False)

@@ -54,11 +54,11 @@ def submission(server: Rehearsal, number: int) -> dict[str, Any]:
     return row
 
 
-def scored(function: str, path: Path, **request: Any) -> dict[str, Any]:
+def scored(function: str, path: Path, root: Path | None = None, **request: Any) -> dict[str, Any]:
     """The answer of a host's program to a function with this text."""
     if not path.exists():
         path.write_text(textwrap.dedent(function))
-    program = [sys.executable, "-I", host_program.__file__, str(path)]
+    program = [sys.executable, "-I", host_program.__file__, str(path), str(root or path.parent)]
     submission = path.parent / "submission"
     submission.write_bytes(HALF)
     request = {
@@ -197,3 +197,22 @@ def test_numbers_of_numpy_are_plain_and_hidden_splits_are_not_shown(tmp_path: Pa
         """
     answer = scored(text, tmp_path / "evaluate.py", hidden=["val"])
     assert answer["accuracies"] == [{"split": "val", "show_to_participant": False, "accuracies": {"A": 0.5, "B": 3}}]
+
+
+@pytest.mark.parametrize(
+    ("files", "text"),
+    [
+        ({"rules/main.py": "def score():\n    return 0.5\n", "rules/__init__.py": ""}, "from rules.main import score"),
+        ({"worker/near.py": "def score():\n    return 0.5\n"}, "from near import score"),
+        ({"worker/near.py": "def score():\n    return 0.5\n", "worker/__init__.py": ""}, "from .near import score"),
+    ],
+)
+def test_modules_beside_and_in_the_repository_are_found(files: dict[str, str], text: str, tmp_path: Path) -> None:
+    guests.written(tmp_path, files)
+    function = f"{text}\n\ndef evaluate(user_submission_file, phase_codename, **kwargs):\n"
+    guests.written(
+        tmp_path, {"worker/evaluate.py": f"{function}    return {{'result': [{{'val': {{'A': score()}}}}]}}\n"}
+    )
+    (tmp_path / "submission").write_bytes(HALF)
+    answer = scored("", tmp_path / "worker/evaluate.py", root=tmp_path)
+    assert answer["accuracies"][0]["accuracies"] == {"A": 0.5}

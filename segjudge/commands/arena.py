@@ -43,7 +43,9 @@ def _duel(args: argparse.Namespace, limits: ProcessLimits) -> int:
     environment = ["--env", args.env]
     options = {"truth": args.truth, "frames": args.frames, "sequence": args.sequence, "phase": args.phase}
     if args.phase and args.env.startswith("segjudge/Video"):
-        options["bundle"] = named_bundle(args).root
+        source = named_bundle(args)
+        source.phase(args.phase)  # refused here, and not by the environment
+        options["bundle"] = source.archive or source.root
     for name, value in options.items():
         if value is not None:
             path = os.path.abspath(value) if name in ("truth", "frames") else value

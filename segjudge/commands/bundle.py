@@ -32,6 +32,7 @@ def run(args: argparse.Namespace) -> int:
     """Build the bundle, check it, score every sample submission as EvalAI does, show the leaderboards."""
     from segjudge.bundle.build import build as build_bundle
     from segjudge.bundle.check import check as check_bundle
+    from segjudge.bundle.opened_bundle import Bundle
     from segjudge.hosted_worker.interpreter import worker_interpreter
     from segjudge.hosted_worker.worker import hosted_worker
 
@@ -47,6 +48,10 @@ def run(args: argparse.Namespace) -> int:
     if has_errors(problems):
         return OURS
     print("Checked: EvalAI would accept it.\n", flush=True)
+    with Bundle(bundle) as opened:
+        if opened.evaluated_elsewhere:
+            print("EvalAI's worker does not score this challenge: see docs/guests.md for what does.")
+            return DONE
     with hosted_worker(bundle, python, say) as worker:
         worker.load()
         failed = _score_samples(worker, root)
