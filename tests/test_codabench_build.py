@@ -146,6 +146,13 @@ def test_a_queue_of_ones_own_lifts_the_cap(tmp_path: Path) -> None:
     assert not [note for note in found.notes if "seconds" in note]
 
 
+def test_samples_which_may_show_the_truth_are_offered_only_when_asked(built: BuiltCompetitions, tmp_path: Path) -> None:
+    assert "starting_kit" not in document_of(built.competitions[0].path)["phases"][0]
+    asked = build(find_bundle(str(ROOT)), str(tmp_path), CodabenchOptions(samples=True))
+    assert document_of(asked.competitions[0].path)["phases"][0]["starting_kit"] == "starting_kit/sequences-dev.zip"
+    assert not check(asked.competitions[0].path)
+
+
 def test_the_same_files_give_the_same_bytes(built: BuiltCompetitions, tmp_path: Path) -> None:
     again = build(find_bundle(str(ROOT)), str(tmp_path))
     for one, other in zip(built.competitions, again.competitions):

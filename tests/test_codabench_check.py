@@ -122,6 +122,7 @@ HARMFUL = {
     "unread-keys": (8, lambda c: phase(c).update(max_submissions_per_person=3)),
     "long-title": (9, lambda c: c.update(title="x" * 200)),
     "default-image": (14, lambda c: c.pop("docker_image")),
+    "unknown-image": (14, lambda c: c.update(docker_image="somebody/image:1")),
     "approval": (19, lambda c: c.pop("registration_auto_approve")),
     "unused-task": (27, lambda c: c["tasks"].append({**c["tasks"][0], "index": 1})),
     "empty-tasks": (32, lambda c: phase(c).update(tasks=[])),
@@ -203,6 +204,26 @@ def test_columns_are_compared_with_what_tasks_write(bundle: Path, rule: int, tas
 
     change(bundle, edit)
     assert rule in [problem.rule for problem in check(str(bundle))]
+
+
+def test_a_limit_below_that_of_the_task_is_told(bundle: Path) -> None:
+    document = {"columns": [{"key": "a"}, {"key": "b"}], "seconds": 480}
+    zipped(bundle / "ref.zip", {"task.json": json.dumps(document)})
+    change(bundle, lambda c: phase(c).update(execution_time_limit=300))
+    assert [problem.rule for problem in check(str(bundle))] == [41]
+
+
+def test_submissions_that_migrate_to_other_columns_are_told(bundle: Path) -> None:
+    zipped(bundle / "ref.zip", {"task.json": json.dumps({"columns": [{"key": "a"}]})})
+    zipped(bundle / "other.zip", {"task.json": json.dumps({"columns": [{"key": "a"}, {"key": "b"}]})})
+
+    def edit(config: Config) -> None:
+        config["tasks"].append({**config["tasks"][0], "index": 1, "reference_data": "other.zip"})
+        later = {"start": "2036-01-02", "end": None, "tasks": [1], "auto_migrate_to_this_phase": True}
+        config["phases"].append({**phase(config), **later})
+
+    change(bundle, edit)
+    assert [problem.rule for problem in check(str(bundle))] == [42]
 
 
 def test_a_column_that_is_computed_and_written_is_told(bundle: Path) -> None:

@@ -62,6 +62,7 @@ def test_a_folder_is_checked_as_the_zip_is(tmp_path: Path, capsys: pytest.Captur
     folder = capsys.readouterr().out.replace(tmp_path.name, "baseline.zip")
     assert main(["check", *PLATFORM, str(CODABENCH / "baseline.zip")]) == 0
     assert folder == capsys.readouterr().out
+    assert main(["check", *PLATFORM, str(tmp_path / "competition.yaml")]) == 0
 
 
 @SHARED

@@ -12,6 +12,7 @@ import pytest
 
 from segjudge.bundle.build import samples
 from segjudge.bundle.bundle_source import find_bundle
+from segjudge.codabench import compute_worker
 from segjudge.codabench.build import BuiltCompetition, build
 from segjudge.codabench.compute_worker import FAILED, FINISHED, ComputeWorker, ScoredSubmission, as_zip, stored
 from segjudge.codabench.opened_competition import opened_competition
@@ -74,6 +75,14 @@ def test_there_is_no_network_in_the_sandbox(worker: ComputeWorker, tmp_path: Pat
     program = "import os\nprint(os.listdir('/sys/class/net') if os.path.exists('/sys/class/net') else ['lo'])\n"
     program += "import socket\nprint([name for _, name in socket.if_nameindex()])\n" + writing('{"a": 1}')
     assert score(worker, tmp_path, program).stdout.splitlines()[-1] == "['lo']"
+
+
+def test_without_a_sandbox_the_folders_are_beside_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compute_worker, "sandbox_for", lambda *_, **__: None)
+    worker = ComputeWorker(PYTHON)
+    assert not worker.is_boxed
+    found = score(worker, tmp_path, writing('{"a": 1}'))
+    assert (found.status, found.stderr, found.scores) == (FINISHED, "", {"a": Decimal(1)})
 
 
 REFUSED = {

@@ -48,6 +48,8 @@ class CodabenchOptions:
     #: Keep hidden splits, as columns that Codabench's page hides.
     hidden: bool = False
     kernel: bool = True
+    #: Offer the samples for download; many are made from the truth.
+    samples: bool = False
 
 
 @dataclass(frozen=True)
@@ -162,8 +164,9 @@ def _files(source: _Source, chain: Chain, title: str) -> dict[str, bytes]:
         description = competition.page_text(source.bundle.read(phase.config["description"]))
         entry = competition.phase_entry(phase, index, description, seconds)
         files[competition.reference_path(phase.codename)] = _reference_zip(source, phase, title, seconds)
-        kit = {os.path.basename(path): Path(path).read_bytes() for path in samples(source.root, phase.codename)}
-        if kit:
+        paths = samples(source.root, phase.codename) if options.samples else []
+        if paths:
+            kit = {os.path.basename(path): Path(path).read_bytes() for path in paths}
             entry["starting_kit"] = competition.kit_path(phase.codename)
             files[competition.kit_path(phase.codename)] = _zip_of(kit)
         document["tasks"].append(competition.task_entry(phase, index))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from segjudge.bundle.problems import BundleProblem, BundleProblems
 
-from . import competition_rules, phase_rules
+from . import competition_rules, phase_rules, task_rules
 from .opened_competition import (
     CompetitionRefusedError,
     OpenedCompetition,
@@ -22,14 +22,14 @@ Rule = Callable[[OpenedCompetition], BundleProblems]
 #: In the unpacker's order: it reads everything, then saves one thing after the other.
 RULES: tuple[Rule, ...] = (
     competition_rules.pages,
-    competition_rules.tasks,
-    competition_rules.solutions,
+    task_rules.tasks,
+    task_rules.solutions,
     competition_rules.terms_and_picture,
     competition_rules.queue,
     phase_rules.phases,
     phase_rules.leaderboards,
-    competition_rules.saved_tasks,
-    competition_rules.saved_solutions,
+    task_rules.saved_tasks,
+    task_rules.saved_solutions,
     phase_rules.saved_phases,
     competition_rules.top,
     phase_rules.phase_fields,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import tempfile
+import uuid
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import yaml
 
-from segjudge.bundle.problems import WARNING, BundleProblem
+from segjudge.bundle.problems import WARNING, BundleProblem, BundleProblems
 from segjudge.bundle.yaml_lines import YamlLines, read_yaml
 
 CONFIG = "competition.yaml"
@@ -80,6 +81,49 @@ class OpenedCompetition:
     def located(self, problem: BundleProblem) -> BundleProblem:
         """Return a problem with the line of what it is about."""
         return replace(problem, location=problem.location or self.lines.location(problem.where) or FIRST_LINE)
+
+
+def listed(rule: int, bundle: OpenedCompetition, key: str, asked: str = "") -> BundleProblems:
+    """Yield why a block is not a list of mappings; `asked` is the method of a mapping that the unpacker calls."""
+    block, remedy = bundle.config.get(key), "Write a list: - key: value"
+    if not isinstance(block, Iterable):
+        text = f"'{type(block).__name__}' object is not iterable"
+        yield crashed(rule, key, "is not a list", remedy, text)
+        return
+    odd = [item for item in block if not isinstance(block, list) or not isinstance(item, dict)]
+    if odd:
+        kind = type(odd[0]).__name__
+        text = {
+            "str": "string indices must be integers, not 'str'",
+            "list": "list indices must be integers or slices, not str",
+        }.get(kind, f"'{kind}' object is not subscriptable")
+        text = f"'{kind}' object has no attribute '{asked}'" if asked else text
+        yield crashed(rule, key, "is not a list of mappings", remedy, text)
+
+
+def file_problem(bundle: OpenedCompetition, rule: int, where: str, name: object, missing: str) -> BundleProblem | None:
+    """Return why the unpacker cannot read a file; `missing` is what it says when there is none."""
+    if not isinstance(name, str):
+        text = f"join() argument must be str, bytes, or os.PathLike object, not '{type(name).__name__}'"
+        return crashed(
+            rule, where, f"is {name!r:.60}, not the path of a file", "Write a path, or leave the key out", text
+        )
+    if not os.path.exists(bundle.path(name)):
+        return refused(rule, where, f"{name} is not in the bundle", "Put it there, or correct the path", missing)
+    return None
+
+
+def data_problem(bundle: OpenedCompetition, rule: int, where: str, name: str, kind: str) -> BundleProblem | None:
+    """Return why a data set is not found: neither as a file nor, as far as can be known here, on the site."""
+    if os.path.exists(bundle.path(name)):
+        return None
+    try:
+        uuid.UUID(name)
+    except ValueError:
+        quote = f'Cannot find dataset: "{name}"'
+        return refused(rule, where, f"{name} is not in the bundle", "Build it, or correct the path", quote)
+    found = f"is the key of a {kind} on the site, which cannot be looked up here"
+    return harmful(rule, where, found, "See that it exists there")
 
 
 @contextmanager

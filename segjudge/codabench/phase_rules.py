@@ -11,9 +11,8 @@ from dateutil import parser  # type: ignore[import-untyped]
 
 from segjudge.bundle.problems import BundleProblem, BundleProblems
 
-from .competition_rules import data_problem, field_problems, file_problem, listed
-from .opened_competition import OpenedCompetition, crashed, refused
-from .serializer_fields import CHOICE, FLAG, INTEGER, LIST, NATURAL, TEXT, SerializerField
+from .opened_competition import OpenedCompetition, crashed, data_problem, file_problem, listed, refused
+from .serializer_fields import CHOICE, FLAG, INTEGER, LIST, NATURAL, TEXT, SerializerField, field_problems
 
 PHASE_FILES = ("public_data", "starting_kit")
 PHASE = {

@@ -12,11 +12,12 @@ from typing import Any
 
 from segjudge.bundle.problems import BundleProblems
 
-from .competition_rules import AFTER_PHASES, BEFORE_PAGES, TASK, TASK_FILES
+from .competition_rules import AFTER_PHASES, BEFORE_PAGES
 from .data_sets import METADATA, DataSetError, command_of, names_in
 from .opened_competition import OpenedCompetition, harmful
 from .phase_rules import BOARD, COLUMN, PHASE, PHASE_FILES, moment, ordered_phases
 from .program_rules import program_rules
+from .task_rules import TASK, TASK_FILES
 
 #: The keys that are read in each block.
 _TOP = ("version", "image", "terms", "pages", "queue", "tasks", "phases", "leaderboards", "solutions")

@@ -12,6 +12,7 @@ from segjudge.bundle.problems import BundleProblems
 
 from .data_sets import DataSetError, names_in, texts_in
 from .opened_competition import OpenedCompetition, harmful
+from .phase_rules import ordered_phases
 
 _DEFAULT = "codalab/codalab-legacy:py37"
 #: The Python of the images that are known, and the packages of all of them beside the standard library.
@@ -23,6 +24,11 @@ _PACKAGES |= {"cycler", "kiwisolver", "pyparsing", "packaging", "joblib", "threa
 def program_rules(bundle: OpenedCompetition) -> BundleProblems:
     """Yield where programs do not fit their image, or their own tasks the leaderboard."""
     image = str(bundle.config.get("docker_image", _DEFAULT))
+    if image not in _IMAGES:
+        found = f"{image} is not known here; the worker pulls it anew for each run"
+        yield harmful(
+            14, "docker_image", found, "See that it is in a public registry, and has what the program imports"
+        )
     seen: set[str] = set()
     for where, task in bundle.mappings("tasks"):
         name = task.get("scoring_program")
@@ -32,6 +38,7 @@ def program_rules(bundle: OpenedCompetition) -> BundleProblems:
         if image in _IMAGES:
             yield from _modules(f"{where}.scoring_program", bundle.path(name), image)
     yield from _columns(bundle)
+    yield from _phases(bundle)
 
 
 def _modules(where: str, path: str, image: str) -> BundleProblems:
@@ -94,15 +101,41 @@ def _columns(bundle: OpenedCompetition) -> BundleProblems:
 
 
 def written_columns(bundle: OpenedCompetition) -> dict[Any, list[str]]:
-    """Return the columns that tasks say they write, by index; only reference data of ours says it."""
-    found: dict[Any, list[str]] = {}
+    """Return the columns that tasks say they write, by index."""
+    return {index: [str(column["key"]) for column in task["columns"]] for index, task in _documents(bundle).items()}
+
+
+def _documents(bundle: OpenedCompetition) -> dict[Any, dict[str, Any]]:
+    """Return what reference data says about its task, by index; only that which was built here says it."""
+    found: dict[Any, dict[str, Any]] = {}
     for _, task in bundle.mappings("tasks"):
         name = task.get("reference_data")
         if not isinstance(name, str) or not os.path.exists(bundle.path(name)):
             continue
         try:
             document = json.loads(texts_in(bundle.path(name), ["task.json"])["task.json"])
-            found[task.get("index")] = [str(column["key"]) for column in document["columns"]]
+            found[task.get("index")] = {
+                "columns": [{"key": column["key"]} for column in document["columns"]],
+                **document,
+            }
         except (DataSetError, OSError, ValueError, KeyError, TypeError):
             continue
     return found
+
+
+def _phases(bundle: OpenedCompetition) -> BundleProblems:
+    """Yield phases that end their tasks too early, or take over submissions that lack columns."""
+    documents, before = _documents(bundle), set[str]()
+    for where, phase in ordered_phases(bundle):
+        tasks = phase.get("tasks")
+        known = [documents[index] for index in tasks if index in documents] if isinstance(tasks, list) else []
+        limit = phase.get("execution_time_limit", 600)
+        slowest = max([task["seconds"] for task in known if isinstance(task.get("seconds"), int)], default=0)
+        if isinstance(limit, int) and limit < slowest:
+            found = f"is {limit}, and its task may take {slowest} seconds"
+            yield harmful(41, f"{where}.execution_time_limit", found, f"Write {slowest + 120}")
+        columns = {str(column["key"]) for task in known for column in task["columns"]}
+        if phase.get("auto_migrate_to_this_phase") and before and columns != before:
+            found = "takes submissions over whose columns are others"
+            yield harmful(42, f"{where}.auto_migrate_to_this_phase", found, "Let participants submit again")
+        before = columns

@@ -6,6 +6,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from segjudge.bundle.problems import BundleProblems
+
+from .opened_competition import refused
 
 TEXT, FLAG, NATURAL, INTEGER, CHOICE, EMAIL, JSON, LIST = (
     *("text", "flag", "natural number", "whole number", "choice", "e-mail", "JSON", "list"),
@@ -119,3 +124,18 @@ _ANSWERS = {
     JSON: _json,
     LIST: _list,
 }
+
+
+def field_problems(where: str, fields: Fields, item: Mapping[Any, Any], prefix: str = "") -> BundleProblems:
+    """Yield what a serializer refuses in a mapping; `prefix` is what Codabench puts before the field's name."""
+    for key, field, words in answers(fields, item):
+        path = f"{where}.{key}".lstrip(".")
+        quote = f"{prefix}{key}: {words}\n" + ("\n" if prefix else "")
+        found = "is missing" if key not in item else f"is {item[key]!r:.60}"
+        yield refused(field.rule, path, f"{found}, and Codabench takes {_kind(field)}", f"Correct {key}", quote)
+
+
+def _kind(field: SerializerField) -> str:
+    if field.choices:
+        return " or ".join(field.choices)
+    return f"a {field.kind}" + (f" of up to {field.most} characters" if field.most else "")

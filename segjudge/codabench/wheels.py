@@ -5,16 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
-from segjudge.kernel.compiling import cache_folder
+from segjudge.kernel.compiling import CompileError, cache_folder, run
 
 LOCK = Path(__file__).with_name("wheels.txt")
-#: Seconds; 400 kB take no longer anywhere.
-_PATIENCE = 120
 _TARGET = ["--python-version", "3.12", "--implementation", "cp", "--abi", "abi3", "--abi", "cp312"]
 _PLATFORMS = ("manylinux2014_x86_64", "manylinux_2_17_x86_64", "manylinux_2_28_x86_64")
 
@@ -42,13 +39,10 @@ def _fetch(folder: Path) -> None:
     for platform in _PLATFORMS:
         command += ["--platform", platform]
     try:
-        pip = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)
-        if pip.returncode:
-            said = [line for line in pip.stderr.strip().splitlines() if line.startswith("ERROR:")]
-            raise WheelError((said or ["pip failed"])[-1].removeprefix("ERROR: "))
+        run(command)
         partial.replace(folder)
-    except subprocess.TimeoutExpired:
-        raise WheelError("pip did not end in time") from None
+    except CompileError as error:
+        raise WheelError(str(error)) from None
     except OSError as error:
         if not folder.is_dir():  # somebody else was faster otherwise
             raise WheelError(f"{folder}: {error.strerror}") from None

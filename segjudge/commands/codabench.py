@@ -17,7 +17,7 @@ from segjudge.bundle.bundle_source import BundleSource, find_bundle
 from segjudge.bundle.problems import BundleProblem
 from segjudge.errors import UsageError
 
-from .bundle import has_errors, print_problems
+from .bundle import fetch_kernel, has_errors, kernel_options, print_problems
 from .shared import DONE, OURS, THEIRS, bundle_options, named_bundle, say
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ def build(args: argparse.Namespace) -> int:
 def _built(args: argparse.Namespace, source: BundleSource, out: str) -> BuiltCompetitions:
     from segjudge.codabench.build import build as build_competitions
 
+    if args.kernel:
+        fetch_kernel()
     built = build_competitions(source, out, _options(args))
     for text, codenames in built.notes.items():
         say(f"{', '.join(codenames)}: {text}.")
@@ -60,15 +62,18 @@ def _options(args: argparse.Namespace) -> CodabenchOptions:
     from segjudge.codabench.build import CodabenchOptions
     from segjudge.codabench.competition import IMAGE
 
-    return CodabenchOptions(args.image or IMAGE, args.queue or "", hidden=args.hidden)
+    return CodabenchOptions(args.image or IMAGE, args.queue or "", args.hidden, not args.no_kernel, args.samples)
 
 
 @contextmanager
 def _targets(args: argparse.Namespace) -> Iterator[list[_Target]]:
     """Yield the competitions: one that is named as Codabench takes it, or those of a bundle for EvalAI, built."""
-    path = args.bundle or getattr(args, "path", "")
-    if path and getattr(args, "path", "") not in ("", path):
+    positional = getattr(args, "path", "")
+    if positional and args.bundle not in ("", positional):
         named_bundle(args)  # says that there are two
+    path = args.bundle or positional
+    if os.path.basename(path) == "competition.yaml":
+        path = os.path.dirname(path) or os.curdir
     here = path or os.getcwd()
     if _is_competition(here, named=bool(path)):
         root = here if os.path.isdir(here) else os.path.dirname(os.path.abspath(here))
@@ -260,6 +265,8 @@ def _common_options(sub: argparse.ArgumentParser, *, positional: bool = True) ->
     sub.add_argument(
         "--hidden", action="store_true", help="keep splits that participants may not see, hidden by the page"
     )
+    sub.add_argument("--samples", action="store_true", help="offer your samples for download, as starting kits")
+    kernel_options(sub, "fetch the compiler of the kernel for the image, if that was not done before")
 
 
 def build_options(sub: argparse.ArgumentParser) -> None:
