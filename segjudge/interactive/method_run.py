@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, overload
@@ -54,27 +53,6 @@ class Model(Protocol):
         """Return the masks of all frames."""
 
 
-@dataclass(frozen=True)
-class Step:
-    """One interaction, as the page of a run shows it."""
-
-    sequence: str
-    scribble_idx: int
-    interaction: int
-    scribbles: Scribbles
-    masks: ArrayLike
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the step as JSON, with fewer points for each line."""
-        lines = [
-            [{"path": _thinned(line["path"]), "object_id": line["object_id"]} for line in frame]
-            for frame in self.scribbles["scribbles"]
-        ]
-        encoded = encode_frames(as_ids(self.masks))
-        names = ("sequence", "scribble_idx", "interaction")
-        return {**{name: getattr(self, name) for name in names}, "scribbles": lines, **encoded}
-
-
 def _thinned(path: list[list[float]]) -> list[list[float]]:
     kept = [*path[::THINNED], path[-1]] if len(path) > THINNED else path
     return [[round(x, 4), round(y, 4)] for x, y in kept]
@@ -122,17 +100,26 @@ def run(
             except (ValueError, TypeError, OverflowError) as error:
                 raise ModelError(where, first=done == 1) from error
             if steps:
-                _write_step(session, Step(sequence, number, interaction, scribbles, masks), images.paths)
+                key = {"sequence": sequence, "scribble_idx": number, "interaction": interaction}
+                _write_step(session, key, scribbles, masks, images.paths)
     summary = session.global_summary
     replace(session.report_save_dir / f"{session.report_name}.summary.json", json.dumps(summary))
     return summary
 
 
-def _write_step(session: DavisInteractiveSession, step: Step, images: list[str]) -> None:
+def _write_step(
+    session: DavisInteractiveSession, key: dict[str, Any], scribbles: Scribbles, masks: ArrayLike, images: list[str]
+) -> None:
+    """Write one interaction, as the page of a run shows it: with fewer points for each line."""
     folder = steps_of(session.report_save_dir / f"{session.report_name}.csv")
     folder.mkdir(exist_ok=True)
-    name = f"{step.sequence}-{step.scribble_idx}-{step.interaction:02d}.json"
-    replace(folder / name, json.dumps({**step.as_json(), "images": images}, separators=(",", ":")))
+    lines = [
+        [{"path": _thinned(line["path"]), "object_id": line["object_id"]} for line in frame]
+        for frame in scribbles["scribbles"]
+    ]
+    step = {**key, "scribbles": lines, **encode_frames(as_ids(masks)), "images": images}
+    name = "{sequence}-{scribble_idx}-{interaction:02d}.json".format(**key)
+    replace(folder / name, json.dumps(step, separators=(",", ":")))
 
 
 def steps_of(report: Path) -> Path:

@@ -48,12 +48,10 @@ def app(host: SessionHost) -> Starlette:
         (wire_format.REPORT, handlers.report, "GET"),
         (wire_format.FINISH, handlers.finish, "POST"),
     ]
-    starlette = Starlette(
-        routes=[Route(f"/{path}", _with_errors(handler), methods=[method]) for path, handler, method in routes]
+    return Starlette(
+        routes=[Route(f"/{path}", _with_errors(handler), methods=[method]) for path, handler, method in routes],
+        exception_handlers={404: _unknown_route, 405: _unknown_route},
     )
-    for status in (404, 405):
-        starlette.add_exception_handler(status, _unknown_route)
-    return starlette
 
 
 async def _unknown_route(request: Request, _error: Exception) -> Response:

@@ -59,7 +59,13 @@ def file_for_participants(services: Services, submission: int, number: str) -> s
         return WITHHELD
     with open(services.files.path(number), "rb") as source:
         data = source.read()
-    return redacted_result(data, hidden) if file.kind == "submission_result_file" else redacted_text(data, hidden)
+    if file.kind == "submission_result_file":
+        try:
+            return json.dumps(_redacted(json.loads(data), hidden, known=False, depth=0))
+        except (ValueError, RecursionError):
+            return WITHHELD
+    lines = data.decode("utf-8", "replace").splitlines(keepends=True)
+    return "".join(f"{LEFT_OUT}\n" if _has_hidden_score(line, hidden) else line for line in lines)
 
 
 def hidden_splits_of(services: Services, submission: Submission) -> HiddenSplits | None:
@@ -82,20 +88,6 @@ def hidden_splits_of(services: Services, submission: Submission) -> HiddenSplits
 
 def _names(splits: Iterable[ChallengePhaseSplit]) -> frozenset[str]:
     return frozenset(name for split in splits for name in (split.dataset_split.codename, split.dataset_split.name))
-
-
-def redacted_result(data: bytes, hidden: HiddenSplits) -> str:
-    """Return a result file in JSON without what is hidden."""
-    try:
-        return json.dumps(_redacted(json.loads(data), hidden, known=False, depth=0))
-    except (ValueError, RecursionError):
-        return WITHHELD
-
-
-def redacted_text(data: bytes, hidden: HiddenSplits) -> str:
-    """Return a stream without the lines that hold scores of a hidden split."""
-    lines = data.decode("utf-8", "replace").splitlines(keepends=True)
-    return "".join(f"{LEFT_OUT}\n" if _has_hidden_score(line, hidden) else line for line in lines)
 
 
 def _has_hidden_score(line: str, hidden: HiddenSplits) -> bool:

@@ -21,7 +21,6 @@ class ReceivedMessage:
 
     body: JsonObject
     handle: str
-    received: int
 
 
 class MessageQueues:
@@ -60,7 +59,7 @@ class MessageQueues:
             message.received += 1
             receipt = MessageReceipt(handle=secrets.token_urlsafe(24), message_id=message.id)
             session.add(receipt)
-            return ReceivedMessage(message.body, receipt.handle, message.received)
+            return ReceivedMessage(message.body, receipt.handle)
 
     def _of_handle(self, queue: str, handle: str) -> StoredMessage | None:
         return self._store.first(

@@ -15,6 +15,7 @@ from segjudge.rehearsal.api.call import Throttle
 
 from . import api, file_routes, pages
 from .faults import Faults, FaultyApp
+from .pages.frame import alone
 from .request_bodies import BoundedApp, PromptProtocol
 from .services import Services
 
@@ -66,10 +67,11 @@ async def _missing(request: Request, error: Exception) -> Response:
     if request.url.path.startswith("/api/"):
         words = "Not found." if status == 404 else f'Method "{request.method}" not allowed.'
         return JSONResponse({"detail": words}, status)
-    return pages.nothing_here(request)
+    return alone(request, "message.html", 404, title="Nothing here", text="There is no such page.")
 
 
 async def _broken(request: Request, _error: Exception) -> Response:
     if request.url.path.startswith("/api/"):
         return JSONResponse({"error": "This is a defect of the rehearsal; its terminal tells more."}, 500)
-    return pages.broken(request)
+    text = "This is a defect of the rehearsal. Its terminal tells more."
+    return alone(request, "message.html", 500, title="That went wrong", text=text)

@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from typing import IO, NamedTuple
+from typing import IO
 
 from segjudge.evalai.jobs import CANCELLED, FAILED, FINISHED, RUNNING
 from segjudge.rehearsal.challenges import HOST_ONLY, Challenges
@@ -20,13 +20,6 @@ _FINAL = (FINISHED, FAILED, CANCELLED)
 _PARTIAL = "partially_evaluated"
 #: A score is smaller; larger numbers are not floats.
 _MOST = 10**300
-
-
-class RemoteResult(NamedTuple):
-    """The scores that a remote worker sent, and those of them that it lets participants see."""
-
-    scores: list[SplitScores]
-    shown: list[JsonObject]
 
 
 class WorkerReports:
@@ -95,7 +88,8 @@ class WorkerReports:
         texts = {key: fields.get(key, "") for key in ("stdout", "stderr", "environment_log")}
         if not all(isinstance(text, str) for text in texts.values()):
             raise Refusal(500, "stdout, stderr and environment_log must be texts")
-        result = self._read(phase, fields.get("result"), partial=partial) if status in (FINISHED, _PARTIAL) else None
+        finished = status in (FINISHED, _PARTIAL)
+        scores, shown = self._read(phase, fields.get("result"), partial=partial) if finished else ([], [])
         with self._store.write():
             if self._submissions.is_cancelled(row.id):
                 return
@@ -103,9 +97,9 @@ class WorkerReports:
             self._submissions.keep_texts(row.id, **{f"{key}_file": text for key, text in texts.items()})
             if environment_log:
                 self._submissions.keep_texts(row.id, environment_log_file=environment_log)
-            if result is not None:
-                self._submissions.keep_scores(row.id, result.scores)
-                self._submissions.keep_texts(row.id, REPORTED, submission_result_file=str(result.shown))
+            if finished:
+                self._submissions.keep_scores(row.id, scores)
+                self._submissions.keep_texts(row.id, REPORTED, submission_result_file=str(shown))
                 self._submissions.keep_texts(row.id, metadata_file=str(fields.get("metadata", "")))
             self._submissions.update(row.id, status=status, completed_at=time.time())
 
@@ -118,12 +112,12 @@ class WorkerReports:
             raise Refusal(400, "Sorry, submission status is invalid")
         row = self._submissions.get(_number_of(fields.get("submission")))
         phase = _number_of(fields.get("challenge_phase"))
-        result = self._read(phase, fields.get("result"), partial=True)
+        scores, _ = self._read(phase, fields.get("result"), partial=True)
         streams = {key: fields.get(key) for key in ("stdout", "stderr")}
         texts = {f"{key}_file": text for key, text in streams.items() if isinstance(text, str) and text}
         with self._store.write():
             if not self._submissions.is_cancelled(row.id):
-                self._merge(row.id, phase, result.scores)
+                self._merge(row.id, phase, scores)
                 self._submissions.keep_texts(row.id, **texts)
                 self._submissions.update(row.id, status=status, completed_at=time.time())
         return self._submissions.get(row.id)
@@ -137,24 +131,25 @@ class WorkerReports:
         merged = [SplitScores(split, {**values, **new.get(split, {})}) for split, values in stored.items()]
         self._submissions.keep_scores(submission, merged)
 
-    def _read(self, phase: int, text: object, *, partial: bool) -> RemoteResult:
+    def _read(self, phase: int, text: object, *, partial: bool) -> tuple[list[SplitScores], list[JsonObject]]:
+        """Return the scores that a remote worker sent, and those of them that it lets participants see."""
         splits: dict[str, list[ChallengePhaseSplit]] = {}
         for split in self._challenges.splits_of(phase):
             splits.setdefault(split.dataset_split.codename, []).append(split)
         row = self._challenges.phase(phase)
         loose = partial and row is not None and row.flag("is_partial_submission_evaluation_enabled")
-        result = RemoteResult([], [])
+        scores, shown = list[SplitScores](), list[JsonObject]()
         for name, values, public in _entries(text):
             mapped = splits.get(name, []) if isinstance(name, str) else []
             if len(mapped) != 1 or not isinstance(values, dict):
                 words = f"Challenge Phase Split does not exist with phase_id: {phase} andsplit codename: {name}"
                 raise Refusal(400 if len(mapped) < 2 else 500, words)
             _check_values(values, mapped[0].labels, loose=loose)
-            result.scores.append(SplitScores(mapped[0].id, values))
+            scores.append(SplitScores(mapped[0].id, values))
             # EvalAI shows whatever the worker says.
             if public and mapped[0].visibility != HOST_ONLY:
-                result.shown.append(values)
-        return result
+                shown.append(values)
+        return scores, shown
 
     # ── the hosted worker ───────────────────────────────────────────────────
 

@@ -36,14 +36,6 @@ class PhaseTarget(NamedTuple):
     phase: int
 
 
-class Admission(NamedTuple):
-    """A team that may submit to a phase now."""
-
-    challenge: Challenge
-    phase: ChallengePhase
-    team: Team
-
-
 class Submitting:
     """The actions of a participant who submits."""
 
@@ -73,8 +65,8 @@ class Submitting:
             raise Refusal(406, words)
         return challenge, phase
 
-    def admit(self, user: User, target: PhaseTarget) -> Admission:
-        """Return the team with which a user may submit now; refuses where the server would."""
+    def admit(self, user: User, target: PhaseTarget) -> tuple[ChallengePhase, Team]:
+        """Return the phase, and the team with which a user may submit now; refuses where the server would."""
         challenge, phase = self.check_open(target)
         host = self._permissions.is_host(user, challenge.id)
         if not phase.flag("is_public") and not host:
@@ -87,7 +79,7 @@ class Submitting:
             words = "You're a part of participant team and it has been banned from this challenge."
             raise Refusal(403, f"{words} Please contact the challenge host.")
         self._check_limits(team.id, phase)
-        return Admission(challenge, phase, team)
+        return phase, team
 
     def check_participates(self, user: User, challenge: int) -> Team:
         """Return the team with which a user takes part; refuses where there is none."""
@@ -157,7 +149,7 @@ class Submitting:
         """Create a submission that is not yet in the queue; refuses where the server would not take it."""
         with self._store.write() as session:
             # In the transaction, so that two at once cannot both be the last that is allowed.
-            _, phase, team = self.admit(user, target)
+            phase, team = self.admit(user, target)
             public = phase.flag("is_submission_public")
             if phase.flag("leaderboard_public") and fields.get("is_public") not in (None, ""):
                 public = fields["is_public"] in TRUE

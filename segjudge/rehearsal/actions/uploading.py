@@ -2,7 +2,6 @@
 
 import json
 import secrets
-from typing import NamedTuple
 
 from segjudge.evalai.jobs import PLACEHOLDER
 from segjudge.rehearsal.challenges import Challenges
@@ -18,23 +17,6 @@ from .permissions import Permissions
 from .submitting import PhaseTarget, Submitting
 
 _MOST_PARTS = 10_000
-
-
-class PartsSent(NamedTuple):
-    """What a client says of a finished upload: its id, and number and tag of each part, as it sent them."""
-
-    upload: str
-    parts: object
-
-    def tags(self) -> dict[int, str]:
-        """Return the tag of each part by its number."""
-        try:
-            parts = json.loads(self.parts) if isinstance(self.parts, str) else self.parts
-            if not isinstance(parts, list):
-                raise TypeError
-            return {int(part["PartNumber"]): str(part["ETag"]).strip('"') for part in parts}
-        except (TypeError, ValueError, KeyError):
-            raise Refusal(400, "parts must be a list of PartNumber and ETag") from None
 
 
 class Uploading:
@@ -62,10 +44,10 @@ class Uploading:
             raise
         return submission, self._start(user, row, submission, fields)
 
-    def finish(self, user: User, phase: int, submission: int, sent: PartsSent) -> None:
+    def finish(self, user: User, phase: int, submission: int, upload: str, parts: object) -> None:
         """Join the parts, in the place of the placeholder."""
         self._submitting.check_open(self._target(user, phase))
-        file = self._joined(user, phase, submission, sent)
+        file = self._joined(user, phase, submission, upload, parts)
         old = self._submissions.get(submission).input_file
         self._submissions.update(submission, input_file=file)
         self._files.drop(old)
@@ -91,10 +73,10 @@ class Uploading:
         row = self._host_phase(user, phase)
         return self._start(user, row, None, fields)
 
-    def finish_annotation(self, user: User, phase: int, sent: PartsSent) -> None:
+    def finish_annotation(self, user: User, phase: int, upload: str, parts: object) -> None:
         """Replace the truth of a phase; a push does not change it any more."""
         row = self._host_phase(user, phase)
-        file = self._joined(user, phase, None, sent)
+        file = self._joined(user, phase, None, upload, parts)
         with self._store.write():
             self._store.change(ChallengePhase, row.id, annotation=file, by_client=True)
             challenge = self._store.one(Challenge, row.challenge_id)
@@ -139,15 +121,12 @@ class Uploading:
             session.add_all(UploadPart(upload_id=upload.id, number=number + 1) for number in range(parts))
         return upload.id
 
-    def _joined(self, user: User, phase: int, submission: int | None, sent: PartsSent) -> str:
+    def _joined(self, user: User, phase: int, submission: int | None, number: str, sent: object) -> str:
         """Return the file that the parts of an upload make; the upload is over then."""
-        upload = self._store.get(MultipartUpload, sent.upload)
-        own = upload is not None and (upload.user_id, upload.phase_id, upload.submission_id) == (
-            user.id, phase, submission,
-        )  # fmt: skip
-        if upload is None or not own:
+        upload = self._store.get(MultipartUpload, number)
+        if upload is None or (upload.user_id, upload.phase_id, upload.submission_id) != (user.id, phase, submission):
             raise Refusal(403, "Sorry, this upload is not yours")
-        parts, tags = self._store.find(UploadPart, UploadPart.upload_id == upload.id), sent.tags()
+        parts, tags = self._store.find(UploadPart, UploadPart.upload_id == upload.id), _tags(sent)
         files = [part.file for part in parts if part.file is not None and tags.get(part.number) == part.etag]
         if len(files) < len(parts):
             raise Refusal(400, "One or more of the specified parts could not be found")
@@ -155,6 +134,17 @@ class Uploading:
         self._store.remove(UploadPart, UploadPart.upload_id == upload.id)
         self._store.remove(MultipartUpload, MultipartUpload.id == upload.id)
         return file
+
+
+def _tags(sent: object) -> dict[int, str]:
+    """Return the tag of each part by its number, from a list or its JSON as a client sends it."""
+    try:
+        parts = json.loads(sent) if isinstance(sent, str) else sent
+        if not isinstance(parts, list):
+            raise TypeError
+        return {int(part["PartNumber"]): str(part["ETag"]).strip('"') for part in parts}
+    except (TypeError, ValueError, KeyError):
+        raise Refusal(400, "parts must be a list of PartNumber and ETag") from None
 
 
 def part_count(fields: JsonObject) -> int:

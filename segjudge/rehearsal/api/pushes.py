@@ -67,14 +67,11 @@ def _uploaded(call: Call) -> Iterator[tuple[str, str]]:
         raise Refusal(400, {"error": {"zip_configuration": ["No file was submitted."]}})
     if not repository:
         raise Refusal(400, "GITHUB_REPOSITORY is missing; EvalAI answers that with an error 500")
-    folder = tempfile.mkdtemp(dir=call.services.store.folder)
-    try:
+    with tempfile.TemporaryDirectory(dir=call.services.store.folder, ignore_cleanup_errors=True) as folder:
         path = os.path.join(folder, "challenge_config.zip")
         with open(path, "wb") as file:
             shutil.copyfileobj(upload.file, file)
         yield path, repository
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @answers("GET", routes.REQUEST_APPROVAL)

@@ -1,7 +1,7 @@
 """Large uploads, in parts, of submissions and truths."""
 
 from segjudge.evalai import routes
-from segjudge.rehearsal.actions.uploading import PartsSent, part_count
+from segjudge.rehearsal.actions.uploading import part_count
 from segjudge.rehearsal.column_types import JsonObject
 
 from .call import Answer, Call, answers
@@ -18,7 +18,7 @@ def start(call: Call) -> Answer:
 def finish(call: Call) -> Answer:
     """Join the parts of a submission's file."""
     number = call.path["submission"]
-    call.services.uploading.finish(call.known(), call.path["phase"], number, _parts_sent(call))
+    call.services.uploading.finish(call.known(), call.path["phase"], number, *_sent(call))
     return Answer(201, {"upload_id": call.data.get("upload_id"), "submission_pk": number})
 
 
@@ -40,7 +40,7 @@ def start_annotation(call: Call) -> JsonObject:
 def finish_annotation(call: Call) -> Answer:
     """Join the parts of a truth, which from now on a push does not change."""
     phase = call.path["phase"]
-    call.services.uploading.finish_annotation(call.known(), phase, _parts_sent(call))
+    call.services.uploading.finish_annotation(call.known(), phase, *_sent(call))
     return Answer(201, {"upload_id": call.data.get("upload_id"), "challenge_phase_pk": phase})
 
 
@@ -49,5 +49,6 @@ def _urls(call: Call, upload: str) -> list[JsonObject]:
     return [{"partNumber": number, "url": call.services.links.part(upload, number, call.base)} for number in numbers]
 
 
-def _parts_sent(call: Call) -> PartsSent:
-    return PartsSent(str(call.data.get("upload_id", "")), call.data.get("parts"))
+def _sent(call: Call) -> tuple[str, object]:
+    """Return the upload's id, and what the client says of its parts."""
+    return str(call.data.get("upload_id", "")), call.data.get("parts")

@@ -87,8 +87,8 @@ def submit(request: PageRequest, form: JsonObject) -> Response:
     if not upload.size:
         raise Refusal(400, f"{upload.filename} is empty.")
     submitting, target = request.services.submitting, PhaseTarget(request.path["challenge"], int(phase))
-    questions = submitting.admit(request.known(), target).phase.config.get("submission_meta_attributes")
-    form["submission_metadata"] = _answers(questions or [], phase, form)
+    admitted, _ = submitting.admit(request.known(), target)
+    form["submission_metadata"] = _answers(admitted.config.get("submission_meta_attributes") or [], phase, form)
     number = submitting.submit(request.known(), target, form, upload.file, upload.filename)
     return RedirectResponse(f"/submissions/{number}", 303)
 
