@@ -8,7 +8,6 @@ import json
 import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypedDict
 
@@ -28,13 +27,8 @@ class CocoDocument(TypedDict):
     annotations: list[dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class PlacesImage:
-    """The instances of one PNG."""
-
-    size: tuple[int, int]
-    instances: list[dict[str, Any]]
-    oddities: list[str]
+#: The size of a PNG (height, width), its instances, and what is odd about them.
+ReadImage = tuple[tuple[int, int], list[dict[str, Any]], list[str]]
 
 
 def convert(root: str, categories: str, progress: Progress) -> tuple[CocoDocument, list[str]]:
@@ -51,15 +45,15 @@ def convert(root: str, categories: str, progress: Progress) -> tuple[CocoDocumen
     numbers = {category["id"] for category in listing["categories"]}
     document: CocoDocument = {"images": [], "categories": listing["categories"], "annotations": []}
     oddities = [] if known else [f"{categories} lists no images: names and numbers are taken from the sorted PNGs"]
-    for index, (name, read) in enumerate(_read_all(root, names, numbers, progress)):
-        height, width = read.size
+    for index, (name, (size, instances, odd)) in enumerate(_read_all(root, names, numbers, progress)):
+        height, width = size
         fresh = {"file_name": _picture(name), "width": width, "height": height, "id": index}
         image = known.get(_picture(name), fresh)
-        if (image["height"], image["width"]) != read.size:
+        if (image["height"], image["width"]) != size:
             oddities.append(f"{name}: is {width}×{height} but listed as {image['width']}×{image['height']}")
         document["images"].append(image)
-        oddities += [f"{name}: {line}" for line in read.oddities]
-        for instance in read.instances:
+        oddities += [f"{name}: {line}" for line in odd]
+        for instance in instances:
             number = len(document["annotations"])
             document["annotations"].append({"id": number, "image_id": image["id"], "iscrowd": 0, **instance})
     return document, oddities
@@ -87,9 +81,7 @@ def _picture(name: str) -> str:
     return name.replace(".png", ".jpg").replace(".PNG", ".jpg")
 
 
-def _read_all(
-    root: str, names: list[str], categories: set[int], progress: Progress
-) -> Iterator[tuple[str, PlacesImage]]:
+def _read_all(root: str, names: list[str], categories: set[int], progress: Progress) -> Iterator[tuple[str, ReadImage]]:
     """Yield the instances of every PNG, read on all cores."""
     with ProcessPoolExecutor() as pool:
         paths = [os.path.join(root, name) for name in names]
@@ -99,7 +91,7 @@ def _read_all(
             yield name, image
 
 
-def read_png(path: str, categories: set[int]) -> PlacesImage:
+def read_png(path: str, categories: set[int]) -> ReadImage:
     """Return the instances of one PNG, by rising number."""
     try:
         with Image.open(path) as image:
@@ -124,4 +116,4 @@ def read_png(path: str, categories: set[int]) -> PlacesImage:
             )
         segmentation = {"size": list(size), "counts": counts}
         instances.append({"category_id": category, "segmentation": segmentation, "area": len(inside)})
-    return PlacesImage(size, instances, oddities)
+    return size, instances, oddities

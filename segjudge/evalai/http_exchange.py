@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 import requests
 import urllib3
 from requests.adapters import HTTPAdapter
-from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 Result = TypeVar("Result")
 #: Called while something is waited for; raises to end the wait.
@@ -123,38 +122,24 @@ class _Connections:
 
 
 class _Adapter(HTTPAdapter):
-    """Calls `note` with the socket of each connection that it makes."""
+    """Calls `note` with the socket of each connection, as soon as it has one."""
 
     def __init__(self, note: Callable[[socket.socket], None]) -> None:
         self._note = note
         super().__init__(max_retries=0)
 
-    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(*args, **kwargs)
-        self.poolmanager.pool_classes_by_scheme = self._pools()
+    def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> Any:
+        pool: Any = super().get_connection_with_tls_context(*args, **kwargs)
+        note = self._note
 
-    def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
-        manager = super().proxy_manager_for(*args, **kwargs)
-        manager.pool_classes_by_scheme = self._pools()
-        return manager
+        class Connection(pool.ConnectionCls):  # type: ignore[misc]
+            def _new_conn(self) -> socket.socket:
+                connected: socket.socket = super()._new_conn()
+                note(connected)
+                return connected
 
-    def _pools(self) -> dict[str, type]:
-        return {"http": _noting(HTTPConnectionPool, self._note), "https": _noting(HTTPSConnectionPool, self._note)}
-
-
-def _noting(pool: Any, note: Callable[[socket.socket], None]) -> type:
-    """Return a class of pools whose connections are noted as soon as they have a socket."""
-
-    class Connection(pool.ConnectionCls):  # type: ignore[misc]
-        def _new_conn(self) -> socket.socket:
-            connected: socket.socket = super()._new_conn()
-            note(connected)
-            return connected
-
-    class Pool(pool):  # type: ignore[misc]
-        ConnectionCls = Connection
-
-    return Pool
+        pool.ConnectionCls = Connection
+        return pool
 
 
 def _reason(error: BaseException) -> str:
