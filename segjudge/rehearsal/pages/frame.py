@@ -41,20 +41,6 @@ _HEADERS = {
 }
 
 
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(os.path.join(_HERE, "templates")),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["moment"] = _moment
-    environment.filters["safe_html"] = safe_html
-    environment.globals["OPEN"] = OPEN
-    return environment
-
-
 @lru_cache(maxsize=256)
 def safe_html(text: str | None) -> Markup:
     """Return a host's HTML without anything that could run."""
@@ -65,7 +51,15 @@ def _moment(seconds: float | None) -> str:
     return (written(seconds) or "")[:19].replace("T", " ")
 
 
-_TEMPLATES = _environment()
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(os.path.join(_HERE, "templates")),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.filters.update(moment=_moment, safe_html=safe_html)
+_TEMPLATES.globals["OPEN"] = OPEN
 
 
 @dataclass

@@ -36,9 +36,13 @@ def _summaries(request: PageRequest, submissions: list[Submission]) -> list[Json
     files = services.files.names(submission.input_file for submission in submissions)
     teams = services.store.find(Team, Team.id.in_({submission.team_id for submission in submissions}))
     team_names = {team.id: team.team_name for team in teams}
+    columns = ("id", "status", "submitted_at", "method_name", "is_public", "is_baseline", "is_flagged")
     return [
         {
-            **_summary(request, submission),
+            **{key: getattr(submission, key) for key in columns},
+            "phase": services.submissions.phase_of(submission).config["name"],
+            "took": submission.execution_time,
+            "reason": _reason(request, submission) if submission.status == FAILED else "",
             "team": team_names[submission.team_id],
             "file": files.get(submission.input_file, ""),
         }
@@ -46,18 +50,9 @@ def _summaries(request: PageRequest, submissions: list[Submission]) -> list[Json
     ]
 
 
-def _summary(request: PageRequest, submission: Submission) -> JsonObject:
-    reason = ""
-    if submission.status == FAILED:
-        lines = _text(request, submission, submission.stderr_file).strip().splitlines()
-        reason = lines[-1] if lines else "nothing was written to stderr"
-    columns = ("id", "status", "submitted_at", "method_name", "is_public", "is_baseline", "is_flagged")
-    return {
-        **{key: getattr(submission, key) for key in columns},
-        "phase": request.services.submissions.phase_of(submission).config["name"],
-        "took": submission.execution_time,
-        "reason": reason,
-    }
+def _reason(request: PageRequest, submission: Submission) -> str:
+    lines = _text(request, submission, submission.stderr_file).strip().splitlines()
+    return lines[-1] if lines else "nothing was written to stderr"
 
 
 def _text(request: PageRequest, submission: Submission, file: str | None) -> str:
