@@ -77,14 +77,13 @@ class BundleImport:
     def create_or_update(self, bundle: str, repository: str, team: int) -> tuple[int, bool]:
         """Store a bundle that was not refused; return the challenge's number and whether it is new."""
         with Bundle(bundle) as opened, self._store.write() as session:
-            files = _BundleFiles(self._files, opened)
             old = self._challenges.of_repository(repository)
             config = _with_texts(opened)
             if old is not None and old.config.get("sponsors") and config.get("sponsors"):
                 raise ValueError(_UNSAVED.format(None))
             merged = _plain({**_without(old.config if old else {}, _RESET), **config})
-            image = files.kept(config.get("image"), "image")
-            script = files.kept(config.get("evaluation_script"), "script") or ""
+            image = self._kept(opened, config.get("image"), "image")
+            script = self._kept(opened, config.get("evaluation_script"), "script") or ""
             if old is not None:
                 old.config, old.image, old.script = merged, image or old.image, script
                 old.version += 1
@@ -99,7 +98,7 @@ class BundleImport:
                 challenge.queue = f"{title}-{challenge.id}-rehearsal-{secrets.token_hex(4)}"
                 if not challenge.flag("is_docker_based"):
                     self._let_host_participate(challenge)
-            self._save_blocks(challenge.id, merged, files)
+            self._save_blocks(challenge.id, merged, opened)
         return challenge.id, old is None
 
     def _let_host_participate(self, challenge: Challenge) -> None:
@@ -114,7 +113,7 @@ class BundleImport:
             session.add_all(Membership(team_id=team.id, user_id=member.user_id) for member in members)
             session.add(Participation(challenge_id=challenge.id, team_id=team.id))
 
-    def _save_blocks(self, challenge: int, config: JsonObject, files: _BundleFiles) -> None:
+    def _save_blocks(self, challenge: int, config: JsonObject, bundle: Bundle) -> None:
         with self._store.write() as session:
             boards, splits, phases = {}, {}, {}
             for block in mappings_in(config, "leaderboard"):
@@ -129,7 +128,7 @@ class BundleImport:
                 splits[split.config_id] = split
             for block in mappings_in(config, "challenge_phases"):
                 phase = self._row(ChallengePhase, challenge_id=challenge, config_id=_number(block["id"]))
-                self._fill_phase(phase, first_word(config["title"]), block, files)
+                self._fill_phase(phase, first_word(config["title"]), block, bundle)
                 session.add(phase)
                 phases[phase.config_id] = phase
             session.flush()
@@ -145,43 +144,31 @@ class BundleImport:
                 row.descending = block["is_leaderboard_order_descending"] in TRUE
                 session.add(row)
 
+    def _kept(self, bundle: Bundle, path: object, kind: str) -> str | None:
+        """Store a file that the YAML names and return its id; None when it names none."""
+        return self._files.keep(bundle.read(str(path)), str(path), kind) if bundle.has(path) else None
+
     def _row(self, model: type[Model], **keys: int) -> Model:
         """Return the row with these keys; a new one, which is not stored yet, where there is none."""
         return self._store.first(model, *(getattr(model, key) == keys[key] for key in keys)) or model(**keys)
 
-    def _fill_phase(self, phase: ChallengePhase, word: str, block: JsonObject, files: _BundleFiles) -> None:
+    def _fill_phase(self, phase: ChallengePhase, word: str, block: JsonObject, bundle: Bundle) -> None:
         merged = {**_PHASE_DEFAULTS, **_without(phase.config or {}, _RESET_OF_PHASE), **block}
         merged.setdefault("max_submissions", _LIMIT)
         if merged.get("max_submissions_per_month") is None:
             merged["max_submissions_per_month"] = merged["max_submissions"]
-        merged["description"] = files.texts.get(str(block.get("description")), str(merged.get("description", "")))
+        page = str(block.get("description"))
+        has_page = bundle.has(page) and page.endswith(".html")
+        merged["description"] = bundle.read(page).decode("utf-8") if has_page else str(merged.get("description", ""))
         for key in _NUMBERS:
             merged[key] = int(float(merged[key]))  # "5" and "5.0" are taken too
         at_once = merged["max_concurrent_submissions_allowed"]
         merged["max_concurrent_submissions_allowed"] = min(at_once, merged["max_submissions_per_day"])
         if not phase.by_client:
-            phase.annotation = files.kept(block.get("test_annotation_file"), "annotation") or phase.annotation
+            phase.annotation = self._kept(bundle, block.get("test_annotation_file"), "annotation") or phase.annotation
         phase.codename = str(merged["codename"])
         phase.slug = phase.slug or phase_slug(word, phase.codename, phase.challenge_id)  # kept for good once it is made
         phase.config = _plain(merged)
-
-
-class _BundleFiles:
-    """Files of a bundle, which are stored as they are asked for."""
-
-    def __init__(self, files: FileStore, bundle: Bundle) -> None:
-        self._files, self._bundle = files, bundle
-        self.texts: dict[str, str] = {}
-        for phase in mappings_in(bundle.config, "challenge_phases"):
-            path = phase.get("description")
-            if bundle.has(path) and str(path).endswith(".html"):
-                self.texts[str(path)] = bundle.read(str(path)).decode("utf-8")
-
-    def kept(self, path: object, kind: str) -> str | None:
-        """Store a file that the YAML names and return its id; None when it names none."""
-        if not self._bundle.has(path):
-            return None
-        return self._files.keep(self._bundle.read(str(path)), str(path), kind)
 
 
 def _number(value: object) -> int:

@@ -70,8 +70,7 @@ class Uploading:
 
     def start_annotation(self, user: User, phase: int, fields: JsonObject) -> str:
         """Return the id of an upload of a phase's truth, by a host who may push."""
-        row = self._host_phase(user, phase)
-        return self._start(user, row, None, fields)
+        return self._start(user, self._host_phase(user, phase), None, fields)
 
     def finish_annotation(self, user: User, phase: int, upload: str, parts: object) -> None:
         """Replace the truth of a phase; a push does not change it any more."""
