@@ -40,6 +40,8 @@ class TracksProtocol:
     exemplar: bool = False
     #: HOTA compares boxes around masks instead of masks.
     boxes: bool = False
+    #: Scores never move within a revision.
+    revision: int = 1
 
     @property
     def metrics(self) -> Tuple[str, ...]:
