@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import json
+import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,25 @@ def test_what_codabench_would_misread_is_written_out(built: BuiltCompetitions) -
     assert document["docker_image"] == competition.IMAGE
     assert document["leaderboards"][0]["submission_rule"] == "Force_Best"
     assert phase["execution_time_limit"] == 600
+
+
+def test_phases_that_follow_each_other_share_a_competition(tmp_path: Path) -> None:
+    for name in ("annotations", "templates", "evaluation_script"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.so*", "__pycache__"))
+    text = (ROOT / "challenge_config.yaml").read_text().replace("image: logo.png\n", "")
+    before, dev, rest = text.partition("codename: sequences-dev")
+    rest = rest.replace("2036-12-31 23:59:59", "2026-06-01 00:00:00", 1)
+    first, test, last = rest.partition("codename: sequences-test")
+    last = last.replace("2026-01-01 00:00:00", "2026-06-01 00:00:00", 1)
+    (tmp_path / "challenge_config.yaml").write_text(before + dev + first + test + last)
+    found = build(find_bundle(str(tmp_path)), str(tmp_path / "out"))
+    assert [one.codenames for one in found.competitions] == [["sequences-dev", "sequences-test"], ["instances-dev"]]
+    document = document_of(found.competitions[0].path)
+    assert [phase["tasks"] for phase in document["phases"]] == [[0], [1]]
+    assert document["phases"][1]["start"] == "2026-06-01 00:00:01"
+    assert [str(problem) for one in found.competitions for problem in check(one.path)] == []
+    assert [text for text, where in found.notes.items() if where == ["image"]]
+    assert "the phases have different splits, so that their leaderboard has gaps" in found.notes
 
 
 def test_a_queue_of_ones_own_lifts_the_cap(tmp_path: Path) -> None:

@@ -21,9 +21,9 @@ from segjudge.bundle.bundle_source import BundleSource
 from segjudge.bundle.fields import CONFIG
 from segjudge.bundle.opened_bundle import Bundle, BundleRefusedError
 from segjudge.evaluation_script.errors import HostError
-from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.packed_file import add_member, replaced
 from segjudge.evaluation_script.phase import Phase
+from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 
 from . import competition, scoring_program
 from .chains import Chain, DatedPhase, Notes, board_columns, chains, dated_phases, note
@@ -187,8 +187,9 @@ def _seconds(source: _Source, phase: DatedPhase) -> int:
     return seconds
 
 
-def _scores_instances(source: _Source, phase: DatedPhase) -> bool:
-    return any(split.protocol in INSTANCE_PROTOCOLS for split in source.scored[phase.codename].splits)
+def _needs_packages(source: _Source, phase: DatedPhase) -> bool:
+    """Return whether a phase is scored with pycocotools, which sequences alone do without."""
+    return any(split.protocol not in SEQUENCE_PROTOCOLS for split in source.scored[phase.codename].splits)
 
 
 def _logo(source: _Source) -> tuple[str, bytes]:
@@ -216,7 +217,7 @@ def _scoring_zip(source: _Source, chain: Chain) -> bytes:
     """Return the scoring program: Codabench's command, what it runs, the scorers, and packages that the image lacks."""
     files = {"metadata.yaml": _COMMAND.encode(), _PROGRAM: Path(scoring_program.__file__).read_bytes()}
     files.update({f"{_SCRIPT}/{name}": data for name, data in source.script.items()})
-    codenames = [phase.codename for phase in chain if _scores_instances(source, phase)]
+    codenames = [phase.codename for phase in chain if _needs_packages(source, phase)]
     if codenames and source.options.image == competition.IMAGE:
         try:
             packages = wheel_files()
