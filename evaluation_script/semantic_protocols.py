@@ -21,6 +21,8 @@ class SemanticProtocol:
     windows: Tuple[int, ...] = (8, 16)
     #: The last window of each video is never looked at, as in VSPW's script.
     without_last: bool = False
+    #: Raised with whatever changes any score.
+    revision: int = 1
 
     @property
     def metrics(self) -> Tuple[str, ...]:

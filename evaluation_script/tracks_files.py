@@ -30,6 +30,8 @@ TRACK_ID, CATEGORY, MASK, SCORE = range(4)
 IGNORED = 10
 #: Tracks and masks that a prediction may have in a sequence, masks in a frame; and those that count in BURST's.
 MOST_TRACKS, MOST_MASKS, MOST_IN_FRAME, BURST_MASKS = 20_000, 200_000, 500, 300
+#: Lines of a text.
+MOST_LINES = 1_000_000
 LINE = "frame id class height width run-lengths"
 EXAMPLE = (
     '{"sequences": [{"dataset": "…", "seq_name": "…", "annotated_image_paths": […], "track_category_ids": {"1": 5}, '
@@ -93,6 +95,8 @@ def _extents(files: Files) -> Dict[str, Tuple[int, int, Optional[Size]]]:
 def _lines(text: str, size: Optional[Size]) -> Tuple[Dict[int, Rows], Optional[Size]]:
     """Return the masks of each frame of a text, and their size, which is the same in all lines."""
     frames: Dict[int, Rows] = {}
+    if text.count("\n") > MOST_LINES:
+        raise Flaw(f"has more than {MOST_LINES:,} lines", f"Write lines of `{LINE}`")
     for number, line in enumerate(text.splitlines(), 1):
         parts = line.split(" ")
         if not line.strip():

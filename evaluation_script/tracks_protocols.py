@@ -40,6 +40,8 @@ class TracksProtocol:
     exemplar: bool = False
     #: HOTA compares boxes around masks instead of masks.
     boxes: bool = False
+    #: Raised with whatever changes any score.
+    revision: int = 1
 
     @property
     def metrics(self) -> Tuple[str, ...]:

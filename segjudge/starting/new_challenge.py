@@ -24,13 +24,15 @@ from segjudge.evaluation_script.archive_gzip import MAGIC as GZIP
 from segjudge.evaluation_script.errors import HostError, counted, listed, verb
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 from segjudge.evaluation_script.instance_truth import InstanceTruth
-from segjudge.evaluation_script.phase import PROTOCOLS, TrackProtocol
+from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.progress import Progress
+from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
+from segjudge.evaluation_script.sequence_truth import Split
 
 from .lock import FILE as LOCK
 from .lock import requirement
 from .meanings import meaning, rises
-from .samples import write_samples
+from .samples import HostedProtocol, write_samples
 
 #: Templates by the file that is made of each.
 _FILES = {
@@ -86,6 +88,8 @@ def create(challenge: NewChallenge, progress: Progress) -> list[str]:
 
 def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str]:
     protocol = PROTOCOLS[challenge.protocol]
+    if not isinstance(protocol, (SequenceProtocol, InstanceProtocol)):
+        raise UsageError(f"there is no template of a challenge for {protocol.name}")
     with open(os.path.join(folder, LOCK), "w", encoding="utf-8") as file:
         file.write(requirement(challenge.segjudge, folder))
     shutil.copyfile(_LOGO, os.path.join(folder, "logo.png"))
@@ -108,7 +112,7 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
     return notes
 
 
-def _pack(source: TruthSource, protocol: TrackProtocol, out: str, progress: Progress) -> list[str]:
+def _pack(source: TruthSource, protocol: HostedProtocol, out: str, progress: Progress) -> list[str]:
     """Write the truth as an annotation file; return what is odd about it."""
     if is_packed(source.path) or (isinstance(protocol, InstanceProtocol) and zipfile.is_zipfile(source.path)):
         shutil.copyfile(source.path, out)
@@ -132,7 +136,7 @@ def _pack(source: TruthSource, protocol: TrackProtocol, out: str, progress: Prog
     return [note for truth in opened.values() for note in truth.notes]
 
 
-def _facts(challenge: NewChallenge, protocol: TrackProtocol, truths: dict[str, SplitTruth]) -> dict[str, Any]:
+def _facts(challenge: NewChallenge, protocol: HostedProtocol, truths: dict[str, SplitTruth]) -> dict[str, Any]:
     """Return what the templates say of a truth and a protocol."""
     name = os.path.basename(os.path.abspath(challenge.folder))
     title = challenge.title or re.sub(r"[-_]+", " ", name).strip().capitalize()
@@ -156,9 +160,7 @@ def _facts(challenge: NewChallenge, protocol: TrackProtocol, truths: dict[str, S
         facts["boxes"] = protocol.boxes
         facts["about"] = f"Find every object in {total}."
         return facts
-    sequences = [
-        sequence for truth in truths.values() if not isinstance(truth, InstanceTruth) for sequence in truth.sequences
-    ]
+    sequences = [sequence for truth in truths.values() if isinstance(truth, Split) for sequence in truth.sequences]
     frames = counted(sum(len(sequence.frames) for sequence in sequences), "frame")
     facts["content"] = f"{counted(len(sequences), 'video')} with {frames}"
     facts["overlapping"] = protocol.overlapping

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from segjudge.compression import label_png, mask_of
 from segjudge.evaluation_script.annotation_file import SplitTruth
+from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 from segjudge.evaluation_script.instance_truth import InstanceTruth
 from segjudge.evaluation_script.packed_file import EPOCH
-from segjudge.evaluation_script.phase import TrackProtocol
 from segjudge.evaluation_script.rle import compressed, runs_of
 from segjudge.evaluation_script.sequence_protocols import ObjectRule, SequenceProtocol
 from segjudge.evaluation_script.sequence_truth import Sequence, Split
@@ -28,9 +28,11 @@ GOOD, POOR = 0.0012, 0.03
 MOST_OBJECTS = 20, 254
 
 Labels = NDArray[np.uint8]
+#: Benchmarks that there are templates and samples for.
+HostedProtocol = SequenceProtocol | InstanceProtocol
 
 
-def write_samples(truths: dict[str, SplitTruth], protocol: TrackProtocol, folder: str) -> None:
+def write_samples(truths: dict[str, SplitTruth], protocol: HostedProtocol, folder: str) -> None:
     """Write `good` and `poor` into a folder."""
     for name, share in (("good", GOOD), ("poor", POOR)):
         path = os.path.join(folder, name)
