@@ -27,7 +27,7 @@ class PanopticProtocol:
     video: bool = False
     #: The first segment that a video lists is left out of association, if it is a thing, as in VIPSeg's script.
     first_is_crowd: bool = False
-    #: Scores never move within a revision.
+    #: Raised with whatever changes any score.
     revision: int = 1
 
     @property

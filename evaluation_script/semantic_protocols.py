@@ -21,7 +21,7 @@ class SemanticProtocol:
     windows: Tuple[int, ...] = (8, 16)
     #: The last window of each video is never looked at, as in VSPW's script.
     without_last: bool = False
-    #: Scores never move within a revision.
+    #: Raised with whatever changes any score.
     revision: int = 1
 
     @property

@@ -31,8 +31,10 @@ TRACK_ID, CATEGORY, MASK, SCORE = range(4)
 IGNORED = 10
 #: Tracks and masks that a prediction may have in a sequence, masks in a frame; and those that count in BURST's.
 MOST_TRACKS, MOST_MASKS, MOST_IN_FRAME, BURST_MASKS = 20_000, 200_000, 500, 300
+#: Lines of a text.
+MOST_LINES = 1_000_000
 LINE = "frame id class height width run-lengths"
-#: Lines that hold anything, from their first character: millions of empty ones are passed over quickly.
+#: A line that holds anything, from its first character.
 LINES = re.compile(r"\S[^\n]*")
 EXAMPLE = (
     '{"sequences": [{"dataset": "…", "seq_name": "…", "annotated_image_paths": […], "track_category_ids": {"1": 5}, '
@@ -96,6 +98,8 @@ def _extents(files: Files) -> Dict[str, Tuple[int, int, Optional[Size]]]:
 def _lines(text: str, size: Optional[Size]) -> Tuple[Dict[int, Rows], Optional[Size]]:
     """Return the masks of each frame of a text, and their size, which is the same in all lines."""
     frames: Dict[int, Rows] = {}
+    if text.count("\n") > MOST_LINES:
+        raise Flaw(f"has more than {MOST_LINES:,} lines", f"Write lines of `{LINE}`")
     for line in LINES.finditer(text):
         parts = line.group().rstrip("\r").split(" ")
         if len(parts) != 6 or not all(part.isascii() and part.isdigit() and len(part) < 13 for part in parts[:5]):

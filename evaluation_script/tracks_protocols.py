@@ -40,7 +40,7 @@ class TracksProtocol:
     exemplar: bool = False
     #: HOTA compares boxes around masks instead of masks.
     boxes: bool = False
-    #: Scores never move within a revision.
+    #: Raised with whatever changes any score.
     revision: int = 1
 
     @property

@@ -96,3 +96,20 @@ def test_what_does_not_go_together_is_a_sentence(tmp_path: Path, capsys: pytest.
         assert "holds tracks" in capsys.readouterr().err
     assert cli(["score", paths("mots")[1], "--truth", out, "--protocol", "mots", "--cap", "image"]) != 0
     assert "--cap has no meaning for tracks" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("layout", TRACKS)
+def test_parts_merge_into_the_scores_of_one_run(
+    layout: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    truth, submission, protocol, _ = paths(layout)
+    common = ["score", submission, "--truth", truth, "--protocol", protocol]
+    parts = [str(tmp_path / f"{number}.part") for number in (1, 2, 3)]
+    for number, part in enumerate(parts, 1):
+        assert cli([*common, "--part", f"{number}/3", "--out", part]) == 0
+    capsys.readouterr()
+    assert cli(["merge", *reversed(parts), "--json", "-"]) == 0
+    merged = json.loads(capsys.readouterr().out)
+    scores = segjudge.score(submission, truth, protocol)
+    assert merged["result"] == [scores.metrics]
+    assert merged["categories"] == scores.tables["categories"]

@@ -242,7 +242,7 @@ HOSTILE_TEXTS: dict[str, tuple[Callable[[], bytes], str]] = {
     "nested": (lambda: zipped({"a.zip": texts(PERFECT)}), "is an archive among the files"),
     "bomb": (lambda: zipped({"a.txt": b" " * (50 << 20)}), "as a zip bomb does"),
     "long-line": (lambda: zipped({"a.txt": b"1 " * (8 << 20)}, zipfile.ZIP_STORED), "line 1 is not"),
-    "many-lines": (lambda: zipped({"a.txt": b"\n" * (16 << 20)}, zipfile.ZIP_STORED), "scored"),
+    "many-lines": (lambda: zipped({"a.txt": b"\n" * (16 << 20)}, zipfile.ZIP_STORED), "has more than 1,000,000 lines"),
 }  # fmt: skip
 
 SEQUENCE = {

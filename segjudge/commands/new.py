@@ -10,9 +10,13 @@ import tempfile
 
 from segjudge.datasets.layouts import LAYOUTS
 from segjudge.errors import UsageError
-from segjudge.evaluation_script.phase import PROTOCOLS
+from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 
 from .shared import DONE, ProgressBar, say
+
+#: The benchmarks that there are templates for.
+PROTOCOLS = {**SEQUENCE_PROTOCOLS, **INSTANCE_PROTOCOLS}
 
 
 def new(args: argparse.Namespace) -> int:

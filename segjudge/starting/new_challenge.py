@@ -32,7 +32,7 @@ from segjudge.evaluation_script.sequence_truth import Split
 from .lock import FILE as LOCK
 from .lock import requirement
 from .meanings import meaning, rises
-from .samples import write_samples
+from .samples import HostedProtocol, write_samples
 
 #: Templates by the file that is made of each.
 _FILES = {
@@ -89,7 +89,7 @@ def create(challenge: NewChallenge, progress: Progress) -> list[str]:
 def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str]:
     protocol = PROTOCOLS[challenge.protocol]
     if not isinstance(protocol, (SequenceProtocol, InstanceProtocol)):
-        raise UsageError(f"a challenge with the protocol {protocol.name} is not made by `new` yet; fork this bundle")
+        raise UsageError(f"there is no template of a challenge for {protocol.name}")
     with open(os.path.join(folder, LOCK), "w", encoding="utf-8") as file:
         file.write(requirement(challenge.segjudge, folder))
     shutil.copyfile(_LOGO, os.path.join(folder, "logo.png"))
@@ -112,9 +112,7 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
     return notes
 
 
-def _pack(
-    source: TruthSource, protocol: SequenceProtocol | InstanceProtocol, out: str, progress: Progress
-) -> list[str]:
+def _pack(source: TruthSource, protocol: HostedProtocol, out: str, progress: Progress) -> list[str]:
     """Write the truth as an annotation file; return what is odd about it."""
     if is_packed(source.path) or (isinstance(protocol, InstanceProtocol) and zipfile.is_zipfile(source.path)):
         shutil.copyfile(source.path, out)
@@ -138,9 +136,7 @@ def _pack(
     return [note for truth in opened.values() for note in truth.notes]
 
 
-def _facts(
-    challenge: NewChallenge, protocol: SequenceProtocol | InstanceProtocol, truths: dict[str, SplitTruth]
-) -> dict[str, Any]:
+def _facts(challenge: NewChallenge, protocol: HostedProtocol, truths: dict[str, SplitTruth]) -> dict[str, Any]:
     """Return what the templates say of a truth and a protocol."""
     name = os.path.basename(os.path.abspath(challenge.folder))
     title = challenge.title or re.sub(r"[-_]+", " ", name).strip().capitalize()
