@@ -26,8 +26,9 @@ import grpc
 import numpy as np
 from PIL import Image
 
+from segjudge.code_upload.addresses import ADDRESS, LOCAL, PORT
 from segjudge.code_upload.evaluation_proto import SERVICE
-from segjudge.code_upload.messages import ADDRESS, LOCAL, PORT, Action, Labels, Picture, Reply, packed, read_reply
+from segjudge.code_upload.messages import Action, Labels, Picture, Reply, packed, read_reply
 from segjudge.masks.run_lengths import decoded, encoded
 
 #: Seconds: how long an environment may take to start, or to come back.

@@ -123,3 +123,31 @@ def test_it_scores_beside_a_foreign_evaluation_script(fresh: Path, tmp_path: Pat
     assert "J&F" in run_in(
         fresh, tmp_path, "score", str(STRONG), "--truth", str(ANNOTATIONS), "--protocol", "davis2017"
     )
+
+
+def test_commands_of_a_plain_installation_need_no_extra() -> None:
+    extras = (
+        "boto3",
+        "cv2",
+        "dask",
+        "fsspec",
+        "google",
+        "grpc",
+        "gymnasium",
+        "matplotlib",
+        "pandas",
+        "psycopg",
+        "skimage",
+    )
+    code = (
+        "import sys\n"
+        f"sys.modules.update(dict.fromkeys({extras!r}))\n"  # None: an import fails
+        "import segjudge.rehearsal.code_uploads, segjudge.rehearsal.server\n"
+        "from segjudge.cli import COMMANDS, main\n"
+        "for command in COMMANDS:\n"
+        "    try:\n"
+        "        main([command, '--help'])\n"
+        "    except SystemExit as done:\n"
+        "        assert done.code == 0, command\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=120)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from segjudge.code_upload.messages import LOCAL, PORT
+from segjudge.code_upload.addresses import LOCAL, PORT
 from segjudge.evalai.client import is_safe_for_token
 from segjudge.evalai.settings import DEFAULT_HOST
 from segjudge.evaluation_script.errors import HostError

@@ -26,7 +26,7 @@ from segjudge.processes import IMPORT_ROOT, Child, Streams, Tail, clean_environm
 from segjudge.sandbox import ProcessLimits
 from segjudge.static import DATASET, FOLDER, NAMES, TAKEN
 
-from .messages import ADDRESS, LOCAL
+from .addresses import ADDRESS, LOCAL
 
 ENVIRONMENT = "segjudge.code_upload_challenge_evaluation.environment"
 #: Seconds that an environment may take to start, and that an agent is given to end after it.

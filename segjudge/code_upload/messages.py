@@ -9,9 +9,6 @@ import numpy as np
 from .evaluation_proto import CLASSES, DEPTH, FIELDS, MessageError, parsed
 
 MAGIC = b"SJ1\0"
-PORT = 8085
-#: Where the environment is: in the same pod, in compose under its own name, or as `ADDRESS` says.
-ADDRESS, LOCAL = "SEGJUDGE_ENVIRONMENT", "LOCAL_EVALUATION"
 
 #: Kinds of numbers that an array may hold.
 DTYPES = ("|b1", "|u1", "|i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8", "<f2", "<f4", "<f8")

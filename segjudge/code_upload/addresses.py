@@ -1,0 +1,7 @@
+"""Where environments and agents find each other."""
+
+from __future__ import annotations
+
+PORT = 8085
+#: Where the environment is: in the same pod, in compose under its own name, or as `ADDRESS` says.
+ADDRESS, LOCAL = "SEGJUDGE_ENVIRONMENT", "LOCAL_EVALUATION"
