@@ -45,7 +45,10 @@ COMMANDS = {
     "schema": "bundle",
 }
 #: Platforms beside EvalAI: their commands, and the module of `segjudge.commands` that has them and their options.
-PLATFORMS = {"codabench": {"run": "codabench", "build": "codabench", "check": "codabench", "push": "codabench"}}
+PLATFORMS = {
+    "codabench": {"run": "codabench", "build": "codabench", "check": "codabench", "push": "codabench"},
+    "grand-challenge": {"build": "grand_challenge"},
+}
 EVALAI = "evalai"
 PROGRAM = "segjudge"
 DESCRIPTION = "The toolkit of hosts and participants: score, pack, build, check and run a challenge."

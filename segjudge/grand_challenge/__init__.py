@@ -1,0 +1,1 @@
+"""A phase as an evaluation method of grand-challenge.org."""

@@ -1,0 +1,122 @@
+"""`segjudge build --platform grand-challenge`: for each phase the context of an image, its truth, and its settings."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import tarfile
+import tempfile
+import zipfile
+from typing import Any
+
+from segjudge.bundle.build import build as build_for_evalai
+from segjudge.bundle.bundle_source import SCRIPT_FOLDER, BundleSource
+from segjudge.bundle.opened_bundle import Bundle
+from segjudge.bundle.problems import mappings_in
+from segjudge.errors import UsageError
+from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.phase import Phase, PhaseSplit
+
+from . import evaluate
+
+OUT = os.path.join("dist", "grand-challenge")
+_DOCKERFILE = """\
+# An evaluation method of grand-challenge.org:
+#   docker build --platform linux/amd64 -t evaluation . && docker save evaluation | gzip > evaluation.tar.gz
+FROM --platform=linux/amd64 python:3.12-slim-bookworm
+RUN useradd --create-home evaluator
+WORKDIR /opt/app
+COPY evaluation_script/requirements.txt .
+RUN pip install --no-cache-dir -r requirements.txt
+COPY . .
+USER evaluator
+ENTRYPOINT ["python", "-B", "/opt/app/evaluate.py"]
+"""
+
+
+def build(source: BundleSource, out: str = "") -> dict[str, list[str]]:
+    """Write a folder for each phase; return what each leaves out, by folder."""
+    out = out or os.path.join(source.root, OUT)
+    phases = {phase.codename: phase for phase in source.phases()}
+    written: dict[str, list[str]] = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        built = source.archive or build_for_evalai(source.root, os.path.join(temporary, "bundle.zip")).path
+        with Bundle(built) as bundle:
+            for configured in mappings_in(bundle.config, "challenge_phases"):
+                phase = phases.get(str(configured.get("codename")))
+                if phase is None:
+                    raise HostError(f"phases.py lacks the phase {configured.get('codename')}: run `segjudge check`")
+                folder = os.path.join(out, phase.codename)
+                if os.path.isdir(folder) and "task.json" not in os.listdir(folder) and os.listdir(folder):
+                    raise UsageError(f"{folder}: holds something else; name another folder with --out")
+                written[folder] = _write(bundle, phase, folder)
+    return written
+
+
+def _write(bundle: Bundle, phase: Phase, folder: str) -> list[str]:
+    if not bundle.has(phase.annotations):
+        raise HostError(f"{phase.annotations}: is not in the bundle, so {phase.codename} cannot be scored elsewhere")
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    with zipfile.ZipFile(io.BytesIO(bundle.read(f"{SCRIPT_FOLDER}.zip"))) as script:
+        for name in script.namelist():
+            _write_file(os.path.join(folder, SCRIPT_FOLDER, name), script.read(name))
+    truth = os.path.basename(phase.annotations)
+    shown = [split for split in phase.splits if not split.hidden]
+    keys = {split.codename: split.codename.replace(".", "_") for split in shown}
+    task = {"phase": phase.codename, "annotations": truth, "keys": keys}
+    with open(evaluate.__file__, "rb") as file:
+        _write_file(os.path.join(folder, "evaluate.py"), file.read())
+    _write_file(os.path.join(folder, "task.json"), _json(task))
+    _write_file(os.path.join(folder, "Dockerfile"), _DOCKERFILE.encode())
+    _write_file(os.path.join(folder, ".dockerignore"), b"ground_truth.tar.gz\nphase-settings.json\n")
+    _write_file(os.path.join(folder, "phase-settings.json"), _json(_settings(bundle, shown, keys)))
+    data = bundle.read(phase.annotations)
+    with tarfile.open(os.path.join(folder, "ground_truth.tar.gz"), "w:gz") as archive:
+        member = tarfile.TarInfo(truth)
+        member.size, member.mode = len(data), 0o644
+        archive.addfile(member, io.BytesIO(data))
+    hidden = [split.codename for split in phase.splits if split.hidden]
+    return [f"{name} is hidden, and left out: participants may read metrics.json there" for name in hidden]
+
+
+def _settings(bundle: Bundle, splits: list[PhaseSplit], keys: dict[str, str]) -> dict[str, Any]:
+    """Return what the form of a phase asks for, in its own words."""
+    rising = {
+        label
+        for board in mappings_in(bundle.config, "leaderboard")
+        for label, entry in (board["schema"].get("metadata") or {}).items()
+        if entry.get("sort_ascending")
+    }
+    columns = [
+        {
+            "title": label if len(splits) == 1 else f"{split.codename} {label}",
+            "path": f"{keys[split.codename]}.{label}",
+            "error_path": f"{keys[split.codename]}.{label}_error",
+            "order": "asc" if label in rising else "desc",
+        }
+        for split in splits
+        for label in split.metrics
+    ]
+    if not columns:
+        return {}
+    first, *others = columns
+    return {
+        "score_title": first["title"],
+        "score_jsonpath": first["path"],
+        "score_error_jsonpath": first["error_path"],
+        "score_default_sort": first["order"],
+        "extra_results_columns": others,
+    }
+
+
+def _json(value: object) -> bytes:
+    return (json.dumps(value, indent=1) + "\n").encode()
+
+
+def _write_file(path: str, data: bytes) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(data)
