@@ -12,7 +12,7 @@ from segjudge.datasets.layouts import LAYOUTS
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.phase import PROTOCOLS
 
-from .shared import DONE, ProgressBar, say
+from .shared import DONE, ProgressBar, program, say
 
 
 def new(args: argparse.Namespace) -> int:
@@ -41,8 +41,8 @@ def new(args: argparse.Namespace) -> int:
         notes = create(NewChallenge(folder, protocol, source, args.title, args.segjudge), bar)
     for note in notes:
         say(f"truth: {note}")
-    print(f"{folder}: a challenge scored by {protocol}. Next:\n\n    cd {shlex.quote(folder)}\n    segjudge run\n")
-    print("Keep it private: it holds the truth. README.md says what each file is for.")
+    print(f"{folder}: a challenge scored by {protocol}. Keep it private: it holds the truth.")
+    print(f"Next: {program()} run {shlex.quote(folder)}; its README.md says what each file is for.")
     return DONE
 
 

@@ -7,6 +7,8 @@ import json
 import os
 import zipfile
 from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +23,10 @@ from segjudge.evaluation_script.sequence_protocols import ObjectRule, SequencePr
 from segjudge.evaluation_script.sequence_truth import Sequence, Split
 from segjudge.masks.comparison import VOID, ids_of, labels_of
 
-#: How far masks are moved to the right, as a share of the width.
-GOOD, POOR = 0.0012, 0.03
+#: How far the masks of each sample are moved to the right, as a share of the width.
+SAMPLES = {"good": 0.0012, "poor": 0.03}
+#: The effort of compressing them.
+QUICK = 3
 #: The most proposals of protocols that match them, and the most objects of a phase.
 MOST_OBJECTS = 20, 254
 
@@ -31,20 +35,22 @@ Labels = NDArray[np.uint8]
 
 def write_samples(truths: dict[str, SplitTruth], protocol: TrackProtocol, folder: str) -> None:
     """Write `good` and `poor` into a folder."""
-    for name, share in (("good", GOOD), ("poor", POOR)):
-        path = os.path.join(folder, name)
-        if isinstance(protocol, SequenceProtocol):
-            with zipfile.ZipFile(f"{path}.zip", "w") as archive:
-                for truth in truths.values():
-                    for sequence in truth.sequences if isinstance(truth, Split) else ():
-                        for member, labels in _frames(sequence, protocol):
-                            archive.writestr(zipfile.ZipInfo(member, EPOCH), label_png(_moved(labels, share), effort=6))
-        else:
-            records = [
-                record for truth in truths.values() for record in _detections(truth, share, boxes=protocol.boxes)
-            ]
-            with gzip.GzipFile(f"{path}.json.gz", "wb", mtime=0) as file:
-                file.write(json.dumps(records, separators=(",", ":")).encode())
+    if isinstance(protocol, SequenceProtocol):
+        with ExitStack() as stack:
+            archives = {
+                share: stack.enter_context(zipfile.ZipFile(os.path.join(folder, f"{name}.zip"), "w"))
+                for name, share in SAMPLES.items()
+            }
+            splits = [truth for truth in truths.values() if isinstance(truth, Split)]
+            for sequence in chain.from_iterable(split.sequences for split in splits):
+                for member, labels in _frames(sequence, protocol):
+                    for share, archive in archives.items():
+                        archive.writestr(zipfile.ZipInfo(member, EPOCH), label_png(_moved(labels, share), QUICK))
+        return
+    for name, share in SAMPLES.items():
+        records = [record for truth in truths.values() for record in _detections(truth, share, boxes=protocol.boxes)]
+        with gzip.GzipFile(os.path.join(folder, f"{name}.json.gz"), "wb", mtime=0) as file:
+            file.write(json.dumps(records, separators=(",", ":")).encode())
 
 
 def _frames(sequence: Sequence, protocol: SequenceProtocol) -> Iterator[tuple[str, Labels]]:
