@@ -148,10 +148,12 @@ def test_its_phases_are_scored_in_its_folder(
     assert "swan" in capsys.readouterr().out
 
 
-def test_the_demo_needs_no_data(tmp_path: Path) -> None:
+def test_the_demo_needs_no_data_and_goes_elsewhere_too(tmp_path: Path) -> None:
     folder = tmp_path / "try"
     assert main(["new", str(folder), "--demo"]) == 0
     assert main(["check", "--quick", "--strict", str(folder)]) == 0
+    assert main(["check", "--quick", "--platform", "codabench", "--bundle", str(folder)]) == 0
+    assert main(["build", "--platform", "grand-challenge", "--bundle", str(folder)]) == 0
 
 
 def test_a_packed_truth_keeps_its_splits(tmp_path: Path) -> None:
@@ -181,6 +183,7 @@ def test_nothing_is_written_over_and_nothing_half_made_stays(root: Path, tmp_pat
         ("", f"segjudge=={VERSION}"),
         ("1.2", "segjudge==1.2"),
         ("https://example.org/segjudge.git@v1", "segjudge @ git+https://example.org/segjudge.git@v1"),
+        ("https://example.org/segjudge-1.whl", "segjudge @ https://example.org/segjudge-1.whl"),
         ("git+ssh://git@example.org/segjudge", "segjudge @ git+ssh://git@example.org/segjudge"),
     ],
 )

@@ -13,7 +13,7 @@ from segjudge.errors import UsageError
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 
-from .shared import DONE, ProgressBar, say
+from .shared import DONE, ProgressBar, program, say
 
 #: The benchmarks that there are templates for.
 PROTOCOLS = {**SEQUENCE_PROTOCOLS, **INSTANCE_PROTOCOLS}
@@ -45,8 +45,8 @@ def new(args: argparse.Namespace) -> int:
         notes = create(NewChallenge(folder, protocol, source, args.title, args.segjudge), bar)
     for note in notes:
         say(f"truth: {note}")
-    print(f"{folder}: a challenge scored by {protocol}. Next:\n\n    cd {shlex.quote(folder)}\n    segjudge run\n")
-    print("Keep it private: it holds the truth. README.md says what each file is for.")
+    print(f"{folder}: a challenge scored by {protocol}. Keep it private: it holds the truth.")
+    print(f"Next: {program()} run {shlex.quote(folder)}; its README.md says what each file is for.")
     return DONE
 
 

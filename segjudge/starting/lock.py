@@ -25,9 +25,9 @@ _ACCEPTED = re.compile(r"^[^#\n]*\bsegjudge\b[^#\n]*#\s*scores as of (\S+)", re.
 def requirement(source: str, folder: str) -> str:
     """Return the line that locks a version, a wheel (which is copied into the folder) or a git address."""
     source = source or _installed_from()
-    if source.startswith("git+") or "://" in source:
-        address = source if source.startswith("git+") else f"git+{source}"
-        wanted = f"segjudge @ {address}"
+    if "://" in source:
+        is_whole = source.startswith("git+") or source.endswith(".whl")
+        wanted = f"segjudge @ {source if is_whole else f'git+{source}'}"
     elif source.endswith(".whl"):
         if not os.path.isfile(source):
             raise UsageError(f"--segjudge {source}: there is no such wheel")

@@ -7,6 +7,8 @@ import json
 import os
 import zipfile
 from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +18,15 @@ from segjudge.evaluation_script.annotation_file import SplitTruth
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 from segjudge.evaluation_script.instance_truth import InstanceTruth
 from segjudge.evaluation_script.packed_file import EPOCH
-from segjudge.evaluation_script.rle import compressed, runs_of
+from segjudge.evaluation_script.rle import compressed_many, runs_of
 from segjudge.evaluation_script.sequence_protocols import ObjectRule, SequenceProtocol
 from segjudge.evaluation_script.sequence_truth import Sequence, Split
 from segjudge.masks.comparison import VOID, ids_of, labels_of
-from segjudge.masks.run_lengths import runs_of_mask
 
-#: How far masks are moved to the right, as a share of the width.
-GOOD, POOR = 0.0012, 0.03
+#: How far the masks of each sample are moved to the right, as a share of the width.
+SAMPLES = {"good": 0.0012, "poor": 0.03}
+#: The effort of compressing them.
+QUICK = 3
 #: The most proposals of protocols that match them, and the most objects of a phase.
 MOST_OBJECTS = 20, 254
 
@@ -34,20 +37,22 @@ HostedProtocol = SequenceProtocol | InstanceProtocol
 
 def write_samples(truths: dict[str, SplitTruth], protocol: HostedProtocol, folder: str) -> None:
     """Write `good` and `poor` into a folder."""
-    for name, share in (("good", GOOD), ("poor", POOR)):
-        path = os.path.join(folder, name)
-        if isinstance(protocol, SequenceProtocol):
-            with zipfile.ZipFile(f"{path}.zip", "w") as archive:
-                for truth in truths.values():
-                    for sequence in truth.sequences if isinstance(truth, Split) else ():
-                        for member, labels in _frames(sequence, protocol):
-                            archive.writestr(zipfile.ZipInfo(member, EPOCH), label_png(_moved(labels, share), effort=6))
-        else:
-            records = [
-                record for truth in truths.values() for record in _detections(truth, share, boxes=protocol.boxes)
-            ]
-            with gzip.GzipFile(f"{path}.json.gz", "wb", mtime=0) as file:
-                file.write(json.dumps(records, separators=(",", ":")).encode())
+    if isinstance(protocol, SequenceProtocol):
+        with ExitStack() as stack:
+            archives = {
+                share: stack.enter_context(zipfile.ZipFile(os.path.join(folder, f"{name}.zip"), "w"))
+                for name, share in SAMPLES.items()
+            }
+            splits = [truth for truth in truths.values() if isinstance(truth, Split)]
+            for sequence in chain.from_iterable(split.sequences for split in splits):
+                for member, labels in _frames(sequence, protocol):
+                    for share, archive in archives.items():
+                        archive.writestr(zipfile.ZipInfo(member, EPOCH), label_png(_moved(labels, share), QUICK))
+        return
+    for name, share in SAMPLES.items():
+        records = [record for truth in truths.values() for record in _detections(truth, share, boxes=protocol.boxes)]
+        with gzip.GzipFile(os.path.join(folder, f"{name}.json.gz"), "wb", mtime=0) as file:
+            file.write(json.dumps(records, separators=(",", ":")).encode())
 
 
 def _frames(sequence: Sequence, protocol: SequenceProtocol) -> Iterator[tuple[str, Labels]]:
@@ -70,27 +75,41 @@ def _frames(sequence: Sequence, protocol: SequenceProtocol) -> Iterator[tuple[st
 
 def _moved(labels: Labels, share: float) -> Labels:
     """Return an image moved to the right, by a pixel at least."""
-    step = min(labels.shape[1], max(1, round(labels.shape[1] * share)))
-    return np.pad(labels, ((0, 0), (step, 0)))[:, : labels.shape[1]]
+    return np.pad(labels, ((0, 0), (_step(labels.shape[1], share), 0)))[:, : labels.shape[1]]
 
 
 def _detections(truth: SplitTruth, share: float, *, boxes: bool) -> Iterator[dict[str, object]]:
-    """Yield a detection for each instance."""
+    """Yield a detection for each instance, moved to the right."""
     if not isinstance(truth, InstanceTruth):
         return
-    for index in np.flatnonzero(~truth.crowd).tolist():
-        image = int(truth.image[index])
-        height, width = (int(side) for side in truth.images.sizes[image])
-        record: dict[str, object] = {
-            "image_id": int(truth.images.ids[image]),
+    indices = np.flatnonzero(~truth.crowd).tolist()
+    sizes = [tuple(truth.images.sizes[image].tolist()) for image in truth.image[indices].tolist()]
+    counts = [""] * len(indices)
+    if not boxes:
+        moved = [_moved_runs(truth.masks[index], size, share) for index, size in zip(indices, sizes, strict=True)]
+        counts = compressed_many(moved)
+    for index, size, mask in zip(indices, sizes, counts, strict=True):
+        left, *others = truth.boxes[index].tolist()
+        shape = (
+            {"bbox": [left + _step(size[1], share), *others]}
+            if boxes
+            else {"segmentation": {"size": list(size), "counts": mask}}
+        )
+        yield {
+            "image_id": int(truth.images.ids[truth.image[index]]),
             "category_id": truth.categories[int(truth.category[index])].id,
             "score": round(1 - share, 3),
+            **shape,
         }
-        if boxes:
-            left, *others = truth.boxes[index].tolist()
-            yield {**record, "bbox": [left + share * width, *others]}
-            continue
-        runs = runs_of(truth.masks[index], height * width)
-        down = np.repeat(np.arange(len(runs)) % 2 == 1, runs).reshape(width, height)
-        counts = compressed(runs_of_mask(_moved(down.T.astype(np.uint8), share) > 0))
-        yield {**record, "segmentation": {"size": [height, width], "counts": counts}}
+
+
+def _moved_runs(mask: str, size: tuple[int, int], share: float) -> list[int]:
+    """Return the runs of a mask moved to the right, which go down the columns."""
+    height, width = size
+    ends = np.cumsum(runs_of(mask, height * width)) + _step(width, share) * height
+    runs: list[int] = np.diff(ends[ends < height * width], prepend=0, append=height * width).tolist()
+    return runs
+
+
+def _step(width: int, share: float) -> int:
+    return min(width, max(1, round(width * share)))
