@@ -18,6 +18,7 @@ from segjudge.addresses import AddressError, digest_of
 from segjudge.errors import OptionError, UsageError
 from segjudge.evaluation_script.errors import HostError, SubmissionError
 from segjudge.evaluation_script.instance_accumulator import InstanceAccumulator
+from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 from segjudge.evaluation_script.main import count_split
 from segjudge.evaluation_script.parallel import Part, cores
 from segjudge.evaluation_script.phase import PROTOCOLS
@@ -28,6 +29,8 @@ from segjudge.prepared import PreparedScoring, ScoreRequest, prepared
 
 #: Parts for each worker: the last ones keep none waiting for long, and each costs little beside what it counts.
 PARTS_EACH = 4
+#: Of instance masks each part reads all records.
+INSTANCE_PARTS_EACH = 1
 #: How often a part that failed is begun again.
 RETRIES = 2
 #: Seconds after which a cluster without any worker is given up.
@@ -106,7 +109,8 @@ def scored_by(executor: Executor | DaskClient, request: ScoreRequest, progress: 
         raise UsageError(f"the rules of {request.protocol.name} were changed; an executor scores by the protocol's own")
     request = _with_absolute_paths(request)
     pool, workers = _pool_of(executor)
-    count = request.jobs if isinstance(request.jobs, int) else PARTS_EACH * max(1, workers())
+    each = INSTANCE_PARTS_EACH if isinstance(request.protocol, InstanceProtocol) else PARTS_EACH
+    count = request.jobs if isinstance(request.jobs, int) else each * max(1, workers())
     run = os.urandom(16).hex()
 
     def call(number: int, attempt: int) -> Future[bytes]:
