@@ -15,8 +15,8 @@ from segjudge.evaluation_script.errors import HostError
 from segjudge.processes import Child, Tail
 from segjudge.sandbox import ProcessLimits
 
+from .addresses import ADDRESS
 from .arena import GONE, LOG, START, Agent, end_process, plain_environment, started
-from .messages import ADDRESS
 
 #: The port at which the starter's environments listen.
 PORT = 8085
