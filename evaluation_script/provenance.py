@@ -25,10 +25,10 @@ def digest_of(path: str) -> str:
     if os.path.isdir(path):
         for folder, folders, names in os.walk(path, followlinks=True):
             folders.sort()
+            inside = folder[len(path) :].lstrip(os.sep)
             for name in sorted(names):
-                file = os.path.join(folder, name)
-                size = os.path.getsize(file) if os.path.exists(file) else -1
-                digest.update(f"{os.path.relpath(file, path)}\0{size}\n".encode("utf-8", "surrogateescape"))
+                entry = f"{os.path.join(inside, name)}\0{_size(os.path.join(folder, name))}\n"
+                digest.update(entry.encode("utf-8", "surrogateescape"))
         return f"folder:{digest.hexdigest()}"
     table = table_of(path)
     if table:
@@ -37,6 +37,14 @@ def digest_of(path: str) -> str:
         while chunk := stream.read(_CHUNK):
             digest.update(chunk)
     return f"file:{digest.hexdigest()}"
+
+
+def _size(path: str) -> int:
+    """Return the bytes of a file; -1 for a link that leads nowhere."""
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return -1
 
 
 def counting() -> str:
