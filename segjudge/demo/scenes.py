@@ -96,13 +96,6 @@ def scene(name: str, seed: int, *, objects: int, frames: int, hard: bool = False
         centre = generator.uniform(0.25, 0.75, 2) * (height, width)
         towards = ((height, width) - 2 * centre) / (1.5 * frames) + generator.uniform(-1.5, 1.5, 2)
         enters = frames // 3 if number == 1 and objects > 2 else 0
-        shapes.append(
-            Shape(
-                (float(centre[0]), float(centre[1])),
-                (float(towards[0]), float(towards[1])),
-                (float(radii[0]), float(radii[1])),
-                float(generator.uniform(-0.08, 0.08)),
-                enters,
-            )
-        )
+        where, speed, size = ((float(y), float(x)) for y, x in (centre, towards, radii))
+        shapes.append(Shape(where, speed, size, float(generator.uniform(-0.08, 0.08)), enters))
     return Scene(name, (height, width), frames, tuple(shapes), rim=3 if objects == 2 else 0)

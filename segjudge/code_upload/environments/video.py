@@ -7,7 +7,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import gymnasium
@@ -80,12 +80,7 @@ class VideoTask:
         """Return the splits, reduced to the sequences that were shown."""
         shown = {one.name for one in self._footage.sequences}
         return {
-            name: sequence_truth.Split(
-                [one for one in split.sequences if one.name in shown],
-                split.layout,
-                split.unseen_known,
-                split.unseen_categories,
-            )
+            name: replace(split, sequences=[one for one in split.sequences if one.name in shown], elsewhere=frozenset())
             for name, split in self._footage.splits.items()
         }
 
