@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from segjudge.cli import main
+from segjudge.commands.new import PROTOCOLS
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
-from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.sequence_protocols import BESIDE
 from segjudge.evaluation_script.version import VERSION
 from segjudge.starting import lock

@@ -294,3 +294,20 @@ def test_a_checkout_that_cannot_be_written_runs(made: Checkout) -> None:
     done = subprocess.run([*seal, made.folder / "run.sh", "--version"], capture_output=True, text=True, check=False)
     assert done.stdout.startswith(f"{made.current()}\nbase "), done.stderr
     assert done.stderr == ""
+
+
+def test_bytecode_is_written_where_python_is_told_not_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from segjudge.set_up.main import compile_bytecode
+
+    package, mounted = tmp_path / "package", tmp_path / "mounted"
+    for folder in (package, mounted):
+        folder.mkdir()
+        (folder / "module.py").write_text("NUMBER = 1\n")
+    (mounted / "broken.py").write_text("NUMBER =\n")
+    (package / "mounted").symlink_to(mounted)
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    compile_bytecode(package)
+    assert not list(tmp_path.rglob("*.pyc"))
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    compile_bytecode(package)
+    assert len(list(package.glob("__pycache__/*.pyc"))) == len(list(mounted.glob("__pycache__/*.pyc"))) == 1

@@ -6,6 +6,7 @@ ENVIRONMENT is `toolkit`, `toolkit[all]`, `toolkit[test]`, `client` or `worker`.
 without it where it cannot be made; `found:worker` uses it only where it exists.
 """
 
+import compileall
 import errno
 import os
 import re
@@ -31,6 +32,7 @@ def main(arguments: list[str]) -> int:
     try:
         python, variables = prepare(arguments[:middle])
         compile_kernel()
+        compile_bytecode(Path(CHECKOUT, "segjudge"))
         if "segjudge" in arguments:  # it lets them through when it can answer; Python's start would print a traceback
             signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
         os.execve(python, [python, *arguments[middle + 1 :]], {**os.environ, **variables})
@@ -78,6 +80,13 @@ def compile_kernel() -> None:
     with suppress(CompileError):
         if compile_local(Path(CHECKOUT, "evaluation_script")):
             say("Compiled the kernel, so that scoring takes a fraction of the time")
+
+
+def compile_bytecode(package: Path) -> None:
+    """Write the bytecode of a package where Python is told not to: compiling it at each start takes 0.1 seconds."""
+    if sys.dont_write_bytecode:
+        for folder in (package, *(path for path in package.iterdir() if path.is_symlink())):
+            compileall.compile_dir(folder, quiet=2)
 
 
 def ensure(environment: PythonEnvironment) -> str:
