@@ -59,10 +59,21 @@ def add_member(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
     archive.writestr(info, data)
 
 
+def table_of(path: str) -> bytes:
+    """Return a zip's table of contents as it is written, names, sizes and checksums; nothing for other files."""
+    with open(path, "rb") as file:
+        end = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # noqa: SLF001 - as zipfile finds it
+        if not end:
+            return b""
+        size, stop = end[5], end[9] - (76 if end[0] == b"PK\6\6" else 0)
+        file.seek(max(0, stop - size))
+        return file.read(size)
+
+
 def manifest_of(source: Source) -> Dict[str, Any]:
     """Return the manifest of a file made by `segjudge pack`; an empty one for other files."""
-    if not zipfile.is_zipfile(source):
-        return {}
+    if not zipfile.is_zipfile(source) or (isinstance(source, str) and MANIFEST.encode() not in table_of(source)):
+        return {}  # of a large zip the table is searched much sooner than parsed
     try:
         with zipfile.ZipFile(source) as archive:
             return dict(json.loads(archive.read(MANIFEST))) if MANIFEST in archive.namelist() else {}

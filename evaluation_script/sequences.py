@@ -53,30 +53,54 @@ def counted_by(
     progress: Progress = ignore_progress,
 ) -> SequenceAccumulator:
     """Count a submission, or a part of its sequences, by the processes that the rules allow."""
-    truth = [sequence for sequence in split.sequences if not protocol.salient or sequence.salient]
-    submission = SequenceSubmission(path, truth, protocol, rules.limits, split.elsewhere)
-    warnings = Warnings(strict=rules.strict, problems=submission.problems)
-    for line in submission.warnings:
-        warnings.add("extra", Problem("extra files", line, "Leave them out"))
+    opened = OpenedSequences(path, split, protocol, rules)
     try:
-        pairs = _paired(truth, submission, protocol, warnings)
-        accumulator = SequenceAccumulator(protocol, [sequence.name for sequence, _ in pairs], strict=rules.strict)
-        accumulator.notes = warnings.kept
-        pairs = [pairs[number] for number in part.of([cost(sequence) for sequence, _ in pairs])]
+        return opened.counted(part, progress)
+    finally:
+        opened.close()
+
+
+class OpenedSequences:
+    """A submission beside its truth, opened once for any number of parts."""
+
+    def __init__(self, path: str, split: Split, protocol: SequenceProtocol, rules: ScoringRules) -> None:
+        self._split, self._protocol, self._rules = split, protocol, rules
+        truth = [sequence for sequence in split.sequences if not protocol.salient or sequence.salient]
+        self._submission = SequenceSubmission(path, truth, protocol, rules.limits, split.elsewhere)
+        warnings = Warnings(strict=rules.strict, problems=self._submission.problems)
+        for line in self._submission.warnings:
+            warnings.add("extra", Problem("extra files", line, "Leave them out"))
+        try:
+            self._pairs = _paired(truth, self._submission, protocol, warnings)
+        except BaseException:
+            self.close()
+            raise
+        self._costs = [cost(sequence) for sequence, _ in self._pairs]
+        self._notes = warnings.kept
+
+    def close(self) -> None:
+        """Close the submission's file."""
+        self._submission.close()
+
+    def counted(self, part: Part = WHOLE, progress: Progress = ignore_progress) -> SequenceAccumulator:
+        """Count a part of the sequences."""
+        names = [sequence.name for sequence, _ in self._pairs]
+        accumulator = SequenceAccumulator(self._protocol, names, strict=self._rules.strict)
+        accumulator.notes = self._notes
+        numbers = part.of(self._costs)
 
         def work(number: int) -> bytes:
-            sequence, masks = pairs[number]
-            return count(sequence, masks, protocol, split).encoded()
+            sequence, masks = self._pairs[numbers[number]]
+            return count(sequence, masks, self._protocol, self._split).encoded()
 
         def started(number: int) -> None:
-            progress(pairs[number][0].name, len(accumulator), len(pairs))
+            progress(names[numbers[number]], len(accumulator), len(numbers))
 
-        for data in results_of_processes(work, [cost(sequence) for sequence, _ in pairs], rules.jobs, started):
+        costs = [self._costs[number] for number in numbers]
+        for data in results_of_processes(work, costs, self._rules.jobs, started):
             accumulator.update(decoded(data))
-    finally:
-        submission.close()
-    progress("", len(pairs), len(pairs))
-    return accumulator
+        progress("", len(numbers), len(numbers))
+        return accumulator
 
 
 def cost(sequence: Sequence) -> int:

@@ -8,8 +8,9 @@ from typing import Literal
 
 from segjudge.addresses import RemoteFolder, local
 from segjudge.datasets.layouts import LAYOUTS
-from segjudge.datasets.opening import TruthSource, is_packed, open_instances, open_sequences
+from segjudge.datasets.opening import TruthSource, is_packed, open_instances, read_published
 from segjudge.errors import OptionError, UsageError
+from segjudge.evaluation_script import sequence_truth
 from segjudge.evaluation_script.annotation_file import SplitTruth
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.evaluation_script.errors import Problem, SubmissionError
@@ -110,8 +111,10 @@ def _opened(
         return instances.splits, instances.notes
     if is_packed(source.path):
         _refuse(f"{source.path}, which is a packed file", layout=source.layout, unseen=source.unseen)
-    default = protocol.name if protocol.name in LAYOUTS else ""
-    opened = open_sequences(replace(source, layout=source.layout or default))
+        opened = sequence_truth.read(source.path)
+    else:
+        default = protocol.name if protocol.name in LAYOUTS else ""
+        opened = read_published(replace(source, layout=source.layout or default))
     return opened.splits, list(opened.notes)
 
 

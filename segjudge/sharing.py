@@ -16,12 +16,16 @@ from typing import Protocol
 
 from segjudge.addresses import AddressError, digest_of
 from segjudge.errors import OptionError, UsageError
+from segjudge.evaluation_script.answer import Accumulator
 from segjudge.evaluation_script.errors import HostError, SubmissionError
-from segjudge.evaluation_script.main import count_split
+from segjudge.evaluation_script.main import beside_others, count_split
 from segjudge.evaluation_script.parallel import Part, cores
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.progress import Progress, ignore_progress
 from segjudge.evaluation_script.sequence_accumulator import SequenceAccumulator
+from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
+from segjudge.evaluation_script.sequence_truth import Split
+from segjudge.evaluation_script.sequences import OpenedSequences
 from segjudge.evaluation_script.version import VERSION
 from segjudge.parts import Merged, Origin, merged, write_part
 from segjudge.prepared import PreparedScoring, ScoreRequest, prepared
@@ -50,31 +54,58 @@ class DaskClient(Protocol):
         """Return how many tasks each worker does at a time."""
 
 
-def score_part(
-    job: PreparedScoring, part: Part, out: str, progress: Progress = ignore_progress, *, refuse: bool = True
-) -> None:
-    """Count a part of the sequences or images of every split, and write the counts to a file that `merged` takes.
+class PartCounter:
+    """Counts parts of one scoring; the truth is opened once for all of them, and so are results of sequences."""
 
-    Masks that cannot be scored refuse the part, or else are reported where the parts are merged.
-    """
-    rules, counted = job.rules, {}
-    for name, truth in job.splits.items():
-        counted[name] = count_split(job.path, name, truth, rules, elsewhere=job.known, part=part, progress=progress)
-        accumulator = counted[name]
-        if refuse and isinstance(accumulator, SequenceAccumulator):
-            accumulator.refuse_problems()
-    origin = Origin(rules.protocol, rules.strict, digest_of(job.truth), digest_of(job.path), job.notes)
-    write_part(out, part, origin, counted)
+    def __init__(self, job: PreparedScoring) -> None:
+        self._job, rules = job, job.rules
+        self._opened = {
+            name: OpenedSequences(job.path, beside_others(truth, job.known), rules.protocol, rules)
+            for name, truth in job.splits.items()
+            if isinstance(truth, Split) and isinstance(rules.protocol, SequenceProtocol)
+        }
+        self._origin = Origin(rules.protocol, rules.strict, digest_of(job.truth), digest_of(job.path), job.notes)
+
+    def write(self, part: Part, out: str, progress: Progress = ignore_progress, *, refuse: bool = True) -> None:
+        """Count a part of the sequences or images of every split, and write the counts to a file that `merged` takes.
+
+        Masks that cannot be scored refuse the part, or else are reported where the parts are merged.
+        """
+        counted = {name: self._counted(name, part, progress) for name in self._job.splits}
+        for accumulator in counted.values():
+            if refuse and isinstance(accumulator, SequenceAccumulator):
+                accumulator.refuse_problems()
+        write_part(out, part, self._origin, counted)
+
+    def _counted(self, name: str, part: Part, progress: Progress) -> Accumulator:
+        if name in self._opened:
+            return self._opened[name].counted(part, progress)
+        return count_split(self._job.path, name, self._job.splits[name], self._job.rules, part=part, progress=progress)
+
+    def close(self) -> None:
+        """Close the results."""
+        for opened in self._opened.values():
+            opened.close()
 
 
 class _Held(threading.local):
     """What a worker's thread opened last: one scoring has many parts, and another opens its files anew."""
 
     run = ""
-    job: PreparedScoring
+    counter: PartCounter | None = None
 
 
 _HELD = _Held()
+
+
+def _counter(run: str, request: ScoreRequest) -> PartCounter:
+    """Return what counts the parts of a scoring in this thread."""
+    if _HELD.run != run or _HELD.counter is None:
+        if _HELD.counter is not None:
+            _HELD.counter.close()
+        _HELD.counter, _HELD.run = None, run
+        _HELD.counter = PartCounter(prepared(request))
+    return _HELD.counter
 
 
 def part_of(version: str, run: str, request: ScoreRequest, number: int, count: int, attempt: int) -> bytes:
@@ -87,11 +118,9 @@ def part_of(version: str, run: str, request: ScoreRequest, number: int, count: i
         if version != VERSION:
             where = f"a worker on {socket.gethostname()} has segjudge {VERSION}, and this is {version}"
             raise UsageError(f"{where}; install the same version everywhere")
-        if _HELD.run != run:
-            _HELD.job, _HELD.run = prepared(request), run
         with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
             out = os.path.join(folder, "part")
-            score_part(_HELD.job, Part(number, count), out, refuse=False)
+            _counter(run, request).write(Part(number, count), out, refuse=False)
             with open(out, "rb") as file:
                 return file.read()
     except AddressError:

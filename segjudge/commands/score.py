@@ -110,11 +110,11 @@ def _request(args: argparse.Namespace) -> ScoreRequest:
 def _score_part(args: argparse.Namespace) -> int:
     from segjudge.evaluation_script.parallel import Part
     from segjudge.prepared import prepared
-    from segjudge.sharing import score_part
+    from segjudge.sharing import PartCounter
 
     try:
         with ProgressBar() as bar:
-            score_part(prepared(_request(args), bar), Part(*args.part), args.out, bar)
+            PartCounter(prepared(_request(args), bar)).write(Part(*args.part), args.out, bar)
     except OptionError as error:
         raise UsageError(f"--{error}") from None
     say(f"wrote {args.out}")
