@@ -17,8 +17,8 @@ from .rehearsals import steady_port, waited
 class Cluster:
     """A scheduler at an address, and workers with one thread each."""
 
-    def __init__(self, folder: Path, *options: str, protocol: str = "tcp") -> None:
-        self.folder, self._options = folder, options
+    def __init__(self, folder: Path, protocol: str = "tcp", **environment: str) -> None:
+        self.folder, self._environment = folder, environment
         port = steady_port()
         self.address = f"{protocol}://127.0.0.1:{port}"
         self.processes = [
@@ -36,9 +36,9 @@ class Cluster:
     def _start(self, *words: str, **environment: str) -> subprocess.Popen[bytes]:
         with open(self.folder / f"{words[0]}.log", "ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "dask", *words, *self._options],
+                [sys.executable, "-m", "dask", *words],
                 stdout=log, stderr=log, cwd=self.folder,
-                env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+                env={**os.environ, "PYTHONPATH": str(ROOT), **self._environment, **environment},
             )  # fmt: skip
 
     def close(self) -> None:
@@ -53,10 +53,10 @@ def _listens(port: int) -> bool:
 
 
 @contextmanager
-def cluster(folder: Path, *options: str, workers: int = 2, protocol: str = "tcp") -> Iterator[Cluster]:
+def cluster(folder: Path, *, workers: int = 2, protocol: str = "tcp", **environment: str) -> Iterator[Cluster]:
     """A cluster that ends with the block."""
     folder.mkdir(exist_ok=True)
-    made = Cluster(folder, *options, protocol=protocol)
+    made = Cluster(folder, protocol, **environment)
     try:
         for _ in range(workers):
             made.add_worker()

@@ -132,3 +132,43 @@ def test_ctrl_c_ends_the_command_and_cancels_what_waits(two: Cluster, given: tup
         deadline = time.monotonic() + 30
         while any(client.processing().values()):  # type: ignore[attr-defined]
             assert time.monotonic() < deadline
+
+
+def test_a_cluster_is_reached_over_tls_by_those_with_certificates(tmp_path: Path, given: tuple[str, str]) -> None:
+    from distributed import Security
+
+    made = Security.temporary()
+    for name, text in (
+        ("ca.pem", made.tls_ca_file),
+        ("own.pem", made.tls_client_cert),
+        ("own.key", made.tls_client_key),
+    ):
+        (tmp_path / name).write_text(text)
+    prefix = "DASK_DISTRIBUTED__COMM__TLS"
+    tls = {f"{prefix}__CA_FILE": str(tmp_path / "ca.pem"), "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "true"}
+    for role in ("SCHEDULER", "WORKER", "CLIENT"):
+        tls |= {
+            f"{prefix}__{role}__CERT": str(tmp_path / "own.pem"),
+            f"{prefix}__{role}__KEY": str(tmp_path / "own.key"),
+        }
+    words = [
+        sys.executable,
+        "-m",
+        "segjudge",
+        "score",
+        given[0],
+        "--truth",
+        given[1],
+        "--protocol",
+        "davis2017",
+        "--json",
+        "-",
+    ]
+    alone = subprocess.run(words, capture_output=True, check=True)
+    with cluster(tmp_path / "dask", workers=1, protocol="tls", **tls) as cluster_of_tls:
+        words += ["--scheduler", cluster_of_tls.address]
+        shared = subprocess.run(words, capture_output=True, check=True, env={**os.environ, **tls})
+        assert shared.stdout == alone.stdout
+        without = subprocess.run(words, check=False, capture_output=True)
+        assert (without.returncode, len(without.stderr.splitlines())) == (2, 1)
+        assert b"TLS" in without.stderr
