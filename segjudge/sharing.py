@@ -18,6 +18,7 @@ from segjudge.addresses import AddressError, digest_of
 from segjudge.errors import OptionError, UsageError
 from segjudge.evaluation_script.answer import Accumulator
 from segjudge.evaluation_script.errors import HostError, SubmissionError
+from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 from segjudge.evaluation_script.main import beside_others, count_split
 from segjudge.evaluation_script.parallel import Part, cores
 from segjudge.evaluation_script.phase import PROTOCOLS
@@ -131,11 +132,13 @@ def part_of(version: str, run: str, request: ScoreRequest, number: int, count: i
 
 def scored_by(executor: Executor | DaskClient, request: ScoreRequest, progress: Progress) -> Merged:
     """Score by the workers of an executor or of a Dask client."""
-    if PROTOCOLS.get(request.protocol.name) != request.protocol:
-        raise UsageError(f"the rules of {request.protocol.name} were changed; an executor scores by the protocol's own")
+    protocol = request.protocol
+    if not isinstance(protocol, InstanceProtocol) and PROTOCOLS.get(protocol.name) != protocol:
+        raise UsageError(f"the rules of {protocol.name} were changed; an executor scores by the protocol's own")
     request = _with_absolute_paths(request)
     pool, workers = _pool_of(executor)
-    count = request.jobs if isinstance(request.jobs, int) else PARTS_EACH * max(1, workers())
+    each = 1 if isinstance(protocol, InstanceProtocol) else PARTS_EACH  # every part of instances reads all records
+    count = request.jobs if isinstance(request.jobs, int) else each * max(1, workers())
     run = os.urandom(16).hex()
 
     def call(number: int, attempt: int) -> Future[bytes]:
