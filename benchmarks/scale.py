@@ -5,7 +5,7 @@
 Every set repeats the same few synthetic videos (30 frames of 480×854 pixels, 3 objects) under other names.
 CPU is user and system time of a process and its children. Starting is what the command takes for a set of one
 sequence; opening is to read the lists of what truth and results hold, which grows with the set, and is measured by
-scoring a single sequence of it. Both are what a part pays before it counts: its start-up.
+scoring a single sequence of it. The start-up of a part is what an empty part takes.
 """
 
 from __future__ import annotations
@@ -115,25 +115,25 @@ def show_cores(paths: tuple[str, str], repeat: int) -> None:
     print(f"two cores: {one:.1f} s against {two:.1f} s: {one / two:.2f} times")
 
 
-def in_parts(folder: Path, paths: tuple[str, str], parts: int) -> tuple[float, float, float]:
-    """Return the CPU seconds of all parts and of merging them, and the megabytes of merging."""
-    files = [str(folder / f"part-{number}") for number in range(parts)]
-    scored = [
-        run(*scoring(paths, "--part", f"{number}/{parts}", "--out", file))[0] for number, file in enumerate(files, 1)
-    ]
+def in_parts(folder: Path, paths: tuple[str, str], parts: int) -> tuple[float, float, float, float]:
+    """Return the CPU seconds of all parts, of as many empty ones, and of merging, and the megabytes of merging."""
+    files, scored, empty = [str(folder / f"part-{number}") for number in range(parts)], 0.0, 0.0
+    for number, file in enumerate(files, 1):  # in turns, since the machine may be busy now and then
+        empty += run(*scoring(paths, "--part", "100000/100000", "--out", str(folder / "empty")))[0]
+        scored += run(*scoring(paths, "--part", f"{number}/{parts}", "--out", file))[0]
     merging, _, megabytes = run("merge", *files)
-    return sum(scored), merging, megabytes
+    return scored, empty, merging, megabytes
 
 
 def show_parts(folder: Path, paths: tuple[str, str], parts: int) -> None:
     """Print what parts cost beside one run, which is measured before and after them."""
-    first, opening = run(*scoring(paths))[0], best(3, *scoring(paths, "--sequences", "v000000"))[0]
-    scored, merging, megabytes = in_parts(folder, paths, parts)
+    first = run(*scoring(paths))[0]
+    scored, empty, merging, megabytes = in_parts(folder, paths, parts)
     whole = (first + run(*scoring(paths))[0]) / 2
-    start = in_parts(folder, write_set(folder, 1), 1)[1]
-    more = (scored + merging - opening * parts - start) / (whole - opening) - 1
+    start = in_parts(folder, write_set(folder, 1), 1)[2]
+    more = (scored + merging - empty - start) / (whole - empty / parts) - 1
     print(
-        f"{parts} parts: {scored:.1f} CPU-s, of it {opening * parts:.1f} starting and opening ({opening:.2f} each); "
+        f"{parts} parts: {scored:.1f} CPU-s, of it {empty:.1f} starting and opening ({empty / parts:.2f} each); "
         f"merging {merging:.2f} CPU-s and {megabytes:.0f} MB; one run {whole:.1f}: {more:+.1%}, start-ups apart"
     )
 

@@ -26,7 +26,12 @@ from segjudge.evaluation_script.unit_truth import UnitTruth
 
 #: A participant's own machine has more room than EvalAI's worker, and links in a folder are the participant's own.
 LOCAL_LIMITS = ArchiveLimits(
-    members=5_000_000, total_bytes=1 << 40, memory_bytes=1 << 32, json_bytes=1 << 31, links=True
+    members=50_000_000,
+    total_bytes=1 << 40,
+    memory_bytes=1 << 32,
+    json_bytes=1 << 34,
+    records=50_000_000,
+    links=True,
 )
 
 

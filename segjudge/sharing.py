@@ -142,8 +142,9 @@ def part_of(version: str, run: str, request: ScoreRequest, number: int, count: i
 
 def scored_by(executor: Executor | DaskClient, request: ScoreRequest, progress: Progress) -> Merged:
     """Score by the workers of an executor or of a Dask client."""
-    if PROTOCOLS.get(request.protocol.name) != request.protocol:
-        raise UsageError(f"the rules of {request.protocol.name} were changed; an executor scores by the protocol's own")
+    protocol = request.protocol
+    if not isinstance(protocol, InstanceProtocol) and PROTOCOLS.get(protocol.name) != protocol:
+        raise UsageError(f"the rules of {protocol.name} were changed; an executor scores by the protocol's own")
     request = _with_absolute_paths(request)
     pool, workers = _pool_of(executor)
     each = INSTANCE_PARTS_EACH if isinstance(request.protocol, InstanceProtocol) else PARTS_EACH

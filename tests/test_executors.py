@@ -12,8 +12,10 @@ import pytest
 
 from segjudge import HostError, Scores, SubmissionError, UsageError, score, sharing
 from segjudge.errors import OptionError
+from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_IMAGE
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 
+from . import test_instance_parts
 from .test_parts import SENT, files
 
 
@@ -64,6 +66,14 @@ def test_any_executor_gives_the_bits_of_one_process(
         assert content(score(*given, protocol, executor=executor, jobs=20)) == expected
     count = 3 * sharing.PARTS_EACH
     assert [(done, of) for _, done, of in steps] == [(done, count) for done in range(count + 1)]
+
+
+def test_instance_masks_are_shared_too(tmp_path: Path) -> None:
+    given, changed = test_instance_parts.files(tmp_path), replace(INSTANCE_PROTOCOLS["coco"], cap=PER_IMAGE)
+    with ThreadPoolExecutor(2) as executor:
+        for protocol in ("coco", "coco-box", changed):
+            assert content(score(*given, protocol, executor=executor)) == content(score(*given, protocol))
+            assert content(score(*given, protocol, executor=executor, jobs=7)) == content(score(*given, protocol))
 
 
 @pytest.mark.parametrize("strict", [False, True])
