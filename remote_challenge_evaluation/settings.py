@@ -12,6 +12,7 @@ from segjudge.bundle.fields import CONFIG_NAMES
 from segjudge.evalai.client import is_plain_token, is_safe_for_token
 
 from .journal_file import NAME, open_jobs_in
+from .scoring_messages import ScorerChoice
 
 
 class SettingsError(Exception):
@@ -100,6 +101,17 @@ def with_absolute_paths(settings: WorkerSettings) -> WorkerSettings:
         evaluate=os.path.abspath(settings.evaluate) if settings.evaluate else "",
         annotations=annotations if is_bucket else os.path.abspath(annotations),
     )
+
+
+def scorer_choice(settings: WorkerSettings) -> ScorerChoice:
+    """Return what decides whose `evaluate()` scores."""
+    return {
+        "bundle": settings.bundle,
+        "evaluate": settings.evaluate,
+        "python": settings.scorer_python,
+        "annotations": settings.annotations,
+        "seconds": settings.scoring_seconds,
+    }
 
 
 def _value(kind: str, text: str) -> str | int | float:

@@ -22,9 +22,9 @@ from .journal import Journal
 from .journal_file import DamagedError, JournalError, UnusableError, examined
 from .operator_log import Log, send_to_webhook
 from .queues import ApiQueue, OwnQueue, WorkQueue
-from .scoring_messages import ScoredPhase, ScorerChoice
+from .scoring_messages import ScoredPhase
 from .services import TokenRefusedError, WorkerServices, is_token_accepted, is_token_refusal
-from .settings import SettingsError, WorkerSettings, with_absolute_paths
+from .settings import SettingsError, WorkerSettings, scorer_choice, with_absolute_paths
 from .startup_check import StartError, check_annotations, check_challenge, folder_problem
 from .stopping import Stop
 from .sweep import Sweep
@@ -71,7 +71,7 @@ class WorkerLoop:
                 lines = check_challenge(self._jobs, self._settings, phases)
                 if any("command" in phase for phase in phases.values()):
                     return lines  # a host's own files are for its own evaluate() to read
-                reports = read_annotations(folder, self._choice(), self._stop.check)
+                reports = read_annotations(folder, scorer_choice(self._settings), self._stop.check)
                 return lines + check_annotations(reports, phases)
             except ApiError as error:
                 raise self._start_failure(error) from None
@@ -118,19 +118,12 @@ class WorkerLoop:
 
     def _read_challenge(self, folder: str) -> dict[str, ScoredPhase]:
         """Return the phases that this machine can score, and settle where their annotations are."""
-        phases = read_phases(folder, self._choice(), self._stop.check)
+        phases = read_phases(folder, scorer_choice(self._settings), self._stop.check)
         names = [phase["annotation"] for phase in phases.values() if phase["annotation"]]
         address, owner = self._settings.annotations, self._journal.worker
         annotations = annotations_from(address, folder, names, owner, self._stop.check)
         self._settings = replace(self._settings, annotations=annotations)
         return phases
-
-    def _choice(self) -> ScorerChoice:
-        settings = self._settings
-        return {
-            "bundle": settings.bundle, "evaluate": settings.evaluate, "python": settings.scorer_python,
-            "annotations": settings.annotations, "seconds": settings.scoring_seconds,
-        }  # fmt: skip
 
     def _start(self) -> dict[str, ScoredPhase]:
         """Return the phases once everything is in place; a server that does not answer is waited for."""
