@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from segjudge.cli import main
+from segjudge.commands.new import PROTOCOLS as HOSTED
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.sequence_protocols import BESIDE
@@ -85,7 +86,7 @@ def made(folder: Path, protocol: str, truth: Path, *more: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", HOSTED)
 def test_a_challenge_of_any_protocol_is_accepted_and_ranks_its_samples(
     protocol: str, root: Path, objects: Path, document: Path, tmp_path: Path, capsys: Any
 ) -> None:
