@@ -89,7 +89,9 @@ def _truth_frame(entry: Dict[str, Any], pictures: PictureFiles, folder: str, ind
     member = pictures.find(os.path.basename(entry["file_name"]), folder)
     data = pictures.files.read(member)
     segments = {one["id"]: one for one in entry["segments_info"]}
-    rows = [[one["id"], index[one["category_id"]], int(one["iscrowd"]), one["area"]] for one in segments.values()]
+    rows = [
+        [one["id"], index[one["category_id"]], int(one.get("iscrowd", 0)), one["area"]] for one in segments.values()
+    ]
     try:
         size = png.size_of(data)
     except Flaw as flaw:

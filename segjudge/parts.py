@@ -156,8 +156,11 @@ def _reports(manifest: dict[str, Any], accumulators: list[Accumulator]) -> list[
 
 def _rules(protocol: TrackProtocol) -> dict[str, Any]:
     """Return the rules of a protocol as JSON has them."""
-    rules = {name: value.name if isinstance(value, Enum) else value for name, value in asdict(protocol).items()}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in rules.items()}
+    return dict(json.loads(json.dumps(asdict(protocol), default=_name)))
+
+
+def _name(value: Enum) -> str:
+    return value.name
 
 
 def _member(split: int, index: int) -> str:

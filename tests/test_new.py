@@ -14,8 +14,9 @@ import pytest
 import yaml
 
 from segjudge.cli import main
-from segjudge.commands.new import PROTOCOLS
+from segjudge.commands.new import PROTOCOLS as HOSTED
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.sequence_protocols import BESIDE
 from segjudge.evaluation_script.version import VERSION
 from segjudge.starting import lock
@@ -85,7 +86,7 @@ def made(folder: Path, protocol: str, truth: Path, *more: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", HOSTED)
 def test_a_challenge_of_any_protocol_is_accepted_and_ranks_its_samples(
     protocol: str, root: Path, objects: Path, document: Path, tmp_path: Path, capsys: Any
 ) -> None:
@@ -148,12 +149,10 @@ def test_its_phases_are_scored_in_its_folder(
     assert "swan" in capsys.readouterr().out
 
 
-def test_the_demo_needs_no_data_and_goes_elsewhere_too(tmp_path: Path) -> None:
+def test_the_demo_needs_no_data(tmp_path: Path) -> None:
     folder = tmp_path / "try"
     assert main(["new", str(folder), "--demo"]) == 0
     assert main(["check", "--quick", "--strict", str(folder)]) == 0
-    assert main(["check", "--quick", "--platform", "codabench", "--bundle", str(folder)]) == 0
-    assert main(["build", "--platform", "grand-challenge", "--bundle", str(folder)]) == 0
 
 
 def test_a_packed_truth_keeps_its_splits(tmp_path: Path) -> None:
@@ -183,7 +182,6 @@ def test_nothing_is_written_over_and_nothing_half_made_stays(root: Path, tmp_pat
         ("", f"segjudge=={VERSION}"),
         ("1.2", "segjudge==1.2"),
         ("https://example.org/segjudge.git@v1", "segjudge @ git+https://example.org/segjudge.git@v1"),
-        ("https://example.org/segjudge-1.whl", "segjudge @ https://example.org/segjudge-1.whl"),
         ("git+ssh://git@example.org/segjudge", "segjudge @ git+ssh://git@example.org/segjudge"),
     ],
 )

@@ -27,6 +27,36 @@ _PERIODS = {
 }
 _SIZES = {"": "", "s": " of small instances", "m": " of medium instances", "l": " of large instances"}
 
+_OF_UNITS = {
+    "PQ": "panoptic quality",
+    "SQ": "mean overlap of matched segments",
+    "RQ": "share of segments that are matched (F1)",
+    "VPQ": "video panoptic quality",
+    "STQ": "segmentation and tracking quality",
+    "AQ": "how well instances are kept apart over time",
+    "IoU": "how well pixels are classified",
+    "mIoU": "intersection over union, mean over the classes of the truth",
+    "Acc": "share of pixels with the right class",
+    "Acc_class": "share of pixels with the right class, mean over classes",
+    "fwIoU": "intersection over union, weighted by how frequent a class is",
+    "VC": "share of the unchanging pixels whose label does not change either",
+    "HOTA": "higher order tracking accuracy",
+    "DetA": "detection accuracy",
+    "AssA": "association accuracy",
+    "DetRe": "detection recall",
+    "DetPr": "detection precision",
+    "AssRe": "association recall",
+    "AssPr": "association precision",
+    "LocA": "localisation accuracy",
+    "OWTA": "open world tracking accuracy",
+    "sMOTSA": "soft tracking accuracy of CLEAR",
+    "MOTSA": "tracking accuracy of CLEAR",
+    "MOTSP": "mean overlap of matched masks",
+    "IDSW": "how often an object changes its track; lower is better",
+    "IDF1": "F1 of identities",
+    "AP": "average precision of tracks",
+}
+
 
 def meaning(metric: str) -> str:
     """Return what a metric of a protocol means."""
@@ -36,6 +66,11 @@ def meaning(metric: str) -> str:
         return f"Average recall of {recall[1]} {'detection' if recall[1] == '1' else 'detections'} an image"
     if kind := re.fullmatch(r"A([PR])([sml]?)", metric):
         return f"Average {'precision' if kind[1] == 'P' else 'recall'}{_SIZES[kind[2]]}, over IoU .50 to .95"
+    of_units = re.fullmatch(r"([A-Za-z_]+?(?:F1)?)(\d*)(?:-([A-Za-z]+))?", metric)
+    if of_units and of_units[1] in _OF_UNITS:
+        window = f" over {of_units[2]} frames" if of_units[2] else ""
+        text = _OF_UNITS[of_units[1]] + window + (f" ({of_units[3].lower()})" if of_units[3] else "")
+        return text[0].upper() + text[1:]
     parts = re.fullmatch(r"((?:dis|re)appear_)?([^-]+)-(.+)", metric)
     if parts is None:
         raise KeyError(metric)
@@ -45,4 +80,4 @@ def meaning(metric: str) -> str:
 
 def rises(metric: str) -> bool:
     """Return whether lower values of a metric are better, so that a leaderboard sorts upwards."""
-    return metric.endswith("-Decay") or metric.startswith("V-")
+    return metric.endswith("-Decay") or metric.startswith(("V-", "IDSW"))
