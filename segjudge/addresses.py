@@ -19,6 +19,7 @@ from segjudge.evaluation_script import provenance
 from segjudge.evaluation_script.archive import FolderElsewhere
 from segjudge.evaluation_script.archive_limits import ArchiveLimits, Files, MemberChecks, is_litter, size_text
 from segjudge.evaluation_script.errors import Flaw, HostError, SubmissionError
+from segjudge.s3_files import S3Files, s3_files
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -105,8 +106,11 @@ def _order(name: str) -> list[tuple[bool, str]]:
     return [*((True, folder) for folder in folders), (False, file)]
 
 
-def _system(address: str) -> tuple[AbstractFileSystem, str]:
+def _system(address: str) -> tuple[AbstractFileSystem | S3Files, str]:
     """Return the file system of an address, of which each process has its own, and the path in it."""
+    scheme, _, rest = address.partition("://")
+    if scheme in ("s3", "s3a"):
+        return s3_files(address), rest
     try:
         from fsspec.core import url_to_fs
     except ImportError:
