@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import platform
 import re
-from typing import Any, Dict, List, Optional, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 import PIL
@@ -13,7 +13,7 @@ import PIL
 from .errors import HostError
 from .instance_accumulator import InstanceAccumulator, InstanceScore
 from .instance_protocols import InstanceProtocol
-from .phase import Phase, PhaseSplit, TrackProtocol
+from .phase import DETAILS, Phase, PhaseSplit, TrackProtocol
 from .sequence_accumulator import SequenceAccumulator
 from .sequence_averages import averaged, by_sequence, standard_errors
 from .sequence_metrics import ObjectScore, Values
@@ -31,6 +31,8 @@ Row = Dict[str, Any]
 WARNING_LINES = 20
 #: Decimals of the fractions in files that participants read.
 DECIMALS = 3
+#: What rows of tables are called by.
+_NAMES = ("split", "sequence", "id", "name")
 #: With an object's number this would show when the truth has which objects.
 _FIRST_FRAME = re.compile(r" \(first in frame [^()]*\)(?= is not in the truth)")
 
@@ -165,17 +167,33 @@ def build_answer(phase: Phase, reports: List[Report], timings: Dict[str, float])
 def public(phase: Phase, reports: List[Report]) -> Dict[str, Any]:
     """Return what a participant may read: rounded means of what the leaderboard shows, and nothing of hidden splits.
 
-    Whoever knows each mask that was sent learns the truth from any number that depends on few frames.
+    Whoever knows each mask that was sent learns the truth from any number that depends on few frames; so more than
+    that is there only where the phase says so.
     """
     visible = [(split, report) for split, report in zip(phase.splits, reports) if not split.hidden]
+    if phase.detail == DETAILS[2]:
+        return tables([report for _, report in visible])
     warnings = [line for _, report in visible for line in report.warnings]
     return {
         "protocol": _protocol([report for _, report in visible]),
         "result": [{split.codename: _rounded(split, report.values)} for split, report in visible],
         "scored": [split.codename for split in phase.splits],
+        **(_coarse_rows(visible) if phase.detail == DETAILS[1] else {}),
         "warnings": public_warnings([_FIRST_FRAME.sub("", line) for line in warnings]),
         "versions": versions(),
     }
+
+
+def _coarse_rows(visible: List[Tuple[PhaseSplit, Report]]) -> Dict[str, List[Row]]:
+    """Return the leaderboard's metrics of each sequence or category, too coarse to tell of single frames."""
+    tables: Dict[str, List[Row]] = {}
+    for split, report in visible:
+        name, rows = next(iter(report.rows().items()))
+        for row in rows:
+            values = {metric: row[metric] for metric in split.metrics if metric in row}
+            coarse = {metric: None if value is None else round(float(value), 2) for metric, value in values.items()}
+            tables.setdefault(name, []).append({**{key: row[key] for key in _NAMES if key in row}, **coarse})
+    return tables
 
 
 def _rounded(split: PhaseSplit, values: Values) -> Values:

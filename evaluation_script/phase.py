@@ -13,6 +13,9 @@ from .unit_protocols import UNIT_PROTOCOLS, UnitProtocol
 #: The rules of one benchmark, of any track.
 TrackProtocol = Union[SequenceProtocol, InstanceProtocol, UnitProtocol]
 
+#: The values of `Phase.detail`.
+DETAILS = ("means", "sequences", "all")
+
 PROTOCOLS: Dict[str, TrackProtocol] = {**SEQUENCE_PROTOCOLS, **INSTANCE_PROTOCOLS, **UNIT_PROTOCOLS}
 
 
@@ -51,6 +54,9 @@ class Phase:
     percent: bool = False
     #: Warnings refuse a submission.
     strict: bool = False
+    #: What participants may read of the splits that are not hidden: the leaderboard's means, the means of each
+    #: sequence too, or (where the truth is public) everything.
+    detail: str = "means"
     #: Wall clock for one submission, in seconds.
     seconds: int = 3600
     #: Memory for scoring, in bytes, beside what the worker holds already (290 MB of its 1 GiB).

@@ -361,3 +361,30 @@ def test_what_evaluate_returns_is_json() -> None:
     numbers = [value for split in given["result"] for values in split.values() for value in values.values()]
     assert all(math.isfinite(value) for value in numbers)
     assert json.loads(json.dumps(given, allow_nan=False)) == given
+
+
+def test_a_phase_says_how_much_participants_may_read() -> None:
+    splits = (
+        PhaseSplit("dev", "vos-benchmark", ("J-Mean", "F-Mean")),
+        PhaseSplit("test", "vos-benchmark", ("J-Mean",), hidden=True),
+    )
+    reports = [report(), report("test")]
+
+    def read(detail: str) -> dict[str, Any]:
+        return public(replace(phase_of(), splits=splits, detail=detail), reports)
+
+    assert "sequences" not in read("means")
+    assert read("sequences")["sequences"] == [
+        {"split": "dev", "sequence": "a", "J-Mean": 0.75, "F-Mean": 0.5},
+        {"split": "dev", "sequence": "b", "J-Mean": 0.12, "F-Mean": 0.0},
+    ]
+    assert "objects" not in read("sequences")
+    everything = read("all")
+    assert everything["objects"][2]["J-Mean"] == 0.12345
+    assert all("test" not in json.dumps(read(detail).get("sequences", [])) for detail in ("means", "sequences", "all"))
+
+
+def test_truths_that_score_alike_give_the_same_answer_where_only_means_are_shown() -> None:
+    near = [replace(one, values={name: value + 1e-6 for name, value in one.values.items()}) for one in SCORES]
+    one, two = (json.dumps(public(phase_of(), [report(scores=scores)])) for scores in (SCORES, near))
+    assert one == two

@@ -7,7 +7,7 @@ from typing import Any
 
 from segjudge.evaluation_script import packed_file
 from segjudge.evaluation_script.errors import HostError
-from segjudge.evaluation_script.phase import PROTOCOLS, Phase, PhaseSplit
+from segjudge.evaluation_script.phase import DETAILS, PROTOCOLS, Phase, PhaseSplit
 from segjudge.evaluation_script.sequence_protocols import BESIDE, SEQUENCE_PROTOCOLS
 
 from .bundle_source import PHASES_FILE, SCRIPT_FOLDER, read_phases
@@ -41,6 +41,8 @@ def agreement(bundle: Bundle) -> BundleProblems:
 
 def _phase_agreement(bundle: Bundle, configured: dict[str, Any], phase: Phase) -> BundleProblems:
     where = f"phases.py, {phase.codename}"
+    if phase.detail not in DETAILS:
+        yield breaks_later(where, f"has detail={phase.detail!r}", f"Write one of {', '.join(DETAILS)}")
     yield from _notify_agreement(where, phase)
     schemas, hidden = splits_of(bundle.config, configured)
     if set(schemas) != {split.codename for split in phase.splits}:
