@@ -78,6 +78,11 @@ class OpenedSequences:
         self._costs = [cost(sequence) for sequence, _ in self._pairs]
         self._notes = warnings.kept
 
+    @property
+    def pairs(self) -> List[Tuple[Sequence, Optional[MaskFiles]]]:
+        """Every sequence with its masks; None where it was not sent."""
+        return self._pairs
+
     def close(self) -> None:
         """Close the submission's file."""
         self._submission.close()

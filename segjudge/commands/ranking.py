@@ -16,6 +16,7 @@ from segjudge.files import written
 from .shared import DONE, ProgressBar, say, whole_number
 
 if TYPE_CHECKING:
+    from segjudge.evaluation_script.answer import Report
     from segjudge.statistics.rankings import Difference, Mean, Rule, Sums, TaskScores
 
 #: What a ranking of metrics of mask sequences is of, where nothing else is said.
@@ -30,19 +31,55 @@ def compare(args: argparse.Namespace) -> int:
 
     if len(args.results) < 2:
         raise UsageError("compare needs two results at least")
-    scores = []
+    if args.kinds and args.metric != METRIC:
+        raise UsageError(f"--kinds has no meaning for {args.metric}, only for {METRIC}")
+    scores, losses = [], {}
     for text in args.results:
         name, _, path = text.rpartition("=") if not os.path.exists(text) else ("", "", text)
         with ProgressBar() as bar:
             found = score(path, args.truth, args.protocol, subset=args.subset or "", jobs=args.jobs, progress=bar)
         name = name or os.path.basename(path.rstrip(os.sep)).partition(".")[0]
         scores.append(algorithm_scores(name, tables(found.reports), args.split or ""))
+        if args.kinds:
+            losses[name] = _losses(path, args, found.reports)
     if len({one.name for one in scores}) < len(scores):
         raise UsageError("two results have the same name; give them as NAME=RESULTS")
     table, names = sums_of(scores, args.metric)
     document = _compared(table, names, args.metric)
+    if losses:
+        document["kinds"] = losses
+        _print_losses(losses)
     _write(document, args.json)
     return DONE
+
+
+def _losses(path: str, args: argparse.Namespace, reports: list[Report]) -> dict[str, float]:
+    """Return how much of 1 - J&F each kind of failure takes, on average over the objects."""
+    from segjudge.datasets.opening import TruthSource
+    from segjudge.evaluation_script.answer import SequenceReport
+    from segjudge.failures import KINDS, failures
+    from segjudge.prepared import ScoreRequest, named_protocol
+
+    chosen = [one for one in reports if isinstance(one, SequenceReport) and args.split in (None, "", one.split)]
+    source = TruthSource(args.truth, "", args.subset or "", "", "")
+    rows = failures(ScoreRequest(path, source, named_protocol(args.protocol), jobs=1), chosen)
+    return {kind: math.fsum(row[kind] for row in rows) / len(rows) for kind in KINDS}
+
+
+def _print_losses(losses: dict[str, dict[str, float]]) -> None:
+    from segjudge.report.tables import number, table
+
+    kinds = list(next(iter(losses.values())))
+    rows = [
+        [name, number(sum(loss.values())), *(number(loss[kind]) for kind in kinds)] for name, loss in losses.items()
+    ]
+    print("\nWhere the loss comes from (docs/ranking.md):")
+    print(table(["method", "1 − J&F", *kinds], rows))
+    (first, base), *others = losses.items()
+    for name, loss in others:
+        parts = sorted(((loss[kind] - base[kind], kind) for kind in kinds), key=lambda part: -abs(part[0]))
+        text = ", ".join(f"{kind} {difference:+.3f}" for difference, kind in parts if abs(difference) >= 0.0005)
+        print(f"{name} loses {sum(loss.values()) - sum(base.values()):+.3f} beside {first}: {text or 'the same'}")
 
 
 def _compared(table: Sums, names: list[str], metric: str) -> dict[str, Any]:
@@ -196,6 +233,7 @@ def compare_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--subset", help="the list of sequences to score, e.g. val")
     sub.add_argument("--split", help="the split to compare")
     sub.add_argument("--metric", default=METRIC, help=f"which metric (default: {METRIC})")
+    sub.add_argument("--kinds", action="store_true", help="say which kinds of failure the loss comes from")
     sub.add_argument("--jobs", type=_jobs, help="score with so many processes (auto: as many as there are cores)")
     sub.add_argument("--json", metavar="FILE", help="write everything with full precision (- for stdout)")
 

@@ -1,0 +1,131 @@
+"""Kinds of failure: the worked examples, sums that are the loss, and made-up videos with one known failure."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from segjudge import score
+from segjudge.cli import main
+from segjudge.datasets.opening import TruthSource
+from segjudge.failures import KINDS, FramePixels, _window, failures, state_of, tracked_parts, with_lateness
+from segjudge.prepared import ScoreRequest, named_protocol
+
+from .builders import label_zip, stack_of
+from .data import SEQUENCES
+from .shared import needs_shared
+from .test_arrays import PREDICTIONS, TRUTHS
+
+EXAMPLES = SEQUENCES.parent / "reports/failures/examples.json"
+
+
+def decoded(runs: list[int], size: list[int]) -> Any:
+    values = np.repeat(np.arange(len(runs)) % 2, runs)
+    return values.reshape(size[1], size[0]).T.astype(bool)
+
+
+def frame_of(truth: Any, prediction: Any, others: Any = (), predictions: Any = ()) -> FramePixels:
+    sides = [{"1": stack_of(truth)}, {"1": stack_of(prediction)}]
+    for side, more in zip(sides, (others, predictions), strict=True):
+        side |= {str(number): stack_of(mask) for number, mask in enumerate(more, 2)}
+    return _window("1", *sides)
+
+
+@needs_shared
+def test_the_worked_examples_have_their_states_and_parts() -> None:
+    for example in json.loads(EXAMPLES.read_text())["frames"]:
+        masks = [decoded(example[side], example["size"]) for side in ("truth", "prediction")]
+        more = [
+            [decoded(runs, example["size"]) for runs in example[side]] for side in ("other_truth", "other_predictions")
+        ]
+        pixels = frame_of(*masks, *more)
+        state = state_of(pixels)
+        assert state == example["state"], example["name"]
+        if state == "tracked":
+            assert tracked_parts(pixels) == pytest.approx(example["parts"], abs=1e-12), example["name"]
+
+
+@needs_shared
+def test_what_is_found_late_is_late() -> None:
+    timeline = json.loads(EXAMPLES.read_text())["timeline"]
+    visible = [one == "present" for one in timeline["truth"]]
+    names = {"silent": "miss", "elsewhere": "drift", "right": "tracked"}
+    states = [names[one] if seen else "right" for one, seen in zip(timeline["prediction"], visible, strict=True)]
+    found = ["right" if kind == "tracked" else kind for kind in with_lateness(states, visible)]
+    assert found == timeline["kinds"]
+
+
+def losses_of(folder: Path, predictions: Any, truths: Any, protocol: str = "davis2017") -> Any:
+    """The kinds of each object, and what J&F leaves."""
+    paths = [folder / "predictions.zip", folder / "truth.zip"]
+    for path, videos in zip(paths, (predictions, truths), strict=True):
+        path.write_bytes(label_zip({name: list(frames) for name, frames in videos.items()}))
+    found = score(paths[0], paths[1], protocol, layout="davis2017")
+    source = TruthSource(str(paths[1]), "davis2017", "", "", "")
+    rows = failures(ScoreRequest(str(paths[0]), source, named_protocol(protocol)), found.reports)  # type: ignore[arg-type]
+    return rows, [1 - row["J&F-Mean"] for row in found.tables["objects"]]
+
+
+@pytest.mark.parametrize("protocol", ["davis2016", "davis2017", "vos-benchmark", "mose", "sav"])
+def test_kinds_sum_to_the_loss(protocol: str, tmp_path: Path) -> None:
+    rows, losses = losses_of(tmp_path, PREDICTIONS, TRUTHS, protocol)
+    assert len(rows) == len(losses) > 1
+    for row, loss in zip(rows, losses, strict=True):
+        assert sum(row.values()) == pytest.approx(loss, abs=1e-9)
+        assert min(row.values()) >= 0
+
+
+def one_failure(kind: str) -> tuple[Any, Any]:
+    """A video with two objects, of which the first fails in one way."""
+    truth = np.zeros((8, 60, 120), np.uint8)
+    truth[:, 10:30, 10:40], truth[:, 10:30, 70:100] = 1, 2
+    prediction = truth.copy()
+    if kind == "ghost":
+        truth[3:, 10:30, 10:40] = 0
+    elif kind == "miss":
+        prediction[2:, 10:30, 10:40] = 0
+    elif kind == "drift":
+        prediction[2:, 10:30, 10:40] = 0
+        prediction[2:, 40:58, 10:40] = 1
+    elif kind == "swap":
+        prediction[2:, 10:30, 10:40], prediction[2:, 10:30, 70:100] = 0, 1
+    elif kind == "late":
+        truth[2:4, 10:30, 10:40] = 0
+        prediction[2:6, 10:30, 10:40] = 0
+    elif kind == "part":
+        prediction[:, 10:20, 10:40] = 0
+    elif kind == "leak":
+        prediction[:, 30:45, 10:40] = 1
+    elif kind == "edge":
+        prediction[:, 10:30, 40] = 1
+    elif kind == "confused":
+        truth[:, 10:30, 40:70] = 2
+        prediction[:, 10:30, 40:70] = 1
+    return prediction, truth
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_known_failure_is_named(kind: str, tmp_path: Path) -> None:
+    prediction, truth = one_failure(kind)
+    rows, losses = losses_of(tmp_path, {"video": prediction}, {"video": truth}, "vos-benchmark")
+    assert losses[0] > 0.01
+    assert max(rows[0], key=rows[0].__getitem__) == kind
+    assert rows[0][kind] > 0.6 * losses[0]
+
+
+def test_compare_says_where_the_difference_lies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prediction, truth = one_failure("leak")
+    files = {"good": truth, "leaking": prediction, "truth": truth}
+    for name, labels in files.items():
+        (tmp_path / f"{name}.zip").write_bytes(label_zip({"a": list(labels), "b": list(labels)}))
+    results = [str(tmp_path / f"{name}.zip") for name in ("good", "leaking")]
+    command = ["compare", *results, "--truth", str(tmp_path / "truth.zip"), "--protocol", "vos-benchmark", "--kinds"]
+    assert main([*command, "--json", str(tmp_path / "out.json")]) == 0
+    assert "beside good: leak +" in capsys.readouterr().out
+    document = json.loads((tmp_path / "out.json").read_text())
+    difference = sum(document["kinds"]["leaking"].values()) - sum(document["kinds"]["good"].values())
+    assert difference == pytest.approx(document["pairs"][0]["difference"], abs=1e-9)
