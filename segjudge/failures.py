@@ -72,7 +72,7 @@ def tracked_parts(pixels: FramePixels) -> dict[str, float]:
         "leak": np.count_nonzero(surplus & ~neighbours),
         "edge": np.count_nonzero((truth ^ prediction) & near),
     }
-    parts = {kind: count / (2 * union) for kind, count in counts.items()}
+    parts: dict[str, float] = {kind: count / (2 * union) for kind, count in counts.items()}
     under, over = _boundary_losses(pixels, near)
     for kind, missed, far, mixed_with in (
         ("part", under, lacking, pixels.other_predictions),
@@ -89,22 +89,18 @@ def tracked_parts(pixels: FramePixels) -> dict[str, float]:
 
 def _boundary_losses(pixels: FramePixels, near: Pixels) -> tuple[float, float]:
     """Return the two halves of 1 - F: boundary for which the prediction is too small, and too large."""
-    sizes = np.count_nonzero(pixels.truth_boundary), np.count_nonzero(pixels.prediction_boundary)
-    if not any(sizes):
+    of_truth, of_prediction = (int(side.sum()) for side in (pixels.truth_boundary, pixels.prediction_boundary))
+    if not of_truth and not of_prediction:
         return 0.0, 0.0
     open_truth = pixels.truth_boundary & ~_grown(pixels.prediction_boundary, pixels.radius)
     open_prediction = pixels.prediction_boundary & ~near
-    recall, precision = (
-        1 - np.count_nonzero(unmatched) / size if size else 0.0
-        for unmatched, size in zip((open_truth, open_prediction), sizes, strict=True)
-    )
-    weights = (precision, recall) if precision + recall else (0.5, 0.5)
-    weights = (
-        (weights[0] / sum(weights), weights[1] / sum(weights))
-        if all(sizes)
-        else (float(sizes[0] > 0), float(sizes[1] > 0))
-    )
-    truth_share, prediction_share = (weight / max(size, 1) for weight, size in zip(weights, sizes, strict=True))
+    recall = 1 - open_truth.sum() / of_truth if of_truth else 0.0
+    precision = 1 - open_prediction.sum() / of_prediction if of_prediction else 0.0
+    if of_truth and of_prediction:
+        weight = precision / (precision + recall) if precision + recall else 0.5
+    else:
+        weight = float(of_truth > 0)
+    truth_share, prediction_share = weight / max(of_truth, 1), (1 - weight) / max(of_prediction, 1)
     under = truth_share * np.count_nonzero(open_truth & ~pixels.prediction)
     under += prediction_share * np.count_nonzero(open_prediction & pixels.truth)
     over = truth_share * np.count_nonzero(open_truth & pixels.prediction)
@@ -158,23 +154,33 @@ def loss_by_kind(
     """Return of each scored object of a sequence how much of 1 - J&F each kind takes."""
     if protocol.proposals or protocol.salient or protocol.reappearance or "J&F-Mean" not in protocol.metrics:
         raise UsageError(f"failures of {protocol.name} have no kinds: it matches proposals, or J&F is not its mean")
-    names = {score.name: set(score.frames) for score in scores}
-    found: dict[str, list[tuple[str, bool, dict[str, float]]]] = {name: [] for name in names}
+    lost = {score.name: dict(zip(score.frames, 1 - (score.j + score.f) / 2, strict=True)) for score in scores}
+    found: dict[str, list[_FrameLoss]] = {name: [] for name in lost}
     for frame, truth, predicted in _frames(sequence, masks, protocol):
-        for name, counted in names.items():
-            if frame in counted:
+        for name, losses in lost.items():
+            if frame in losses:
                 pixels = _window(name, truth, predicted)
                 state = state_of(pixels)
                 parts = tracked_parts(pixels) if state == TRACKED else {}
-                found[name].append((state, bool(pixels.truth.any()), parts))
+                found[name].append(_FrameLoss(state, bool(pixels.truth.any()), float(losses[frame]), parts))
     return [_mean_loss(found[score.name]) for score in scores]
 
 
-def _mean_loss(frames: list[tuple[str, bool, dict[str, float]]]) -> dict[str, float]:
-    kinds = with_lateness([state for state, _, _ in frames], [seen for _, seen, _ in frames])
+@dataclass(frozen=True)
+class _FrameLoss:
+    """What an object lost in a frame, and how; it is shared where the object is tracked."""
+
+    state: str
+    visible: bool
+    loss: float
+    parts: dict[str, float]
+
+
+def _mean_loss(frames: list[_FrameLoss]) -> dict[str, float]:
+    kinds = with_lateness([one.state for one in frames], [one.visible for one in frames])
     loss = dict.fromkeys(KINDS, 0.0)
-    for kind, (_, _, parts) in zip(kinds, frames, strict=True):
-        for name, share in (parts if kind == TRACKED else {} if kind == RIGHT else {kind: 1.0}).items():
+    for kind, one in zip(kinds, frames, strict=True):
+        for name, share in (one.parts if kind == TRACKED else {} if kind == RIGHT else {kind: one.loss}).items():
             loss[name] += share / len(frames)
     return loss
 

@@ -129,3 +129,34 @@ def test_compare_says_where_the_difference_lies(tmp_path: Path, capsys: pytest.C
     document = json.loads((tmp_path / "out.json").read_text())
     difference = sum(document["kinds"]["leaking"].values()) - sum(document["kinds"]["good"].values())
     assert difference == pytest.approx(document["pairs"][0]["difference"], abs=1e-9)
+
+
+#: What the definition's prototype found, to three decimals: A on DAVIS 2016, L with the predictions of two frames before.
+PROTOTYPE = {
+    "A": ("davis2016", {"drift": 0.010, "part": 0.043, "leak": 0.090, "edge": 0.078}),
+    "L": (
+        "davis2017",
+        {
+            "late": 0.035, "swap": 0.024, "drift": 0.066, "ghost": 0.015, "confused": 0.035, "part": 0.088, "leak": 0.103,
+            "edge": 0.109,
+        },
+    ),
+}  # fmt: skip
+
+
+@needs_shared
+@pytest.mark.long
+@pytest.mark.parametrize("pair", PROTOTYPE)
+def test_kinds_of_real_masks_sum_to_the_loss_and_are_those_of_the_prototype(pair: str, tmp_path: Path) -> None:
+    from .golden.pairs import write_pair
+
+    protocol, expected = PROTOTYPE[pair]
+    truth, predictions = write_pair(pair, tmp_path, by_object=False)
+    found = score(predictions, truth, protocol)
+    source = TruthSource(str(truth), "", "", "", "")
+    rows = failures(ScoreRequest(str(predictions), source, named_protocol(protocol)), found.reports)  # type: ignore[arg-type]
+    losses = [1 - row["J&F-Mean"] for row in found.tables["objects"]]
+    for row, loss in zip(rows, losses, strict=True):
+        assert sum(row.values()) == pytest.approx(loss, abs=1e-9)
+    means = {kind: sum(row[kind] for row in rows) / len(rows) for kind in KINDS}
+    assert means == pytest.approx({**dict.fromkeys(KINDS, 0.0), **expected}, abs=0.004)
