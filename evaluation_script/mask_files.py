@@ -197,7 +197,7 @@ def _check_values(count: int) -> None:
 
 def _is_one_object(seen: Array) -> bool:
     """Return True; raises Flaw where a mask of one object holds more than two values."""
-    _check_values(np.count_nonzero(seen))
+    _check_values(int(seen.sum()))
     return True
 
 
