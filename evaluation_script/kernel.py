@@ -72,7 +72,7 @@ def state() -> str:
 def _found() -> Tuple[Optional[ctypes.CDLL], str]:
     try:
         loaded = _load(_path())
-        return loaded, f"kernel for {SYSTEM}"
+        return loaded, f"kernel for {SYSTEM} (numpy: {SETTING}=off)"
     except _Unusable as error:
         return None, f"numpy (no kernel: {error})"
 
@@ -88,7 +88,8 @@ def _path() -> str:
             if hashlib.sha256(file.read()).hexdigest() != checksum.read().split()[0]:
                 raise _Unusable(f"{os.path.basename(path)} is not the file that was built")
     except (OSError, ValueError, IndexError):
-        raise _Unusable("none was compiled" if not setting else f"{path} cannot be read") from None
+        absent = f"{path} or the checksum beside it cannot be read"
+        raise _Unusable(absent if setting else "none was compiled; ./run.sh does where it finds a C compiler") from None
     return path
 
 

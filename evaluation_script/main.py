@@ -84,8 +84,10 @@ def _score_in_child(
     answer = score_phase(phase, truths, submission, say, started)
     protocols = {split.codename: PROTOCOLS[split.protocol] for split in phase.splits if not split.hidden}
     origin = provenance(protocols, truth, digest_of(submission), counting())
-    for name in ("submission_metadata", "submission_result"):
-        answer[name]["provenance"] = origin
+    answer["submission_metadata"]["provenance"] = origin
+    # A participant could recognise a hidden truth by its digest.
+    shown = {name: value for name, value in origin.items() if name != "truth" or not phase.hidden}
+    answer["submission_result"]["provenance"] = shown
     return answer
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from . import png
 from .archive_limits import Files
 from .errors import Flaw, Problem, Problems, listed, printable
-from .mask_packing import MaskPacker, more_than_two_values
+from .mask_packing import MaskPacker
 from .masks import WORD, Array, Size, Stack, cropped, empty_labels, nothing, overlaps, pack, words_across
 
 #: Objects by their labels.
@@ -169,7 +169,8 @@ class ObjectFolders(ObjectMasks):
         return self.members
 
     def stack(self, label: str, frames: List[str], size: Size) -> Optional[Stack]:
-        packed = self._packer.stacks([self.members[label].get(frame) for frame in frames], size, merged=True)
+        names = [self.members[label].get(frame) for frame in frames]
+        packed = self._packer.stacks(names, size, may_merge=_is_one_object)
         if packed is None:
             return super().stack(label, frames, size)
         stacks, problems = packed
@@ -181,13 +182,23 @@ class ObjectFolders(ObjectMasks):
             return True
         try:
             labels = _labels(self._files, name, size)
-            if len(np.unique(labels)) > 2:
-                raise more_than_two_values()
+            _check_values(len(np.unique(labels)))
         except Flaw as flaw:
             self.problems.add(flaw.at(name))
             return False
         np.not_equal(labels, 0, out=flags[:, : size[1]])
         return True
+
+
+def _check_values(count: int) -> None:
+    if count > 2:
+        raise Flaw("holds more than two values", "Save the mask of one object as 0 and 255")
+
+
+def _is_one_object(seen: Array) -> bool:
+    """Return True; raises Flaw where a mask of one object holds more than two values."""
+    _check_values(int(seen.sum()))
+    return True
 
 
 def _are_disjoint(stacks: Stacks, sequence: str, frames: List[str], size: Size, problems: Problems) -> bool:
@@ -215,6 +226,10 @@ class SalientImages(LabelImages):
     GREY = 127
 
     def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
+        packed = self._packer.stacks([self.members[frame] for frame in frames], size, may_merge=_is_salient)
+        if packed is not None:
+            stacks, problems = packed
+            return None if self._added(problems) else {self.NAME: stacks.get("1", nothing(len(frames), size))}
         block = empty_labels(len(frames), size, bool)
         complete = True
         for flags, frame in zip(block, frames):
@@ -231,6 +246,11 @@ class SalientImages(LabelImages):
             return False
         np.greater_equal(labels, self.GREY if len(present) > 2 else 1, out=flags)
         return True
+
+
+def _is_salient(seen: Array) -> bool:
+    """Return whether a mask holds no other values than 0 and 1, or 0 and 255."""
+    return not seen[1:255].any() or not seen[2:].any()
 
 
 def _labels(files: Files, name: str, size: Size) -> Array:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import threading
-from typing import Dict, List, Optional, Tuple
+from typing import Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 
 from . import kernel, kernel_frames, png
 from .archive_limits import Files
 from .errors import Flaw, Problem
-from .masks import Size, Stack
+from .masks import Array, Size, Stack
 
-
-def more_than_two_values() -> Flaw:
-    """Return the flaw of a mask of one object that has several labels."""
-    return Flaw("holds more than two values", "Save the mask of one object as 0 and 255")
-
+#: Whether a file may become one object, given which of 256 values it holds; otherwise numpy reads the block.
+MayMerge = Callable[[Array], bool]
 
 #: Memory for more objects than this is not kept for the next block.
 MOST_KEPT = 32
@@ -38,12 +35,16 @@ class MaskPacker:
         self._files = files
 
     def stacks(
-        self, names: List[Optional[str]], size: Size, most: int = kernel_frames.LABELS, *, merged: bool = False
+        self,
+        names: List[Optional[str]],
+        size: Size,
+        most: int = kernel_frames.LABELS,
+        may_merge: Optional[MayMerge] = None,
     ) -> Optional[Tuple[Dict[str, Stack], List[Problem]]]:
         """Return the masks of each label, and what is wrong with any of the files.
 
         None where numpy has to read them: there is no kernel, a label takes two bytes, or there are more than `most`.
-        Where labels are `merged`, all but 0 become label 1, and a file holds two values at the most.
+        Where labels may be merged, all but 0 become label 1.
         """
         library = kernel.library()
         if library is None:
@@ -55,7 +56,7 @@ class MaskPacker:
         complete = True
         for index, name in enumerate(names):
             try:
-                complete = name is None or self._add(frames, index, name, most, merged=merged)
+                complete = name is None or self._add(frames, index, name, most, may_merge)
             except Flaw as flaw:
                 problems.append(flaw.at(str(name)))
             if not complete:
@@ -64,14 +65,14 @@ class MaskPacker:
         _SPARE.frames = frames if frames.objects <= MOST_KEPT else None
         return (stacks, problems) if complete else None
 
-    def _add(self, frames: kernel_frames.PackedFrames, index: int, name: str, most: int, *, merged: bool) -> bool:
+    def _add(
+        self, frames: kernel_frames.PackedFrames, index: int, name: str, most: int, may_merge: Optional[MayMerge]
+    ) -> bool:
         png.check_length(self._files.sizes[name], frames.size)
         data = self._files.read(name)
-        rows = png.filtered_rows(data, frames.size)
+        rows, merged = png.filtered_rows(data, frames.size), may_merge is not None
         if rows is None or not frames.add(index, *rows, most, merged=merged):
             labels = png.read_labels(data, frames.size)
             if labels.dtype != np.uint8 or not frames.add(index, labels.tobytes(), 0, most, merged=merged):
                 return False
-        if merged and np.count_nonzero(frames.seen) > 2:
-            raise more_than_two_values()
-        return True
+        return may_merge is None or may_merge(frames.seen)

@@ -32,7 +32,10 @@ CHUNK = 8 << 20
 #: Files of a folder that are read ahead, and their bytes.
 AHEAD_FILES, AHEAD_BYTES = 64, 16 << 20
 #: What file systems call the property that changes with a file.
-VERSIONS = ("ETag", "etag", "md5Hash", "content_md5", "mtime", "LastModified", "last_modified", "updated", "modified")
+VERSIONS = (
+    "ETag", "etag", "md5Hash", "content_md5", "Content-MD5", "mtime", "LastModified", "Last-Modified", "last_modified",
+    "updated", "modified",
+)  # fmt: skip
 
 
 class AddressError(HostError):

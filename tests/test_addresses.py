@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +63,19 @@ def test_a_file_is_fetched_once_until_it_changes(memory: Any, cache: Path) -> No
     assert Path(local(f"file://{source}")).read_bytes() == b"two"
     assert cached(cache) == [b"one", b"two"]
     assert local("plain/path") == "plain/path"
+
+
+def test_the_date_that_a_web_server_tells_is_enough(cache: Path) -> None:
+    (cache.parent / "source").write_bytes(b"one")
+    handler = partial(SimpleHTTPRequestHandler, directory=str(cache.parent))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/source"
+        assert local(address) == local(address)
+        os.utime(cache.parent / "source", (1, 1))
+        assert Path(local(address)).read_bytes() == b"one"
+        server.shutdown()
+    assert cached(cache) == [b"one", b"one"]
 
 
 def test_the_cache_keeps_its_bound_and_what_is_in_use(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

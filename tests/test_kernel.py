@@ -25,12 +25,12 @@ from segjudge.evaluation_script.instance_counts import DETECTION, IMAGE, TRUTH, 
 from segjudge.evaluation_script.instance_matching import Detections, Instances, match, rank_in_group
 from segjudge.evaluation_script.instance_overlaps import Masks, mask_overlaps
 from segjudge.evaluation_script.instance_precision import MatchedDetections
-from segjudge.evaluation_script.mask_files import LabelImages, ObjectFolders
+from segjudge.evaluation_script.mask_files import LabelImages, ObjectFolders, SalientImages
 from segjudge.evaluation_script.mask_texts import of_texts
 from segjudge.evaluation_script.sequence_metrics import fractional_disk
 from segjudge.evaluation_script.similarity import Region, disk
 
-from .builders import chunk, stack_of
+from .builders import chunk, png, stack_of
 from .shared import IN_CI
 
 COMPILED = Path(kernel.__file__).parent / kernel.NAME
@@ -159,6 +159,36 @@ def test_objects_are_packed_as_numpy_packs_them(seed: int, switch: Any) -> None:
 
     by_kernel, by_numpy = switch(stacks)
     assert by_kernel == by_numpy
+
+
+@pytest.mark.parametrize("values", [(0, 255), (0, 1), (0, 0), (255, 255), (1, 255), (0, 7), (0, 90, 127), (0, 1, 255)])
+@pytest.mark.parametrize("depth", [8, 16])
+def test_salient_masks_are_packed_as_numpy_packs_them(values: Tuple[int, ...], depth: int, switch: Any) -> None:
+    generator, size, frames = random.Random(1), (20, 70), ["0", "1", "2"]
+    plain_masks = {frame: encoded(blobs(generator, size, 1) * 255, 8, generator) for frame in frames}
+    odd = np.resize(np.repeat(np.array(values, np.uint8), 33), size)
+    files = {**plain_masks, "1": encoded(odd, 8, generator) if depth == 8 else png(odd.astype(np.uint16))}
+
+    def stacks() -> Any:
+        problems = Problems()
+        images = SalientImages(Memory(files), {name: name for name in frames}, problems)  # type: ignore[arg-type]
+        return plain(images.stacks(frames, size)), problems.text()
+
+    by_kernel, by_numpy = switch(stacks)
+    assert by_kernel == by_numpy
+    assert (by_numpy[0] is None) == (values in ((1, 255), (0, 7)))
+
+
+def test_salient_masks_of_two_values_are_left_to_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "library", lambda: LOADED)
+    monkeypatch.setattr(SalientImages, "_read", None)
+    files = {
+        name: encoded(np.eye(9, dtype=np.uint8) * value, 8, random.Random(1)) for name, value in (("0", 1), ("1", 255))
+    }
+    images = SalientImages(Memory(files), {name: name for name in files}, Problems())  # type: ignore[arg-type]
+    stacks = images.stacks(list(files), (9, 9))
+    assert stacks is not None
+    assert stacks[SalientImages.NAME].area.tolist() == [9, 9]
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -466,7 +496,7 @@ def copied(tmp_path: Path) -> Path:
 
 
 def test_the_library_is_used_where_all_is_well(copied: Path) -> None:
-    assert state_in(copied) == f"kernel for {kernel.SYSTEM}"
+    assert state_in(copied) == f"kernel for {kernel.SYSTEM} (numpy: SEGJUDGE_KERNEL=off)"
 
 
 def test_one_changed_byte_is_enough_to_leave_it_alone(copied: Path) -> None:

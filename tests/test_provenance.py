@@ -29,11 +29,11 @@ def test_a_zip_is_what_its_table_says_and_other_files_are_their_bytes(tmp_path: 
     plain.write_bytes(b"[]PK\5\6")
     assert digest_of(str(plain)) == f"file:{hashlib.sha256(plain.read_bytes()).hexdigest()}"
     digests = []
-    for name, method in (("stored", zipfile.ZIP_STORED), ("deflated", zipfile.ZIP_DEFLATED)):
-        with zipfile.ZipFile(tmp_path / name, "w", method) as archive:
-            archive.writestr("a/0.png", b"0" * 100)
+    for name, content in (("one", b"0" * 100), ("same", b"0" * 100), ("other", b"1" * 100)):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.writestr(zipfile.ZipInfo("a/0.png"), content)
         digests.append(digest_of(str(tmp_path / name)))
-    assert digests[0] == digests[1]
+    assert digests[0] == digests[1] != digests[2]
     assert digests[0].startswith("zip:")
     (tmp_path / "folder/a").mkdir(parents=True)
     before = digest_of(str(tmp_path / "folder"))
@@ -65,7 +65,24 @@ def test_both_files_of_a_submission_say_it(hidden: bool, monkeypatch: pytest.Mon
         "submission": digest_of(str(STRONG)),
         "counted_by": "numpy" if kernel.library() is None else "kernel",
     }
-    assert shown == kept
+    assert shown == {name: value for name, value in kept.items() if name != "truth" or not hidden}
+
+
+def test_participants_read_the_same_of_hidden_truths_that_score_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (phase,) = (phase for phase in main.PHASES if phase.codename == "sequences-dev")
+    splits = tuple(replace(split, hidden=True) for split in phase.splits)
+    monkeypatch.setattr(main, "PHASES", (replace(phase, splits=splits),))
+    other = tmp_path / TRUTH.name
+    with zipfile.ZipFile(TRUTH) as source, zipfile.ZipFile(other, "w") as archive:
+        for info in source.infolist():
+            info.date_time = (2001, 1, 1, 0, 0, 0)
+            archive.writestr(info, source.read(info))
+    answers = [evaluate(str(path), str(STRONG), "sequences-dev") for path in (TRUTH, other)]
+    kept, shown = ([answer[name] for answer in answers] for name in ("submission_metadata", "submission_result"))
+    assert kept[0]["provenance"]["truth"] != kept[1]["provenance"]["truth"]
+    assert json.dumps(shown[0]) == json.dumps(shown[1])
 
 
 @pytest.mark.parametrize(
