@@ -213,7 +213,8 @@ def _score(target: _Target, worker: ComputeWorker) -> int:
                 scores = {key: float(value) for key, value in outcome.scores.items()}
                 boards.setdefault(run_.phase, {})[run_.sample] = scores
     for phase, rows in boards.items():
-        print("\n" + leaderboard(phase, rows, trial.columns[0]) + "\n")
+        order = trial.columns[0]
+        print("\n" + leaderboard(phase, rows, trial.columns, order, descending=order not in trial.ascending) + "\n")
     return code
 
 
