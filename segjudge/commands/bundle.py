@@ -342,7 +342,7 @@ def schema(args: argparse.Namespace) -> int:
 
 def run_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `run`."""
-    bundle_options(sub, positional=True)
+    bundle_options(sub)
     sub.add_argument(
         "--python", help="the interpreter that plays EvalAI's worker (default: .venv-worker, else this one)"
     )
@@ -371,7 +371,7 @@ def kernel_options(sub: argparse.ArgumentParser, about: str) -> None:
 
 def check_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `check`."""
-    bundle_options(sub, positional=True)
+    bundle_options(sub)
     sub.add_argument("--variant", choices=VARIANTS, help="check the bundle that build makes with it")
     sub.add_argument("--starter", action="store_true", help="check what EvalAI's own starter would upload, and list it")
     sub.add_argument("--strict", action="store_true", help="warnings fail too, for CI")

@@ -45,7 +45,7 @@ def build(source: BundleSource, out: str = "") -> dict[str, list[str]]:
     written: dict[str, list[str]] = {}
     with tempfile.TemporaryDirectory() as temporary:
         built = source.archive or build_for_evalai(source.root, os.path.join(temporary, "bundle.zip")).path
-        with Bundle(built) as bundle:
+        with Bundle(built, for_evalai=False) as bundle:
             for configured in mappings_in(bundle.config, "challenge_phases"):
                 phase = phases.get(str(configured.get("codename")))
                 if phase is None:
