@@ -3,7 +3,8 @@
 A program of its own that imports nothing of ours, so that it runs under the host's interpreter too.
 
 usage: host_program.py FILE ROOT describe | score ANSWER LOG
-FILE is a module of Python or the folder of a package, ROOT its repository.  `describe` prints which form its
+FILE is a module of Python or the folder of a package, ROOT its repository; where ROOT is a built bundle, FILE is the
+script's zip in it, which is unpacked into the current folder.  `describe` prints which form its
 `evaluate()` has; `score` reads a request from its standard input and writes the answer to the descriptor ANSWER.  Its
 output is the participant's log, the descriptor LOG is the operator's.
 """
@@ -13,18 +14,30 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import io
 import json
 import os
 import resource
 import sys
 import traceback
+import zipfile
 from types import ModuleType
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Tuple
 
 #: The two documented forms: the annotations come first, or the submission does.
 HOSTED, REMOTE = "hosted", "remote"
 _FILE_BYTES = 4 << 30
+_UNPACKED = "evaluation_script"
 _ANNOTATION, _SUBMISSION = ("annotation", "truth", "gt"), ("user", "submission", "pred", "result")
+
+
+def unpacked(path: str, root: str) -> Tuple[str, str]:
+    """Return the module or package, and its repository, both as they lie on the disk."""
+    if not os.path.isfile(root):
+        return path, root
+    with zipfile.ZipFile(root) as bundle, zipfile.ZipFile(io.BytesIO(bundle.read(path))) as script:
+        script.extractall(_UNPACKED)  # within the folder: zipfile leaves out what would lead elsewhere
+    return os.path.abspath(_UNPACKED), os.getcwd()
 
 
 def load(path: str, root: str) -> ModuleType:
@@ -153,7 +166,8 @@ def limit(memory: int) -> None:
 
 def main() -> None:
     """Answer one request."""
-    path, root, action = sys.argv[1:4]
+    path, root = unpacked(*sys.argv[1:3])
+    action = sys.argv[3]
     if action == "describe":
         answers = os.fdopen(os.dup(1), "w")
         os.dup2(2, 1)

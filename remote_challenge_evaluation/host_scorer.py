@@ -6,8 +6,9 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import host_program
 from .scoring_messages import ScoredPhase, ScorerChoice
@@ -46,13 +47,13 @@ def is_hosts_own(choice: ScorerChoice) -> bool:
 def described(choice: ScorerChoice) -> dict[str, ScoredPhase]:
     """Return the phases of a host's challenge; raises `HostError` if its `evaluate()` cannot be used."""
     from segjudge.bundle.agreement import splits_of
-    from segjudge.bundle.build import read_config
     from segjudge.bundle.problems import mappings_in
 
     source = _bundle_of(choice)
-    path = os.path.abspath(choice["evaluate"]) if choice["evaluate"] else _evaluate_in(source.root)
-    command = [choice["python"] or sys.executable, "-I", host_program.__file__, path, source.root]
-    form, config = _form(command), read_config(source.root)
+    config = _config_of(source)
+    own = (os.path.abspath(choice["evaluate"]), source.root) if choice["evaluate"] else _evaluate_in(source, config)
+    command = [choice["python"] or sys.executable, "-I", host_program.__file__, *own]
+    form = _form(command)
     phases: dict[str, ScoredPhase] = {}
     for phase in mappings_in(config, "challenge_phases"):
         schemas, _ = splits_of(config, phase)
@@ -85,34 +86,48 @@ def _bundle_of(choice: ScorerChoice) -> BundleSource:
     from segjudge.evaluation_script.errors import HostError
 
     if choice["bundle"]:
-        source = find_bundle(choice["bundle"])
-        if source.archive:
-            raise HostError(f"{source.archive}: name the bundle's folder; evaluate() is loaded from there")
-        return source
+        return find_bundle(choice["bundle"])
     for folder in Path(choice["evaluate"]).resolve().parents:
         if any((folder / name).is_file() for name in CONFIG_NAMES):
             return find_bundle(str(folder))
     raise HostError(f"{choice['evaluate']}: no bundle is around it; name its folder with --bundle")
 
 
-def _evaluate_in(root: str) -> str:
+def _config_of(source: BundleSource) -> dict[str, Any]:
+    from segjudge.bundle.build import read_config
+    from segjudge.bundle.opened_bundle import Bundle
+
+    if not source.archive:
+        return read_config(source.root)
+    with Bundle(source.archive, for_evalai=False) as bundle:
+        return bundle.config
+
+
+def _evaluate_in(source: BundleSource, config: dict[str, Any]) -> tuple[str, str]:
+    """Return the file or package with `evaluate()`, or the name of its zip, and the repository or bundle it is in."""
+    from segjudge.bundle.bundle_source import SCRIPT_FOLDER
     from segjudge.evaluation_script.errors import HostError
 
-    for name in (_REMOTE_FILE, "evaluation_script"):
-        path = os.path.join(root, name)
-        if os.path.isfile(path) or os.path.isfile(os.path.join(path, "__init__.py")):
-            return path
-    raise HostError(f"{root}: has neither {_REMOTE_FILE} nor evaluation_script; name a file with --evaluate")
+    remote, script = (os.path.join(source.root, name) for name in (_REMOTE_FILE, SCRIPT_FOLDER))
+    if os.path.isfile(remote):
+        return remote, source.root
+    if source.archive:
+        return str(config.get("evaluation_script")), source.archive
+    if os.path.isfile(os.path.join(script, "__init__.py")):
+        return script, source.root
+    raise HostError(f"{source.root}: has neither {_REMOTE_FILE} nor {SCRIPT_FOLDER}; name a file with --evaluate")
 
 
 def _form(command: list[str]) -> str:
     """Return the form of an `evaluate()`, which is loaded for that."""
     from segjudge.evaluation_script.errors import HostError
 
-    path = command[-2]
+    path, words = command[-2], [*command, "describe"]
     try:
-        words = [*command, "describe"]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=_SECONDS_TO_LOAD, check=False)
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(
+                words, cwd=folder, capture_output=True, text=True, timeout=_SECONDS_TO_LOAD, check=False
+            )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise HostError(f"{path}: cannot be loaded ({error})") from None
     if done.returncode:

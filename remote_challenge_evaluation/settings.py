@@ -92,13 +92,14 @@ def with_absolute_paths(settings: WorkerSettings) -> WorkerSettings:
     """Return settings that mean the same in every folder: scorers run in folders of their own."""
     here = any(os.path.isfile(name) for name in CONFIG_NAMES) and not settings.evaluate
     bundle = settings.bundle or ("." if here else "")
-    annotations = settings.annotations
+    annotations, python = settings.annotations, settings.scorer_python
     is_bucket = annotations.startswith("s3://")
     return replace(
         settings,
         save_dir=os.path.abspath(settings.save_dir),
         bundle=os.path.abspath(bundle) if bundle else "",
         evaluate=os.path.abspath(settings.evaluate) if settings.evaluate else "",
+        scorer_python=os.path.abspath(python) if os.sep in python else python,
         annotations=annotations if is_bucket else os.path.abspath(annotations),
     )
 

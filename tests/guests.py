@@ -38,7 +38,7 @@ challenge_phases:
     end_date: 2036-12-31 23:59:59
     test_annotation_file: annotations/dev.json
     codename: dev
-    max_submissions_per_day: 5
+    max_submissions_per_day: 20
     max_submissions_per_month: 50
     max_submissions: 50
     submission_meta_attributes:
@@ -53,7 +53,7 @@ challenge_phases:
     end_date: 2036-12-31 23:59:59
     test_annotation_file: annotations/test.json
     codename: test
-    max_submissions_per_day: 5
+    max_submissions_per_day: 20
     max_submissions_per_month: 50
     max_submissions: 50
 

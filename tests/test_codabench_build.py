@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
+from segjudge.bundle import opened_bundle
+from segjudge.bundle.build import build as evalai_bundle
 from segjudge.bundle.bundle_source import find_bundle
+from segjudge.cli import main
 from segjudge.codabench import competition
 from segjudge.codabench.build import BuiltCompetitions, CodabenchOptions, build
 from segjudge.codabench.chains import Notes, chains, dated_phases
@@ -208,3 +211,28 @@ def test_the_task_says_which_columns_are_written(built: BuiltCompetitions) -> No
     assert task["seconds"] == 480
     assert task["columns"][0] == {"key": "J&F-Mean", "split": "dev", "label": "J&F-Mean", "hidden": False}
     assert task["annotations"] in reference.namelist()
+
+
+def test_a_bundle_that_is_too_large_for_evalai_goes_to_other_platforms(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["new", str(tmp_path / "mine"), "--demo"]) == 0
+    monkeypatch.setattr(opened_bundle, "UPLOAD_BYTES", 1000)
+    assert main(["check", "--quick", str(tmp_path / "mine")]) == 3
+    assert main(["build", "--platform", "codabench", str(tmp_path / "mine")]) == 0
+    assert main(["check", "--quick", "--platform", "codabench", str(tmp_path / "mine")]) == 0
+    assert main(["build", "--platform", "grand-challenge", str(tmp_path / "mine")]) == 0
+    assert capsys.readouterr().out.count("EvalAI takes") == 1
+
+
+def test_a_zip_that_is_no_bundle_is_a_sentence_for_other_platforms(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    built = evalai_bundle(str(ROOT), str(tmp_path / "b.zip"), kernel=False).path
+    with zipfile.ZipFile(built) as whole, zipfile.ZipFile(tmp_path / "without.zip", "w") as rest:
+        for name in whole.namelist():
+            if name != "challenge_config.yaml":
+                rest.writestr(name, whole.read(name))
+    for platform in ("codabench", "grand-challenge"):
+        assert main(["build", "--platform", platform, str(tmp_path / "without.zip")]) == 3
+        assert "holds no challenge config" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from segjudge.bundle.build import build
 from segjudge.remote_challenge_evaluation import host_program
 
 from . import guests
+from .builders import ROOT
 from .rehearsals import Rehearsal
 from .remote_workers import OPTIONS, Operator, operator_of
 
@@ -91,16 +93,23 @@ def test_a_file_with_evaluate_is_enough_beside_its_bundle(server: Rehearsal, wor
     assert submission(server, number)["status"] == "finished"
 
 
+@pytest.mark.parametrize("kind", ["folder", "yaml", "zip"])
 def test_the_hosted_form_gets_the_annotations_of_the_worker(
-    server: Rehearsal, worker: Operator, folder: Path, tmp_path: Path
+    server: Rehearsal, worker: Operator, folder: Path, tmp_path: Path, kind: str
 ) -> None:
-    own = Path(shutil.copytree(folder, tmp_path / "own"))
+    own = path = Path(shutil.copytree(folder, tmp_path / "own"))
     shutil.rmtree(own / "remote_challenge_evaluation")
-    output = worker.run("--check", "--bundle", str(own), expected=3)
+    if kind == "yaml":
+        path = own / "challenge_config.yaml"
+    if kind == "zip":
+        path = tmp_path / "elsewhere" / "challenge.zip"
+        build(str(own), str(path))
+        shutil.rmtree(own / "evaluation_script")
+    output = worker.run("--check", "--bundle", str(path), expected=3)
     assert "there is no annotation file for dev; set ANNOTATIONS" in output
     worker.environment["ANNOTATIONS"] = str(own / "annotations")
     number = sent(server)
-    worker.run("--once", "--bundle", str(own))
+    worker.run("--once", "--bundle", str(path), "--python", os.path.relpath(sys.executable, ROOT))
     assert submission(server, number)["status"] == "finished"
     shown = server.text(submission(server, number)["submission_result_file"])
     assert shown == "[{'Accuracy': 0.5, 'Coverage': 0.5}]"

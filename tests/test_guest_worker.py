@@ -178,3 +178,47 @@ def test_a_phase_without_annotations_is_a_sentence(tmp_path: Path) -> None:
 
 def test_the_workers_own_packages_are_known_by_their_imports() -> None:
     assert set(requirements.PREINSTALLED.values()) >= {"numpy", "pandas", "scikit-learn", "PyYAML"}
+
+
+RETURNS = "def evaluate(annotations, submission, phase, **_):\n    return {}\n"
+FULL = {"Accuracy": 1.0, "Coverage": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("returned", "words", "severity"),
+    [
+        ({"result": [{"val": {"Accuracy": "0.5", "Coverage": "high"}}]}, "", ""),
+        ({"result": [{"val": {"Accuracy": None, "Coverage": 1}}]}, "", ""),
+        ({"result": [{"val": {"Accuracy": 1.0}}]}, "val: its result lacks Coverage", "warning"),
+        ({"result": [{"val": {"Accuracy": "high", "Coverage": 1}}]}, "Accuracy is 'high', by which", "error"),
+        ({"result": [{"val": {"Accuracy": True, "Coverage": 1}}]}, "Accuracy is True, by which", "error"),
+        ({"result": [{"val": 5}]}, "by which EvalAI cannot order", "error"),
+        ({"result": [{}]}, "has nothing for the split val", "warning"),
+        ({"result": [{"val": FULL}], "error": [{"val": {"error_Accuracy": 1}}]}, "lacks an error_LABEL", "error"),
+        ({"result": [["val"]]}, "does not score: AttributeError", "error"),
+        ({"result": [{"other": FULL}]}, "does not score: ValueError: no split 'other'", "error"),
+    ],
+)
+def test_a_result_that_a_leaderboard_cannot_show_is_found_and_run_goes_on(
+    returned: dict[str, Any], words: str, severity: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = broken(tmp_path, RETURNS.format(returned))
+    (folder / "examples/test/half.json").unlink()
+    bundle = build(str(folder)).path
+    problems = {(problem.severity, problem.found) for problem in try_samples(str(folder), bundle)}
+    assert all(kind == severity and words in found for kind, found in problems)
+    assert bool(problems) == bool(words)
+    assert main(["run", str(folder)]) == int("does not score" in words)
+    assert "defect" not in capsys.readouterr().err
+
+
+def test_of_an_entry_with_two_splits_the_first_is_read(tmp_path: Path) -> None:
+    folder = broken(tmp_path, RETURNS.format({"result": [{"val": FULL, "test_split": FULL}]}))
+    assert scored(folder).result == {"val": FULL}
+
+
+def test_run_ranks_upwards_where_the_config_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = guests.CONFIG.replace("descending: True", "descending: False")
+    assert main(["run", str(guests.with_samples(guests.starter(tmp_path / "b", config=config)))]) == 0
+    shown = capsys.readouterr().out
+    assert shown.index("1. half.json") < shown.index("2. all.json")

@@ -78,6 +78,17 @@ def splits_of(config: dict[str, Any], phase: dict[str, Any]) -> tuple[dict[objec
     return schemas, hidden
 
 
+def board_of(config: dict[str, Any], phase: dict[str, Any], codename: str) -> tuple[dict[str, Any], bool]:
+    """Return the schema of the leaderboard of a phase and split, and whether the row itself says descending."""
+    splits = {split["id"]: split["codename"] for split in config["dataset_splits"]}
+    schemas: dict[object, dict[str, Any]] = {board["id"]: board["schema"] for board in config["leaderboard"]}
+    return next(
+        (schemas[row["leaderboard_id"]], row["is_leaderboard_order_descending"])
+        for row in config["challenge_phase_splits"]
+        if row["challenge_phase_id"] == phase["id"] and splits[row["dataset_split_id"]] == codename
+    )
+
+
 def _metrics_agreement(where: str, split: PhaseSplit, schema: dict[str, Any]) -> BundleProblems:
     if schema.get("labels", list(split.metrics)) != list(split.metrics):
         found = f"the metrics of {split.codename} are not the labels of its leaderboard"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 import zipfile
 from functools import cached_property
 from typing import Any, Self
 
 import yaml
 
+from segjudge.evaluation_script.errors import HostError
 from segjudge.hosted_worker.scorers import is_ours
 
 from .bundle_source import UNREADABLE, script_files
@@ -25,7 +27,7 @@ _MEMBERS, _TEXT_BYTES, _UNPACKED_BYTES = 20_000, 4 << 20, 4 << 30
 _NAME_BYTES, _CHUNK_BYTES = 255, 1 << 20
 
 
-class BundleRefusedError(Exception):
+class BundleRefusedError(HostError):
     """Raised for a bundle without a config that can be checked."""
 
     def __init__(self, problem: BundleProblem) -> None:
@@ -36,12 +38,13 @@ class BundleRefusedError(Exception):
 class Bundle:
     """A bundle as the server unpacks it.
 
-    Raises `BundleRefusedError` where the server would not get as far as the keys of the config.
+    Raises `BundleRefusedError` where the server would not get as far as the keys of the config.  One that goes to
+    another platform may be larger than what EvalAI takes.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, for_evalai: bool = True) -> None:
         self.path = path
-        self._zip = _open_zip(path)
+        self._zip = _open_zip(path, UPLOAD_BYTES if for_evalai else sys.maxsize)
         try:
             self._members = _unpacked_files(self._zip, path)
             self.names = frozenset(self._members)
@@ -139,9 +142,9 @@ def escapes(path: str) -> bool:
     return os.path.isabs(path) or os.path.normpath(path).split(os.sep)[0] == os.pardir
 
 
-def _open_zip(path: str) -> zipfile.ZipFile:
-    if os.path.getsize(path) > UPLOAD_BYTES:
-        found = f"has {os.path.getsize(path) / 1e6:,.0f} MB, and EvalAI takes {UPLOAD_BYTES >> 20} MiB"
+def _open_zip(path: str, most: int) -> zipfile.ZipFile:
+    if os.path.getsize(path) > most:
+        found = f"has {os.path.getsize(path) / 1e6:,.0f} MB, and EvalAI takes {most >> 20} MiB"
         remedy = "Upload large annotation files with `evalai challenge C phase P submit --file F --annotation`"
         raise BundleRefusedError(BundleProblem(path, found, remedy))
     if not os.path.getsize(path):

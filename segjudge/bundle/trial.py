@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 import subprocess
 import sys
 import tempfile
 from contextlib import suppress
+from typing import Any
 
 from segjudge.evaluation_script.errors import HostError
 from segjudge.hosted_worker.interpreter import Interpreter
 from segjudge.hosted_worker.process import SCRIPT
 from segjudge.hosted_worker.requirements import INDEX_UNREACHED, PINS, REQUIREMENTS
-from segjudge.hosted_worker.worker import HostedWorker, hosted_worker
+from segjudge.hosted_worker.worker import HostedWorker, SubmissionOutcome, hosted_worker
 
+from .agreement import splits_of
 from .build import samples
 from .opened_bundle import Bundle
-from .problems import BundleProblems, breaks_later, mappings_in
+from .problems import BundleProblems, breaks_later, mappings_in, warning
 from .script_rules import PYTHON
 
 #: The file with the checksums of requirements that pip accepted.
@@ -76,10 +79,42 @@ def _scored(worker: HostedWorker, root: str) -> BundleProblems:
         for sample in samples(root, str(phase["codename"])):
             number += 1
             outcome = worker.evaluate(phase, sample, number)
-            if outcome.status != "finished":
+            where = os.path.relpath(sample, root)
+            if outcome.status == "finished":
+                yield from unshown_scores(worker.config, phase, where, outcome)
+            else:
                 last_line = (outcome.stderr.strip().splitlines() or ["nothing on stderr"])[-1]
-                where = os.path.relpath(sample, root)
                 yield breaks_later(where, f"does not score: {last_line}", "Correct the sample, or the truth")
+
+
+def unshown_scores(
+    config: dict[str, Any], phase: dict[str, Any], where: str, outcome: SubmissionOutcome
+) -> BundleProblems:
+    """Yield what keeps the scores of a finished submission from its leaderboards."""
+    for split, schema in splits_of(config, phase)[0].items():
+        name, labels, order = str(split), schema.get("labels") or [], schema.get("default_order_by")
+        scores, bars = outcome.result.get(name), outcome.error.get(name)
+        if scores is None:
+            yield warning(
+                where, f"its result has nothing for the split {name}", "Return {split: {label: value}} for each"
+            )
+        elif not isinstance(scores, dict) or not _is_ordered(scores.get(order)):
+            value = scores.get(order) if isinstance(scores, dict) else scores
+            found = f"{name}: {order} is {value!r:.40}, by which EvalAI cannot order: its leaderboard is an error 500"
+            yield breaks_later(where, found, "Return a number")
+        elif lacking := [label for label in labels if label not in scores]:
+            found = f"{name}: its result lacks {', '.join(lacking)}, and the leaderboard shows # there"
+            yield warning(where, found, "Return every label")
+        if bars is not None and not all(isinstance(bars, dict) and f"error_{label}" in bars for label in labels):
+            found = f"{name}: its error lacks an error_LABEL, without which the leaderboard is an error 500"
+            yield breaks_later(where, found, "Return one for each label")
+
+
+def _is_ordered(value: object) -> bool:
+    """Return whether the server can order by a value; nothing counts as 0."""
+    with suppress(ValueError):
+        return value is None or math.isfinite(float(str(value)))
+    return False
 
 
 def _version() -> str:

@@ -19,7 +19,7 @@ from segjudge.bundle.build import build as build_for_evalai
 from segjudge.bundle.build import samples
 from segjudge.bundle.bundle_source import BundleSource
 from segjudge.bundle.fields import CONFIG
-from segjudge.bundle.opened_bundle import Bundle, BundleRefusedError
+from segjudge.bundle.opened_bundle import Bundle
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.packed_file import add_member, replaced
 from segjudge.evaluation_script.phase import Phase
@@ -98,11 +98,9 @@ def build(bundle: BundleSource, out: str = "", options: CodabenchOptions | None 
         if not path:
             path = build_for_evalai(bundle.root, os.path.join(folder, "bundle.zip"), kernel=options.kernel).path
         try:
-            with Bundle(path) as opened:
+            with Bundle(path, for_evalai=False) as opened:
                 source = _Source(bundle.root, opened, options, phases, _script_of(opened), notes)
                 return BuiltCompetitions(_build_all(source, out), notes)
-        except BundleRefusedError as error:
-            raise HostError(str(error)) from None
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise HostError(f"{CONFIG}: lacks or holds what EvalAI refuses ({error!r}). Run `segjudge check`") from None
 

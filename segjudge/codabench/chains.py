@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from segjudge.bundle.problems import mappings_in
+from segjudge.evalai.result_shapes import is_descending
 
 #: The visibility of a split that everybody sees.
 PUBLIC = 3
@@ -86,9 +87,7 @@ def _columns(codename: str, prefix: str, row: dict[str, Any], schema: dict[str, 
     found = []
     for label in sorted(schema["labels"], key=lambda label: label != schema["default_order_by"]):
         entry = metadata.get(label)
-        # An entry of the metadata decides, even one that does not speak of the direction.
-        descending = row["is_leaderboard_order_descending"]
-        ascending = entry.get("sort_ascending") is not False if isinstance(entry, dict) else not descending
+        ascending = not is_descending(schema, label, row["is_leaderboard_order_descending"])
         about = str(entry.get("description", "")) if isinstance(entry, dict) else ""
         precision, is_hidden = int(row["leaderboard_decimal_precision"]), row["visibility"] != PUBLIC
         found.append(BoardColumn(f"{prefix}{label}", codename, label, ascending, precision, is_hidden, about))

@@ -35,12 +35,10 @@ class CompetitionTrial:
     def __init__(self, bundle: OpenedCompetition, worker: ComputeWorker) -> None:
         self._bundle, self._worker = bundle, worker
         boards = bundle.mappings("leaderboards")
+        columns = columns_of(boards[0][1]) if boards else []
         #: The columns that programs fill, in their order.
-        self.columns = [
-            str(column.get("key"))
-            for column in (columns_of(boards[0][1]) if boards else [])
-            if not column.get("computation")
-        ]
+        self.columns = [str(column.get("key")) for column in columns if not column.get("computation")]
+        self.ascending = [str(column.get("key")) for column in columns if column.get("sorting") == "asc"]
         self._tasks = {task.get("index"): (where, task) for where, task in bundle.mappings("tasks")}
         self._written = written_columns(bundle)
 

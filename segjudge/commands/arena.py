@@ -133,7 +133,7 @@ def arena_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "agent", nargs="*", metavar="AGENT", help="a file of Python or a command, with its words (after --)"
     )
-    bundle_options(sub)
+    bundle_options(sub, positional=False)
     sub.add_argument("--env", default="segjudge/VideoObjectSegmentation-v0", help="a registered Gymnasium environment")
     sub.add_argument("--truth", help="packed annotation file or dataset, for our environments")
     sub.add_argument("--frames", help="where the pictures are (default: beside the masks)")

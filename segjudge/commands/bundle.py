@@ -68,7 +68,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _score_samples(worker: HostedWorker, root: str) -> int:
     """Submit every sample to its phase and print the leaderboards; return how many failed."""
+    from segjudge.bundle.agreement import board_of
     from segjudge.bundle.build import SAMPLES_FOLDER, samples
+    from segjudge.bundle.trial import unshown_scores
+    from segjudge.evalai.result_shapes import is_descending
     from segjudge.report.tables import leaderboard
 
     number = failed = 0
@@ -78,7 +81,7 @@ def _score_samples(worker: HostedWorker, root: str) -> int:
         if not paths:
             print(f"{codename}: no samples in {SAMPLES_FOLDER}/{codename}, so nothing was scored\n")
             continue
-        boards: dict[str, dict[str, dict[str, float]]] = {}
+        boards: dict[str, dict[str, dict[str, Any]]] = {}
         for path in paths:
             sample = os.path.basename(path)
             number += 1
@@ -88,24 +91,19 @@ def _score_samples(worker: HostedWorker, root: str) -> int:
             if outcome.status != "finished":
                 failed += 1
                 print(outcome.stderr)
+            else:
+                for problem in unshown_scores(worker.config, phase, sample, outcome):
+                    print(f"{problem.severity}: {problem}")
             for split, scores in outcome.result.items():
-                boards.setdefault(split, {})[sample] = scores
+                boards.setdefault(split, {})[sample] = scores if isinstance(scores, dict) else {}
         for split, rows in boards.items():
-            label = _ranking_label(worker.config, phase, split)
-            print("\n" + leaderboard(f"{phase['name']} / {split}", rows, label))
+            schema, row = board_of(worker.config, phase, split)
+            order = schema["default_order_by"]
+            descending = is_descending(schema, order, row)
+            title = f"{phase['name']} / {split}"
+            print("\n" + leaderboard(title, rows, schema["labels"], order, descending=descending))
         print()
     return failed
-
-
-def _ranking_label(config: dict[str, Any], phase: dict[str, Any], codename: str) -> str:
-    """Return the label by which the leaderboard of a phase and split is ordered."""
-    splits = {split["id"]: split["codename"] for split in config["dataset_splits"]}
-    labels: dict[int, str] = {board["id"]: board["schema"]["default_order_by"] for board in config["leaderboard"]}
-    return next(
-        labels[row["leaderboard_id"]]
-        for row in config["challenge_phase_splits"]
-        if row["challenge_phase_id"] == phase["id"] and splits[row["dataset_split_id"]] == codename
-    )
 
 
 def _next_steps(source: BundleSource, phase: str) -> str:
@@ -344,7 +342,7 @@ def schema(args: argparse.Namespace) -> int:
 
 def run_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `run`."""
-    bundle_options(sub, positional=True)
+    bundle_options(sub)
     sub.add_argument(
         "--python", help="the interpreter that plays EvalAI's worker (default: .venv-worker, else this one)"
     )
@@ -373,7 +371,7 @@ def kernel_options(sub: argparse.ArgumentParser, about: str) -> None:
 
 def check_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `check`."""
-    bundle_options(sub, positional=True)
+    bundle_options(sub)
     sub.add_argument("--variant", choices=VARIANTS, help="check the bundle that build makes with it")
     sub.add_argument("--starter", action="store_true", help="check what EvalAI's own starter would upload, and list it")
     sub.add_argument("--strict", action="store_true", help="warnings fail too, for CI")

@@ -213,7 +213,8 @@ def _score(target: _Target, worker: ComputeWorker) -> int:
                 scores = {key: float(value) for key, value in outcome.scores.items()}
                 boards.setdefault(run_.phase, {})[run_.sample] = scores
     for phase, rows in boards.items():
-        print("\n" + leaderboard(phase, rows, trial.columns[0]) + "\n")
+        order = trial.columns[0]
+        print("\n" + leaderboard(phase, rows, trial.columns, order, descending=order not in trial.ascending) + "\n")
     return code
 
 
@@ -258,8 +259,8 @@ def _push(push: Any, path: str, *, again: bool) -> int:
     return DONE
 
 
-def _common_options(sub: argparse.ArgumentParser, *, positional: bool = True) -> None:
-    bundle_options(sub, positional=positional)
+def _common_options(sub: argparse.ArgumentParser) -> None:
+    bundle_options(sub)
     sub.add_argument("--image", help="the Docker image that scores (default: the one with Python 3.12)")
     sub.add_argument("--queue", help="the UUID of your own queue; without it the public one allows 600 s")
     sub.add_argument(
@@ -271,7 +272,7 @@ def _common_options(sub: argparse.ArgumentParser, *, positional: bool = True) ->
 
 def build_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `build`."""
-    _common_options(sub, positional=False)
+    _common_options(sub)
     sub.add_argument("--out", metavar="FOLDER", help="where to write the zips (default: dist/codabench)")
 
 

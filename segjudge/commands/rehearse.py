@@ -197,7 +197,7 @@ def _about_workers(scorer: Scorer, workers: Workers, number: int) -> str:
 
 def rehearse_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `rehearse`."""
-    bundle_options(sub, positional=True)
+    bundle_options(sub)
     sub.add_argument("--port", type=whole_number(0, 65535), default=PORT, help=f"default {PORT}; 0 takes any")
     sub.add_argument("--data", help="where it is kept (default: .segjudge/rehearsal)")
     sub.add_argument(

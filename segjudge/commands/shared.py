@@ -26,7 +26,7 @@ def program() -> str:
     return "./run.sh" if os.environ.get(BUNDLE) else "segjudge"
 
 
-def bundle_options(sub: argparse.ArgumentParser, *, positional: bool = False) -> None:
+def bundle_options(sub: argparse.ArgumentParser, *, positional: bool = True) -> None:
     """Add `--bundle`, and the positional argument that means the same."""
     about = "the bundle: its folder, its YAML or a built zip (default: the current folder's, else this one)"
     sub.add_argument("--bundle", metavar="PATH", default="", help=about)

@@ -29,7 +29,11 @@ def _import_root() -> str:
 
 def worker_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `worker`, here and to the program itself."""
-    sub.add_argument("--bundle", metavar="PATH", help="the bundle's folder (default: the current one, else this one)")
+    sub.add_argument(
+        "--bundle",
+        metavar="PATH",
+        help="the bundle: its folder, its YAML or a built zip (default: the current folder's, else this one)",
+    )
     sub.add_argument("--evaluate", metavar="FILE", help="a file with the host's own evaluate()")
     sub.add_argument("--python", help="the interpreter of the host's own evaluate() (default: this one)")
     sub.add_argument("--check", action="store_true", help="prove that everything is in place, and touch nothing")

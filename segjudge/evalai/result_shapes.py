@@ -2,8 +2,8 @@
 
 import datetime
 import math
-from collections.abc import Collection
-from typing import NotRequired, TypedDict, cast
+from collections.abc import Collection, Mapping
+from typing import Any, NotRequired, TypedDict, cast
 
 #: Larger than every key in a database: SQLite and Postgres end at 2^63.
 _KEY_LIMIT = 1 << 62
@@ -111,6 +111,13 @@ def labels_of(split: dict[str, object]) -> list[str] | None:
     schema = split.get("leaderboard_schema")
     labels = schema.get("labels") if isinstance(schema, dict) else None
     return [str(label) for label in labels] if isinstance(labels, list) else None
+
+
+def is_descending(schema: Mapping[str, Any], label: str, row: object) -> bool:
+    """Return whether a leaderboard shows the largest value of a label first; `row` is its phase split's own flag."""
+    entry = (schema.get("metadata") or {}).get(label)
+    # An entry of the metadata decides, even one that does not speak of the direction.
+    return entry.get("sort_ascending") is False if isinstance(entry, dict) else bool(row)
 
 
 def accepted_accuracies(accuracies: object, labels: dict[str, list[str]]) -> list[SplitAccuracies]:

@@ -11,11 +11,13 @@ import tempfile
 import zipfile
 from typing import Any
 
+from segjudge.bundle.agreement import board_of
 from segjudge.bundle.build import build as build_for_evalai
 from segjudge.bundle.bundle_source import SCRIPT_FOLDER, BundleSource
 from segjudge.bundle.opened_bundle import Bundle
 from segjudge.bundle.problems import mappings_in
 from segjudge.errors import UsageError
+from segjudge.evalai.result_shapes import is_descending
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.phase import Phase, PhaseSplit
 
@@ -43,7 +45,7 @@ def build(source: BundleSource, out: str = "") -> dict[str, list[str]]:
     written: dict[str, list[str]] = {}
     with tempfile.TemporaryDirectory() as temporary:
         built = source.archive or build_for_evalai(source.root, os.path.join(temporary, "bundle.zip")).path
-        with Bundle(built) as bundle:
+        with Bundle(built, for_evalai=False) as bundle:
             for configured in mappings_in(bundle.config, "challenge_phases"):
                 phase = phases.get(str(configured.get("codename")))
                 if phase is None:
@@ -51,11 +53,11 @@ def build(source: BundleSource, out: str = "") -> dict[str, list[str]]:
                 folder = os.path.join(out, phase.codename)
                 if os.path.isdir(folder) and "task.json" not in os.listdir(folder) and os.listdir(folder):
                     raise UsageError(f"{folder}: holds something else; name another folder with --out")
-                written[folder] = _write(bundle, phase, folder)
+                written[folder] = _write(bundle, configured, phase, folder)
     return written
 
 
-def _write(bundle: Bundle, phase: Phase, folder: str) -> list[str]:
+def _write(bundle: Bundle, configured: dict[str, Any], phase: Phase, folder: str) -> list[str]:
     if not bundle.has(phase.annotations):
         raise HostError(f"{phase.annotations}: is not in the bundle, so {phase.codename} cannot be scored elsewhere")
     shutil.rmtree(folder, ignore_errors=True)
@@ -72,7 +74,7 @@ def _write(bundle: Bundle, phase: Phase, folder: str) -> list[str]:
     _write_file(os.path.join(folder, "task.json"), _json(task))
     _write_file(os.path.join(folder, "Dockerfile"), _DOCKERFILE.encode())
     _write_file(os.path.join(folder, ".dockerignore"), b"ground_truth.tar.gz\nphase-settings.json\n")
-    _write_file(os.path.join(folder, "phase-settings.json"), _json(_settings(bundle, shown, keys)))
+    _write_file(os.path.join(folder, "phase-settings.json"), _json(_settings(bundle.config, configured, shown, keys)))
     data = bundle.read(phase.annotations)
     with tarfile.open(os.path.join(folder, "ground_truth.tar.gz"), "w:gz") as archive:
         member = tarfile.TarInfo(truth)
@@ -82,23 +84,20 @@ def _write(bundle: Bundle, phase: Phase, folder: str) -> list[str]:
     return [f"{name} is hidden, and left out: participants may read metrics.json there" for name in hidden]
 
 
-def _settings(bundle: Bundle, splits: list[PhaseSplit], keys: dict[str, str]) -> dict[str, Any]:
-    """Return what the form of a phase asks for, in its own words."""
-    rising = {
-        label
-        for board in mappings_in(bundle.config, "leaderboard")
-        for label, entry in (board["schema"].get("metadata") or {}).items()
-        if entry.get("sort_ascending")
-    }
+def _settings(
+    config: dict[str, Any], configured: dict[str, Any], splits: list[PhaseSplit], keys: dict[str, str]
+) -> dict[str, Any]:
+    """Return what the form of a phase asks for, in its own words; the label that ranks comes first."""
+    boards = {split.codename: board_of(config, configured, split.codename) for split in splits}
     columns = [
         {
             "title": label if len(splits) == 1 else f"{split.codename} {label}",
             "path": f"{keys[split.codename]}.{label}",
             "error_path": f"{keys[split.codename]}.{label}_error",
-            "order": "asc" if label in rising else "desc",
+            "order": "desc" if is_descending(boards[split.codename][0], label, boards[split.codename][1]) else "asc",
         }
         for split in splits
-        for label in split.metrics
+        for label in sorted(split.metrics, key=lambda label: label != boards[split.codename][0]["default_order_by"])
     ]
     if not columns:
         return {}

@@ -86,13 +86,14 @@ def stored(returned: Dict[str, Any], splits: List[str]) -> Dict[str, Any]:
     """Return what the server keeps of a returned dict; raise if the server would mark the submission failed."""
     if "result" not in returned:
         return {"status": "failed"}
-    for entry in returned["result"]:
-        split = next(iter(entry))
+    kept: Dict[str, Any] = {}
+    for key in [key for key in ("result", "error") if key in returned]:
+        # Of an entry the first split alone is read.
+        entries = [{split: entry[split]} for entry in returned[key] for split in list(entry.keys())[:1]]
+        kept[key] = json.loads(json.dumps(entries, allow_nan=False))
+    for split in [split for entry in kept["result"] for split in entry]:
         if split not in splits:
             raise ValueError(f"no split {split!r} is mapped to this phase: {splits}")
-    kept: Dict[str, Any] = {
-        key: json.loads(json.dumps(returned[key], allow_nan=False)) for key in ("result", "error") if key in returned
-    }
     files: Dict[str, Any] = {
         key: json.dumps(returned[key], default=str)
         for key in ("submission_result", "submission_metadata")

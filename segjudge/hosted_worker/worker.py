@@ -37,9 +37,9 @@ class SubmissionOutcome:
     status: str
     stdout: str
     stderr: str
-    #: Split → label → value, if it finished.
-    result: dict[str, dict[str, float]] = field(default_factory=dict)
-    error: dict[str, dict[str, float]] = field(default_factory=dict)
+    #: Split → label → value, if it finished; a host's own `evaluate()` may have put anything in their place.
+    result: dict[str, Any] = field(default_factory=dict)
+    error: dict[str, Any] = field(default_factory=dict)
 
 
 class HostedWorker:

@@ -102,7 +102,7 @@ def create_challenge(services: Services, bundle: str, folder: str) -> tuple[int,
     refusal = services.bundles.refusal(bundle, REPOSITORY)
     if refusal:
         anew = " If it is another challenge by now, --reset forgets the old one." if old else ""
-        raise HostError(f"EvalAI would not take this bundle:\n{refusal}\n`./run.sh check` tells the lines.{anew}")
+        raise HostError(f"EvalAI would not take this bundle:\n{refusal}\n`segjudge check` tells the lines.{anew}")
     if old and without_sponsors(bundle, os.path.join(folder, "update.zip")):
         bundle = os.path.join(folder, "update.zip")  # as push does: EvalAI fails on them
     try:

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from segjudge.evalai.jobs import FINISHED
+from segjudge.evalai.result_shapes import is_descending
 
 from .models import Challenge, ChallengePhase, ChallengePhaseSplit, Membership
 from .store import BoardEntry, Store
@@ -34,9 +35,7 @@ def board_of(store: Store, phase: ChallengePhase, split: ChallengePhaseSplit, or
     """Return the rows that are finished, public and unflagged; hosts' own only as baselines of a public phase."""
     schema = split.leaderboard.schema
     order = order if order in split.labels else schema["default_order_by"]
-    described = (schema.get("metadata") or {}).get(order)
-    # An entry of the metadata decides, even one that does not speak of the direction.
-    descending = described.get("sort_ascending") is False if isinstance(described, dict) else split.descending
+    descending = is_descending(schema, order, split.descending)
     hosts = _teams_of_hosts(store, phase.challenge_id) if phase.flag("is_public") else set()
     partial = phase.flag("is_partial_submission_evaluation_enabled")
     statuses = (FINISHED, "partially_evaluated") if partial else (FINISHED,)

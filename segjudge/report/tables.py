@@ -77,12 +77,21 @@ def published(protocol: str, split: str) -> list[PublishedNumbers]:
     return [entry for entry in entries if entry["dataset"].endswith(f" {split}")] or entries
 
 
-def leaderboard(title: str, rows: Mapping[str, Mapping[str, float]], order: str, digits: int = 4) -> str:
-    """Return submissions by their value of one label, best first."""
-    ranked = sorted(rows.items(), key=lambda row: -row[1][order])
-    labels = list(ranked[0][1])
+def leaderboard(
+    title: str, rows: Mapping[str, Mapping[str, object]], labels: Sequence[str], order: str, *, descending: bool
+) -> str:
+    """Return submissions by their value of one label, best first; what is no number counts as 0, as on EvalAI."""
+    ranked = sorted(rows.items(), key=lambda row: _sort_value(row[1].get(order)), reverse=descending)
     body = [
-        [f"{rank}. {name}", *(f"{values[label]:.{digits}f}" for label in labels)]
+        [f"{rank}. {name}", *(_score(values.get(label)) for label in labels)]
         for rank, (name, values) in enumerate(ranked, 1)
     ]
     return table([title, *labels], body)
+
+
+def _sort_value(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) else 0.0
+
+
+def _score(value: object) -> str:
+    return number(value, 4) if value is None or isinstance(value, (int, float)) else str(value)

@@ -119,10 +119,12 @@ def _annotation(bundle: Bundle, where: str, item: dict[str, Any], quote: str) ->
         yield crash(where, f"is {path!r:.60}, not a path", "Name a file of annotations/", 45)
     elif escapes(path) or not bundle.has(path):
         missing = f"ERROR: No test annotation file found in the zip file for challenge phase {item.get('name')}"
-        yield BundleProblem(where, f"names {path}, which is not there", "Make it with segjudge pack", missing, 38)
+        yield BundleProblem(
+            where, f"names {path}, which is not there", "Add the file, or correct the path", missing, 38
+        )
     elif not bundle.size(path):
         error = FieldError("test_annotation", "The submitted file is empty.", "empty")
-        yield BundleProblem(where, f"{path} is empty", "Make it with segjudge pack", quote, 44, error=error)
+        yield BundleProblem(where, f"{path} is empty", "Make it again", quote, 44, error=error)
     else:
         yield from long_path(where, path, quote, 44, field="test_annotation")
 
