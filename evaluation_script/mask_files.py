@@ -6,7 +6,7 @@ object folders (one PNG for each object and frame), or run lengths in JSON.
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, List, Optional, Set, Tuple
+from typing import Dict, FrozenSet, Iterable, List, Optional, Set, Tuple
 
 import numpy as np
 
@@ -108,6 +108,8 @@ class ObjectMasks(MaskFiles):
 
     #: The sequence, where each of its pixels may belong to one object alone; "" where objects may overlap.
     _disjoint_in: str
+    #: Objects that are not read.
+    left_out: FrozenSet[str] = frozenset()
 
     def labels(self) -> Iterable[str]:
         """Return the labels of all objects."""
@@ -128,6 +130,8 @@ class ObjectMasks(MaskFiles):
         stacks: Stacks = {}
         complete = True
         for label in self.labels():
+            if label in self.left_out:
+                continue
             stack = self.stack(label, frames, size)
             if stack is None:
                 complete = False
@@ -148,9 +152,11 @@ class ObjectFolders(ObjectMasks):
         problems: Problems,
         most: int = MOST_LABELS,
         disjoint_in: str = "",
+        *,
+        many_values: bool = False,
     ) -> None:
         self._files, self.members, self.problems, self._disjoint_in = files, members, problems, disjoint_in
-        self._packer = MaskPacker(files)
+        self._many_values, self._packer = many_values, MaskPacker(files, many_values=many_values)
         if len(members) > most:
             problems.add(too_many(next(iter(next(iter(members.values())).values())), len(members), most))
 
@@ -181,7 +187,7 @@ class ObjectFolders(ObjectMasks):
             return True
         try:
             labels = _labels(self._files, name, size)
-            if len(np.unique(labels)) > 2:
+            if not self._many_values and len(np.unique(labels)) > 2:
                 raise more_than_two_values()
         except Flaw as flaw:
             self.problems.add(flaw.at(name))

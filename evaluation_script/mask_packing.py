@@ -34,8 +34,8 @@ _SPARE = _Spare()
 class MaskPacker:
     """Packs the masks of one block after the other."""
 
-    def __init__(self, files: Files) -> None:
-        self._files = files
+    def __init__(self, files: Files, *, many_values: bool = False) -> None:
+        self._files, self._many_values = files, many_values
 
     def stacks(
         self, names: List[Optional[str]], size: Size, most: int = kernel_frames.LABELS, *, merged: bool = False
@@ -43,7 +43,7 @@ class MaskPacker:
         """Return the masks of each label, and what is wrong with any of the files.
 
         None where numpy has to read them: there is no kernel, a label takes two bytes, or there are more than `most`.
-        Where labels are `merged`, all but 0 become label 1, and a file holds two values at the most.
+        Where labels are `merged`, all but 0 become label 1, and without `many_values` a file holds two at the most.
         """
         library = kernel.library()
         if library is None:
@@ -72,6 +72,6 @@ class MaskPacker:
             labels = png.read_labels(data, frames.size)
             if labels.dtype != np.uint8 or not frames.add(index, labels.tobytes(), 0, most, merged=merged):
                 return False
-        if merged and np.count_nonzero(frames.seen) > 2:
+        if merged and not self._many_values and np.count_nonzero(frames.seen) > 2:
             raise more_than_two_values()
         return True
