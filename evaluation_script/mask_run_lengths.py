@@ -35,8 +35,8 @@ class RunLengths(ObjectMasks):
             found = f"has {len(masks)} masks" if isinstance(masks, list) else "is not a list of masks"
             remedy = f"Give one mask or null for each of the {count} frames, the first and last included"
             self.problems.add(Problem(f"{self._sequence}, object {label}", found, remedy))
-        else:
-            self._objects[label] = masks
+            masks = [None] * count
+        self._objects[label] = masks
 
     def frames(self) -> Set[str]:
         return set(self._index)
