@@ -58,6 +58,6 @@ def _holds_masks(path: str) -> bool:
         return False
     try:
         with zipfile.ZipFile(path) as archive:
-            return any(name.lower().endswith(".png") for name in archive.namelist())
+            return any(name.lower().endswith((".png", "mask_dict.json")) for name in archive.namelist())
     except zipfile.BadZipFile as error:
         raise HostError(f"{path}: cannot be read ({error})") from None

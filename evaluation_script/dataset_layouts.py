@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
-from typing import Any, Dict, List, Tuple
+from dataclasses import dataclass, field, replace
+from typing import Any, Dict, Iterable, List, Tuple
 
 from .archive_limits import ArchiveLimits, Files
 from .errors import HostError, listed
@@ -45,16 +45,22 @@ class Layout:
     object_folders: bool = False
     #: Frames are sorted as numbers, not as text.
     numeric: bool = False
+    #: Objects are expressions; so their entries name the masks that they are the union of.
+    names_masks: str = ""
 
 
 GENERIC = Layout("generic")
+_UNSUPERVISED = Layout("davis2017-unsupervised", masks="Annotations_unsupervised", years=("2019", "2017"))
 LAYOUTS = {
     layout.name: layout
     for layout in (
         GENERIC,
         Layout("davis2016", years=("2016", "480p", "2017")),
         Layout("davis2017"),
-        Layout("davis2017-unsupervised", masks="Annotations_unsupervised", years=("2019", "2017")),
+        _UNSUPERVISED,
+        replace(_UNSUPERVISED, name="ref-davis17"),
+        Layout("mevis", names_masks="anno_id"),
+        Layout("ref-youtube-vos", names_masks="obj_id"),
         Layout("lvos"),
         Layout("vost"),
         Layout("youtube-vos", unseen_categories=YOUTUBE_UNSEEN),
@@ -167,7 +173,7 @@ def names_and_facts(folder: DatasetFolder, layout: Layout, subset: str) -> Tuple
     meta = _meta(metas, chosen)
     if chosen in lists:
         names = lists[chosen]
-    elif subset and not (meta and _fitting(metas, subset)):
+    elif subset and not (meta and fitting(metas, subset)):
         raise HostError(
             f"{folder.root}: has no list of sequences for {subset!r}; found {listed(sorted(lists)) or 'none'}"
         )
@@ -207,7 +213,7 @@ def _metas(folder: DatasetFolder) -> Dict[str, Facts]:
     """Return the facts of each meta file, by the file's name."""
     metas = {}
     for name in folder.files.sizes:
-        if name.lower().endswith(".json") and "meta" in name.lower().rpartition("/")[2]:
+        if name.lower().endswith(".json") and _is_meta(name.lower().rpartition("/")[2]):
             try:
                 document = json.loads(folder.files.read(name))
                 metas[name] = dict(document["videos"])
@@ -216,12 +222,17 @@ def _metas(folder: DatasetFolder) -> Dict[str, Facts]:
     return metas
 
 
-def _fitting(metas: Dict[str, Facts], subset: str) -> List[str]:
+def _is_meta(file: str) -> bool:
+    return "meta" in file and "expressions" not in file
+
+
+def fitting(metas: Iterable[str], subset: str) -> List[str]:
+    """Return the files whose names fit a subset."""
     return [name for name in metas if subset in name or (subset == "val" and "valid" in name)]
 
 
 def _meta(metas: Dict[str, Facts], subset: str) -> Facts:
-    fitting = _fitting(metas, subset) if subset else list(metas)
-    if len(metas) > 1 and len(fitting) != 1:
+    names = fitting(metas, subset) if subset else list(metas)
+    if len(metas) > 1 and len(names) != 1:
         raise HostError(f"there are several meta files ({listed(list(metas))}); choose one with --subset")
-    return metas[fitting[0]] if fitting else (next(iter(metas.values())) if len(metas) == 1 else {})
+    return metas[names[0]] if names else (next(iter(metas.values())) if len(metas) == 1 else {})

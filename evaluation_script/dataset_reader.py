@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Set
+from typing import Any, Dict, Iterable, List, Optional
 
 import numpy as np
 
-from . import png
 from .archive import UPLOAD, open_files
-from .archive_limits import Files
+from .dataset_expressions import holds_expressions, read_expressions
 from .dataset_layouts import (
     GENERIC,
     HOST_LIMITS,
@@ -23,19 +22,18 @@ from .dataset_layouts import (
     recognized_dataset,
     unseen_names,
 )
+from .dataset_masks import DatasetMasks, SizedFiles, read_masks
 from .errors import Flaw, HostError, Problems, SubmissionError, counted, listed, verb
-from .mask_files import LabelImages, MaskFiles, ObjectFolders, Stacks
-from .masks import Array, FoldedStack, Size
+from .mask_files import LabelImages, MaskFiles, ObjectFolders
+from .masks import Array, Size
 from .progress import Progress, ignore_progress
 from .sequence_truth import (
     VOID,
-    Block,
     ObjectFacts,
     Ranges,
     Sequence,
     Split,
     Truth,
-    blocks_of,
     label_order,
     ranges_of,
 )
@@ -61,6 +59,9 @@ def read(
     """Open a dataset in its published layout as a truth with one split."""
     try:
         files = open_files(path, HOST_LIMITS)
+        if holds_expressions(files, layout):
+            videos, odd = read_expressions(files, path, layout, subset, progress)
+            return Truth({split or subset or "val": Split(videos, layout.name)}, odd)
         folder = recognized_dataset(files, path, layout, subset)
         names, meta = names_and_facts(folder, layout, subset)
         unseen_listed = unseen_names(folder, unseen)
@@ -80,26 +81,6 @@ def read(
     return Truth({split or subset or "val": Split(sequences, layout.name, unseen_known, categories)}, notes)
 
 
-class _SizedFiles(Files):
-    """Files whose sizes as images are read first; the bytes are kept until they are read, once."""
-
-    def __init__(self, files: Files) -> None:
-        super().__init__()
-        self.sizes, self._files = files.sizes, files
-        self._kept: Dict[str, bytes] = {}
-
-    def size_of(self, name: str) -> Size:
-        """Return the (height, width) of a PNG."""
-        self._kept[name] = self._files.read(name)
-        return png.size_of(self._kept[name])
-
-    def read(self, name: str) -> bytes:
-        return self._kept.pop(name, b"") or self._files.read(name)
-
-    def parts(self, name: str) -> Iterator[bytes]:
-        yield self.read(name)
-
-
 class _Reader:
     """Reads the sequences of a dataset, and notes what a host should look at."""
 
@@ -114,7 +95,7 @@ class _Reader:
     def sequence(self, name: str) -> Sequence:
         """Return one sequence: its frames, sizes, objects, and where each is visible."""
         members, problems = self._folder.masks[name], Problems()
-        files = _SizedFiles(self._folder.files)
+        files = SizedFiles(self._folder.files)
         images: MaskFiles
         if "" in members:
             frames = self._in_order(members[""])
@@ -122,36 +103,20 @@ class _Reader:
         else:
             frames = self._in_order({frame for files in members.values() for frame in files})
             images = ObjectFolders(files, members, problems)
-        blocks: List[Block] = []
-        visible: Dict[str, Array] = {}
-        areas: Dict[str, int] = {}
-        folded: List[Dict[str, FoldedStack]] = []
-        for block in blocks_of(self._size(files, members, frame) for frame in frames):
-            stacks = images.stacks(frames[block.start : block.stop], block.size)
-            if stacks is None:
-                raise HostError(f"{self._folder.root}: {problems.text()}")
-            for label, stack in stacks.items():
-                area = stack.area
-                visible.setdefault(label, np.zeros(len(frames), bool))[block.start : block.stop] = area > 0
-                areas[label] = max(areas.get(label, 0), int(area.max()))
-            folded.append({label: FoldedStack(stack) for label, stack in stacks.items()})
-            blocks.append(block)
-
-        def read_block(index: int) -> Stacks:
-            return {label: stack.unfolded() for label, stack in folded[index].items()}
-
+        sizes = (self._size(files, members, frame) for frame in frames)
+        masks = read_masks(images, frames, sizes, self._folder.root)
         entries = self._object_entries(name, members)
-        objects = self._objects(entries or {}, members, frames, visible)
-        self._note_oddities(name, frames, {block.size for block in blocks}, visible, areas)
+        objects = self._objects(entries or {}, members, frames, masks.visible)
+        self._note_oddities(name, frames, masks)
         salient = not self._salient or name in self._salient
         unseen = name in self._unseen
-        return Sequence(name, frames, blocks, objects, read_block, unseen, salient, entries is not None)
+        return Sequence(name, frames, masks.blocks, objects, masks.read_block, unseen, salient, entries is not None)
 
     def _in_order(self, frames: Iterable[str]) -> List[str]:
         numbers = self._numeric and all(frame.isdecimal() for frame in frames)
         return sorted(frames, key=int if numbers else None)
 
-    def _size(self, files: _SizedFiles, members: Dict[str, Dict[str, str]], frame: str) -> Size:
+    def _size(self, files: SizedFiles, members: Dict[str, Dict[str, str]], frame: str) -> Size:
         name = next(frames[frame] for frames in members.values() if frame in frames)
         try:
             return files.size_of(name)
@@ -191,15 +156,14 @@ class _Reader:
             facts[label] = ObjectFacts(ranges, lifespan, category)
         return facts
 
-    def _note_oddities(
-        self, name: str, frames: List[str], sizes: Set[Size], visible: Dict[str, Array], areas: Dict[str, int]
-    ) -> None:
+    def _note_oddities(self, name: str, frames: List[str], masks: DatasetMasks) -> None:
         """Note what a host should look at before publishing a truth."""
-        for label, flags in visible.items():
+        sizes = {block.size for block in masks.blocks}
+        for label, flags in masks.visible.items():
             if label == VOID:
                 continue
-            if areas[label] <= STRAY_PIXELS:
-                most = counted(areas[label], "pixel")
+            if masks.areas[label] <= STRAY_PIXELS:
+                most = counted(masks.areas[label], "pixel")
                 self.notes.append(f"{name}: object {label} never has more than {most}: a stray colour?")
             elif not flags[0]:
                 self.notes.append(f"{name}: object {label} first appears in frame {frames[int(flags.argmax())]}")

@@ -6,7 +6,7 @@ object folders (one PNG for each object and frame), or run lengths in JSON.
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, List, Optional, Set, Tuple
+from typing import Dict, FrozenSet, Iterable, List, Optional, Set, Tuple
 
 import numpy as np
 
@@ -108,6 +108,8 @@ class ObjectMasks(MaskFiles):
 
     #: The sequence, where each of its pixels may belong to one object alone; "" where objects may overlap.
     _disjoint_in: str
+    #: Objects that are not read.
+    left_out: FrozenSet[str] = frozenset()
 
     def labels(self) -> Iterable[str]:
         """Return the labels of all objects."""
@@ -128,6 +130,8 @@ class ObjectMasks(MaskFiles):
         stacks: Stacks = {}
         complete = True
         for label in self.labels():
+            if label in self.left_out:
+                continue
             stack = self.stack(label, frames, size)
             if stack is None:
                 complete = False
@@ -148,9 +152,11 @@ class ObjectFolders(ObjectMasks):
         problems: Problems,
         most: int = MOST_LABELS,
         disjoint_in: str = "",
+        *,
+        many_values: bool = False,
     ) -> None:
         self._files, self.members, self.problems, self._disjoint_in = files, members, problems, disjoint_in
-        self._packer = MaskPacker(files)
+        self._many_values, self._packer = many_values, MaskPacker(files)
         if len(members) > most:
             problems.add(too_many(next(iter(next(iter(members.values())).values())), len(members), most))
 
@@ -170,7 +176,7 @@ class ObjectFolders(ObjectMasks):
 
     def stack(self, label: str, frames: List[str], size: Size) -> Optional[Stack]:
         names = [self.members[label].get(frame) for frame in frames]
-        packed = self._packer.stacks(names, size, may_merge=_is_one_object)
+        packed = self._packer.stacks(names, size, may_merge=_may_be_anything if self._many_values else _is_one_object)
         if packed is None:
             return super().stack(label, frames, size)
         stacks, problems = packed
@@ -182,7 +188,8 @@ class ObjectFolders(ObjectMasks):
             return True
         try:
             labels = _labels(self._files, name, size)
-            _check_values(len(np.unique(labels)))
+            if not self._many_values:
+                _check_values(len(np.unique(labels)))
         except Flaw as flaw:
             self.problems.add(flaw.at(name))
             return False
@@ -193,6 +200,11 @@ class ObjectFolders(ObjectMasks):
 def _check_values(count: int) -> None:
     if count > 2:
         raise Flaw("holds more than two values", "Save the mask of one object as 0 and 255")
+
+
+def _may_be_anything(_seen: Array) -> bool:
+    """Return True."""
+    return True
 
 
 def _is_one_object(seen: Array) -> bool:

@@ -35,7 +35,8 @@ class RunLengths(ObjectMasks):
             found = f"has {len(masks)} masks" if isinstance(masks, list) else "is not a list of masks"
             remedy = f"Give one mask or null for each of the {count} frames, the first and last included"
             self.problems.add(Problem(f"{self._sequence}, object {label}", found, remedy))
-        elif label != "0":
+            self._objects[label] = [None] * count
+        else:
             self._objects[label] = masks
 
     def frames(self) -> Set[str]:

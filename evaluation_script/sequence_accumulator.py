@@ -190,6 +190,8 @@ class _Scorer:
             values = self._reappearance(number, flags, counts)
         else:
             values = sequence_metrics.summary(counts, self._protocol)
+            if not self._counts.sent:
+                values = {metric: None if value is None else 0.0 for metric, value in values.items()}
         return ObjectScore(
             self._counts.name,
             scored.name,

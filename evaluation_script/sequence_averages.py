@@ -40,7 +40,9 @@ class _Table:
         order = {name: index for index, name in enumerate(dict.fromkeys(score.sequence for score in scores))}
         # Matched proposals are summed in their own order officially: it decides the last bit.
         scores = sorted(scores, key=lambda score: (order[score.sequence], score.proposal))
-        self.sequences, self._sequence_of = np.unique([score.sequence for score in scores], return_inverse=True)
+        # The rounds of a sequence are not independent: their names differ before the slash.
+        videos = [score.sequence.rpartition("/")[2] for score in scores]
+        self.sequences, self._sequence_of = np.unique(videos, return_inverse=True)
         unseen = np.array([score.unseen for score in scores], bool)
         self.groups = {"": np.ones(len(scores), bool), "seen": ~unseen, "unseen": unseen}
         names = [*protocol.metrics, *BESIDE]

@@ -93,6 +93,9 @@ def summary(counts: Counts, protocol: SequenceProtocol) -> Values:
         name, _, kind = metric.rpartition("-")
         if name in series:
             values[metric] = (consistency if name == "V" else summaries[kind])(series[name])
+    empty = not counts.truth.any()
+    values["N-acc" if empty else "T-acc"] = float(empty != counts.prediction.any())
+    values["T-acc" if empty else "N-acc"] = None
     return only_named(values, protocol)
 
 
@@ -100,7 +103,7 @@ def only_named(values: Values, protocol: SequenceProtocol) -> Values:
     """Return the protocol's metrics in its order, with the combined ones."""
     chosen: Values = {}
     for metric in protocol.metrics:
-        if metric in COMBINED:
+        if metric in COMBINED and set(COMBINED[metric]) <= values.keys():
             chosen[metric] = average([values[part] for part in COMBINED[metric]])
         elif metric in values:
             chosen[metric] = values[metric]

@@ -29,8 +29,9 @@ class LifespanRule(Enum):
 
 
 class MissingRule(Enum):
-    """What a sequence that was not sent means."""
+    """What a sequence or an object that was not sent means."""
 
+    EMPTY = "empty masks"
     ERROR = "an error"
     ZEROS = "zeros"
     LEFT_OUT = "left out"
@@ -61,6 +62,11 @@ class SequenceProtocol:
     #: Means are taken over seen and unseen classes apart.
     by_class: bool = False
     missing: MissingRule = MissingRule.ERROR
+    missing_object: MissingRule = MissingRule.EMPTY
+    #: The mask of one object may have several values that are not 0.
+    many_values: bool = False
+    #: Folders of which each holds complete results; scores are the means over them.
+    rounds: Tuple[str, ...] = ()
     #: A pixel may belong to several objects.
     overlapping: bool = False
     #: MOSEv2's J, its second F, and the values of disappearance and reappearance.
@@ -74,6 +80,7 @@ PLAIN = ("J&F-Mean", "J-Mean", "F-Mean")
 VOST = ("J-Mean", "J-Recall", "J-Decay", "J_last-Mean", "J_last-Recall", "J_last-Decay")
 YOUTUBE = ("J&F-Mean", "J-Mean", "J-seen-Mean", "J-unseen-Mean", "F-Mean", "F-seen-Mean", "F-unseen-Mean")
 LVOS = (*YOUTUBE, "V-Mean", "V-seen-Mean", "V-unseen-Mean")
+REFERRING = (*PLAIN, "N-acc", "T-acc", "Final")
 MOSEV2 = (
     *("J&F_new-Mean", "J-Mean", "F_new-Mean", "F-Mean", "J&F-Mean"),
     *("disappear_J&F_new-Mean", "disappear_J-Mean", "disappear_F_new-Mean"),
@@ -89,6 +96,7 @@ COMBINED = {
     "J&F_new-Mean": ("J-Mean", "F_new-Mean"),
     "disappear_J&F_new-Mean": ("disappear_J-Mean", "disappear_F_new-Mean"),
     "reappear_J&F_new-Mean": ("reappear_J-Mean", "reappear_F_new-Mean"),
+    "Final": ("J&F-Mean", "N-acc", "T-acc"),
 }
 
 #: Of YouTube-VOS validation 2018 and 2019: the 26 categories that training lacks (youtube-vos.org).
@@ -116,23 +124,36 @@ _lvos = SequenceProtocol(
     LifespanRule.OWN,
     by_class=True,
 )
+_unsupervised = SequenceProtocol(
+    "davis2017-unsupervised",
+    "All frames; at most 20 proposals, matched to the objects; 255 in the truth is void.",
+    DAVIS,
+    ObjectRule.NUMBERED,
+    skip_first=False,
+    skip_last=False,
+    void=True,
+    proposals=20,
+    surplus_is_error=True,
+)
+_ROUNDS = ("anno_0", "anno_1", "anno_2", "anno_3")
+_mevis = SequenceProtocol(
+    "mevis",
+    "Each expression is an object, in all frames; a video that was not sent is 0.",
+    PLAIN,
+    ObjectRule.FIRST,
+    skip_first=False,
+    skip_last=False,
+    missing=MissingRule.ZEROS,
+    missing_object=MissingRule.ERROR,
+    overlapping=True,
+)
 
 _ROWS = (
     replace(
         _davis, name="davis2016", about=f"{_INNER}; everything but 0 is foreground.", objects=ObjectRule.FOREGROUND
     ),
     _davis,
-    SequenceProtocol(
-        "davis2017-unsupervised",
-        "All frames; at most 20 proposals, matched to the objects; 255 in the truth is void.",
-        DAVIS,
-        ObjectRule.NUMBERED,
-        skip_first=False,
-        skip_last=False,
-        void=True,
-        proposals=20,
-        surplus_is_error=True,
-    ),
+    _unsupervised,
     _lvos,
     replace(
         _lvos,
@@ -193,6 +214,42 @@ _ROWS = (
         LifespanRule.OWN,
         skip_last=False,
         by_class=True,
+    ),
+    _mevis,
+    replace(
+        _mevis,
+        name="mevis-official",
+        about=f"{_mevis.about[:-1]}, an expression that lacks a file is left out of the means.",
+        missing_object=MissingRule.LEFT_OUT,
+        many_values=True,
+    ),
+    replace(
+        _mevis,
+        name="mevis-v2",
+        about=f"{_mevis.about} No evaluator of MeViS v2 is public: N-acc, T-acc and Final are an assumption.",
+        metrics=REFERRING,
+    ),
+    replace(
+        _mevis,
+        name="ref-youtube-vos",
+        about="Each expression is an object, in the listed frames that the truth has. "
+        "No evaluator of Ref-YouTube-VOS is public: this is an assumption.",
+        missing=MissingRule.ERROR,
+    ),
+    replace(
+        _unsupervised,
+        name="ref-davis17",
+        about=f"The mean of four annotators. {_unsupervised.about}",
+        rounds=_ROUNDS,
+    ),
+    replace(
+        _unsupervised,
+        name="ref-davis17-strict",
+        about="The mean of four annotators. All frames; objects by number, unlike the official code; "
+        "255 in the truth is void.",
+        proposals=0,
+        surplus_is_error=False,
+        rounds=_ROUNDS,
     ),
 )
 

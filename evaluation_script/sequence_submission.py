@@ -17,6 +17,8 @@ from .mask_run_lengths import RunLengths
 from .sequence_protocols import SequenceProtocol
 from .sequence_truth import Sequence
 
+#: What label images hold where no object is; run lengths may have it too.
+BACKGROUND = "0"
 EXAMPLE = '{"sequence": {"object": [rle or null for each frame]}}'
 
 
@@ -34,7 +36,7 @@ class SequenceSubmission:
         self.problems = Problems()
         self.warnings: List[str] = []
         self._limits = limits
-        self._overlapping, self._salient = protocol.overlapping or protocol.salient, protocol.salient
+        self._protocol, self._overlapping = protocol, protocol.overlapping or protocol.salient
         #: Sequences of the phase's other splits: known, although they are not read here.
         self._elsewhere = elsewhere
         self._files = open_files(path, limits)
@@ -65,13 +67,16 @@ class SequenceSubmission:
         most = self._limits.objects
         if name in self._run_lengths:
             frames, objects = self._truth[name].frames, self._run_lengths[name]
-            return RunLengths(name, objects, frames, self.problems, overlapping=self._overlapping, most=most)
+            masks = RunLengths(name, objects, frames, self.problems, overlapping=self._overlapping, most=most)
+            masks.left_out = frozenset({BACKGROUND} - self._truth[name].objects.keys())
+            return masks
         if name not in self._folders:
             return None
         members = self._folders[name]
         if "" not in members:
-            return ObjectFolders(self._files, members, self.problems, most, "" if self._overlapping else name)
-        kind = SalientImages if self._salient else LabelImages
+            shared, many = "" if self._overlapping else name, self._protocol.many_values
+            return ObjectFolders(self._files, members, self.problems, most, shared, many_values=many)
+        kind = SalientImages if self._protocol.salient else LabelImages
         return kind(self._files, members[""], self.problems, most)
 
     def _sort(self, pngs: List[str]) -> None:
@@ -80,7 +85,7 @@ class SequenceSubmission:
         homes: Dict[str, Dict[str, None]] = {}
         unknown: List[str] = []
         for name in pngs:
-            parts = name.split("/")
+            parts = self._parts(name)
             at = self._sequence_in(parts)
             if at is not None:
                 homes.setdefault(parts[at], {})["/".join(parts[: at + 1])] = None
@@ -92,6 +97,14 @@ class SequenceSubmission:
             self._ignore(sorted({name.rpartition("/")[0] or name for name in unknown}))
         elif unknown or not pngs:  # otherwise masks of other splits alone: what is missing is reported later
             self._sort_unnamed(unknown)
+
+    def _parts(self, name: str) -> List[str]:
+        """Return the parts of a path; a round's folder is put before the sequence, as in the sequence's name."""
+        parts = name.split("/")
+        for index, part in enumerate(parts[:-2]):
+            if part in self._protocol.rounds:
+                return [*parts[:index], *parts[index + 1 : -2], f"{part}/{parts[-2]}", parts[-1]]
+        return parts
 
     def _sequence_in(self, parts: List[str]) -> Optional[int]:
         """Return the part of a path that names the sequence: the parent folder, or the one above an object's folder."""
@@ -147,6 +160,13 @@ class SequenceSubmission:
             document = read_json(self._files.read(names[0]), self._limits, EXAMPLE)
             if not isinstance(document, dict):
                 raise Flaw("is JSON, but not an object of sequences", f"Write {EXAMPLE}")
+            if self._protocol.rounds:
+                document = {
+                    f"{part}/{name}": objects
+                    for part in self._protocol.rounds
+                    if isinstance(document.get(part), dict)
+                    for name, objects in document[part].items()
+                }
             if document and not document.keys() & (self._truth.keys() | self._elsewhere):
                 expected, found = listed(list(self._truth)), listed(list(document))
                 raise Flaw(f"names no sequence of this phase ({expected}); found {found}", f"Write {EXAMPLE}")

@@ -6,6 +6,7 @@ memory is a few frames whatever their length.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import List, Optional, Tuple
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from .archive import UPLOAD
 from .archive_limits import ArchiveLimits
 from .errors import Problem, SubmissionError, counted, listed, verb
-from .mask_files import MaskFiles
+from .mask_files import MaskFiles, ObjectMasks, RequiredFrames
 from .parallel import WHOLE, Part, results_of_processes
 from .phase import ScoringRules
 from .progress import Progress, ignore_progress
@@ -26,6 +27,8 @@ from .sequence_protocols import MissingRule, SequenceProtocol
 from .sequence_submission import SequenceSubmission
 from .sequence_truth import Sequence, Split
 
+#: Whose size MeViS's script takes for that of all frames.
+FIRST_FRAME = "00000"
 SEND_FOLDERS = "Send a folder of masks for each sequence"
 
 
@@ -66,6 +69,8 @@ class OpenedSequences:
     def __init__(self, path: str, split: Split, protocol: SequenceProtocol, rules: ScoringRules) -> None:
         self._split, self._protocol, self._rules = split, protocol, rules
         truth = [sequence for sequence in split.sequences if not protocol.salient or sequence.salient]
+        if protocol.rounds:
+            truth = [replace(one, name=f"{part}/{one.name}") for part in protocol.rounds for one in truth]
         self._submission = SequenceSubmission(path, truth, protocol, rules.limits, split.elsewhere)
         warnings = Warnings(strict=rules.strict, problems=self._submission.problems)
         for line in self._submission.warnings:
@@ -120,9 +125,11 @@ def _paired(
     """Return every sequence with its masks; what is missing is found before anything is decoded."""
     _check_sequences(truth, submission, protocol, warnings)
     pairs: List[Tuple[Sequence, Optional[MaskFiles]]] = []
-    for sequence in truth:
-        masks = submission.sequence(sequence.name)
+    for whole in truth:
+        sequence, masks = whole, submission.sequence(whole.name)
         if masks is not None:
+            if protocol.missing_object is not MissingRule.EMPTY:
+                sequence = _with_objects(sequence, masks, protocol, warnings)
             _check_frames(sequence, masks, protocol, warnings)
         if masks is not None or protocol.missing is MissingRule.ZEROS:
             pairs.append((sequence, masks))
@@ -149,13 +156,40 @@ def _check_sequences(
         warnings.add("missing", Problem(UPLOAD, f"{found} ({meaning})", "Send all sequences"))
 
 
-def _check_frames(sequence: Sequence, masks: MaskFiles, protocol: SequenceProtocol, warnings: Warnings) -> None:
-    """Report the frames of a sequence that were not sent, and those that the truth does not have."""
-    required = {
+def _with_objects(sequence: Sequence, masks: MaskFiles, protocol: SequenceProtocol, warnings: Warnings) -> Sequence:
+    """Report the objects of a sequence that were not sent; return it without those that are left out."""
+    required = _required(sequence, protocol)
+    sent = set(masks.labels()) if isinstance(masks, ObjectMasks) else set()
+    if protocol.missing_object is MissingRule.LEFT_OUT and isinstance(masks, ObjectMasks):
+        sent = {
+            label
+            for label in sent & required.keys()
+            if not masks.missing_frames({label: [FIRST_FRAME, *required[label]]})
+        }
+        masks.left_out = frozenset(masks.labels()) - sent
+    missing = [label for label in required if label and label not in sent]
+    if not missing:
+        return sequence
+    lacking = f"{counted(len(missing), 'expression', len(required))} {verb(len(missing), 'lacks', 'lack')}"
+    found, remedy = f"{lacking} masks: {listed(missing)}", "Send a folder of masks for each expression"
+    if protocol.missing_object is MissingRule.ERROR:
+        masks.problems.add(Problem(sequence.name, found, remedy))
+        return sequence
+    warnings.add("objects", Problem(sequence.name, f"{found} (left out of the means)", remedy))
+    left = {label: facts for label, facts in sequence.objects.items() if label not in missing}
+    return replace(sequence, objects=left)
+
+
+def _required(sequence: Sequence, protocol: SequenceProtocol) -> RequiredFrames:
+    return {
         label: [sequence.frames[frame] for frame in np.flatnonzero(counted_frames)]
         for label, counted_frames in frames_to_read(sequence, protocol).items()
     }
-    for problem in masks.missing_frames(required):
+
+
+def _check_frames(sequence: Sequence, masks: MaskFiles, protocol: SequenceProtocol, warnings: Warnings) -> None:
+    """Report the frames of a sequence that were not sent, and those that the truth does not have."""
+    for problem in masks.missing_frames(_required(sequence, protocol)):
         masks.problems.add(problem)
     surplus = sorted(masks.frames() - set(sequence.frames))
     if surplus:

@@ -17,7 +17,7 @@ from segjudge.evaluation_script.sequence_accumulator import SequenceAccumulator
 from segjudge.evaluation_script.sequence_counting import compared_labels, count
 from segjudge.evaluation_script.sequence_counts import FIELDS, SequenceCounts, counted_object, decoded
 from segjudge.evaluation_script.sequence_objects import ScoredObject, frames_to_read, scored_objects
-from segjudge.evaluation_script.sequence_protocols import LifespanRule, ObjectRule, SequenceProtocol
+from segjudge.evaluation_script.sequence_protocols import LifespanRule, MissingRule, ObjectRule, SequenceProtocol
 from segjudge.evaluation_script.sequence_truth import Block, ObjectFacts, Split, is_number, ranges_of
 from segjudge.evaluation_script.sequence_truth import Sequence as SequenceTruth
 from segjudge.frame_masks import FrameMasks, FrameReader, refused
@@ -65,6 +65,8 @@ class FrameAccumulator:
         chosen = named_protocol(protocol)
         if not isinstance(chosen, SequenceProtocol):
             raise UsageError(f"{chosen.name} does not score mask sequences")
+        if chosen.rounds or chosen.missing_object is not MissingRule.EMPTY:
+            raise UsageError(f"{chosen.name} scores whole results, as files; masks in memory are of single videos")
         self.protocol, self._unseen = chosen, frozenset(unseen)
         self._expected = {name: {frame_name(frame) for frame in frames} for name, frames in (expected or {}).items()}
         self._frames: CountedFrames = {}

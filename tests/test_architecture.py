@@ -47,7 +47,8 @@ ROOMS = (
     ),
     "archive_tar instance_flaws mask_files notify phases provenance sequence_averages",
     "mask_run_lengths sequence_truth unit_counts unit_files unit_truth",
-    "archive instance_columns sequence_counts sequence_objects",
+    "archive dataset_masks instance_columns sequence_counts sequence_objects",
+    "dataset_expressions",
     (
         "dataset_reader instance_accumulator instance_records instance_truth panoptic_files sequence_accumulator "
         "sequence_counting sequence_submission tracks_files"

@@ -15,15 +15,20 @@ import segjudge
 from segjudge import FrameAccumulator, SubmissionError, UsageError, score_arrays
 from segjudge.evaluation_script import kernel, sequences
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
-from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS, ObjectRule
+from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS, MissingRule, ObjectRule, SequenceProtocol
 
 from .builders import label_truth, label_zip
+
+
+def of_whole_results(protocol: SequenceProtocol) -> bool:
+    return bool(protocol.rounds) or protocol.missing_object is not MissingRule.EMPTY
+
 
 #: What is sent for these is one mask without numbers.
 NUMBERED = {
     name: protocol
     for name, protocol in SEQUENCE_PROTOCOLS.items()
-    if not protocol.salient and protocol.objects is not ObjectRule.FOREGROUND
+    if not protocol.salient and protocol.objects is not ObjectRule.FOREGROUND and not of_whole_results(protocol)
 }
 
 
@@ -164,6 +169,9 @@ def test_videos_that_do_not_fit_are_refused() -> None:
         score_arrays(PREDICTIONS["dog"][:5], TRUTHS["dog"])
     with pytest.raises(UsageError, match="does not score mask sequences"):
         score_arrays(PREDICTIONS, TRUTHS, "coco")
+    for protocol in ("mevis", "ref-davis17"):
+        with pytest.raises(UsageError, match="scores whole results"):
+            FrameAccumulator(protocol)
 
 
 def test_no_object_at_all_is_a_prediction_too() -> None:

@@ -90,6 +90,17 @@ def test_object_folders_keep_their_names_and_what_they_share(tmp_path: Path) -> 
     assert scores_of(out, results, "sav") == scores_of(results, results, "sav")
 
 
+def test_objects_that_nothing_is_predicted_for_and_those_called_0_are_kept(tmp_path: Path) -> None:
+    empty, full = png(np.zeros((60, 90), np.uint8)), png(np.full((60, 90), 255, np.uint8), compress_level=0)
+    names = {f"{video}/{label}/{k}.png" for video in "ab" for label in "01" for k in range(3)}
+    folder = folder_of(tmp_path / "r", {name: full if name.startswith("a/0") else empty for name in names})
+    out = tmp_path / "r.json.gz"
+    assert main(["compress", str(folder), "--out", str(out)]) == 0
+    document = json.loads(gzip.decompress(out.read_bytes()))
+    assert {video: sorted(objects) for video, objects in document.items()} == {"a": ["0", "1"], "b": ["0", "1"]}
+    assert [mask["counts"] for mask in document["a"]["0"]] == ["0hX5"] * 3
+
+
 def test_every_png_keeps_its_name_and_its_labels(tmp_path: Path) -> None:
     labels = np.zeros((50, 70), np.uint8)
     labels[5:30, 5:40] = 1

@@ -16,7 +16,7 @@ from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 
 from .builders import ROOT
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def test_the_first_screen_is_what_the_command_prints() -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from segjudge.evaluation_script import dataset_layouts
 
-#: Tasks of LVOS read the same files.
-ALIASES = {"lvos-unsupervised": "lvos", "lvos-unsupervised-single": "lvos"}
+#: Some protocols read the same files.
+ALIASES = {
+    "lvos-unsupervised": "lvos", "lvos-unsupervised-single": "lvos", "mevis-official": "mevis", "mevis-v2": "mevis",
+    "ref-davis17-strict": "ref-davis17",
+}  # fmt: skip
 
 #: How a dataset of mask sequences can be laid out.
 LAYOUTS = tuple(sorted({*dataset_layouts.LAYOUTS, *ALIASES}))

@@ -55,6 +55,9 @@ _OF_UNITS = {
     "IDSW": "how often an object changes its track; lower is better",
     "IDF1": "F1 of identities",
     "AP": "average precision of tracks",
+    "N-acc": "share of the expressions without a target for which nothing is predicted",
+    "T-acc": "share of the expressions with a target for which something is predicted",
+    "Final": "the mean of J&F, N-acc and T-acc",
 }
 
 
@@ -66,7 +69,7 @@ def meaning(metric: str) -> str:
         return f"Average recall of {recall[1]} {'detection' if recall[1] == '1' else 'detections'} an image"
     if kind := re.fullmatch(r"A([PR])([sml]?)", metric):
         return f"Average {'precision' if kind[1] == 'P' else 'recall'}{_SIZES[kind[2]]}, over IoU .50 to .95"
-    of_units = re.fullmatch(r"([A-Za-z_]+?(?:F1)?)(\d*)(?:-([A-Za-z]+))?", metric)
+    of_units = re.fullmatch(r"([NT]-acc|[A-Za-z_]+?(?:F1)?)(\d*)(?:-([A-Za-z]+))?", metric)
     if of_units and of_units[1] in _OF_UNITS:
         window = f" over {of_units[2]} frames" if of_units[2] else ""
         text = _OF_UNITS[of_units[1]] + window + (f" ({of_units[3].lower()})" if of_units[3] else "")

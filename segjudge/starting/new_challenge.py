@@ -164,8 +164,9 @@ def _facts(challenge: NewChallenge, protocol: HostedProtocol, truths: dict[str, 
     frames = counted(sum(len(sequence.frames) for sequence in sequences), "frame")
     facts["content"] = f"{counted(len(sequences), 'video')} with {frames}"
     facts["overlapping"] = protocol.overlapping
+    within = f"{protocol.rounds[0]}/" if protocol.rounds else ""
     facts["examples"] = [
-        f"{sequence.name}/{next(iter(sequence.objects), '1') + '/' if protocol.overlapping else ''}{frame}.png"
+        f"{within}{sequence.name}/{next(iter(sequence.objects), '1') + '/' if protocol.overlapping else ''}{frame}.png"
         for sequence in sequences[:2]
         for frame in sequence.frames[:2]
     ]

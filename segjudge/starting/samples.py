@@ -61,16 +61,19 @@ def _frames(sequence: Sequence, protocol: SequenceProtocol) -> Iterator[tuple[st
     for index, block in enumerate(sequence.blocks):
         stacks, frames = sequence.read_block(index), sequence.frames[block.start : block.stop]
         if protocol.overlapping:
-            for label, stack in stacks.items():
+            for label in sequence.objects:
                 for place, frame in enumerate(frames):
-                    yield f"{sequence.name}/{label}/{frame}.png", mask_of(stack, place, block.size).astype(np.uint8)
+                    seen = label in stacks
+                    mask = mask_of(stacks[label], place, block.size) if seen else np.zeros(block.size, bool)
+                    yield f"{sequence.name}/{label}/{frame}.png", mask.astype(np.uint8)
             continue
         labels = labels_of(stacks, block, ids)
         if protocol.salient or protocol.objects is ObjectRule.FOREGROUND:
             labels = (labels > 0).astype(np.uint8)
         labels[(labels > MOST_OBJECTS[not protocol.proposals]) | (labels == VOID)] = 0
-        for frame, image in zip(frames, labels, strict=True):
-            yield f"{sequence.name}/{frame}.png", image
+        for part in protocol.rounds or (".",):
+            for frame, image in zip(frames, labels, strict=True):
+                yield os.path.normpath(f"{part}/{sequence.name}/{frame}.png"), image
 
 
 def _moved(labels: Labels, share: float) -> Labels:
