@@ -94,6 +94,11 @@ def read_codes(data: bytes, size: Size) -> Array:
     return codes
 
 
+def is_coloured(data: bytes) -> bool:
+    """Return whether a picture has channels of colours; False for what is no PNG."""
+    return data[:8] == SIGNATURE and data[25:26] in (bytes([RGB]), bytes([RGBA]))
+
+
 def filtered_rows(data: bytes, size: Size) -> Optional[Tuple[Inflated, int]]:
     """Return the rows of a grey or palette mask before their filters are undone, and its depth.
 

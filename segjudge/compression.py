@@ -19,11 +19,11 @@ import numpy as np
 from segjudge.evaluation_script import dataset_reader, png, rle
 from segjudge.evaluation_script.archive import open_files
 from segjudge.evaluation_script.archive_limits import ArchiveLimits, Files, size_text
-from segjudge.evaluation_script.errors import HostError, Problem, SubmissionError
+from segjudge.evaluation_script.errors import Flaw, HostError, Problem, SubmissionError
 from segjudge.evaluation_script.inflate import LIBDEFLATE, crc32
 from segjudge.evaluation_script.mask_files import Stacks
 from segjudge.evaluation_script.masks import WORD, Array, Size, Stack, unpack
-from segjudge.evaluation_script.packed_file import EPOCH, replaced
+from segjudge.evaluation_script.packed_file import EPOCH, add_member, replaced
 from segjudge.evaluation_script.progress import Progress
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.sequence_submission import SequenceSubmission
@@ -59,13 +59,18 @@ def compress(results: str, out: str, progress: Progress) -> Saving:
     files = open_files(results, LOCAL_LIMITS)
     try:
         pngs = [name for name in files.sizes if name.lower().endswith(".png")]
+        documents = [name for name in files.sizes if name.lower().endswith(".json")]
+        # Segments: the colours of their PNGs are ids, which the JSON beside them describes.
+        beside = documents if pngs and documents and png.is_coloured(files.read(pngs[0])) else []
         with replaced(out) as partial:
             if out.endswith(PNGS):
-                compared = _write_pngs(files, pngs, partial, progress)
+                compared = _write_pngs(files, pngs, beside, partial, progress)
+            elif beside:
+                raise _refused(beside[0], "describes segments, which run lengths do not hold", TRY_PNGS)
             elif pngs:
                 compared = _write_run_lengths(results, pngs, partial, progress)
             else:
-                compared = _write_document(files, partial)
+                compared = _write_document(files, documents, partial)
             before, after = _size_of(results, files), os.path.getsize(partial)
             if after >= before:
                 found = f"has {size_text(before)} and would have {size_text(after)}, so nothing was written"
@@ -85,9 +90,8 @@ def _size_of(results: str, files: Files) -> int:
     return sum(files.sizes.values()) if os.path.isdir(results) else os.path.getsize(results)
 
 
-def _write_document(files: Files, out: str) -> str:
+def _write_document(files: Files, documents: list[str], out: str) -> str:
     """Write JSON, gzipped as well as can be."""
-    documents = [name for name in files.sizes if name.lower().endswith(".json")]
     if len(documents) != 1:
         raise _refused("the results", f"hold no PNGs and {len(documents)} JSON files", "Name a folder or zip of masks")
     _write_gzipped(files.read(documents[0]), out)
@@ -195,26 +199,36 @@ def _are_equal(these: Stacks, those: Stacks) -> bool:
 # ── PNGs ────────────────────────────────────────────────────────────────────
 
 
-def _write_pngs(files: Files, names: list[str], out: str, progress: Progress) -> str:
+def _write_pngs(files: Files, names: list[str], beside: list[str], out: str, progress: Progress) -> str:
+    """Write PNGs; with documents beside them, which are copied, their colours are ids and stay."""
+    read = png.read_codes if beside else png.read_labels
     if not names:
         raise _refused("the results", "hold no PNGs", f"Name the output with the ending {RUN_LENGTHS}")
     with zipfile.ZipFile(out, "w") as archive:
         for done, name in enumerate(names):
             progress(name, done, len(names))
             data = files.read(name)
-            archive.writestr(zipfile.ZipInfo(name, EPOCH), min(data, _smallest(data), key=len))
+            try:
+                smallest = _smallest(data, read(data, png.size_of(data)), coded=bool(beside))
+            except Flaw as flaw:
+                raise SubmissionError.of(flaw.at(name)) from None
+            archive.writestr(zipfile.ZipInfo(name, EPOCH), min(data, smallest, key=len))
+        for name in beside:
+            add_member(archive, name, files.read(name))
     with zipfile.ZipFile(out) as archive:
         for name in names:
             first, second = files.read(name), archive.read(name)
             size = png.size_of(first)
-            if not np.array_equal(png.read_labels(first, size), png.read_labels(second, size)):
+            if not np.array_equal(read(first, size), read(second, size)):
                 raise AssertionError(f"{name}: what was written is not what is read")
     return f"{len(names):,} PNGs"
 
 
-def _smallest(data: bytes) -> bytes:
-    labels = png.read_labels(data, png.size_of(data))
-    return data if labels.max(initial=0) > HIGHEST_COLOUR else label_png(labels.astype(np.uint8))
+def _smallest(data: bytes, values: Array, *, coded: bool) -> bytes:
+    if coded:
+        channels = values.astype("<u4")[..., None].view(np.uint8)[..., :3]
+        return _png(values.shape, (8, png.RGB), channels.reshape(len(values), -1))
+    return data if values.max(initial=0) > HIGHEST_COLOUR else label_png(values.astype(np.uint8))
 
 
 def label_png(labels: Array, effort: int = LIBDEFLATE_EFFORT) -> bytes:
@@ -227,10 +241,21 @@ def label_png(labels: Array, effort: int = LIBDEFLATE_EFFORT) -> bytes:
     rows = np.zeros(columns.shape[:2], np.uint8)
     for place in range(in_byte):
         rows |= columns[:, :, place] << (8 - depth * (place + 1))
-    raw = np.pad(rows, ((0, 0), (1, 0))).tobytes()  # no filter: the others make masks larger
-    header = struct.pack(">IIBBBBB", width, height, depth, png.PALETTE, 0, 0, 0)
     palette = png.davis_palette()[: highest + 1].tobytes()
-    chunks = ((b"IHDR", header), (b"PLTE", palette), (b"IDAT", _packed(raw, ZLIB, effort)), (b"IEND", b""))
+    return _png((height, width), (depth, png.PALETTE), rows, ((b"PLTE", palette),), effort)
+
+
+def _png(
+    size: tuple[int, ...],
+    kind: tuple[int, int],
+    rows: Array,
+    palette: tuple[tuple[bytes, bytes], ...] = (),
+    effort: int = LIBDEFLATE_EFFORT,
+) -> bytes:
+    """Return a PNG of a (height, width), a (depth, colour type) and rows of bytes."""
+    raw = np.pad(rows, ((0, 0), (1, 0))).tobytes()  # no filter: the others make masks larger
+    header = struct.pack(">IIBBBBB", size[1], size[0], *kind, 0, 0, 0)
+    chunks = ((b"IHDR", header), *palette, (b"IDAT", _packed(raw, ZLIB, effort)), (b"IEND", b""))
     return png.SIGNATURE + b"".join(
         struct.pack(">I", len(body)) + kind + body + struct.pack(">I", crc32(kind + body)) for kind, body in chunks
     )

@@ -171,6 +171,36 @@ def test_grey_levels_are_no_objects(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "may be grey levels" in capsys.readouterr().err
 
 
+def test_the_ids_of_segments_and_the_json_beside_them_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where every id is a colour of DAVIS's palette: as palette PNGs they would be no ids any more."""
+    pictures = {}
+    for name, ids in {"davis": (0, 128, 128 << 8), "other": (7, 300, 70_000)}.items():
+        colours = np.repeat(np.array([[k & 255, k >> 8 & 255, k >> 16] for k in ids], np.uint8), 40, axis=0)
+        out = io.BytesIO()
+        Image.fromarray(np.repeat(colours[:, None], 160, axis=1)).save(out, "PNG", compress_level=1)
+        pictures[f"masks/{name}.png"] = out.getvalue()
+    document = json.dumps({"annotations": [{"file_name": f"{name}.png"} for name in ("davis", "other")]}).encode()
+    results = folder_of(tmp_path / "results", {"masks.json": document, **pictures})
+
+    assert main(["compress", str(results), "--out", str(tmp_path / "out.zip")]) == 0
+
+    written = files_of(tmp_path / "out.zip")
+    assert written.keys() == {"masks.json", *pictures}
+    assert written["masks.json"] == document
+    for name, data in pictures.items():
+        assert np.array_equal(mask_png.read_codes(written[name], (120, 160)), mask_png.read_codes(data, (120, 160)))
+    assert main(["compress", str(results), "--out", str(tmp_path / "out.json.gz")]) == 1
+    assert "masks.json: describes segments" in capsys.readouterr().err
+
+
+def test_a_png_that_holds_no_labels_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = io.BytesIO()
+    Image.new("RGB", (20, 20), (1, 2, 3)).save(out, "PNG")
+    results = folder_of(tmp_path / "results", {"dog/1.png": out.getvalue()})
+    assert main(["compress", str(results), "--out", str(tmp_path / "out.zip")]) == 1
+    assert "dog/1.png: is a colour image whose pixel" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("ending", [".json.gz", ".zip"])
 def test_a_changed_pixel_is_found(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison reads what was written, so that a fault of the writer cannot reach a participant."""
@@ -179,7 +209,7 @@ def test_a_changed_pixel_is_found(ending: str, tmp_path: Path, monkeypatch: pyte
     results = folder_of(tmp_path / "results", {"dog/1.png": png(mask)})
     moved = np.roll(mask, 1)
     monkeypatch.setattr(compression, "mask_of", lambda *_: moved > 0)
-    monkeypatch.setattr(compression, "_smallest", lambda _: png(moved, optimize=True))
+    monkeypatch.setattr(compression, "_smallest", lambda *_, **__: png(moved, optimize=True))
 
     assert main(["compress", str(results), "--out", str(tmp_path / f"out{ending}")]) == 3
     assert not list(tmp_path.glob("out*"))

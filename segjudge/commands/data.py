@@ -162,7 +162,7 @@ def show_options(sub: argparse.ArgumentParser) -> None:
 def compress_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `compress`."""
     sub.add_argument("results", help="a folder or archive of PNGs, or JSON")
-    sub.add_argument("--out", required=True, help="NAME.json.gz for run lengths, NAME.zip for PNGs")
+    sub.add_argument("--out", required=True, help="NAME.json.gz for run lengths of objects, NAME.zip for PNGs")
 
 
 def convert_options(sub: argparse.ArgumentParser) -> None:
