@@ -5,8 +5,8 @@
 
 A peer's folder is a checkout of davis2017-evaluation, vos-benchmark, lvos-evaluation, or of sam2 (its `sav_dataset`);
 without any the yardstick is `reference.py`, the formulas written plainly.  Masks are pair A (one object) or B of the
-golden data where SEGJUDGE_SHARED has it, else synthetic sequences.  Everything runs on one core; CPU is user and
-system time of a process and its children, start-up included.
+golden data where SEGJUDGE_SHARED has it, else synthetic sequences.  Everything runs on one core, from bytecode as
+installed packages have it; CPU is user and system time of a process and its children, start-up included.
 """
 
 from __future__ import annotations
@@ -228,6 +228,7 @@ def main() -> None:
     parser.add_argument("--python", default=sys.executable, help="the interpreter to score with")
     parser.add_argument("--repeat", type=int, default=3)
     args = parser.parse_args()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     peers = [peer for peer in PEERS if getattr(args, peer.option)]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, FrozenSet, Iterator, Mapping, Tuple
 
 from . import kernel
 from .packed_file import table_of
@@ -23,12 +23,8 @@ def digest_of(path: str) -> str:
     """
     digest = hashlib.sha256()
     if os.path.isdir(path):
-        for folder, folders, names in os.walk(path, followlinks=True):
-            folders.sort()
-            inside = folder[len(path) :].lstrip(os.sep)
-            for name in sorted(names):
-                entry = f"{os.path.join(inside, name)}\0{_size(os.path.join(folder, name))}\n"
-                digest.update(entry.encode("utf-8", "surrogateescape"))
+        for name, size in _sizes(path):
+            digest.update(f"{name}\0{size}\n".encode("utf-8", "surrogateescape"))
         return f"folder:{digest.hexdigest()}"
     table = table_of(path)
     if table:
@@ -37,6 +33,28 @@ def digest_of(path: str) -> str:
         while chunk := stream.read(_CHUNK):
             digest.update(chunk)
     return f"file:{digest.hexdigest()}"
+
+
+def _sizes(root: str) -> Iterator[Tuple[str, int]]:
+    """Yield name and size of each file of a folder, links followed; a link back to a folder above is not entered."""
+    nothing: FrozenSet[Tuple[int, int]] = frozenset()
+    waiting = [("", nothing)]
+    while waiting:
+        inside, above = waiting.pop()
+        try:
+            status = os.stat(os.path.join(root, inside))
+            names = sorted(os.listdir(os.path.join(root, inside)))
+        except OSError:
+            continue
+        here = (status.st_dev, status.st_ino)
+        if here in above:
+            continue
+        for name in names:
+            entry = os.path.join(inside, name)
+            if os.path.isdir(os.path.join(root, entry)):
+                waiting.append((entry, above | {here}))
+            else:
+                yield entry, _size(os.path.join(root, entry))
 
 
 def _size(path: str) -> int:

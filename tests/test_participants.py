@@ -240,11 +240,12 @@ def test_a_folder_of_pngs_is_a_truth(places: tuple[Path, Path], tmp_path: Path, 
     annotations = json.loads(document.read_text())["annotations"]
     found = tmp_path / "found.json"
     found.write_text(json.dumps([{**one, "score": 0.5 + 0.1 * k} for k, one in enumerate(annotations[:3])]))
-    answers = []
+    answers, digests = [], []
     for truth in (["--truth", str(folder), "--categories", str(listing)], ["--truth", str(document)]):
         assert main(["score", str(found), *truth, "--protocol", "places2017", "--json", str(out)]) == 0
         answers.append(json.loads(out.read_text()))
     assert answers[0] == answers[1]
+    assert [digest.split(":")[0] for digest in digests] == ["folder", "file"]
     assert 0.5 < answers[0]["result"][0]["val"]["AP"] < 1
     official = ["--preds_json", str(found), "--dataset_json", str(folder), "--imgCatIdsFile", str(listing)]
     assert main(["score", *official]) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -39,6 +40,21 @@ def test_a_zip_is_what_its_table_says_and_other_files_are_their_bytes(tmp_path: 
     before = digest_of(str(tmp_path / "folder"))
     (tmp_path / "folder/a/0.png").write_bytes(b"0")
     assert before != digest_of(str(tmp_path / "folder"))
+
+
+def test_a_folder_with_circles_of_links_has_a_digest(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / "real" / name).mkdir(parents=True)
+        (tmp_path / "real" / name / "0.png").write_bytes(b"0")
+    before = digest_of(str(tmp_path / "real"))
+    (tmp_path / "real/loop").symlink_to(tmp_path / "real")
+    for name, target in (("a", ".."), ("b", "."), ("c", "c")):
+        (tmp_path / "real" / name / "up").symlink_to(target)
+    started = time.monotonic()
+    assert digest_of(str(tmp_path / "real")) != before  # the link to itself counts as an entry
+    assert time.monotonic() - started < 5
+    (tmp_path / "linked").symlink_to(tmp_path / "real")
+    assert digest_of(str(tmp_path / "linked")) == digest_of(str(tmp_path / "real"))
 
 
 def test_every_protocol_has_a_revision_and_says_where_its_rules_were_changed() -> None:
