@@ -57,10 +57,11 @@ class InstanceAccumulator:
     def update(self, counts: InstanceCounts) -> None:
         """Take what was found in some images; the same again changes nothing."""
         images = counts.images["image"]
+        categories = len(self.categories) * self.protocol.aspects
         for table, bound in (
             (images, len(self.images)),
-            (counts.detections["category"], len(self.categories)),
-            (counts.truth["category"], len(self.categories)),
+            (counts.detections["category"], categories),
+            (counts.truth["category"], categories),
         ):
             if len(table) and int(table.max()) >= bound:
                 raise ValueError("it is of images or categories that this split does not have")
@@ -105,7 +106,8 @@ class InstanceAccumulator:
         """Return the detections of all images, ready for curves."""
         self._parts = [joined(self._parts)]
         self._where = np.minimum(self._where, 0)
-        return MatchedDetections(self._parts[0], len(self.categories), self.protocol.detections)
+        categories = len(self.categories) * self.protocol.aspects
+        return MatchedDetections(self._parts[0], categories, self.protocol.detections)
 
     def compute(self) -> InstanceScore:
         """Return the scores and warnings; when strict, a warning refuses the submission."""
@@ -123,9 +125,10 @@ class InstanceAccumulator:
             {"id": category.id, "name": category.name, **category_averages(curves, index)}
             for index, category in enumerate(self.categories)
         ]
-        cheap = images > 1 and len(self.categories) * len(pairs) * RESAMPLES <= MOST_CURVES
-        errors = _standard_errors(matching, caps, images) if cheap else {}
-        return InstanceScore(averages(curves, caps), rows, errors, warnings)
+        frequencies = [category.frequency for category in self.categories]
+        cheap = images > 1 and len(self.categories) * self.protocol.aspects * len(pairs) * RESAMPLES <= MOST_CURVES
+        errors = self._standard_errors(matching, frequencies) if cheap else {}
+        return InstanceScore(averages(curves, self.protocol, frequencies), rows, errors, warnings)
 
     def _dropped(self) -> List[str]:
         """Return the warning about what lies beyond the cap."""
@@ -133,16 +136,15 @@ class InstanceAccumulator:
         total, images = int(dropped.sum()), int((dropped > 0).sum())
         if not total:
             return []
-        where, were = counted(images, "image"), verb(total, "was", "were")
+        where, were = counted(images, "video" if self.protocol.tubes else "image"), verb(total, "was", "were")
         return [f"{counted(total, 'record')} beyond {self.protocol.detections[-1]} in {where} {were} dropped"]
 
-
-def _standard_errors(matching: MatchedDetections, caps: Tuple[int, int, int], images: int) -> Averages:
-    """Return the spread of each value when images are drawn anew, always from the same seed."""
-    generator = np.random.default_rng(0)
-    draws = []
-    for _ in range(RESAMPLES):
-        weight = np.bincount(generator.integers(0, images, images), minlength=images).astype(float)
-        draws.append(averages(matching.curves(reported_pairs(caps), weight), caps))
-    table = {name: np.array([draw[name] for draw in draws], float) for name in draws[0]}
-    return {name: float(column.std(ddof=1)) for name, column in table.items() if not np.isnan(column).any()}
+    def _standard_errors(self, matching: MatchedDetections, frequencies: List[str]) -> Averages:
+        """Return the spread of each value when images are drawn anew, always from the same seed."""
+        generator, images, pairs = np.random.default_rng(0), len(self.images), reported_pairs(self.protocol.detections)
+        draws = []
+        for _ in range(RESAMPLES):
+            weight = np.bincount(generator.integers(0, images, images), minlength=images).astype(float)
+            draws.append(averages(matching.curves(pairs, weight), self.protocol, frequencies))
+        table = {name: np.array([draw[name] for draw in draws], float) for name in draws[0]}
+        return {name: float(column.std(ddof=1)) for name, column in table.items() if not np.isnan(column).any()}

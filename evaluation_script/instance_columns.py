@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from . import kernel_runs, polygons, rle
 from .errors import Flaw
 from .instance_flaws import LARGEST_ID, LARGEST_SIDE
 from .instance_json import PlainRecords
+from .instance_tubes import Tubes, joined
 from .mask_texts import MaskTexts
 from .masks import Array
 
@@ -25,6 +27,8 @@ class Category:
 
     id: int
     name: str
+    #: One of FREQUENCIES, where the truth says it.
+    frequency: str = ""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,13 @@ class KnownImages:
     ids: Array
     sizes: Array
     categories: Array
+    #: Of videos, how many frames each has; the sizes are then those of all frames side by side.
+    frames: Optional[Array] = None
+
+    @property
+    def key(self) -> str:
+        """The key of the image, or video, in records."""
+        return "image_id" if self.frames is None else "video_id"
 
     def pixels(self, image: Array) -> Array:
         """Return how many pixels these images have."""
@@ -74,11 +85,13 @@ class RecordColumns:
     #: In place of `masks`, those that were checked before, and what they are.
     texts: Optional[MaskTexts] = None
     checked: Optional[rle.CheckedMasks] = None
+    #: Of videos, over the frames that show anything.
+    mean_area: Optional[Array] = None
 
 
 def columns_of(records: List[Any], images: KnownImages, *, boxes: bool) -> RecordColumns:
     """Return the records as columns, unchecked in the masks' own runs alone; raises one of `UNUSUAL`."""
-    image = images.image_indices(_checked_ids([record["image_id"] for record in records]))
+    image = images.image_indices(_checked_ids([record[images.key] for record in records]))
     category = images.category_indices(_checked_ids([record["category_id"] for record in records]))
     scores = [record["score"] for record in records]
     _check_types(scores, float, int)
@@ -88,6 +101,11 @@ def columns_of(records: List[Any], images: KnownImages, *, boxes: bool) -> Recor
     if boxes:
         table = _boxes([record["bbox"] for record in records])
         return RecordColumns(image, category, score, [""] * len(records), table, {})
+    if images.frames is not None:
+        tubes = tubes_of([record["segmentations"] for record in records], images.sizes[image], images.frames[image])
+        checked = rle.CheckedMasks(np.zeros(len(image), np.int8), tubes.pixels)
+        nowhere = np.zeros((len(image), 4))
+        return RecordColumns(image, category, score, tubes.texts, nowhere, {}, None, checked, tubes.mean_area)
     masks, outlines = _masks([record["segmentation"] for record in records], images.sizes[image])
     return RecordColumns(image, category, score, masks, np.zeros((len(masks), 4)), outlines)
 
@@ -142,6 +160,21 @@ def _masks(segmentations: List[Any], sizes: Array) -> Tuple[List[str], Dict[int,
             texts[index] = text
     _check_types(texts, str)
     return texts, outlines
+
+
+def tubes_of(segmentations: List[Any], sizes: Array, frames: Array) -> Tubes:
+    """Return lists of masks, one for each frame or None, as wide masks of these sizes; raises one of `UNUSUAL`."""
+    _check_types(segmentations, list)
+    if not np.array_equal(list(map(len, segmentations)), frames):
+        raise ValueError
+    flat = list(chain.from_iterable(segmentations))
+    shown = np.fromiter((mask is not None for mask in flat), bool, len(flat))
+    tube = np.repeat(np.arange(len(frames)), frames)
+    size = np.stack((sizes[:, 0], sizes[:, 1] // np.maximum(frames, 1)), axis=1)[tube]
+    masks = [mask for mask in flat if mask is not None]
+    _check_types(masks, dict)  # no polygons
+    texts = _masks(masks, size[shown])[0] if masks else []
+    return joined(texts, shown, tube, size[:, 0] * size[:, 1], len(frames))
 
 
 def _boxes(boxes: List[Any]) -> Array:

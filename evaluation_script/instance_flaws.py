@@ -18,22 +18,33 @@ LARGEST_ID = (1 << 63) - 1
 LARGEST_SIDE = 1 << 24
 
 
-def check_record(record: Any, size: Optional[Tuple[int, int]], *, boxes: bool) -> None:
-    """Raise a Flaw for the first thing that is wrong with a record; an image that is not known has no size."""
+def check_record(
+    record: Any, size: Optional[Tuple[int, int]], *, boxes: bool = False, frames: Optional[int] = None
+) -> None:
+    """Raise a Flaw for the first thing that is wrong with a record; an image that is not known has no size.
+
+    A record of a video has masks for so many frames, and the size of one.
+    """
     if not isinstance(record, dict):
         raise Flaw("is not an object", f"Write {EXAMPLE}")
-    keys = ("image_id", "category_id", "bbox" if boxes else "segmentation", "score")
+    kind, shape = ("image", "bbox" if boxes else "segmentation") if frames is None else ("video", "segmentations")
+    keys = (f"{kind}_id", "category_id", shape, "score")
     missing = [key for key in keys if key not in record]
     if missing:
         raise Flaw(f"lacks {' and '.join(missing)}", f"Write {EXAMPLE}")
-    for key in ("image_id", "category_id"):
+    for key in keys[:2]:
         _check_id(key, record[key])
     if not is_finite(record["score"]):
         raise Flaw(f"has the score {printable(repr(record['score']))}, which is not a finite number", "Write a number")
     if size is None:
-        raise Flaw("is of an image that the truth lacks", "Use the ids of the truth's images")
+        raise Flaw(
+            f"is of {'an image' if frames is None else 'a video'} that the truth lacks",
+            f"Use the ids of the truth's {kind}s",
+        )
     if boxes:
         _check_box(record["bbox"])
+    elif frames is not None:
+        check_tube(record["segmentations"], size, frames)
     else:
         _check_mask(record["segmentation"], size)
 
@@ -61,6 +72,28 @@ def _check_box(box: object) -> None:
         raise Flaw("has a bbox that is negative or not finite", "Write [x, y, width, height]")
     if max(map(abs, box)) > LARGEST_SIDE:
         raise Flaw("has a bbox far outside of its image", "Write [x, y, width, height] in pixels")
+
+
+def check_tube(segmentations: object, size: Tuple[int, int], frames: int) -> None:
+    """Raise a Flaw for the first thing that is wrong with the masks of a video's frames."""
+    if not isinstance(segmentations, list):
+        raise Flaw("has segmentations that are not a list", "Write a mask or null for each frame")
+    if len(segmentations) != frames:
+        found = f"has {len(segmentations):,} segmentations but the video has {frames:,} frames"
+        raise Flaw(found, "Write a mask or null for each frame")
+    for index, mask in enumerate(segmentations):
+        if mask is not None:
+            _check_frame(mask, size, f"(frame {index} of {frames}, from 0)")
+
+
+def _check_frame(mask: Any, size: Tuple[int, int], which: str) -> None:
+    try:
+        if isinstance(mask, list):
+            raise Flaw("has a segmentation that is not run lengths", rle.WRITE_AGAIN)
+        _check_mask(mask, size)
+        rle.runs_of(mask["counts"], size[0] * size[1])
+    except Flaw as flaw:
+        raise Flaw(f"{flaw.found} {which}", flaw.remedy) from None
 
 
 def _check_mask(segmentation: object, image: Tuple[int, int]) -> None:

@@ -23,19 +23,22 @@ from .json_limits import check_memory, unique_keys
 from .kernel_runs import RecordTable
 
 EXAMPLE = '[{"image_id": 1, "category_id": 1, "segmentation": {"size": [h, w], "counts": "…"}, "score": 0.9}, …]'
+VIDEO_EXAMPLE = (
+    '[{"video_id": 1, "category_id": 1, "segmentations": [{"size": [h, w], "counts": "…"}, null, …], "score": 0.9}, …]'
+)
 
 SEND_RECORDS = f"Send one JSON file, plain, gzipped or zipped, with a list of records: {EXAMPLE}"
 SEND_FEWER = "Send fewer records, those with the highest scores, with compressed run lengths"
 
 #: What may stand before the list, and after it.
 BLANKS, PADDING = "\ufeff \r\n\t", " \r\n\t\0"
-#: Between two records of the list.
-_BORDER = re.compile(r"\}\s{0,99},\s{0,99}(?=\{)")
+#: Between two records of the list, and not between the masks of a video's frames.
+_BORDER = re.compile(r"\}\s{0,99},\s{0,99}(?=\{)(?!\{\s{0,99}\"(?:size|counts)\")")
 _RAW_BORDER = re.compile(_BORDER.pattern.encode())
 #: Where a record may begin, and what follows one.
 _BLANK, _COMMA, _END = (re.compile(pattern) for pattern in (r"[ \t\r\n]*", r"[ \t\r\n]*,[ \t\r\n]*", r"[ \t\r\n]*\]"))
 #: How many closing braces are looked at for a border.
-MOST_BRACES = 100
+MOST_BRACES = 2000
 LONGEST_RECORD = 32 << 20
 #: Where no border is found, so many records at the most are parsed one by one before the next part.
 FEW = 1000

@@ -7,8 +7,8 @@ a detection could choose, or crowds are about, the loop runs in Python.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Callable, Dict, List, Tuple
+from dataclasses import dataclass, field
+from typing import Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -39,10 +39,12 @@ class Instances:
     crowd: Array
     #: It cannot be matched (the original's trouble with id 0).
     unmatchable: Array
+    #: Both ends included.
+    ranges: Array = field(default_factory=lambda: RANGES)
 
     def ignored(self) -> Array:
         """Return for each range of areas which instances do not count."""
-        return np.array([self.crowd | (self.area < low) | (self.area > high) for low, high in RANGES])
+        return np.array([self.crowd | (self.area < low) | (self.area > high) for low, high in self.ranges])
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,12 @@ class Detections:
     category: Array
     #: The place among the detections of the same image and category.
     rank: Array
+    #: It decides between small, medium and large; nothing (not a number) is in every range.
     area: Array
+    #: As it is compared: pixels of the mask, or of the box.
+    extent: Array
+    #: Which count neither for nor against unless they are matched.
+    excused: Optional[Array] = None
 
 
 #: The IoU of each pair.
@@ -70,7 +77,9 @@ def match(truth: Instances, detections: Detections, overlap: Overlap) -> Tuple[A
     ious = overlap(pairs)
     enough = ious >= REACHED[0]
     close = Overlapping(pairs.sent[enough], pairs.real[enough], ious[enough])
-    outside = np.array([(detections.area < low) | (detections.area > high) for low, high in RANGES])
+    outside = np.array([(detections.area < low) | (detections.area > high) for low, high in truth.ranges])
+    if detections.excused is not None:
+        outside |= detections.excused
     library = kernel.library()
     if library is None:
         return _by_numpy(close, truth, outside, np.cumsum(detections.rank == 0))
@@ -78,9 +87,9 @@ def match(truth: Instances, detections: Detections, overlap: Overlap) -> Tuple[A
     for bit, flags in enumerate((*truth.ignored(), truth.crowd, truth.unmatchable)):
         kinds |= flags.astype(np.uint8) << np.uint8(bit)
     every = (1 << len(REACHED)) - 1
-    words = np.array([every << len(REACHED) * area for area in range(len(RANGES))], np.uint64)
+    words = np.array([every << len(REACHED) * area for area in range(len(truth.ranges))], np.uint64)
     ignored = np.bitwise_or.reduce(np.where(outside, words[:, None], np.uint64(0)))
-    return kernel_matches.match(close, kinds, REACHED, len(RANGES), ignored, library)
+    return kernel_matches.match(close, kinds, REACHED, len(truth.ranges), ignored, library)
 
 
 def _similar_pairs(truth: Instances, detections: Detections) -> Pairs:
@@ -94,7 +103,7 @@ def _similar_pairs(truth: Instances, detections: Detections) -> Pairs:
     instances = np.repeat(high - low, sizes)
     sent = np.repeat(np.arange(len(instances)), instances)
     real = np.arange(len(sent)) + np.repeat(np.repeat(low, sizes) - (np.cumsum(instances) - instances), instances)
-    mine, other = detections.area[sent], truth.extent[real]
+    mine, other = detections.extent[sent], truth.extent[real]
     # The ratio of their sizes bounds the IoU; with a crowd it is another fraction.
     similar = (2 * np.minimum(mine, other) + SLACK >= np.maximum(mine, other)) | truth.crowd[real]
     sent, real = sent[similar], real[similar]

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import kernel, kernel_matches
 from .instance_counts import InstanceCounts, by_falling_score
-from .instance_protocols import AREAS, THRESHOLDS
+from .instance_protocols import AREAS, FREQUENCIES, OCCLUSIONS, THRESHOLDS, InstanceProtocol
 from .kernel_matches import RankedBits
 from .masks import Array
 
@@ -71,7 +71,7 @@ class MatchedDetections:
 
 
 def reported_pairs(caps: Sequence[int]) -> List[Pair]:
-    """Return the pairs that the twelve statistics read."""
+    """Return the pairs that the statistics read."""
     last = len(caps) - 1
     return [(0, cap) for cap in range(len(caps))] + [(area, last) for area in range(1, len(AREAS))]
 
@@ -150,19 +150,26 @@ def _draw_unweighted(true: Array, counted: Array, count: float, drawn: Tuple[Arr
         precision[row, :reached] = envelope[indices[:reached]]
 
 
-def averages(curves: Curves, caps: Sequence[int]) -> Averages:
-    """Return the twelve statistics."""
+def averages(curves: Curves, protocol: InstanceProtocol, frequencies: Sequence[str]) -> Averages:
+    """Return the statistics; of each category the frequency is given, or nothing."""
+    caps, count = protocol.detections, len(frequencies)
+    sizes, hidden = list(enumerate(AREAS))[1:], list(enumerate(OCCLUSIONS))[1:] if protocol.occlusion else []
     last = len(caps) - 1
-    sizes = list(enumerate(AREAS))[1:]
-    precision, recall = curves.precision, curves.recall
-    return {
+    precision, recall = curves.precision[:, :, :count], curves.recall[:, :count]
+    by_occlusion = curves.precision[:, :, count:], curves.recall[:, count:]
+    groups = [(name, [one == name for one in frequencies]) for name in FREQUENCIES] if protocol.federated else []
+    values = {
         "AP": _mean(precision[:, :, :, 0, last]),
         "AP50": _mean(precision[0, :, :, 0, last]),
         "AP75": _mean(precision[5, :, :, 0, last]),
         **{f"AP{name}": _mean(precision[:, :, :, area, last]) for area, name in sizes},
-        **{f"AR@{count}": _mean(recall[:, :, 0, cap]) for cap, count in enumerate(caps)},
-        **{f"AR{name}": _mean(recall[:, :, area, last]) for area, name in sizes},
+        **{f"AP{name}": _mean(by_occlusion[0][:, :, :, area, last]) for area, name in hidden},
+        **{f"AP{name}": _mean(precision[:, :, members, 0, last]) for name, members in groups},
+        **{f"AR@{most}": _mean(recall[:, :, 0, cap]) for cap, most in enumerate(caps)},
+        **{f"AR{protocol.recall_of(name)}": _mean(recall[:, :, area, last]) for area, name in sizes},
+        **{f"AR{name}": _mean(by_occlusion[1][:, :, area, last]) for area, name in hidden},
     }
+    return {name: values[name] for name in protocol.metrics}
 
 
 def category_averages(curves: Curves, category: int) -> Averages:

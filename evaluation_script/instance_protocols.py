@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Dict, Tuple
 
@@ -10,6 +11,14 @@ THRESHOLDS = tuple(0.5 + step * ((0.95 - 0.5) / 9) for step in range(10))
 
 #: Areas in pixels, both ends included: an instance of 1,024 pixels is small and medium.
 AREAS = {"": (0, 10**10), "s": (0, 32**2), "m": (32**2, 96**2), "l": (96**2, 10**10)}
+#: Mean areas in pixels of instances in videos.
+VIDEO_AREAS = ((0, 10**10), (0, 128**2), (128**2, 256**2), (256**2, 10**10))
+#: How much of an instance is hidden, by `instance_tubes.LABELS`; both ends included.
+OCCLUSIONS = {"": (0, 1), "-light": (0, 0.25), "-medium": (0.25, 0.5), "-heavy": (0.5, 1)}
+#: Groups of categories by how often the training data has them, as LVIS marks them.
+FREQUENCIES = ("r", "c", "f")
+
+Range = Tuple[float, float]
 
 PER_IMAGE, PER_CATEGORY = "image", "category"
 
@@ -24,21 +33,50 @@ class InstanceProtocol:
     #: One line for people: what is applied, and what it skips.
     about: str
     #: Recall is reported at these numbers of detections; the last one is the cap.
-    detections: Tuple[int, int, int]
+    detections: Tuple[int, ...]
     #: What the cap counts: detections of an image, or of an image and category.
     cap: str = PER_CATEGORY
     #: An annotation with the id 0 can never be matched, as in the COCO API.
     id_zero_quirk: bool = False
     #: Boxes are compared instead of masks.
     boxes: bool = False
+    #: Ranges of areas, named as in AREAS.
+    areas: Tuple[Range, ...] = tuple(AREAS.values())
+    #: Instances are of videos: a mask for each frame.
+    tubes: bool = False
+    #: There are scores for the ranges of OCCLUSIONS too.
+    occlusion: bool = False
+    #: Masks overlap as little as their boundaries of this share of the image's diagonal do; 0: masks alone.
+    boundary: float = 0.0
+    #: As in LVIS: only categories that were looked for in an image count there, and what is empty does not exist.
+    federated: bool = False
+    #: Crowds count neither for nor against; else they are as any other instance.
+    crowds: bool = True
     #: Raised with whatever changes any score.
     revision: int = 1
 
     @property
     def metrics(self) -> Tuple[str, ...]:
         """The names of its metrics, in the benchmark's order."""
-        recalls = (f"AR@{count}" for count in self.detections)
-        return ("AP", "AP50", "AP75", "APs", "APm", "APl", *recalls, "ARs", "ARm", "ARl")
+        recalls = [f"AR@{count}" for count in self.detections]
+        sizes = [f"AR{self.recall_of(size)}" for size in ("s", "m", "l")]
+        hidden = [name for name in OCCLUSIONS if name] if self.occlusion else []
+        precisions = ["APs", "APm", "APl", *(f"AP{name}" for name in hidden)]
+        if self.federated:
+            precisions += [f"AP{name}" for name in FREQUENCIES]
+        sizes += [f"AR{name}" for name in hidden]
+        if self.tubes:  # as the leaderboards had them, then what only the programs print
+            return ("AP", "AP50", "AP75", *recalls[:2], *precisions, *recalls[2:], *sizes)
+        return ("AP", "AP50", "AP75", *precisions, *recalls, *sizes)
+
+    @property
+    def aspects(self) -> int:
+        """By how many properties instances are sorted into ranges: area, and where it is asked for occlusion."""
+        return 2 if self.occlusion else 1
+
+    def recall_of(self, size: str) -> str:
+        """Return the name of a size in metrics of recall."""
+        return f"{size}@{self.detections[-1]}" if self.federated else size
 
 
 _places = InstanceProtocol(
@@ -48,6 +86,25 @@ _places = InstanceProtocol(
     PER_IMAGE,
 )
 _coco = InstanceProtocol("coco", "Up to 100 masks for each image and category.", (1, 10, 100))
+_lvis = InstanceProtocol(
+    "lvis",
+    "Up to 300 masks for each image, over all categories; only categories that the truth has in an image, or says it "
+    "lacks; crowds are as any other instance; the annotation with id 0 cannot be matched.",
+    (300,),
+    PER_IMAGE,
+    id_zero_quirk=True,
+    federated=True,
+    crowds=False,
+)
+_video = InstanceProtocol(
+    "youtube-vis-2019",
+    "Up to 100 instances for each video and category, compared over all frames; the annotation with id 0 cannot be "
+    "matched.",
+    (1, 10, 100),
+    id_zero_quirk=True,
+    areas=VIDEO_AREAS,
+    tubes=True,
+)
 
 _ROWS = (
     _places,
@@ -61,6 +118,26 @@ _ROWS = (
     ),
     _coco,
     replace(_coco, name="coco-box", about="Boxes; up to 100 for each image and category.", boxes=True),
+    replace(
+        _coco,
+        name="coco-boundary",
+        about="As coco, but the IoU is at most that of the boundaries, 2 % of the diagonal wide.",
+        boundary=0.02,
+    ),
+    _lvis,
+    replace(
+        _lvis,
+        name="lvis-boundary",
+        about="As lvis, but the IoU is at most that of the boundaries, 2 % of the diagonal wide; crowds count neither "
+        "for nor against; the annotation with id 0 cannot be matched.",
+        areas=tuple((low, math.nextafter(high, 0)) for low, high in AREAS.values()),  # without the upper end, as there
+        boundary=0.02,
+        crowds=True,
+    ),
+    _video,
+    replace(_video, name="youtube-vis-2021"),
+    replace(_video, name="youtube-vis-2022", about=f"{_video.about} Score short and long videos as two splits."),
+    replace(_video, name="ovis", about=f"{_video.about} Also by occlusion: light, medium, heavy.", occlusion=True),
 )
 
 INSTANCE_PROTOCOLS: Dict[str, InstanceProtocol] = {protocol.name: protocol for protocol in _ROWS}

@@ -22,6 +22,7 @@ from .instance_json import (
     EXAMPLE,
     SEND_FEWER,
     SEND_RECORDS,
+    VIDEO_EXAMPLE,
     JsonPart,
     PlainRecords,
     json_parts,
@@ -47,7 +48,9 @@ class InstanceRecords:
     #: Index of the category, -1 for one that the truth does not have.
     category: Array
     score: Array
+    #: In videos the mean of the frames that show it.
     area: Array
+    pixels: Array
     masks: MaskTexts
     boxes: Array
     warnings: List[str]
@@ -66,19 +69,21 @@ def read_records(
 
     With `taken`, rising indices of images, all is checked and only what is of these images returned.
     """
-    files = open_files(path, replace(limits, send=SEND_RECORDS, smaller=SEND_FEWER))
+    send = SEND_RECORDS.replace(EXAMPLE, VIDEO_EXAMPLE) if protocol.tubes else SEND_RECORDS
+    files = open_files(path, replace(limits, send=send, smaller=SEND_FEWER))
     try:
         names = [name for name in files.sizes if name.lower().endswith(".json")]
         if len(names) != 1:
             content = f"no JSON file, but {listed(list(files.sizes))}" if files.sizes else "no files"
             found = f"holds {len(names)} JSON files" if names else f"holds {content}"
-            raise SubmissionError.of(Problem(UPLOAD, found, SEND_RECORDS))
+            raise SubmissionError.of(Problem(UPLOAD, found, send))
         where = UPLOAD if names[0] == JSON_NAME else names[0]
         try:
             rules = _Rules(images, protocol, taken)
             return _joined(_checked_parts(lambda: files.parts(names[0]), rules, jobs), protocol, limits)
         except Flaw as flaw:
-            raise SubmissionError.of(flaw.at(where)) from None
+            remedy = flaw.remedy.replace(EXAMPLE, VIDEO_EXAMPLE) if protocol.tubes else flaw.remedy
+            raise SubmissionError.of(Problem(where, flaw.found, remedy)) from None
     finally:
         files.close()
 
@@ -106,7 +111,7 @@ class _CheckedPart:
     drawn: int = 0
     #: Index among these records, image, what was found, what to do.
     problems: List[Tuple[int, object, str, str]] = field(default_factory=list)
-    #: Image, category, score, area and box of each.
+    #: Image, category, score, area, pixels and box of each.
     columns: List[Tuple[Array, ...]] = field(default_factory=list)
     masks: List[MaskTexts] = field(default_factory=list)
 
@@ -135,11 +140,12 @@ def _joined(parts: Iterator[_CheckedPart], protocol: InstanceProtocol, limits: A
     """Return all parts as one table, or raise every problem."""
     problems = Problems()
     kept: List[_CheckedPart] = []
+    kind = "video" if protocol.tubes else "image"
     count = length = boxed = unknown = drawn = 0
     with without_collector():  # half the time of parsing
         for part in parts:
             for index, image, found, remedy in part.problems:
-                problems.add(Problem(f"record {count + index} (image {printable(image)})", found, remedy))
+                problems.add(Problem(f"record {count + index} ({kind} {printable(image)})", found, remedy))
             if problems.count >= MOST_PROBLEMS:
                 problems.stop()
                 break
@@ -151,12 +157,13 @@ def _joined(parts: Iterator[_CheckedPart], protocol: InstanceProtocol, limits: A
             if not problems:
                 kept.append(part)
     problems.raise_if_any()
-    nothing = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64), np.zeros((0, 4)))
+    none = np.zeros(0, np.int64)
+    nothing = (none, none, np.zeros(0), none, none, np.zeros((0, 4)))
     rows = [nothing, *(columns for part in kept for columns in part.columns)]
-    image, category, score, area, boxes = map(np.concatenate, zip(*rows))
+    image, category, score, area, pixels, boxes = map(np.concatenate, zip(*rows))
     warnings = _warnings(unknown, count, 0 if protocol.boxes else boxed)
     masks = joined_texts([texts for part in kept for texts in part.masks])
-    return InstanceRecords(image, category, score, area, masks, boxes, warnings)
+    return InstanceRecords(image, category, score, area, pixels, masks, boxes, warnings)
 
 
 def _check_drawn(cost: int, length: int) -> None:
@@ -194,7 +201,7 @@ class _Checker:
         records = json_part.records
         if isinstance(records, PlainRecords):
             self._part = _CheckedPart(len(records.table.rows), json_part.length)
-            columns = None if self._protocol.boxes else columns_of_plain(records, self._images)
+            columns = None if self._protocol.boxes or self._protocol.tubes else columns_of_plain(records, self._images)
             if columns is not None:
                 self._keep(columns, 0)
                 return self._part
@@ -223,26 +230,31 @@ class _Checker:
 
     def _explain(self, record: Any, index: int) -> None:
         """Note what is unusual about a record."""
-        image = record["image_id"] if isinstance(record, dict) and "image_id" in record else "?"
-        size = None
+        image = record.get(self._images.key, "?") if isinstance(record, dict) else "?"
+        size, frames = None, None if self._images.frames is None else 0
         if type(image) is int and -LARGEST_ID - 1 <= image <= LARGEST_ID:
             image_index = int(self._images.image_indices([image])[0])
             size = tuple(self._images.sizes[image_index].tolist()) if image_index >= 0 else None
+            if size and self._images.frames is not None:
+                frames = int(self._images.frames[image_index])
+                size = (size[0], size[1] // frames)
         found, remedy = "cannot be read", f"Write {EXAMPLE}"
         try:
-            check_record(record, size, boxes=self._protocol.boxes)
+            check_record(record, size, boxes=self._protocol.boxes, frames=frames)
         except Flaw as flaw:
             found, remedy = flaw.found, flaw.remedy
+        if self._protocol.tubes:
+            remedy = remedy.replace(EXAMPLE, VIDEO_EXAMPLE)
         self._part.problems.append((index, printable(image), found, remedy))
 
     def _keep(self, columns: RecordColumns, first: int) -> None:
         """Check the masks themselves, and keep what is good."""
         if self._protocol.boxes:
-            area: Array = columns.boxes[:, 2] * columns.boxes[:, 3]
+            pixels: Array = columns.boxes[:, 2] * columns.boxes[:, 3]
         else:
             self._draw(columns)
             checked = columns.checked or rle.check_many(columns.masks, self._images.pixels(columns.image))
-            area = checked.area
+            pixels = checked.area
             for index in np.flatnonzero(checked.fault).tolist():
                 image = int(self._images.ids[columns.image[index]])
                 found = rle.FAULTS[int(checked.fault[index])]
@@ -250,8 +262,9 @@ class _Checker:
         self._part.unknown += int((columns.category < 0).sum())
         if self._part.problems:
             return
+        area = pixels if columns.mean_area is None else columns.mean_area
         masks = columns.texts or of_texts(columns.masks)
-        table: Tuple[Array, ...] = (columns.image, columns.category, columns.score, area, columns.boxes)
+        table: Tuple[Array, ...] = (columns.image, columns.category, columns.score, area, pixels, columns.boxes)
         if self._taken is not None:
             kept = np.flatnonzero(np.isin(columns.image, self._taken))
             table = tuple(column[kept] for column in table)

@@ -6,13 +6,14 @@ import gzip
 import json
 import zipfile
 from dataclasses import dataclass, field
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 import numpy as np
 
 from . import rle
 from .errors import Flaw, HostError, counted, listed
 from .instance_columns import Category, KnownImages
+from .instance_video_truth import as_images
 from .mask_texts import MaskTexts, of_texts
 from .masks import Array
 from .packed_file import FORMAT, MANIFEST, add_member, replaced, splits_of, track_of
@@ -41,6 +42,12 @@ class InstanceTruth:
     #: File names of images by id, where the document has them.
     names: Dict[int, str] = field(default_factory=dict)
     notes: List[str] = field(default_factory=list)
+    #: Image and category, as one number, where the truth says that there is nothing, or that not all is annotated; the
+    #: first is None where it says so of no image.
+    negative: Optional[Array] = None
+    inexhaustive: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    #: How much of each instance is hidden, -1 where nothing is known.
+    occlusion: Array = field(default_factory=lambda: np.zeros(0))
 
 
 def read(path: str, split: str = "val") -> Dict[str, InstanceTruth]:
@@ -92,7 +99,7 @@ def write(path: str, splits: Dict[str, bytes]) -> None:
 
 def _counts(data: bytes) -> Dict[str, int]:
     document = json.loads(data)
-    return {key: len(document[key]) for key in ("images", "categories", "annotations")}
+    return {key: len(document[key]) for key in ("images", "videos", "categories", "annotations") if key in document}
 
 
 def _member(split: str) -> str:
@@ -106,7 +113,10 @@ def read_document(data: bytes, where: str) -> InstanceTruth:
             document = json.loads(data)
             if not isinstance(document, dict):
                 raise HostError(f"{where}: is JSON, but not an annotation file in COCO's format: not an object")
-            return _Document(document, where).truth()
+            notes: List[str] = []
+            if "videos" in document and "images" not in document:
+                document = as_images(document, notes)
+            return _Document(document, where, notes).truth()
     except HostError:
         raise
     except Flaw as flaw:
@@ -127,19 +137,20 @@ def _reason(error: Exception) -> str:
 class _Document:
     """Reads a COCO-format document."""
 
-    def __init__(self, document: Dict[str, Any], where: str) -> None:
+    def __init__(self, document: Dict[str, Any], where: str, notes: List[str]) -> None:
         self._where = where
         self._images = sorted(document["images"], key=lambda image: image["id"])
         self._categories = sorted(document["categories"], key=lambda category: category["id"])
         self._annotations = document["annotations"]
-        self._notes: List[str] = []
+        self._notes = notes
 
     def truth(self) -> InstanceTruth:
         """Return everything as arrays; raises HostError, or what a malformed document leads to."""
         ids = np.array([image["id"] for image in self._images], np.int64)
         sizes = self._sizes()
         categories = np.array([category["id"] for category in self._categories], np.int64)
-        known = KnownImages(ids, sizes, categories)
+        frames = [image["frames"] for image in self._images if "frames" in image]
+        known = KnownImages(ids, sizes, categories, np.array(frames, np.int64) if frames else None)
         annotation_ids = [annotation["id"] for annotation in self._annotations]
         self._check_unique(ids.tolist(), "images")
         self._check_unique(categories.tolist(), "categories")
@@ -157,7 +168,10 @@ class _Document:
             raise HostError(f"{self._where}: annotation {annotation_ids[faulty[0]]} {fault}")
         return InstanceTruth(
             known,
-            [Category(int(category["id"]), str(category["name"])) for category in self._categories],
+            [
+                Category(int(category["id"]), str(category["name"]), str(category.get("frequency", "")))
+                for category in self._categories
+            ],
             np.array(annotation_ids, np.int64),
             image,
             category,
@@ -168,7 +182,18 @@ class _Document:
             self._boxes(),
             {int(image["id"]): str(image["file_name"]) for image in self._images if "file_name" in image},
             self._notes,
+            self._pairs(known, "neg_category_ids") if any("neg_category_ids" in one for one in self._images) else None,
+            self._pairs(known, "not_exhaustive_category_ids"),
+            np.array([annotation.get("hidden", -1) for annotation in self._annotations], float),
         )
+
+    def _pairs(self, known: KnownImages, key: str) -> Array:
+        """Return images with each of the categories that they list, as one number."""
+        listed_ids = [image.get(key) or [] for image in self._images]
+        image = np.repeat(np.arange(len(listed_ids)), list(map(len, listed_ids)))
+        category = known.category_indices([number for ids in listed_ids for number in ids])
+        pairs: Array = (image * len(known.categories) + category)[category >= 0]
+        return pairs
 
     def _sizes(self) -> Array:
         lacking = [image["id"] for image in self._images if not {"height", "width"} <= image.keys()]

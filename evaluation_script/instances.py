@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import List, Tuple
 
 import numpy as np
 
 from .archive_limits import ArchiveLimits
+from .errors import HostError
 from .instance_accumulator import InstanceAccumulator, InstanceScore
+from .instance_boundaries import smaller_of_both
 from .instance_counts import DETECTION, IMAGE, InstanceCounts, by_falling_score, decoded, truth_rows
-from .instance_matching import Detections, Instances, Overlap, match, rank_in_group
+from .instance_matching import REACHED, Detections, Instances, Overlap, match, rank_in_group
 from .instance_overlaps import Masks, box_overlaps, mask_overlaps
-from .instance_protocols import PER_IMAGE, InstanceProtocol
+from .instance_protocols import OCCLUSIONS, PER_IMAGE, InstanceProtocol
 from .instance_records import InstanceRecords, read_records
 from .instance_truth import InstanceTruth
+from .kernel_runs import Pairs
 from .masks import Array
 from .parallel import WHOLE, Part, results_of_processes
 from .phase import ScoringRules
@@ -42,6 +45,9 @@ def counted_by(
     path: str, truth: InstanceTruth, protocol: InstanceProtocol, rules: ScoringRules, *, part: Part = WHOLE
 ) -> InstanceAccumulator:
     """Match a submission, or what it holds of a part of the images, by the processes that the rules allow."""
+    if protocol.tubes != (truth.images.frames is not None):
+        holds = "images" if protocol.tubes else "videos"
+        raise HostError(f"the truth holds {holds}, which the protocol {protocol.name} does not score")
     images = np.array(part.of([1] * len(truth.images.ids)), np.int64)
     taken = None if part == WHOLE else images
     records = read_records(path, truth.images, protocol, rules.limits, jobs=rules.jobs, taken=taken)
@@ -91,29 +97,63 @@ class _Block:
 
 def _matched(block: _Block) -> InstanceCounts:
     """Match the records within the cap with the truth."""
-    records, truth, protocol = block.records, block.truth, block.protocol
-    kept, rank, dropped = _within_cap(block)
+    truth, protocol, count = block.truth, block.protocol, len(block.truth.categories)
     known = block.real[truth.category[block.real] >= 0]
+    if protocol.federated:
+        known = known[truth.area[known] > 0]
     known = known[np.lexsort((truth.category[known], truth.image[known]))]
-    instances = Instances(
+    kept, rank, dropped = _within_cap(block, known)
+    instances, detections = _instances(block, known), _detections(block, kept, rank)
+    overlap = _overlap(block, kept, known)
+    found = np.zeros(len(kept), DETECTION)
+    found["image"], found["category"], found["rank"] = detections.image, detections.category, rank
+    found["score"] = block.records.score[kept]
+    tables = [(found, _match_into(found, instances, detections, overlap))]
+    if protocol.occlusion:  # categories once more, with other ranges
+        again = found.copy()
+        again["category"] += count
+        hidden = replace(instances, area=truth.occlusion[known], ranges=np.array(list(OCCLUSIONS.values()), float))
+        shown = replace(detections, area=np.full(len(kept), np.nan))
+        rows = _match_into(again, hidden, shown, overlap)
+        rows["category"] += count
+        tables.append((again, rows))
+    images = np.zeros(len(block.images), IMAGE)
+    images["image"], images["dropped"] = block.images, dropped
+    sent, real = (np.concatenate(table) for table in zip(*tables))
+    if protocol.occlusion:
+        sent, real = (table[np.lexsort((table["category"], table["image"]))] for table in (sent, real))
+    return InstanceCounts(images, real, sent)
+
+
+def _match_into(found: Array, instances: Instances, detections: Detections, overlap: Overlap) -> Array:
+    """Fill in what was matched; return how many instances count."""
+    found["matched"], found["ignored"] = match(instances, detections, overlap)
+    return truth_rows(instances.image, instances.category, instances.ignored())
+
+
+def _instances(block: _Block, known: Array) -> Instances:
+    truth, protocol = block.truth, block.protocol
+    return Instances(
         truth.image[known],
         truth.category[known],
         truth.area[known],
         (truth.boxes[known, 2] * truth.boxes[known, 3]) if protocol.boxes else truth.pixels[known],
-        truth.crowd[known],
+        truth.crowd[known] & protocol.crowds,
         (truth.ids[known] == 0) & protocol.id_zero_quirk,
+        np.array(protocol.areas, float),
     )
-    found = np.zeros(len(kept), DETECTION)
-    found["image"], found["category"], found["rank"] = records.image[kept], records.category[kept], rank
-    found["score"] = records.score[kept]
-    detections = Detections(records.image[kept], records.category[kept], rank, records.area[kept])
-    found["matched"], found["ignored"] = match(instances, detections, _overlap(block, kept, known))
-    images = np.zeros(len(block.images), IMAGE)
-    images["image"], images["dropped"] = block.images, dropped
-    return InstanceCounts(images, truth_rows(instances.image, instances.category, instances.ignored()), found)
 
 
-def _within_cap(block: _Block) -> Tuple[Array, Array, Array]:
+def _detections(block: _Block, kept: Array, rank: Array) -> Detections:
+    records, truth, protocol = block.records, block.truth, block.protocol
+    detections = Detections(records.image[kept], records.category[kept], rank, records.area[kept], records.pixels[kept])
+    if not protocol.federated:
+        return detections
+    pairs = detections.image * len(truth.categories) + detections.category
+    return replace(detections, excused=np.isin(pairs, truth.inexhaustive))
+
+
+def _within_cap(block: _Block, known: Array) -> Tuple[Array, Array, Array]:
     """Return the records that count, by image, category and falling score, their place there, and how many do not.
 
     The last is a number for each image: what the cap drops.
@@ -127,6 +167,8 @@ def _within_cap(block: _Block) -> Tuple[Array, Array, Array]:
         beyond = order[rank_in_group(image[order]) >= most]
         kept = kept[~np.isin(kept, beyond)] if len(beyond) else kept
     kept = kept[category[kept] >= 0]
+    if block.protocol.federated:
+        kept = kept[_looked_for(block, kept, known)]
     kept = kept[by_falling_score(records.score[kept], category[kept], image[kept])]
     rank = rank_in_group(image[kept], category[kept])
     beyond = np.append(beyond, kept[rank >= most])
@@ -134,12 +176,29 @@ def _within_cap(block: _Block) -> Tuple[Array, Array, Array]:
     return kept[rank < most], rank[rank < most], dropped
 
 
+def _looked_for(block: _Block, kept: Array, known: Array) -> Array:
+    """Return which records hold anything, of a category that the truth has in their image or says it lacks."""
+    records, truth, count = block.records, block.truth, len(block.truth.categories)
+    pairs = records.image[kept] * count + records.category[kept]
+    positive = truth.image[known] * count + truth.category[known]
+    flags: Array = records.area[kept] > 0
+    return flags if truth.negative is None else flags & (np.isin(pairs, positive) | np.isin(pairs, truth.negative))
+
+
 def _overlap(block: _Block, kept: Array, known: Array) -> Overlap:
     """Return how to compute the IoU of these records and instances."""
-    records, truth, sizes = block.records, block.truth, block.truth.images.sizes
-    crowd = truth.crowd[known]
-    if block.protocol.boxes:
+    records, truth, sizes, protocol = block.records, block.truth, block.truth.images.sizes, block.protocol
+    crowd = truth.crowd[known] & protocol.crowds & (not protocol.tubes)
+    if protocol.boxes:
         return lambda pairs: box_overlaps(pairs, records.boxes[kept], truth.boxes[known], crowd)
-    sent = Masks(records.masks.take(kept), records.area[kept], sizes[records.image[kept]])
+    sent = Masks(records.masks.take(kept), records.pixels[kept], sizes[records.image[kept]], protocol.tubes)
     real = Masks(truth.masks.take(known), truth.pixels[known], sizes[truth.image[known]])
-    return lambda pairs: mask_overlaps(pairs, sent, real, crowd)
+    if not protocol.boundary:
+        return lambda pairs: mask_overlaps(pairs, sent, real, crowd)
+
+    def overlap(pairs: Pairs) -> Array:
+        ious = mask_overlaps(pairs, sent, real, crowd)
+        wanted = (ious >= REACHED[0]) & ~crowd[pairs.real]
+        return smaller_of_both(pairs, sent, real, ious, wanted, protocol.boundary)
+
+    return overlap

@@ -206,6 +206,16 @@ def _mark_foreign(texts: List[str], fault: Array) -> None:
         fault[[index for index, mask in enumerate(texts) if not mask.isascii()]] = 1
 
 
+def decoded(texts: List[str]) -> Tuple[Array, Array, Array]:
+    """Return the runs of background and of object of masks that were checked and have pixels, and where each begins."""
+    if not texts:
+        return (np.zeros(0, np.int64),) * 3
+    codes = np.frombuffer("".join(texts).encode("ascii"), np.uint8) - np.uint8(48)
+    ends = np.flatnonzero(codes < CONTINUED)
+    starts, lengths = np.concatenate(([0], ends[:-1] + 1)), np.array(list(map(len, texts)))
+    return _runs(_values(codes, starts, ends)[0], np.searchsorted(starts, np.cumsum(lengths) - lengths))
+
+
 def _values(codes: Array, starts: Array, ends: Array) -> Tuple[Array, Array]:
     """Return the numbers written between these characters, and how many characters each has."""
     sizes = ends - starts + 1
@@ -264,8 +274,13 @@ def compressed_many(masks: List[List[int]], pixels: Optional[Array] = None) -> L
             raise ValueError
         if (np.add.reduceat(runs, ends - lengths) != pixels).any():
             raise ValueError
-    first = np.repeat(ends - lengths, lengths)
-    values = runs.copy()
+    return texts_of(runs, ends)
+
+
+def texts_of(runs: Array, ends: Array) -> List[str]:
+    """Return COCO's text form of masks whose run lengths stand one after the other and end at `ends`."""
+    lengths = np.diff(ends, prepend=0)
+    first, values = np.repeat(ends - lengths, lengths), runs.copy()
     values[3:] -= np.where(np.arange(3, len(runs)) - first[3:] > 2, runs[1:-2], 0)
     columns, more = [], np.ones(len(values), bool)
     written = np.zeros(len(values), np.int64)
@@ -277,7 +292,7 @@ def compressed_many(masks: List[List[int]], pixels: Optional[Array] = None) -> L
         columns.append(np.where(again, bits | CONTINUED, bits) + np.uint8(48))
         more = again
     if not columns:
-        return [""] * len(masks)
+        return [""] * len(ends)
     taken = np.arange(len(columns)) < written[:, None]
     text = np.stack(columns, axis=1)[taken].tobytes().decode("ascii")
     bounds = np.concatenate(([0], np.cumsum(written)))[np.concatenate(([0], ends))].tolist()

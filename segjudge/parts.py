@@ -103,7 +103,7 @@ def write_part(path: str, part: Part, origin: Origin, splits: Mapping[str, Accum
 def _described(accumulator: Accumulator) -> dict[str, Any]:
     """Return what an accumulator is of, as `_accumulator` reads it."""
     if isinstance(accumulator, InstanceAccumulator):
-        categories = [[category.id, category.name] for category in accumulator.categories]
+        categories = [[category.id, category.name, category.frequency] for category in accumulator.categories]
         return {"images": accumulator.images, "categories": categories, "notes": accumulator.notes}
     if isinstance(accumulator, UnitAccumulator):
         return {"units": accumulator.names, "facts": accumulator.facts, "notes": accumulator.notes}
@@ -244,7 +244,7 @@ def _accumulator(protocol: TrackProtocol, entry: dict[str, Any], *, strict: bool
         units = UnitAccumulator(protocol, dict(entry["facts"]), [str(name) for name in entry["units"]])
         units.notes = [str(note) for note in entry["notes"]]
         return units
-    categories = [Category(int(number), str(name)) for number, name in entry["categories"]]
+    categories = [Category(int(number), str(name), str(often)) for number, name, often in entry["categories"]]
     accumulator = InstanceAccumulator(protocol, [int(number) for number in entry["images"]], categories, strict=strict)
     accumulator.notes = [str(note) for note in entry["notes"]]
     return accumulator

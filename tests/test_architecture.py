@@ -37,22 +37,20 @@ ROOMS = (
     "kernel_runs",
     "kernel_matches",
     "kernel",
-    (
-        "guard instance_counts instance_matching instance_overlaps json_limits matching packed_file parallel png "
-        "polygons rle similarity"
-    ),
+    ("guard instance_counts instance_matching json_limits matching packed_file parallel png polygons rle similarity"),
     (
         "archive_folder archive_gzip archive_zip dataset_layouts "
-        "instance_json instance_precision mask_packing phase sequence_metrics"
+        "instance_json instance_overlaps instance_precision instance_tubes mask_packing phase sequence_metrics"
     ),
-    "archive_tar instance_flaws mask_files notify phases provenance sequence_averages",
+    "archive_tar instance_boundaries instance_flaws mask_files notify phases provenance sequence_averages",
     "mask_run_lengths sequence_truth unit_counts unit_files unit_truth",
     "archive dataset_masks instance_columns sequence_counts sequence_objects",
     "dataset_expressions",
     (
-        "dataset_reader instance_accumulator instance_records instance_truth panoptic_files sequence_accumulator "
+        "dataset_reader instance_accumulator instance_records instance_video_truth panoptic_files sequence_accumulator "
         "sequence_counting sequence_submission tracks_files"
     ),
+    "instance_truth",
     "annotation_file instances panoptic_counting sequences tracks_counting",
     "panoptic semantic tracks",
     "unit_scoring",

@@ -228,7 +228,7 @@ def values_of(truth: Any, found: Any, folder: Path) -> Any:
     path.write_text(json.dumps(found))
     read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
     counted = instances.counted_by(str(path), read, PLACES, ScoringRules(PLACES, INSTANCE_LIMITS))
-    return averages(counted.matched().curves(EVERY_PAIR), PLACES.detections)
+    return averages(counted.matched().curves(EVERY_PAIR), PLACES, [""] * len(read.categories))
 
 
 def test_standard_errors_are_the_spread_over_forty_resamplings_of_the_images(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from segjudge.evaluation_script.errors import HostError, SubmissionError
 from segjudge.evaluation_script.instance_accumulator import InstanceAccumulator
 from segjudge.evaluation_script.instance_counts import decoded
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.instance_tubes import LABELS
 from segjudge.evaluation_script.parallel import Part
 from segjudge.evaluation_script.phase import ScoringRules
 
@@ -29,8 +30,26 @@ toolkit = pytest.mark.skipif(sys.version_info < (3, 11), reason="the toolkit nee
 IMAGES = 23
 
 
-def files(tmp_path: Path, found: Any = None) -> tuple[str, str]:
+def as_videos(truth: Any, records: Any) -> tuple[Any, Any]:
+    """Return images as videos of two frames, the second with every other instance."""
+    videos = [{**image, "length": 2} for image in truth["images"]]
+
+    def seen(one: Any, number: int) -> Any:
+        masks = [one["segmentation"], one["segmentation"] if number % 2 else None]
+        return {**one, "video_id": one["image_id"], "segmentations": masks, "areas": [one.get("area"), None]}
+
+    known = [
+        {**seen(one, number), "occlusion": [list(LABELS)[number % 3], None]}
+        for number, one in enumerate(truth["annotations"])
+    ]
+    found = [seen(one, number) for number, one in enumerate(records)]
+    return {"videos": videos, "categories": truth["categories"], "annotations": known}, found
+
+
+def files(tmp_path: Path, found: Any = None, *, videos: bool = False) -> tuple[str, str]:
     truth, lot = document(11, images=IMAGES, categories=3)
+    if videos:
+        truth, lot = as_videos(truth, lot)
     known = [{**record, "bbox": [0, 0, 5, 5]} for record in lot] * 2
     random.Random(1).shuffle(known)
     (tmp_path / "truth.json").write_text(json.dumps(truth))
@@ -65,7 +84,7 @@ def test_processes_blocks_and_parts_give_the_same_bits(
 ) -> None:
     monkeypatch.setattr(instance_accumulator, "MOST_CURVES", most_curves)
     monkeypatch.setattr(instance_accumulator, "BLOCK", 5)
-    files(tmp_path)
+    files(tmp_path, videos=INSTANCE_PROTOCOLS[name].tubes)
     whole = matched(tmp_path, name)
     expected = result(whole)
     assert any("were dropped" in line for line in whole.compute().warnings) == (name != "coco-box")

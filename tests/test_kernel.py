@@ -358,7 +358,8 @@ def test_detections_are_matched_as_numpy_matches_them(seed: int, switch: Any) ->
         lot.random(real) < 0.2 * (seed % 2), lot.random(real) < 0.1,
     )  # fmt: skip
     rank = rank_in_group(detections[:, 0], detections[:, 1])
-    found = Detections(detections[:, 0], detections[:, 1], rank, lot.choice(areas, sent))
+    area = lot.choice(areas, sent)
+    found = Detections(detections[:, 0], detections[:, 1], rank, area, area, lot.random(sent) < 0.1 * (seed % 3))
     drawn = np.round(lot.random(20_000), 2) * (lot.random(20_000) < lot.random())
 
     by_kernel, by_numpy = switch(lambda: match(truth, found, lambda pairs: drawn[: len(pairs.sent)]))

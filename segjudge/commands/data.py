@@ -108,6 +108,8 @@ def show(args: argparse.Namespace) -> int:
     if name not in opened.splits:
         raise UsageError(f"{args.truth} has no split {name!r}, only {', '.join(opened.splits)}")
     truth, records = opened.splits[name], None
+    if truth.images.frames is not None:
+        raise UsageError(f"{args.truth}: holds videos; show draws images")
     if args.results:
         records = read_records(args.results, truth.images, INSTANCE_PROTOCOLS["coco"], LOCAL_LIMITS)
     try:

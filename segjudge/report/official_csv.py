@@ -56,12 +56,16 @@ def places(report: InstanceReport) -> str:
     lines = [f"* MeanAP: {_or_nan(values['AP'])}", "* Performance by class:"]
     lines += [f"{row['name']}, AP: {_or_nan(row['AP'])}" for row in report.rows()["categories"]]
     lines.append("* Performance at different thresholds:")
-    first, second, last = report.protocol.detections
+    caps = report.protocol.detections
+    last = caps[-1]
     for name, iou, area, cap in (
         *(("AP", "0.50:0.95", "all", last), ("AP50", "0.50", "all", last), ("AP75", "0.75", "all", last)),
         *((f"AP{area[0]}", "0.50:0.95", area, last) for area in ("small", "medium", "large")),
-        *((f"AR@{cap}", "0.50:0.95", "all", cap) for cap in (first, second, last)),
-        *((f"AR{area[0]}", "0.50:0.95", area, last) for area in ("small", "medium", "large")),
+        *((f"AR@{cap}", "0.50:0.95", "all", cap) for cap in caps),
+        *(
+            (f"AR{report.protocol.recall_of(area[0])}", "0.50:0.95", area, last)
+            for area in ("small", "medium", "large")
+        ),
     ):
         kind, short = ("Average Precision", "(AP)") if name.startswith("AP") else ("Average Recall", "(AR)")
         value = -1.0 if values[name] is None else values[name]

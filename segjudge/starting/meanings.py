@@ -25,7 +25,12 @@ _PERIODS = {
     "disappear_": ", while the object is absent",
     "reappear_": ", after the object has come back",
 }
-_SIZES = {"": "", "s": " of small instances", "m": " of medium instances", "l": " of large instances"}
+_SIZES = {
+    "": "",
+    **{name[0]: f" of {name} instances" for name in ("small", "medium", "large")},
+    **{name[0]: f" of {name} categories" for name in ("rare", "common", "frequent")},
+    **{f"-{name}": f" of instances with {name} occlusion" for name in ("light", "medium", "heavy")},
+}
 
 _OF_UNITS = {
     "PQ": "panoptic quality",
@@ -66,8 +71,8 @@ def meaning(metric: str) -> str:
     if precision := re.fullmatch(r"AP(50|75)", metric):
         return f"Average precision at an intersection over union of .{precision[1]}"
     if recall := re.fullmatch(r"AR@(\d+)", metric):
-        return f"Average recall of {recall[1]} {'detection' if recall[1] == '1' else 'detections'} an image"
-    if kind := re.fullmatch(r"A([PR])([sml]?)", metric):
+        return f"Average recall of {recall[1]} {'detection' if recall[1] == '1' else 'detections'} an image or video"
+    if kind := re.fullmatch(r"A([PR])([smlrcf]?|-light|-medium|-heavy)(?:@\d+)?", metric):
         return f"Average {'precision' if kind[1] == 'P' else 'recall'}{_SIZES[kind[2]]}, over IoU .50 to .95"
     of_units = re.fullmatch(r"([NT]-acc|[A-Za-z_]+?(?:F1)?)(\d*)(?:-([A-Za-z]+))?", metric)
     if of_units and of_units[1] in _OF_UNITS:

@@ -151,12 +151,14 @@ def _facts(challenge: NewChallenge, protocol: HostedProtocol, truths: dict[str, 
     if isinstance(protocol, InstanceProtocol):
         images = [truth for truth in truths.values() if isinstance(truth, InstanceTruth)]
         first = images[0]
-        total = counted(sum(len(truth.images.ids) for truth in images), "image")
+        kind, lengths = "video" if protocol.tubes else "image", first.images.frames
+        total = counted(sum(len(truth.images.ids) for truth in images), kind)
         facts["content"] = (
             f"{total} with {len(first.categories):,} {verb(len(first.categories), 'category', 'categories')}"
         )
         facts["examples"] = [int(first.images.ids[0]), first.categories[0].id]
-        facts["size"] = [int(side) for side in first.images.sizes[0]]
+        height, width = first.images.sizes[0].tolist()
+        facts["size"], facts["kind"] = [height, width if lengths is None else width // int(lengths[0])], kind
         facts["boxes"] = protocol.boxes
         facts["about"] = f"Find every object in {total}."
         return facts

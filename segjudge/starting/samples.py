@@ -86,32 +86,39 @@ def _detections(truth: SplitTruth, share: float, *, boxes: bool) -> Iterator[dic
     if not isinstance(truth, InstanceTruth):
         return
     indices = np.flatnonzero(~truth.crowd).tolist()
-    sizes = [tuple(truth.images.sizes[image].tolist()) for image in truth.image[indices].tolist()]
-    counts = [""] * len(indices)
-    if not boxes:
-        moved = [_moved_runs(truth.masks[index], size, share) for index, size in zip(indices, sizes, strict=True)]
-        counts = compressed_many(moved)
-    for index, size, mask in zip(indices, sizes, counts, strict=True):
-        left, *others = truth.boxes[index].tolist()
-        shape = (
-            {"bbox": [left + _step(size[1], share), *others]}
-            if boxes
-            else {"segmentation": {"size": list(size), "counts": mask}}
-        )
+    frames = truth.images.frames
+    for index in indices:
+        image = int(truth.image[index])
+        height, width = truth.images.sizes[image].tolist()
+        if boxes:
+            left, *others = truth.boxes[index].tolist()
+            shape: dict[str, object] = {"bbox": [left + _step(width, share), *others]}
+        else:
+            count = 1 if frames is None else int(frames[image])
+            moved = _moved_runs(truth.masks[index], (height, width // count), count, share)
+            masks = [{"size": [height, width // count], "counts": mask} for mask in compressed_many(moved)]
+            shown = [mask if len(runs) > 1 else None for mask, runs in zip(masks, moved, strict=True)]
+            shape = {"segmentation": masks[0]} if frames is None else {"segmentations": shown}
         yield {
-            "image_id": int(truth.images.ids[truth.image[index]]),
+            truth.images.key: int(truth.images.ids[truth.image[index]]),
             "category_id": truth.categories[int(truth.category[index])].id,
             "score": round(1 - share, 3),
             **shape,
         }
 
 
-def _moved_runs(mask: str, size: tuple[int, int], share: float) -> list[int]:
-    """Return the runs of a mask moved to the right, which go down the columns."""
+def _moved_runs(mask: str, size: tuple[int, int], frames: int, share: float) -> list[list[int]]:
+    """Return the runs of the masks of frames side by side, each moved to the right; runs go down the columns."""
     height, width = size
-    ends = np.cumsum(runs_of(mask, height * width)) + _step(width, share) * height
-    runs: list[int] = np.diff(ends[ends < height * width], prepend=0, append=height * width).tolist()
-    return runs
+    pixels = height * width
+    ends = np.cumsum(runs_of(mask, pixels * frames))
+    parts = ends[: len(ends) // 2 * 2].reshape(-1, 2)
+    moved = []
+    for frame in range(frames):
+        inside = np.clip(parts - frame * pixels, 0, pixels)
+        borders = inside[inside[:, 1] > inside[:, 0]].reshape(-1) + _step(width, share) * height
+        moved.append(np.diff(borders[borders < pixels], prepend=0, append=pixels).tolist())
+    return moved
 
 
 def _step(width: int, share: float) -> int:
