@@ -43,6 +43,8 @@ class Report(abc.ABC):
     #: The protocol's own metrics and those beside it.
     values: Values
     warnings: List[str]
+    #: What the scores were made of.
+    counted: Accumulator
 
     def __init__(self, split: str, protocol: TrackProtocol) -> None:
         self.split, self.protocol = split, protocol
@@ -131,10 +133,13 @@ class UnitReport(Report):
 def report_of(split: str, accumulator: Accumulator) -> Report:
     """Return the scores of a split of which all was counted; raises SubmissionError with every problem."""
     if isinstance(accumulator, InstanceAccumulator):
-        return InstanceReport(split, accumulator.protocol, accumulator.compute())
-    if isinstance(accumulator, UnitAccumulator):
-        return UnitReport(split, accumulator)
-    return SequenceReport(split, accumulator.protocol, *accumulator.compute())
+        report: Report = InstanceReport(split, accumulator.protocol, accumulator.compute())
+    elif isinstance(accumulator, UnitAccumulator):
+        report = UnitReport(split, accumulator)
+    else:
+        report = SequenceReport(split, accumulator.protocol, *accumulator.compute())
+    report.counted = accumulator
+    return report
 
 
 def public_warnings(lines: List[str]) -> List[str]:

@@ -102,12 +102,16 @@ class InstanceAccumulator:
                 raise ValueError(f"block {name} holds other images")
             self.update(counts)
 
-    def matched(self) -> MatchedDetections:
-        """Return the detections of all images, ready for curves."""
+    def whole(self) -> InstanceCounts:
+        """Return what was found in all images."""
         self._parts = [joined(self._parts)]
         self._where = np.minimum(self._where, 0)
+        return self._parts[0]
+
+    def matched(self) -> MatchedDetections:
+        """Return the detections of all images, ready for curves."""
         categories = len(self.categories) * self.protocol.aspects
-        return MatchedDetections(self._parts[0], categories, self.protocol.detections)
+        return MatchedDetections(self.whole(), categories, self.protocol.detections)
 
     def compute(self) -> InstanceScore:
         """Return the scores and warnings; when strict, a warning refuses the submission."""

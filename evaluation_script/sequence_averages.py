@@ -33,6 +33,11 @@ def standard_errors(scores: List[ObjectScore], protocol: SequenceProtocol) -> Va
     }
 
 
+def video_of(score: ObjectScore) -> str:
+    """Return what an object is of; the rounds of a video are not independent, and differ before the slash."""
+    return score.sequence.rpartition("/")[2]
+
+
 class _Table:
     """The values of all objects, ready to be averaged with or without a sequence."""
 
@@ -40,9 +45,7 @@ class _Table:
         order = {name: index for index, name in enumerate(dict.fromkeys(score.sequence for score in scores))}
         # Matched proposals are summed in their own order officially: it decides the last bit.
         scores = sorted(scores, key=lambda score: (order[score.sequence], score.proposal))
-        # The rounds of a sequence are not independent: their names differ before the slash.
-        videos = [score.sequence.rpartition("/")[2] for score in scores]
-        self.sequences, self._sequence_of = np.unique(videos, return_inverse=True)
+        self.sequences, self._sequence_of = np.unique([video_of(score) for score in scores], return_inverse=True)
         unseen = np.array([score.unseen for score in scores], bool)
         self.groups = {"": np.ones(len(scores), bool), "seen": ~unseen, "unseen": unseen}
         names = [*protocol.metrics, *BESIDE]

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from .arrays import FrameAccumulator, score_arrays
     from .errors import UsageError
     from .evaluation_script.errors import HostError, SubmissionError
-    from .scoring import Scores, score
+    from .scoring import Scores, load, score
 
-__all__ = ["FrameAccumulator", "HostError", "Scores", "SubmissionError", "UsageError", "score", "score_arrays"]
+__all__ = ["FrameAccumulator", "HostError", "Scores", "SubmissionError", "UsageError", "load", "score", "score_arrays"]
 
 #: Where each public name is defined; imported on first use, since EvalAI's worker has an older Python.
 _MODULES = {
@@ -20,6 +20,7 @@ _MODULES = {
     "Scores": "segjudge.scoring",
     "SubmissionError": "segjudge.evaluation_script.errors",
     "UsageError": "segjudge.errors",
+    "load": "segjudge.scoring",
     "score": "segjudge.scoring",
     "score_arrays": "segjudge.arrays",
 }

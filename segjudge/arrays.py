@@ -9,10 +9,11 @@ from typing import Self
 import numpy as np
 
 from segjudge.errors import UsageError
-from segjudge.evaluation_script.answer import SequenceReport
+from segjudge.evaluation_script.answer import report_of
 from segjudge.evaluation_script.errors import Problem, SubmissionError, listed
 from segjudge.evaluation_script.mask_files import MaskFiles, Stacks
 from segjudge.evaluation_script.masks import Array, Size
+from segjudge.evaluation_script.provenance import counting, provenance
 from segjudge.evaluation_script.sequence_accumulator import SequenceAccumulator
 from segjudge.evaluation_script.sequence_counting import compared_labels, count
 from segjudge.evaluation_script.sequence_counts import FIELDS, SequenceCounts, counted_object, decoded
@@ -30,6 +31,8 @@ VideoMasks = object
 CountedFrames = dict[str, dict[str, SequenceCounts]]
 #: The split that scores of masks in memory are of.
 SPLIT = "all"
+#: What stands for the digest of masks that no file has.
+MEMORY = "memory"
 #: An object that no truth has: its counts are those of the predictions alone.
 NOTHING = "\0"
 #: Where the numbers of pixels and of boundary pixels of a truth stand among its counts, and those of a prediction.
@@ -147,7 +150,8 @@ class FrameAccumulator:
         accumulator = SequenceAccumulator(self.protocol, sorted(self._frames))
         for name in accumulator.names:
             accumulator.update(self._sequence_counts(name))
-        return Scores([SequenceReport(SPLIT, self.protocol, *accumulator.compute())])
+        origin = provenance({SPLIT: self.protocol}, MEMORY, MEMORY, counting())
+        return Scores([report_of(SPLIT, accumulator)], provenance=origin)
 
     def _sequence_counts(self, name: str) -> SequenceCounts:
         """Return the counts of the objects that the protocol scores, in the frames that it compares."""

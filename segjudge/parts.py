@@ -9,7 +9,7 @@ import json
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -29,6 +29,8 @@ from segjudge.evaluation_script.unit_counts import UnitAccumulator
 from segjudge.evaluation_script.version import VERSION
 
 FORMAT = "segjudge part 1"
+#: Saved scores were refused before where they are to be strict.
+STRICT = False
 #: What a part may hold, inflated: bytes of the manifest, of one member, of all; members; parts of one scoring.
 MOST_MANIFEST, MOST_MEMBER, MOST_BYTES = 256 << 20, 1 << 30, 16 << 30
 MOST_MEMBERS, MOST_PARTS = 1 << 20, 100_000
@@ -73,6 +75,8 @@ class Origin:
     predictions: str
     #: What is odd about the truth.
     notes: list[str]
+    version: str = VERSION
+    counted_by: str = field(default_factory=counting)
 
 
 def write_part(path: str, part: Part, origin: Origin, splits: Mapping[str, Accumulator]) -> None:
@@ -80,7 +84,7 @@ def write_part(path: str, part: Part, origin: Origin, splits: Mapping[str, Accum
     states = [accumulator.state_dict() for accumulator in splits.values()]
     manifest = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": origin.version,
         "protocol": origin.protocol.name,
         "rules": _rules(origin.protocol),
         "strict": origin.strict,
@@ -88,7 +92,7 @@ def write_part(path: str, part: Part, origin: Origin, splits: Mapping[str, Accum
         "of": part.count,
         "truth": origin.truth,
         "predictions": origin.predictions,
-        "counted_by": counting(),
+        "counted_by": origin.counted_by,
         "notes": origin.notes,
         "splits": [{"name": name, **_described(accumulator)} for name, accumulator in splits.items()],
         "members": [list(state) for state in states],
@@ -109,6 +113,19 @@ def _described(accumulator: Accumulator) -> dict[str, Any]:
         return {"units": accumulator.names, "facts": accumulator.facts, "notes": accumulator.notes}
     notes = [[kind, one.where, one.found, one.remedy] for kind, one in accumulator.notes]
     return {"sequences": accumulator.names, "notes": notes}
+
+
+def save(path: str, reports: list[Report], notes: list[str], provenance: Mapping[str, Any]) -> None:
+    """Write scores as a part that is alone, which `merged` reads; raises UsageError where none could be read again."""
+    protocols = {report.protocol.name: report.protocol for report in reports}
+    if len(protocols) != 1:
+        raise UsageError(f"splits of {' and '.join(protocols)} are not saved together; score each with split=…")
+    ((name, protocol),) = protocols.items()
+    if _protocol({"protocol": name, "rules": _rules(protocol)}) != protocol:
+        raise UsageError(f"the rules of {name} were changed; scores of the protocol's own can be saved")
+    digests = provenance["truth"], provenance["submission"]
+    origin = Origin(protocol, STRICT, *digests, notes, provenance["version"], provenance["counted_by"])
+    write_part(path, Part(1, 1), origin, {report.split: report.counted for report in reports})
 
 
 #: The reports of all splits, what is odd about the truth, and what the scores come from.
@@ -142,7 +159,8 @@ def merged(paths: Iterable[str]) -> Merged:
     reports = _reports(first, accumulators)
     origin = first["truth"], first["predictions"], " and ".join(sorted(counted_by))
     protocols = {report.split: report.protocol for report in reports}
-    return reports, [str(note) for note in first["notes"]], provenance(protocols, *origin)
+    notes = [str(note) for note in first["notes"]]
+    return reports, notes, {**provenance(protocols, *origin), "version": first["version"]}
 
 
 def _reports(manifest: dict[str, Any], accumulators: list[Accumulator]) -> list[Report]:
@@ -230,8 +248,7 @@ def _protocol(manifest: dict[str, Any]) -> TrackProtocol | None:
     protocol, rules = PROTOCOLS.get(manifest["protocol"]), manifest["rules"]
     if isinstance(protocol, InstanceProtocol):  # with the rules that options of `score` change
         protocol = replace(protocol, **{name: rules.get(name) for name in ("about", "cap", "id_zero_quirk")})
-    fits = protocol is not None and _rules(protocol) == rules and manifest["version"] == VERSION
-    return protocol if fits else None
+    return protocol if protocol is not None and _rules(protocol) == rules else None
 
 
 def _accumulator(protocol: TrackProtocol, entry: dict[str, Any], *, strict: bool) -> Accumulator:

@@ -6,12 +6,13 @@ import os
 from collections.abc import Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from segjudge.addresses import digest_of, local
 from segjudge.datasets.opening import TruthSource
 from segjudge.errors import UsageError
-from segjudge.evaluation_script.answer import Report, Row, joined_rows
+from segjudge.evaluation_script.answer import Report, Row, SequenceReport, joined_rows
 from segjudge.evaluation_script.main import open_truth, rules_of, score_split, sequences_of, truth_of
 from segjudge.evaluation_script.phase import Phase, TrackProtocol
 from segjudge.evaluation_script.progress import Progress, ignore_progress
@@ -20,10 +21,12 @@ from segjudge.evaluation_script.sequence_metrics import Values
 from segjudge.prepared import ScoreRequest, named_protocol, prepared, with_sequences
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from segjudge.sharing import DaskClient
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scores:
     """What results scored, split by split; None stands where there is nothing to average."""
 
@@ -32,6 +35,21 @@ class Scores:
     notes: list[str] = field(default_factory=list)
     #: The version, the protocols and their revisions, digests of truth and submission, and what counted.
     provenance: dict[str, Any] = field(default_factory=dict)
+    #: What was scored, where it can be read again.
+    request: ScoreRequest | None = None
+
+    def __repr__(self) -> str:
+        from segjudge.report.tables import of_report
+
+        return "\n\n".join(of_report(report, compare=False) for report in self.reports)
+
+    def _repr_html_(self) -> str:
+        from segjudge.report.notebook import html_of
+
+        return html_of(self.reports, self.warnings, self.provenance)
+
+    def __getitem__(self, metric: str) -> float | None:
+        return self._report("").values[metric]
 
     @property
     def metrics(self) -> dict[str, Values]:
@@ -52,6 +70,100 @@ class Scores:
     def warnings(self) -> list[str]:
         """What a participant should know though the results were scored."""
         return [line for report in self.reports for line in report.warnings]
+
+    def table(self, name: str) -> DataFrame:
+        """Return a table of pandas, of all splits: one of `tables`, or one of the properties below."""
+        from segjudge.report.data_frames import data_frame
+
+        return data_frame(self.reports, name)
+
+    @property
+    def sequences(self) -> DataFrame:
+        """The metrics of each sequence."""
+        return self.table("sequences")
+
+    @property
+    def objects(self) -> DataFrame:
+        """The metrics of each object."""
+        return self.table("objects")
+
+    @property
+    def frames(self) -> DataFrame:
+        """J and F of each object in each frame that counts for it."""
+        return self.table("frames")
+
+    @property
+    def categories(self) -> DataFrame:
+        """The metrics of each category."""
+        return self.table("categories")
+
+    @property
+    def images(self) -> DataFrame:
+        """How many instances of each image were found, at an IoU of one half and whatever the scores."""
+        return self.table("images")
+
+    @property
+    def curves(self) -> DataFrame:
+        """The precision of each category by IoU and recall, over all sizes."""
+        return self.table("curves")
+
+    @cached_property
+    def kinds(self) -> DataFrame:
+        """How much of 1 - J&F each kind of failure takes of each object; the masks are read again."""
+        from segjudge.failures import failures
+        from segjudge.report.data_frames import frame_of
+
+        reports = [report for report in self.reports if isinstance(report, SequenceReport)]
+        if self.request is None or not reports:
+            raise UsageError("kinds of failure are of mask sequences that `score` has read from files")
+        names = [
+            {"split": report.split, "sequence": score.sequence, "object": score.name}
+            for report in reports
+            for score in report.scores
+        ]
+        losses = failures(self.request, reports)
+        return frame_of([{**name, **loss} for name, loss in zip(names, losses, strict=True)])
+
+    def interval(self, metric: str, level: float = 0.95, *, split: str = "") -> tuple[float, float] | None:
+        """Return Student's t interval of a metric; None where too few sequences or images tell one."""
+        from segjudge.statistics.intervals import intervals
+
+        report = self._report(split)
+        if metric not in report.values:
+            raise UsageError(f"{report.protocol.name} has no metric {metric}, only {', '.join(report.values)}")
+        return intervals(report, level).get(metric)
+
+    def _report(self, split: str) -> Report:
+        chosen = [report for report in self.reports if split in ("", report.split)]
+        if len(chosen) != 1:
+            raise UsageError(f"name one of the splits {', '.join(report.split for report in self.reports)}")
+        return chosen[0]
+
+    def flat(self, prefix: str = "") -> dict[str, float]:
+        """Return the metrics that have a value under one name each, as loggers take them.
+
+        Names begin with the prefix, then the split where there are several.
+        """
+        several = len(self.reports) > 1
+        return {
+            f"{prefix}{report.split}/{metric}" if several else f"{prefix}{metric}": value
+            for report in self.reports
+            for metric, value in report.values.items()
+            if value is not None
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write what was counted to a file that `load` reads; `docs/scale.md` describes it."""
+        from segjudge.parts import save
+
+        save(os.fspath(path), self.reports, self.notes, self.provenance)
+
+
+def load(path: str | os.PathLike[str]) -> Scores:
+    """Return the scores that `save` wrote; raises UsageError where they cannot be read."""
+    from segjudge.parts import merged
+
+    return Scores(*merged([os.fspath(path)]))
 
 
 def score(  # noqa: PLR0913 - published: what a user may say of results and truth
@@ -113,13 +225,13 @@ def scored(request: ScoreRequest, executor: Executor | DaskClient | None, progre
     if executor is not None:
         from segjudge.sharing import scored_by
 
-        return Scores(*scored_by(executor, request, progress))
+        return Scores(*scored_by(executor, request, progress), request)
     job = prepared(request, progress)
     reports = [
         score_split(job.path, name, part, job.rules, elsewhere=job.known, progress=progress)
         for name, part in job.splits.items()
     ]
-    return Scores(reports, job.notes, _provenance(reports, job.truth, job.path))
+    return Scores(reports, job.notes, _provenance(reports, job.truth, job.path), request)
 
 
 def _provenance(reports: list[Report], truth: str, results: str) -> dict[str, Any]:

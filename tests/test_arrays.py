@@ -181,10 +181,14 @@ def test_no_object_at_all_is_a_prediction_too() -> None:
         FrameAccumulator().load_state_dict({"protocol": "vost", "counts": {}})
 
 
-def test_the_example_of_the_docs_logs_a_score(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_of_the_docs_logs_a_score(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     text = (Path(segjudge.__file__).parent.parent / "docs/python.md").read_text(encoding="utf-8")
     snippets = [part.partition("```")[0] for part in text.split("```python\n")[1:]]
-    space = {"prediction": PREDICTIONS["dog"], "truth": TRUTHS["dog"], "loader": [], "rank": 0}
+    space: dict[str, Any] = {"segjudge": segjudge, "scores": score_arrays(PREDICTIONS, TRUTHS)}
+    space |= {"prediction": PREDICTIONS["dog"], "truth": TRUTHS["dog"], "loader": [], "rank": 0}
     space["loader"] = [("dog", k, PREDICTIONS["dog"][k], TRUTHS["dog"][k]) for k in range(6)]
     for snippet in snippets:
         if "results.zip" not in snippet:
