@@ -57,7 +57,8 @@ def _losses(path: str, args: argparse.Namespace, reports: list[Report]) -> dict[
     """Return how much of 1 - J&F each kind of failure takes, on average over the objects."""
     from segjudge.datasets.opening import TruthSource
     from segjudge.evaluation_script.answer import SequenceReport
-    from segjudge.failures import KINDS, failures
+    from segjudge.failure_kinds import KINDS
+    from segjudge.failures import failures
     from segjudge.prepared import ScoreRequest, named_protocol
 
     chosen = [one for one in reports if isinstance(one, SequenceReport) and args.split in (None, "", one.split)]
