@@ -18,7 +18,7 @@ from segjudge.evaluation_script.phase import Phase, TrackProtocol
 from segjudge.evaluation_script.progress import Progress, ignore_progress
 from segjudge.evaluation_script.provenance import counting, provenance
 from segjudge.evaluation_script.sequence_metrics import Values
-from segjudge.prepared import ScoreRequest, named_protocol, prepared, with_sequences
+from segjudge.prepared import PreparedScoring, ScoreRequest, named_protocol, prepared, with_sequences
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -226,7 +226,11 @@ def scored(request: ScoreRequest, executor: Executor | DaskClient | None, progre
         from segjudge.sharing import scored_by
 
         return Scores(*scored_by(executor, request, progress), request)
-    job = prepared(request, progress)
+    return scored_here(prepared(request, progress), request, progress)
+
+
+def scored_here(job: PreparedScoring, request: ScoreRequest, progress: Progress = ignore_progress) -> Scores:
+    """Score what was prepared from a request, in this process and those that it forks."""
     reports = [
         score_split(job.path, name, part, job.rules, elsewhere=job.known, progress=progress)
         for name, part in job.splits.items()

@@ -12,7 +12,17 @@ import pytest
 from segjudge import score
 from segjudge.cli import main
 from segjudge.datasets.opening import TruthSource
-from segjudge.failures import KINDS, FramePixels, _window, failures, state_of, tracked_parts, with_lateness
+from segjudge.failure_kinds import (
+    KINDS,
+    SHARED,
+    ComparedBlock,
+    ObjectWindow,
+    states_of,
+    tracked_parts,
+    window_of,
+    with_lateness,
+)
+from segjudge.failures import failures
 from segjudge.prepared import ScoreRequest, named_protocol
 
 from .builders import label_zip, stack_of
@@ -28,11 +38,11 @@ def decoded(runs: list[int], size: list[int]) -> Any:
     return values.reshape(size[1], size[0]).T.astype(bool)
 
 
-def frame_of(truth: Any, prediction: Any, others: Any = (), predictions: Any = ()) -> FramePixels:
+def frame_of(truth: Any, prediction: Any, others: Any = (), predictions: Any = ()) -> ObjectWindow:
     sides = [{"1": stack_of(truth)}, {"1": stack_of(prediction)}]
     for side, more in zip(sides, (others, predictions), strict=True):
         side |= {str(number): stack_of(mask) for number, mask in enumerate(more, 2)}
-    return _window("1", *sides)
+    return window_of("1", ComparedBlock(["0"], np.shape(truth), *sides), np.array([0]))
 
 
 @needs_shared
@@ -43,10 +53,11 @@ def test_the_worked_examples_have_their_states_and_parts() -> None:
             [decoded(runs, example["size"]) for runs in example[side]] for side in ("other_truth", "other_predictions")
         ]
         pixels = frame_of(*masks, *more)
-        state = state_of(pixels)
+        (state,) = states_of(pixels)
         assert state == example["state"], example["name"]
         if state == "tracked":
-            assert tracked_parts(pixels) == pytest.approx(example["parts"], abs=1e-12), example["name"]
+            parts = dict(zip(SHARED, tracked_parts(pixels)[0], strict=True))
+            assert parts == pytest.approx(example["parts"], abs=1e-12), example["name"]
 
 
 @needs_shared
@@ -67,10 +78,22 @@ def losses_of(folder: Path, predictions: Any, truths: Any, protocol: str = "davi
     found = score(paths[0], paths[1], protocol, layout="davis2017")
     source = TruthSource(str(paths[1]), "davis2017", "", "", "")
     rows = failures(ScoreRequest(str(paths[0]), source, named_protocol(protocol)), found.reports)  # type: ignore[arg-type]
-    return rows, [1 - row["J&F-Mean"] for row in found.tables["objects"]]
+    return rows, [1 - row.get("J&F-Mean", row["J-Mean"]) for row in found.tables["objects"]]
 
 
-@pytest.mark.parametrize("protocol", ["davis2016", "davis2017", "vos-benchmark", "mose", "sav"])
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        "davis2016",
+        "davis2017",
+        "davis2017-unsupervised",
+        "vos-benchmark",
+        "mose",
+        "sav",
+        "vost",
+        "lvos-unsupervised-single",
+    ],
+)
 def test_kinds_sum_to_the_loss(protocol: str, tmp_path: Path) -> None:
     rows, losses = losses_of(tmp_path, PREDICTIONS, TRUTHS, protocol)
     assert len(rows) == len(losses) > 1

@@ -57,7 +57,8 @@ def _losses(path: str, args: argparse.Namespace, reports: list[Report]) -> dict[
     """Return how much of 1 - J&F each kind of failure takes, on average over the objects."""
     from segjudge.datasets.opening import TruthSource
     from segjudge.evaluation_script.answer import SequenceReport
-    from segjudge.failures import KINDS, failures
+    from segjudge.failure_kinds import KINDS
+    from segjudge.failures import failures
     from segjudge.prepared import ScoreRequest, named_protocol
 
     chosen = [one for one in reports if isinstance(one, SequenceReport) and args.split in (None, "", one.split)]
@@ -225,7 +226,7 @@ def _write(document: dict[str, Any], path: str | None) -> None:
 
 def compare_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `compare`."""
-    from segjudge.commands.score import _jobs
+    from segjudge.commands.score import jobs_option
 
     sub.add_argument("results", nargs="+", metavar="RESULTS", help="results of each method, or NAME=RESULTS")
     sub.add_argument("--truth", required=True, help="a packed annotation file, or a dataset root or zip")
@@ -234,7 +235,7 @@ def compare_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--split", help="the split to compare")
     sub.add_argument("--metric", default=METRIC, help=f"which metric (default: {METRIC})")
     sub.add_argument("--kinds", action="store_true", help="say which kinds of failure the loss comes from")
-    sub.add_argument("--jobs", type=_jobs, help="score with so many processes (auto: as many as there are cores)")
+    sub.add_argument("--jobs", type=jobs_option, help="score with so many processes (auto: as many as there are cores)")
     sub.add_argument("--json", metavar="FILE", help="write everything with full precision (- for stdout)")
 
 
