@@ -186,19 +186,20 @@ class _Scorer:
     def _score(self, number: int, proposal: int) -> ObjectScore:
         scored = self._counts.objects[number]
         flags, counts = self._counted(number, max(proposal - 1, 0))
+        j, f = region_similarity(counts), boundary_similarity(counts)
         if self._protocol.reappearance:
             values = self._reappearance(number, flags, counts)
         else:
-            values = sequence_metrics.summary(counts, self._protocol)
+            values = sequence_metrics.summary(counts, j, f, self._protocol)
             if not self._counts.sent:
                 values = {metric: None if value is None else 0.0 for metric, value in values.items()}
         return ObjectScore(
             self._counts.name,
             scored.name,
-            {**values, **sequence_metrics.beside(counts)},
+            {**values, **sequence_metrics.beside(counts, j, f)},
             [self._counts.frames[frame] for frame in np.flatnonzero(flags)],
-            region_similarity(counts),
-            boundary_similarity(counts),
+            j,
+            f,
             scored.unseen,
             proposal,
         )

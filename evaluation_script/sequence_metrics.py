@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, FrozenSet, List, Optional, Tuple
 
 import numpy as np
 
@@ -45,7 +45,7 @@ NEAR = 0.1
 def mean(values: Array) -> Optional[float]:
     """Return the mean of the values that are not NaN; None where there are none."""
     numbers = values[~np.isnan(values)]
-    return float(numbers.mean()) if len(numbers) else None
+    return float(np.add.reduce(numbers) / len(numbers)) if len(numbers) else None  # `.mean()` in a third of its time
 
 
 def recall(values: Array) -> Optional[float]:
@@ -80,16 +80,21 @@ def consistency(values: Array) -> Optional[float]:
     return math.sqrt(np.round(((values.mean() - values) ** 2).sum() / len(values), 4))
 
 
-def summary(counts: Counts, protocol: SequenceProtocol) -> Values:
-    """Return every per-object metric that the protocol names, except MOSEv2's."""
-    j, f = region_similarity(counts), boundary_similarity(counts)
+@lru_cache(maxsize=64)
+def _wanted(metrics: Tuple[str, ...]) -> FrozenSet[str]:
+    """Return the metrics that others are made of, and those that stand alone."""
+    return frozenset(part for named in metrics for part in COMBINED.get(named, (named,)))
+
+
+def summary(counts: Counts, j: Array, f: Array, protocol: SequenceProtocol) -> Values:
+    """Return every per-object metric that the protocol names, except MOSEv2's, from J and F of the frames."""
     both = (j + f) / 2
     if protocol.salient:  # LVOS stores the first frame last here, and V is summed in that order
         both = np.roll(both, -1)
     series = {"J": j, "F": f, "J_last": j[math.floor(LATE * len(j)) :], "V": both}
     summaries = {"Mean": mean, "Recall": recall, "Decay": decay}
     values: Values = {}
-    for metric in {part for named in protocol.metrics for part in COMBINED.get(named, (named,))}:
+    for metric in _wanted(protocol.metrics):
         name, _, kind = metric.rpartition("-")
         if name in series:
             values[metric] = (consistency if name == "V" else summaries[kind])(series[name])
@@ -116,7 +121,7 @@ def average(values: List[Optional[float]]) -> Optional[float]:
     return sum(numbers) / len(numbers) if numbers else None
 
 
-def beside(counts: Counts) -> Values:
+def beside(counts: Counts, j: Array, f: Array) -> Values:
     """Return our own statistics, which absent objects do not raise; the same in every protocol."""
     visible = counts.truth > 0
     alarms = counts.prediction[~visible] > 0
@@ -124,8 +129,8 @@ def beside(counts: Counts) -> Values:
     return {
         "J-Volume": None if volume is None else float(region_similarity(volume)[0]),
         "F-Volume": None if volume is None else float(boundary_similarity(volume)[0]),
-        "J-Visible": mean(region_similarity(counts)[visible]),
-        "F-Visible": mean(boundary_similarity(counts)[visible]),
+        "J-Visible": mean(j[visible]),
+        "F-Visible": mean(f[visible]),
         "False-Alarm": float(alarms.mean()) if len(alarms) else None,
     }
 
