@@ -3,6 +3,7 @@
 #
 #   ./run.sh            build the bundle, check it, score the sample submissions, show the leaderboards
 #   ./run.sh test       run the checks and tests; with --all, those that take long too
+#   ./run.sh site       build the site of the documentation: dist/site
 #   ./run.sh worker     the remote worker; its settings are in docs/operators.md
 #   ./run.sh COMMAND …  pass on to the command line, e.g. ./run.sh score --help
 #
@@ -31,6 +32,10 @@ case "${1:-run}" in
         worker=try:worker
         if [ "${CI:-}" = true ]; then worker=worker; fi  # CI requires it
         enter 'toolkit[test]' client "$worker" -- -m tests.everything "$@"
+        ;;
+    site)
+        shift
+        enter 'toolkit[test]' -- "$HERE/docs/site/build.py" "$@"
         ;;
     worker)  # in this folder, unless one stands in a bundle of one's own
         [ -f challenge_config.yaml ] || [ -f challenge_config.yml ] || cd "$HERE"

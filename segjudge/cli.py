@@ -25,6 +25,8 @@ from segjudge.interrupts import STOPPED, end_by, interruptible, leave_at_once
 #: Each command, and the module of `segjudge.commands` that has it and its options.
 COMMANDS = {
     "new": "new",
+    "host": "new",
+    "benchmarks": "new",
     "run": "bundle",
     "score": "score",
     "merge": "score",

@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from dataclasses import dataclass
 from itertools import chain
+from typing import TypedDict
 
 import numpy as np
 
@@ -28,7 +29,6 @@ from segjudge.evaluation_script.progress import Progress
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.sequence_submission import SequenceSubmission
 from segjudge.evaluation_script.sequence_truth import Sequence
-from segjudge.masks.run_lengths import runs_of_mask
 from segjudge.prepared import LOCAL_LIMITS
 
 RUN_LENGTHS, PNGS = ".json.gz", ".zip"
@@ -125,7 +125,7 @@ def _write_run_lengths(results: str, pngs: list[str], out: str, progress: Progre
     document = {}
     for done, sequence in enumerate(sequences):
         progress(sequence.name, done, len(sequences))
-        document[sequence.name] = _encoded(sequence)
+        document[sequence.name] = run_lengths_of(sequence)
     _write_gzipped(json.dumps(document, separators=(",", ":")).encode(), out)
     _compare(sequences, out)
     return f"{sum(len(sequence.frames) for sequence in sequences):,} frames"
@@ -152,28 +152,38 @@ def _sequences(results: str, pngs: list[str]) -> list[Sequence]:
     return split.sequences
 
 
-def _encoded(sequence: Sequence) -> dict[str, list[dict[str, object] | None]]:
-    """Return the masks of each object, frame by frame."""
-    objects: dict[str, list[dict[str, object] | None]] = {
+class CompressedMask(TypedDict):
+    """A mask as COCO's compressed run lengths."""
+
+    size: tuple[int, int]
+    counts: str
+
+
+def run_lengths_of(sequence: Sequence) -> dict[str, list[CompressedMask | None]]:
+    """Return the masks of each object, frame by frame; None where it is not to be seen."""
+    objects: dict[str, list[CompressedMask | None]] = {
         label: [None] * len(sequence.frames) for label in sequence.objects
     }
     for index, block in enumerate(sequence.blocks):
         for label, stack in sequence.read_block(index).items():
-            masks = {
-                place: runs_of_mask(mask_of(stack, place, block.size)) for place in np.flatnonzero(stack.area).tolist()
-            }
+            masks = {place: _runs_of(stack, place, block.size) for place in np.flatnonzero(stack.area).tolist()}
             for place, counts in zip(masks, rle.compressed_many(list(masks.values())), strict=True):
-                objects[label][block.start + place] = {"size": list(block.size), "counts": counts}
+                objects[label][block.start + place] = {"size": block.size, "counts": counts}
     return objects
 
 
-def mask_of(stack: Stack, place: int, size: Size) -> Array:
-    """Return one frame of a stack."""
-    mask = np.zeros(size, bool)
+def _runs_of(stack: Stack, place: int, size: Size) -> list[int]:
+    """Return the uncompressed run lengths of one frame of a stack, from the part of the frame that it covers."""
     left = stack.left * WORD
-    across = min(size[1] - left, stack.words.shape[2] * WORD)
-    mask[stack.top : stack.top + stack.words.shape[1], left : left + across] = unpack(stack.words[place], across)
-    return mask
+    flags = unpack(stack.words[place], min(size[1] - left, stack.words.shape[2] * WORD))
+    edges = np.diff(np.pad(flags.T.astype(np.int8), ((0, 0), (1, 1))), axis=1)
+    starts, ends = (
+        (columns + left) * size[0] + rows + stack.top for columns, rows in (np.nonzero(edges == way) for way in (1, -1))
+    )
+    parted = starts[1:] != ends[:-1]  # not where a run goes on at the top of the next column
+    borders = np.stack((starts[np.append(True, parted)], ends[np.append(parted, True)]), axis=1).reshape(-1)
+    runs: list[int] = np.diff(borders, prepend=0, append=size[0] * size[1]).tolist()
+    return runs if runs[-1] else runs[:-1]
 
 
 def _compare(sequences: list[Sequence], out: str) -> None:
@@ -226,9 +236,14 @@ def _write_pngs(files: Files, names: list[str], beside: list[str], out: str, pro
 
 def _smallest(data: bytes, values: Array, *, coded: bool) -> bytes:
     if coded:
-        channels = values.astype("<u4")[..., None].view(np.uint8)[..., :3]
-        return _png(values.shape, (8, png.RGB), channels.reshape(len(values), -1))
+        return code_png(values)
     return data if values.max(initial=0) > HIGHEST_COLOUR else label_png(values.astype(np.uint8))
+
+
+def code_png(codes: Array, effort: int = LIBDEFLATE_EFFORT) -> bytes:
+    """Return an image whose colours are numbers of 24 bits."""
+    channels = codes.astype("<u4")[..., None].view(np.uint8)[..., :3]
+    return _png(codes.shape, (8, png.RGB), channels.reshape(len(codes), -1), effort=effort)
 
 
 def label_png(labels: Array, effort: int = LIBDEFLATE_EFFORT) -> bytes:

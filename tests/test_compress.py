@@ -18,8 +18,9 @@ import segjudge
 from segjudge import compression
 from segjudge.cli import main
 from segjudge.evaluation_script import png as mask_png
+from segjudge.masks.run_lengths import runs_of_mask
 
-from .builders import ANNOTATIONS, ROOT, STRONG, files_of, png, zipped
+from .builders import ANNOTATIONS, ROOT, STRONG, files_of, png, stack_of, zipped
 from .golden.pairs import frames_of
 from .shared import needs_shared
 
@@ -208,11 +209,22 @@ def test_a_changed_pixel_is_found(ending: str, tmp_path: Path, monkeypatch: pyte
     mask[20:60, 10:90] = 1
     results = folder_of(tmp_path / "results", {"dog/1.png": png(mask)})
     moved = np.roll(mask, 1)
-    monkeypatch.setattr(compression, "mask_of", lambda *_: moved > 0)
+    monkeypatch.setattr(compression, "_runs_of", lambda *_: runs_of_mask(moved > 0))
     monkeypatch.setattr(compression, "_smallest", lambda *_, **__: png(moved, optimize=True))
 
     assert main(["compress", str(results), "--out", str(tmp_path / f"out{ending}")]) == 3
     assert not list(tmp_path.glob("out*"))
+
+
+def test_run_lengths_are_those_of_the_whole_frame() -> None:
+    """Also where an object reaches from the lower to the upper edge, so that a run goes on in the next column."""
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        height, width = rng.integers(1, 90, 2).tolist()
+        masks = [np.kron(rng.random((3, 3)) < 0.5, np.ones((30, 30)))[:height, :width] > 0 for _ in range(3)]
+        stack = stack_of(*masks)
+        for place in np.flatnonzero(stack.area).tolist():
+            assert compression._runs_of(stack, place, (height, width)) == runs_of_mask(masks[place])
 
 
 def test_other_endings_are_refused(tmp_path: Path) -> None:

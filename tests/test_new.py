@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import io
-import json
-import re
 import zipfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 
 from segjudge.cli import main
-from segjudge.commands.new import PROTOCOLS as HOSTED
-from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.sequence_protocols import BESIDE
 from segjudge.evaluation_script.version import VERSION
 from segjudge.starting import lock
 from segjudge.starting.meanings import meaning
 
-from .builders import ROOT, png
+from .builders import ROOT
+from .published import davis
 
 FILES = {
     "challenge_config.yaml", "evaluation_script/phases.py", "annotations/val.zip", "logo.png", "requirements.txt",
@@ -32,68 +28,10 @@ FILES = {
 }  # fmt: skip
 
 
-def disk(radius: int, x: int, size: tuple[int, int] = (96, 128)) -> Any:
-    rows, columns = np.mgrid[: size[0], : size[1]]
-    return (rows - 48) ** 2 + (columns - x) ** 2 < radius**2
-
-
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A DAVIS root with two sequences in its val list, whose objects move."""
-    folder = tmp_path_factory.mktemp("truth") / "DAVIS"
-    for name, speed in (("swan", 1), ("goat", 2)):
-        (folder / "Annotations/480p" / name).mkdir(parents=True)
-        for k in range(8):
-            labels = disk(14, 30 + speed * k) * 1 + disk(10, 90 - k) * 2
-            (folder / "Annotations/480p" / name / f"{k:05d}.png").write_bytes(png(labels.astype(np.uint8)))
-    (folder / "ImageSets/2017").mkdir(parents=True)
-    (folder / "ImageSets/2017/val.txt").write_text("swan\ngoat\n")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A truth with a folder for each object."""
-    folder = tmp_path_factory.mktemp("truth") / "SAV"
-    for label, x in (("000", 40), ("001", 50)):
-        (folder / "video" / label).mkdir(parents=True)
-        for k in range(6):
-            (folder / "video" / label / f"{k:05d}.png").write_bytes(png(disk(14, x + k).astype(np.uint8) * 255))
-    return folder
-
-
-@pytest.fixture(scope="module")
-def document(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A truth of instances."""
-    squares = [(10, 10), (40, 50), (20, 80)]
-    path = tmp_path_factory.mktemp("truth") / "truth.json"
-    annotations = [
-        {
-            "id": k + 1, "image_id": 1 + k % 2, "category_id": 3, "iscrowd": 0, "area": 400, "bbox": [x, y, 20, 20],
-            "segmentation": [[x, y, x + 20, y, x + 20, y + 20, x, y + 20]],
-        }
-        for k, (y, x) in enumerate(squares)
-    ]  # fmt: skip
-    images = [{"id": k, "height": 96, "width": 128, "file_name": f"{k}.jpg"} for k in (1, 2)]
-    path.write_text(
-        json.dumps({"images": images, "categories": [{"id": 3, "name": "box"}], "annotations": annotations})
-    )
-    return path
-
-
-def in_videos(document: Path, path: Path) -> Path:
-    """The same instances in videos of three frames, the second without them."""
-    known = json.loads(document.read_text())
-    for one in known["annotations"]:
-        one.pop("segmentation")
-        left, top, width, height = one["bbox"]
-        column = [left * 96 + top] + [height, 96 - height] * (width - 1) + [height]
-        mask = {"size": [96, 128], "counts": [*column, 96 * 128 - sum(column)]}
-        one.update(video_id=one.pop("image_id"), segmentations=[mask, None, mask], areas=[400, None, 400])
-        one["occlusion"] = ["no_occlusion", None, "severe_occlusion"]
-    known["videos"] = [{**video, "length": 3} for video in known.pop("images")]
-    path.write_text(json.dumps(known))
-    return path
+    return davis(tmp_path_factory.mktemp("truth"))
 
 
 def made(folder: Path, protocol: str, truth: Path, *more: str) -> Path:
@@ -101,31 +39,10 @@ def made(folder: Path, protocol: str, truth: Path, *more: str) -> Path:
     return folder
 
 
-#: Whose truth is a list of expressions.
-REFERRING = ("mevis", "mevis-official", "mevis-v2", "ref-youtube-vos")
-
-
-@pytest.mark.parametrize("protocol", [name for name in HOSTED if name not in REFERRING])
-def test_a_challenge_of_any_protocol_is_accepted_and_ranks_its_samples(
-    protocol: str, root: Path, objects: Path, document: Path, tmp_path: Path, capsys: Any
-) -> None:
-    truth = document if protocol in INSTANCE_PROTOCOLS else objects if protocol == "sav" else root
-    if protocol in INSTANCE_PROTOCOLS and INSTANCE_PROTOCOLS[protocol].tubes:
-        truth = in_videos(document, tmp_path / "videos.json")
-    folder = made(tmp_path / "my-challenge", protocol, truth)
+def test_it_holds_what_a_challenge_needs(root: Path, tmp_path: Path) -> None:
+    folder = made(tmp_path / "my-challenge", "davis2017", root)
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    assert {name for name in files if not name.startswith("examples/")} == FILES
-    capsys.readouterr()
-
-    assert main(["check", "--quick", "--strict", str(folder)]) == 0
-    assert main(["run", str(folder)]) == 0
-
-    out = capsys.readouterr().out
-    rows = re.findall(r"^(\d)\. (\w+)\.\S+ +(\d\.\d+)", out, re.MULTILINE)
-    assert [row[:2] for row in rows] == [("1", "good"), ("2", "poor")]
-    assert 0.5 <= float(rows[0][2]) <= 1  # one salient mask for two objects is half right, and so is a moved boundary
-    assert float(rows[1][2]) < float(rows[0][2])
-    assert "warning" not in out
+    assert files == {*FILES, "examples/val/good.zip", "examples/val/poor.zip"}
 
 
 def test_nothing_of_the_demo_is_left(root: Path, tmp_path: Path) -> None:
@@ -168,12 +85,6 @@ def test_its_phases_are_scored_in_its_folder(
     monkeypatch.chdir(folder)
     assert main(["score", "examples/val/good.zip", "--phase", "val"]) == 0
     assert "swan" in capsys.readouterr().out
-
-
-def test_the_demo_needs_no_data(tmp_path: Path) -> None:
-    folder = tmp_path / "try"
-    assert main(["new", str(folder), "--demo"]) == 0
-    assert main(["check", "--quick", "--strict", str(folder)]) == 0
 
 
 def test_a_packed_truth_keeps_its_splits(tmp_path: Path) -> None:

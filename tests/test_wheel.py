@@ -51,6 +51,19 @@ def test_one_package_holds_everything(wheel: Path) -> None:
         assert f"segjudge/{name}" in names
 
 
+def test_it_holds_the_licence_of_all_that_is_in_it(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        texts = [archive.read(name) for name in archive.namelist() if ".dist-info/licenses/" in name]
+        assert texts == [(ROOT / "LICENSE").read_bytes()]
+        others = [
+            name
+            for name in archive.namelist()
+            if name.endswith((".py", ".c", ".h", ".js", ".css"))
+            and re.search(rb"(?i)copyright|licen[cs]ed under", archive.read(name))
+        ]
+    assert others == [], "whose licence text is missing"
+
+
 def test_it_holds_the_kernel_for_this_kind_of_machine(wheel: Path) -> None:
     if not any(map(shutil.which, compiling.COMPILERS)):
         pytest.skip("NO C COMPILER: the wheel is without a kernel")

@@ -31,8 +31,9 @@ def pack(args: argparse.Namespace) -> int:
         print(f"{args.out}: split {args.split or 'val'}, {summary}, {os.path.getsize(args.out) / 1e6:.1f} MB")
         return DONE
     if args.layout in UNIT_LAYOUTS:
-        summary = packing.pack_units(source, args.out, split=args.split)
-        print(f"{args.out}: {summary}, {os.path.getsize(args.out) / 1e6:.1f} MB")
+        name, truth = packing.pack_units(source, UNIT_LAYOUTS[args.layout], args.out, split=args.split)
+        size = os.path.getsize(args.out) / 1e6
+        print(f"{args.out}: split {name}, {len(truth.units):,} images or sequences, {size:.1f} MB")
         return DONE
     with ProgressBar() as bar:
         dataset = packing.pack(source, args.out, split=args.split, progress=bar)

@@ -1,4 +1,4 @@
-"""`segjudge new`: a challenge of one's own, in a folder of its own."""
+"""`segjudge new`, `host`, `benchmarks`: a challenge of one's own, in a folder of its own."""
 
 from __future__ import annotations
 
@@ -7,46 +7,66 @@ import os
 import shlex
 import sys
 import tempfile
+from itertools import groupby
 
 from segjudge.datasets.layouts import LAYOUTS
 from segjudge.errors import UsageError
-from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
-from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
+from segjudge.evaluation_script.phase import PROTOCOLS
 
 from .shared import DONE, ProgressBar, program, say
 
-#: The benchmarks that there are templates for.
-PROTOCOLS = {**SEQUENCE_PROTOCOLS, **INSTANCE_PROTOCOLS}
+#: What is made where nothing else is asked for.
+DEMO = "davis2017"
 
 
 def new(args: argparse.Namespace) -> int:
     """Write a small repository with a challenge: your truth, a protocol, samples, texts."""
+    from segjudge.demo.published import write_published
+
+    if args.demo and args.truth:
+        raise UsageError("--demo brings its own truth; leave out --truth")
+    folder = args.folder or _asked("Folder to write", "FOLDER")
+    protocol = args.protocol or (DEMO if args.demo else _asked(f"Protocol ({', '.join(PROTOCOLS)})", "--protocol"))
+    if protocol not in PROTOCOLS:
+        raise UsageError(f"there is no protocol {protocol!r}, only {', '.join(PROTOCOLS)}")
+    with tempfile.TemporaryDirectory() as temporary:
+        if args.demo:
+            return _write(args, folder, protocol, write_published(PROTOCOLS[protocol], temporary))
+        question = "The truth: a dataset's folder or zip, or its JSON"
+        return _write(args, folder, protocol, args.truth or _asked(question, "--truth"))
+
+
+def host(args: argparse.Namespace) -> int:
+    """Write a challenge of a benchmark as `new` does: `host NAME --truth PATH --out FOLDER`."""
+    return _write(args, args.out, args.protocol, args.truth)
+
+
+def _write(args: argparse.Namespace, folder: str, protocol: str, truth: str) -> int:
     from segjudge.datasets.opening import TruthSource
-    from segjudge.demo.make import write_dataset
     from segjudge.starting.new_challenge import NewChallenge, create
 
-    if args.demo and (args.protocol or args.truth):
-        raise UsageError("--demo brings its own truth; leave out --protocol and --truth")
-    folder = args.folder or _asked("Folder to write", "FOLDER")
-    with tempfile.TemporaryDirectory() as temporary, ProgressBar() as bar:
-        if args.demo:
-            protocol, truth = "davis2017", os.path.join(temporary, "demo.zip")
-            write_dataset(truth)
-        else:
-            protocol = args.protocol or _asked(f"Protocol ({', '.join(PROTOCOLS)})", "--protocol")
-            if protocol not in PROTOCOLS:
-                raise UsageError(f"there is no protocol {protocol!r}, only {', '.join(PROTOCOLS)}")
-            truth = os.path.expanduser(
-                args.truth or _asked("The truth: a dataset's folder or zip, or COCO's JSON", "--truth")
-            )
-        if not os.path.exists(truth):
-            raise UsageError(f"--truth {truth}: there is no such file or folder")
-        source = TruthSource(truth, args.layout or "", args.subset, args.unseen, args.categories)
+    truth = os.path.expanduser(truth)
+    if not os.path.exists(truth):
+        raise UsageError(f"--truth {truth}: there is no such file or folder")
+    source = TruthSource(truth, args.layout or "", args.subset, args.unseen, args.categories)
+    with ProgressBar() as bar:
         notes = create(NewChallenge(folder, protocol, source, args.title, args.segjudge), bar)
     for note in notes:
         say(f"truth: {note}")
     print(f"{folder}: a challenge scored by {protocol}. Keep it private: it holds the truth.")
     print(f"Next: {program()} run {shlex.quote(folder)}; its README.md says what each file is for.")
+    return DONE
+
+
+def benchmarks(args: argparse.Namespace) -> int:
+    """List the benchmarks, by track: what each one scores, in a line."""
+    del args
+    width = max(map(len, PROTOCOLS))
+    for track, protocols in groupby(PROTOCOLS.values(), lambda protocol: protocol.track):
+        print(f"{track}:")
+        for protocol in protocols:
+            print(f"  {protocol.name:{width}}  {protocol.about}")
+    print(f"\nTo host one: {program()} host NAME --truth PATH --out FOLDER")
     return DONE
 
 
@@ -68,9 +88,21 @@ def new_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `new`."""
     sub.add_argument("folder", nargs="?", help="the folder to write, which must be empty or not there")
     sub.add_argument("--protocol", choices=PROTOCOLS, metavar="PROTOCOL", help=", ".join(PROTOCOLS))
-    sub.add_argument("--truth", help="a dataset as it was published, COCO's JSON, or a packed annotation file")
+    sub.add_argument("--truth", help="a dataset as it was published, or a packed annotation file")
+    sub.add_argument("--demo", action="store_true", help=f"take a small synthetic truth of PROTOCOL's form ({DEMO})")
+    _common_options(sub)
+
+
+def host_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `host`."""
+    sub.add_argument("protocol", choices=PROTOCOLS, metavar="NAME", help="a benchmark of those that `benchmarks` lists")
+    sub.add_argument("--truth", required=True, help="its truth as it was published, or a packed annotation file")
+    sub.add_argument("--out", required=True, metavar="FOLDER", help="the folder to write, empty or not there")
+    _common_options(sub)
+
+
+def _common_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--subset", default="", help="the list of sequences, e.g. val")
-    sub.add_argument("--demo", action="store_true", help="take three small synthetic videos as the truth")
     sub.add_argument("--title", default="", help="the challenge's title (default: from FOLDER)")
     sub.add_argument("--segjudge", metavar="FROM", default="", help="what scores: a version, a wheel or a git address")
     sub.add_argument(
@@ -78,3 +110,8 @@ def new_options(sub: argparse.ArgumentParser) -> None:
     )
     sub.add_argument("--unseen", default="", help="file with the names of unseen sequences or categories")
     sub.add_argument("--categories", default="", metavar="FILE", help="with Places-style PNGs: their categories")
+
+
+def benchmarks_options(sub: argparse.ArgumentParser) -> None:
+    """Add no options."""
+    del sub

@@ -8,7 +8,6 @@ from segjudge.evaluation_script import instance_truth, sequence_truth, unit_trut
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.progress import Progress, ignore_progress
 
-from .layouts import UNIT_LAYOUTS
 from .opening import DEFAULT_SPLIT, TruthSource, open_units, read_published
 from .places import convert
 
@@ -26,13 +25,13 @@ def pack_places(
     return f"{len(document['images']):,} images, {len(document['annotations']):,} instances", oddities
 
 
-def pack_units(source: TruthSource, out: str, *, split: str = "") -> str:
-    """Write a dataset that is counted by unit as an annotation file, or add it to one; return what it holds."""
-    ((name, truth),) = open_units(source, UNIT_LAYOUTS[source.layout]).items()
+def pack_units(source: TruthSource, track: str, out: str, *, split: str = "") -> tuple[str, unit_truth.UnitTruth]:
+    """Write a dataset that is counted by unit as an annotation file, or add it to one; return its split."""
+    ((name, truth),) = open_units(source, track).items()
     splits = {**(unit_truth.read(out) if split and os.path.exists(out) else {}), split or name: truth}
     os.makedirs(os.path.dirname(out) or ".", exist_ok=True)
     unit_truth.write(out, splits)
-    return f"split {split or name}, {len(truth.units):,} images or sequences"
+    return split or name, truth
 
 
 def pack(

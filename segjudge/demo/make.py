@@ -65,7 +65,7 @@ def make(root: str, seed: int = SEED) -> list[str]:
         os.makedirs(folder, exist_ok=True)
         for name, predict in METHODS.items():
             path = os.path.join(folder, f"{name}.zip")
-            _write_zip(path, _images(videos, predict))
+            _write_zip(path, images(videos, predict))
             paths.append(path)
         path = os.path.join(folder, "first-mask.json")
         with written(path) as file:
@@ -75,11 +75,11 @@ def make(root: str, seed: int = SEED) -> list[str]:
     return paths + _instances(root, seed)
 
 
-def write_dataset(out: str, seed: int = SEED) -> None:
-    """Write the sequences of the first phase in DAVIS's layout, as a zip."""
+def first_scenes(seed: int = SEED) -> list[Scene]:
+    """Return the videos of the first phase."""
     phase, splits = next(iter(SPLITS.items()))
     ((split, rows),) = splits.items()
-    _write_dataset(out, _scenes(rows, f"{phase}/{split}", seed))
+    return _scenes(rows, f"{phase}/{split}", seed)
 
 
 def frames(root: str, seed: int = SEED) -> None:
@@ -178,10 +178,11 @@ def _annotations(root: str, phase: str, scenes: dict[str, list[Scene]]) -> str:
 
 
 def _write_dataset(out: str, scenes: list[Scene]) -> None:
-    _write_zip(out, ((f"Annotations/480p/{name}", data) for name, data in _images(scenes, Scene.truth)))
+    _write_zip(out, ((f"Annotations/480p/{name}", data) for name, data in images(scenes, Scene.truth)))
 
 
-def _images(scenes: list[Scene], labels: Predict) -> Iterable[tuple[str, bytes]]:
+def images(scenes: list[Scene], labels: Predict) -> Iterable[tuple[str, bytes]]:
+    """Yield a PNG for each frame, by the names of video and frame."""
     for video in scenes:
         for frame in range(video.frames):
             yield f"{video.name}/{frame:05d}.png", png_of(labels(video, frame))

@@ -9,7 +9,7 @@ import re
 import shutil
 import tempfile
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -18,21 +18,20 @@ from segjudge.datasets import packing
 from segjudge.datasets.layouts import LAYOUTS
 from segjudge.datasets.opening import DEFAULT_SPLIT, TruthSource, is_packed
 from segjudge.errors import UsageError
-from segjudge.evaluation_script import annotation_file, instance_truth
-from segjudge.evaluation_script.annotation_file import SplitTruth
-from segjudge.evaluation_script.archive_gzip import MAGIC as GZIP
-from segjudge.evaluation_script.errors import HostError, counted, listed, verb
+from segjudge.evaluation_script import annotation_file, instance_truth, packed_file
+from segjudge.evaluation_script.archive import open_files
+from segjudge.evaluation_script.dataset_layouts import HOST_LIMITS
+from segjudge.evaluation_script.errors import HostError, listed
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
-from segjudge.evaluation_script.instance_truth import InstanceTruth
-from segjudge.evaluation_script.phase import PROTOCOLS
+from segjudge.evaluation_script.phase import PROTOCOLS, TrackProtocol
 from segjudge.evaluation_script.progress import Progress
 from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
-from segjudge.evaluation_script.sequence_truth import Split
 
+from .hosted_tracks import HOSTED
 from .lock import FILE as LOCK
 from .lock import requirement
 from .meanings import meaning, rises
-from .samples import HostedProtocol, write_samples
+from .moving import SAMPLES
 
 #: Templates by the file that is made of each.
 _FILES = {
@@ -88,92 +87,69 @@ def create(challenge: NewChallenge, progress: Progress) -> list[str]:
 
 def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str]:
     protocol = PROTOCOLS[challenge.protocol]
-    if not isinstance(protocol, (SequenceProtocol, InstanceProtocol)):
-        raise UsageError(f"there is no template of a challenge for {protocol.name}")
+    track = HOSTED[protocol.track]
     with open(os.path.join(folder, LOCK), "w", encoding="utf-8") as file:
         file.write(requirement(challenge.segjudge, folder))
     shutil.copyfile(_LOGO, os.path.join(folder, "logo.png"))
     os.mkdir(os.path.join(folder, "annotations"))
     packed = os.path.join(folder, "annotations", "truth.zip")
     notes = _pack(challenge.source, protocol, packed, progress)
-    truths = dict(annotation_file.read(packed).splits)
-    wrong = [name for name in truths if not _CODENAME.fullmatch(name)]
+    names = packed_file.splits_of(packed)
+    wrong = [name for name in names if not _CODENAME.fullmatch(name)]
     if wrong:
         raise UsageError(f"{listed(wrong)}: cannot be a codename on EvalAI; pack the truth with --split NAME first")
-    phase = next(iter(truths)) if len(truths) == 1 else "all"
+    phase = names[0] if len(names) == 1 else "all"
     annotations = f"annotations/{phase}.zip"
     os.rename(packed, os.path.join(folder, annotations))
-    truths = dict(annotation_file.read(os.path.join(folder, annotations)).splits)
+    truths = list(annotation_file.read(os.path.join(folder, annotations)).splits.values())
     samples = os.path.join(folder, "examples", phase)
     os.makedirs(samples)
-    write_samples(truths, protocol, samples)
-    values = {"phase": phase, "annotations": annotations, "splits": list(truths), "protocol": protocol.name}
-    _render(folder, {**values, **_facts(challenge, protocol, truths)})
+    for name, share in SAMPLES.items():
+        with zipfile.ZipFile(os.path.join(samples, f"{name}.zip"), "w") as archive:
+            for member, data in track.files(truths, protocol, share):
+                packed_file.add_member(archive, member, data)
+    title = re.sub(r"[-_]+", " ", os.path.basename(os.path.abspath(challenge.folder))).strip().capitalize()
+    values = {
+        "title": challenge.title or title,
+        "start": challenge.today,
+        "end": challenge.today + datetime.timedelta(days=365),
+        "phase": phase,
+        "annotations": annotations,
+        "splits": names,
+        "protocol": protocol,
+        "limits": track.limits,
+        **track.facts(truths, protocol),
+    }
+    _render(folder, values)
     return notes
 
 
-def _pack(source: TruthSource, protocol: HostedProtocol, out: str, progress: Progress) -> list[str]:
+def _pack(source: TruthSource, protocol: TrackProtocol, out: str, progress: Progress) -> list[str]:
     """Write the truth as an annotation file; return what is odd about it."""
-    if is_packed(source.path) or (isinstance(protocol, InstanceProtocol) and zipfile.is_zipfile(source.path)):
+    if is_packed(source.path):
+        held = packed_file.track_of(source.path)
+        if held != protocol.track:
+            raise HostError(f"{source.path}: holds {held}, which the protocol {protocol.name} does not score")
         shutil.copyfile(source.path, out)
         return []
-    if not isinstance(protocol, InstanceProtocol):
+    if isinstance(protocol, InstanceProtocol):
+        return _pack_instances(source, out, progress)
+    if isinstance(protocol, SequenceProtocol):
         layout = source.layout or (protocol.name if protocol.name in LAYOUTS else "")
-        source = TruthSource(source.path, layout, source.subset, source.unseen)
-        return packing.pack(source, out, progress=progress).notes
+        return packing.pack(replace(source, layout=layout), out, progress=progress).notes
+    return packing.pack_units(source, protocol.track, out)[1].notes
+
+
+def _pack_instances(source: TruthSource, out: str, progress: Progress) -> list[str]:
     if os.path.isdir(source.path):
         if not source.categories:
             raise UsageError(f"{source.path}: is a folder of PNGs, which needs --categories FILE")
         return packing.pack_places(source, out, split=source.subset, progress=progress)[1]
     opened = instance_truth.read(source.path)  # says what is wrong
-    with open(source.path, "rb") as file:
-        data = file.read()
-    if data.startswith(GZIP):
-        import gzip
-
-        data = gzip.decompress(data)
+    files = open_files(source.path, HOST_LIMITS)
+    (data,) = (files.read(name) for name in files.sizes if name.endswith(".json"))
     instance_truth.write(out, {source.subset or DEFAULT_SPLIT: data})
     return [note for truth in opened.values() for note in truth.notes]
-
-
-def _facts(challenge: NewChallenge, protocol: HostedProtocol, truths: dict[str, SplitTruth]) -> dict[str, Any]:
-    """Return what the templates say of a truth and a protocol."""
-    name = os.path.basename(os.path.abspath(challenge.folder))
-    title = challenge.title or re.sub(r"[-_]+", " ", name).strip().capitalize()
-    facts: dict[str, Any] = {
-        "title": title,
-        "metrics": protocol.metrics,
-        "rules": protocol.about,
-        "start": challenge.today,
-        "end": challenge.today + datetime.timedelta(days=365),
-        "instances": isinstance(protocol, InstanceProtocol),
-    }
-    if isinstance(protocol, InstanceProtocol):
-        images = [truth for truth in truths.values() if isinstance(truth, InstanceTruth)]
-        first = images[0]
-        kind, lengths = "video" if protocol.tubes else "image", first.images.frames
-        total = counted(sum(len(truth.images.ids) for truth in images), kind)
-        facts["content"] = (
-            f"{total} with {len(first.categories):,} {verb(len(first.categories), 'category', 'categories')}"
-        )
-        facts["examples"] = [int(first.images.ids[0]), first.categories[0].id]
-        height, width = first.images.sizes[0].tolist()
-        facts["size"], facts["kind"] = [height, width if lengths is None else width // int(lengths[0])], kind
-        facts["boxes"] = protocol.boxes
-        facts["about"] = f"Find every object in {total}."
-        return facts
-    sequences = [sequence for truth in truths.values() if isinstance(truth, Split) for sequence in truth.sequences]
-    frames = counted(sum(len(sequence.frames) for sequence in sequences), "frame")
-    facts["content"] = f"{counted(len(sequences), 'video')} with {frames}"
-    facts["overlapping"] = protocol.overlapping
-    within = f"{protocol.rounds[0]}/" if protocol.rounds else ""
-    facts["examples"] = [
-        f"{within}{sequence.name}/{next(iter(sequence.objects), '1') + '/' if protocol.overlapping else ''}{frame}.png"
-        for sequence in sequences[:2]
-        for frame in sequence.frames[:2]
-    ]
-    facts["about"] = f"Segment the objects of {counted(len(sequences), 'video')}."
-    return facts
 
 
 def _render(folder: str, values: dict[str, Any]) -> None:

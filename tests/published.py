@@ -1,0 +1,250 @@
+"""Truths of two short videos, written as each benchmark publishes its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Callable
+
+import numpy as np
+from pycocotools import mask as coco
+
+from segjudge.datasets.layouts import ALIASES
+from segjudge.evaluation_script.phase import PROTOCOLS
+
+from .builders import png, zipped
+
+SIZE = (96, 128)
+#: How fast the objects of each video move.
+VIDEOS = {"swan": 1, "goat": 2}
+FRAMES = 8
+
+
+def disk(radius: int, x: int) -> Any:
+    rows, columns = np.mgrid[: SIZE[0], : SIZE[1]]
+    return (rows - 48) ** 2 + (columns - x) ** 2 < radius**2
+
+
+def labels(name: str, frame: int) -> Any:
+    """Two disks that move towards each other."""
+    return (disk(14, 30 + VIDEOS[name] * frame) * 1 + disk(10, 90 - frame) * 2).astype(np.uint8)
+
+
+def frames() -> list[tuple[str, int]]:
+    return [(name, frame) for name in VIDEOS for frame in range(FRAMES)]
+
+
+def rle(mask: Any) -> Any:
+    encoded = coco.encode(np.asfortranarray(mask.astype(np.uint8)))
+    return {"size": list(SIZE), "counts": encoded["counts"].decode()}
+
+
+def written(folder: Path, files: dict[str, Any]) -> Path:
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        data = content if isinstance(content, (bytes, str)) else json.dumps(content)
+        (folder / name).write_bytes(data.encode() if isinstance(data, str) else data)
+    return folder
+
+
+def davis(folder: Path) -> Path:
+    masks = {f"Annotations/480p/{name}/{k:05d}.png": png(labels(name, k)) for name, k in frames()}
+    return written(folder / "DAVIS", {**masks, "ImageSets/2017/val.txt": "swan\ngoat\n"})
+
+
+def davis_unsupervised(folder: Path) -> Path:
+    masks = {f"Annotations_unsupervised/480p/{name}/{k:05d}.png": png(labels(name, k)) for name, k in frames()}
+    return written(folder / "DAVIS", {**masks, "ImageSets/2017/val.txt": "swan\ngoat\n"})
+
+
+def sav(folder: Path) -> Path:
+    """A folder for each object."""
+    return written(folder / "sav_val", {
+        f"Annotations_6fps/{name}/{one - 1:03d}/{4 * k:05d}.png": png((labels(name, k) == one) * np.uint8(255))
+        for name, k in frames() for one in (1, 2)
+    })  # fmt: skip
+
+
+def mevis(folder: Path) -> Path:
+    """Expressions that mean one object, both, and none."""
+    ids = {"swan": [3, 7], "goat": [12, 5]}
+    expressions = {
+        name: {str(k): {"exp": "…", "obj_id": [], "anno_id": one} for k, one in enumerate(([a], [b], [a, b], []))}
+        for name, (a, b) in ids.items()
+    }
+    videos = {
+        name: {"expressions": own, "frames": [f"{k:05d}" for k in range(FRAMES)]} for name, own in expressions.items()
+    }
+    masks = {
+        str(one): [rle(labels(name, k) == number) if k else None for k in range(FRAMES)]
+        for name in VIDEOS for number, one in enumerate(ids[name], 1)
+    }  # fmt: skip
+    return written(folder / "valid_u", {"meta_expressions.json": {"videos": videos}, "mask_dict.json": masks})
+
+
+def ref_youtube_vos(folder: Path) -> Path:
+    """Every fifth frame has a label image; the list of the test set lies beside."""
+    expressions = {"0": {"exp": "a disk", "obj_id": "1"}, "1": {"exp": "a smaller one", "obj_id": "2"}}
+    listing = {name: {"expressions": expressions, "frames": [f"{5 * k:05d}" for k in range(FRAMES)]} for name in VIDEOS}
+    return written(folder / "rvos", {
+        "meta_expressions/valid/meta_expressions.json": {"videos": listing},
+        **{f"valid/Annotations/{name}/{5 * k:05d}.png": png(labels(name, k)) for name, k in frames()},
+    })  # fmt: skip
+
+
+def coco_instances(folder: Path) -> Path:
+    """Polygons, and what LVIS says of images and categories beside."""
+    squares = [(10, 10), (40, 50), (20, 80)]
+    annotations = [
+        {
+            "id": k + 1, "image_id": 1 + k % 2, "category_id": 3, "iscrowd": 0, "area": 400, "bbox": [x, y, 20, 20],
+            "segmentation": [[x, y, x + 20, y, x + 20, y + 20, x, y + 20]],
+        }
+        for k, (y, x) in enumerate(squares)
+    ]  # fmt: skip
+    images = [
+        {
+            "id": k, "height": SIZE[0], "width": SIZE[1], "file_name": f"{k}.jpg", "neg_category_ids": [],
+            "not_exhaustive_category_ids": [],
+        }
+        for k in (1, 2)
+    ]  # fmt: skip
+    categories = [{"id": 3, "name": "box", "frequency": "c"}]
+    document = {"images": images, "categories": categories, "annotations": annotations}
+    return written(folder, {"instances_val.json": document}) / "instances_val.json"
+
+
+def video_instances(folder: Path) -> Path:
+    """Uncompressed run lengths, as YouTube-VIS and OVIS publish them, and a frame without a mask."""
+    annotations = []
+    for video, name in enumerate(VIDEOS, 1):
+        for one in (1, 2):
+            masks = [labels(name, k) == one for k in range(FRAMES)]
+            runs: list[Any] = [
+                {"size": list(SIZE), "counts": np.diff(np.flatnonzero(np.diff(down, prepend=0)), prepend=0).tolist()}
+                for down in (mask.T.reshape(-1).astype(np.int8) for mask in masks)
+            ]
+            for mask in runs:
+                mask["counts"].append(SIZE[0] * SIZE[1] - sum(mask["counts"]))
+            areas: list[Any] = [int(mask.sum()) for mask in masks]
+            runs[3] = areas[3] = None
+            annotations.append({
+                "id": len(annotations) + 1, "video_id": video, "category_id": one, "iscrowd": 0, "areas": areas,
+                "height": SIZE[0], "width": SIZE[1], "segmentations": runs,
+                "occlusion": [None if area is None else "slight_occlusion" for area in areas],
+            })  # fmt: skip
+    videos = [{"id": k, "height": SIZE[0], "width": SIZE[1], "length": FRAMES, "file_names": []} for k in (1, 2)]
+    categories = [{"id": 1, "name": "large"}, {"id": 2, "name": "small"}]
+    document = {"videos": videos, "categories": categories, "annotations": annotations}
+    return written(folder, {"valid.json": document}) / "valid.json"
+
+
+CATEGORIES = [
+    {"id": 1, "name": "swan", "isthing": 1}, {"id": 18, "name": "boat", "isthing": 1},
+    {"id": 119, "name": "water", "isthing": 0},
+]  # fmt: skip
+#: Ids of segments, and their categories.
+SEGMENTS = {70_000: 119, 257: 1, 600: 18}
+
+
+def segments(image: Any) -> tuple[bytes, list[dict[str, int]]]:
+    ids = np.array(list(SEGMENTS))[image]
+    colours = np.stack([ids & 255, ids >> 8 & 255, ids >> 16], axis=-1).astype(np.uint8)
+    return png(colours), [
+        {"id": one, "category_id": category, "iscrowd": 0, "area": int((ids == one).sum())}
+        for one, category in SEGMENTS.items()
+    ]
+
+
+def coco_panoptic(folder: Path) -> Path:
+    """The JSON beside the folder of PNGs that is named as it."""
+    files: dict[str, Any] = {}
+    listed = []
+    for number, (name, k) in enumerate(frames(), 139):
+        files[f"panoptic_val2017/{number:012d}.png"], own = segments(labels(name, k))
+        listed.append({"image_id": number, "file_name": f"{number:012d}.png", "segments_info": own})
+    files["panoptic_val2017.json"] = {"annotations": listed, "categories": CATEGORIES, "images": []}
+    return written(folder, files) / "panoptic_val2017.json"
+
+
+def vipseg(folder: Path) -> Path:
+    files: dict[str, Any] = {}
+    annotations = []
+    for video in VIDEOS:
+        listed = []
+        for k in range(FRAMES):
+            files[f"panomasksRGB/{video}/{k:08d}.png"], own = segments(labels(video, k))
+            listed.append({"image_id": f"{k:08d}", "file_name": f"{k:08d}.png", "segments_info": own})
+        annotations.append({"video_id": video, "annotations": listed})
+    videos = [{"video_id": video, "images": []} for video in VIDEOS]
+    files["panoptic_gt_VIPSeg_val.json"] = {"videos": videos, "annotations": annotations, "categories": CATEGORIES}
+    return written(folder / "VIPSeg", files)
+
+
+def vspw(folder: Path) -> Path:
+    """Classes 5, 6 and 7, and void at the top; a video of another split lies beside."""
+    files: dict[str, Any] = {"val.txt": "swan\ngoat\n", "data/other/mask/00000000.png": png(labels("swan", 0))}
+    for name, k in frames():
+        classes = labels(name, k) + np.uint8(5)
+        classes[:4] = 255
+        files[f"data/{name}/mask/{k:08d}.png"] = png(classes)
+    return written(folder / "VSPW_480p", files)
+
+
+def lines(name: str, first: int, kinds: tuple[int, int]) -> str:
+    rows = [
+        f"{k + first} {1000 * kind + one} {kind} {SIZE[0]} {SIZE[1]} {rle(labels(name, k) == one)['counts']}\n"
+        for k in range(FRAMES) for one, kind in zip((1, 2), kinds)
+    ]  # fmt: skip
+    return "".join([*rows, f"{first} 10000 10 {SIZE[0]} {SIZE[1]} {rle(disk(4, 4))['counts']}\n"])
+
+
+def mots(folder: Path) -> Path:
+    """Folders as of MOTS20."""
+    facts = f"[Sequence]\nseqLength={FRAMES}\nimWidth={SIZE[1]}\nimHeight={SIZE[0]}\n"
+    texts = {f"MOTS20-{name}/gt/gt.txt": lines(name, 1, (2, 2)) for name in VIDEOS}
+    return written(folder / "train", {**texts, **{f"MOTS20-{name}/seqinfo.ini": facts for name in VIDEOS}})
+
+
+def kitti_mots(folder: Path) -> Path:
+    """A zip of texts and the list of sequences."""
+    texts = {f"instances_txt/{k:04d}.txt": lines(name, 0, (1, 2)) for k, name in enumerate(VIDEOS)}
+    listing = "".join(f"{k:04d} empty 000000 {FRAMES:06d}\n" for k in range(len(VIDEOS)))
+    (folder / "kitti.zip").write_bytes(zipped({**texts, "val.seqmap": listing}))
+    return folder / "kitti.zip"
+
+
+def burst(folder: Path) -> Path:
+    sequences = [
+        {
+            "id": k, "width": SIZE[1], "height": SIZE[0], "seq_name": name, "dataset": "YFCC100M", "fps": 1,
+            "annotated_image_paths": [f"{frame:05d}.jpg" for frame in range(FRAMES)], "neg_category_ids": [9],
+            "not_exhaustive_category_ids": [], "track_category_ids": {"1": 805, "2": 1},
+            "segmentations": [
+                {str(one): {"rle": rle(labels(name, frame) == one)["counts"]} for one in (1, 2)}
+                for frame in range(FRAMES)
+            ],
+        }
+        for k, name in enumerate(VIDEOS)
+    ]  # fmt: skip
+    categories = [{"id": 805, "name": "person"}, {"id": 1, "name": "acorn"}]
+    document = {"split": "val", "sequences": sequences, "categories": categories}
+    return written(folder, {"all_classes.json": document}) / "all_classes.json"
+
+
+#: By the name of a protocol, where its truth is not laid out as that of most of its track.
+OWN: dict[str, Callable[[Path], Path]] = {
+    "davis2017-unsupervised": davis_unsupervised, "ref-davis17": davis_unsupervised, "sav": sav, "mevis": mevis,
+    "ref-youtube-vos": ref_youtube_vos, "coco-panoptic": coco_panoptic, "coco-panoptic-boundary": coco_panoptic,
+    "mots": mots, "kitti-mots": kitti_mots,
+}  # fmt: skip
+USUAL: dict[str, Callable[[Path], Path]] = {
+    "sequences": davis, "instances": coco_instances, "panoptic": vipseg, "semantic": vspw, "tracks": burst,
+}  # fmt: skip
+
+
+def published(protocol: str, folder: Path) -> Path:
+    """Write the truth of a benchmark; return what a host names."""
+    if getattr(PROTOCOLS[protocol], "tubes", False):
+        return video_instances(folder)
+    return OWN.get(ALIASES.get(protocol, protocol), USUAL[PROTOCOLS[protocol].track])(folder)

@@ -1,0 +1,87 @@
+"""`segjudge host`, `benchmarks` and `new --demo`: from published data to a local leaderboard, for every benchmark."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segjudge.cli import main
+from segjudge.evaluation_script.phase import PROTOCOLS
+
+from .published import published
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_two_commands_lead_from_published_data_to_a_leaderboard(protocol: str, tmp_path: Path, capsys: Any) -> None:
+    truth, folder = published(protocol, tmp_path), str(tmp_path / "my-challenge")
+
+    assert main(["host", protocol, "--truth", str(truth), "--out", folder]) == 0
+    capsys.readouterr()
+    assert main(["run", folder]) == 0
+
+    out = capsys.readouterr().out
+    rows = re.findall(r"^(\d)\. (\w+)\.zip +(\d\.\d+)", out, re.MULTILINE)
+    assert [row[:2] for row in rows] == [("1", "good"), ("2", "poor")]
+    assert 0.5 <= float(rows[0][2]) <= 1  # one salient mask for two objects is half right, and so is a moved boundary
+    assert float(rows[1][2]) < float(rows[0][2])
+    assert main(["check", "--quick", "--strict", folder]) == 0
+    assert "warning" not in out + capsys.readouterr().out
+
+
+#: A protocol of each form in which truths are published.
+FORMS = (
+    *("davis2017", "sav", "mevis-v2", "ref-youtube-vos", "ref-davis17", "lvis", "ovis", "coco-panoptic", "vipseg"),
+    *("vspw", "mots", "kitti-mots", "burst"),
+)
+
+
+@pytest.mark.parametrize("protocol", FORMS)
+def test_the_demo_needs_no_data(protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "try", "--demo", "--protocol", protocol]) == 0
+    assert main(["check", "--quick", "--strict", "try"]) == 0
+    found = []
+    for sample in ("good", "poor"):
+        capsys.readouterr()
+        words = [
+            "score",
+            f"try/examples/val/{sample}.zip",
+            "--truth",
+            "try/annotations/val.zip",
+            "--protocol",
+            protocol,
+        ]
+        assert main([*words, "--json", "-"]) == 0
+        result = json.loads(capsys.readouterr().out)["result"][0]["val"]
+        found.append(result[PROTOCOLS[protocol].metrics[0]])
+    assert 0.8 < found[0] < 1
+    assert 0.2 < found[1] < found[0] - 0.1
+
+
+def test_the_demo_is_of_davis_unless_another_benchmark_is_named(tmp_path: Path, capsys: Any) -> None:
+    assert main(["new", str(tmp_path / "try"), "--demo"]) == 0
+    assert "scored by davis2017" in capsys.readouterr().out
+    assert main(["new", str(tmp_path / "other"), "--demo", "--truth", str(tmp_path)]) == 2
+    assert "--demo brings its own truth" in capsys.readouterr().err
+
+
+def test_every_benchmark_has_a_line_below_its_track(capsys: Any) -> None:
+    assert main(["benchmarks"]) == 0
+    listing = capsys.readouterr().out.partition("\n\n")[0]
+    assert re.findall(r"^(\S+):$", listing, re.MULTILINE) == list(
+        dict.fromkeys(one.track for one in PROTOCOLS.values())
+    )
+    rows = [line.split(maxsplit=1) for line in listing.splitlines() if line.startswith("  ")]
+    assert rows == [[name, protocol.about] for name, protocol in PROTOCOLS.items()]
+
+
+def test_a_truth_of_another_track_is_refused(tmp_path: Path, capsys: Any) -> None:
+    assert main(["host", "vspw", "--truth", str(published("vspw", tmp_path)), "--out", str(tmp_path / "one")]) == 0
+    packed = str(tmp_path / "one/annotations/val.zip")
+    assert main(["host", "coco", "--truth", packed, "--out", str(tmp_path / "two")]) == 3
+    assert "holds semantic, which the protocol coco does not score" in capsys.readouterr().err
+    assert not (tmp_path / "two").exists()
