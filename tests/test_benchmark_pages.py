@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from segjudge.cli import main
+from segjudge.codabench.build import WITH_PACKAGES
 from segjudge.commands.new import PROTOCOLS as OFFERED
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.report.tables import PUBLISHED
@@ -124,7 +125,7 @@ def test_the_readmes_table_says_what_each_protocol_says_of_its_evaluator() -> No
         assert assumed in (set(), set(names))
         assert official <= set(re.findall("`(.+?)`", equal))
         assert evalai == "yes"
-        with_wheel = {PROTOCOLS[name].track == "instances" for name in names}
+        with_wheel = {PROTOCOLS[name].track in WITH_PACKAGES for name in names}
         assert with_wheel == {codabench == "with a wheel"}
 
 
