@@ -22,8 +22,7 @@ from segjudge.bundle.fields import CONFIG
 from segjudge.bundle.opened_bundle import Bundle
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.packed_file import add_member, replaced
-from segjudge.evaluation_script.phase import Phase
-from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
+from segjudge.evaluation_script.phase import PROTOCOLS, Phase
 
 from . import competition, scoring_program
 from .chains import Chain, DatedPhase, Notes, board_columns, chains, dated_phases, note
@@ -33,6 +32,8 @@ OUT = os.path.join("dist", "codabench")
 #: The formats that Codabench takes, by the endings that it expects.
 _PICTURES = {"PNG": ".png", "JPEG": ".jpg", "GIF": ".gif", "WEBP": ".webp"}
 _WIDTH = 256
+#: Tracks that are scored with pycocotools.
+WITH_PACKAGES = frozenset({"instances", "tracks"})
 _PROGRAM, _COMMAND = "score.py", "command: python3 score.py /app/input /app/output\n"
 _SCRIPT = "evaluation_script"
 
@@ -186,8 +187,9 @@ def _seconds(source: _Source, phase: DatedPhase) -> int:
 
 
 def _needs_packages(source: _Source, phase: DatedPhase) -> bool:
-    """Return whether a phase is scored with pycocotools, which sequences alone do without."""
-    return any(split.protocol not in SEQUENCE_PROTOCOLS for split in source.scored[phase.codename].splits)
+    """Return whether a phase is scored with pycocotools."""
+    tracks = {PROTOCOLS[split.protocol].track for split in source.scored[phase.codename].splits}
+    return not tracks.isdisjoint(WITH_PACKAGES)
 
 
 def _logo(source: _Source) -> tuple[str, bytes]:
