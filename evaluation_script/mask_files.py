@@ -6,7 +6,7 @@ object folders (one PNG for each object and frame), or run lengths in JSON.
 
 from __future__ import annotations
 
-from typing import Dict, FrozenSet, Iterable, List, Optional, Set, Tuple
+from typing import Dict, FrozenSet, Iterable, List, Optional, Set
 
 import numpy as np
 
@@ -92,15 +92,13 @@ class LabelImages(MaskFiles):
         block = empty_labels(len(frames), size, np.result_type(*images))
         for index, labels in enumerate(images):
             block[index, :, : size[1]] = labels
-        top, left, part = _with_labels(block)
-        numbers = labels_in(part)
+        numbers = labels_in(block)
         if len(numbers) > self._most:
-            numbers = [number for number in numbers if (part == number).any()]
+            numbers = [number for number in numbers if (block == number).any()]
         if len(numbers) > self._most:
             self.problems.add(too_many(self.members[frames[0]], len(numbers), self._most))
             return None
-        stacks = {str(number): cropped(pack(part == number), size, top, left) for number in numbers}
-        return {label: stack for label, stack in stacks.items() if stack.words.size}
+        return stacks_of(block, numbers, size)
 
 
 class ObjectMasks(MaskFiles):
@@ -270,15 +268,17 @@ def _labels(files: Files, name: str, size: Size) -> Array:
     return png.read_labels(files.read(name), size)
 
 
-def _with_labels(block: Array) -> Tuple[int, int, Array]:
-    """Return the rows and whole words of pixels that have any label: the first row, the first word, the labels."""
-    seen = block.max(axis=0, initial=0)
-    rows = np.flatnonzero(seen.any(axis=1))
+def stacks_of(block: Array, numbers: List[int], size: Size) -> Stacks:
+    """Return those of these labels that occur in images (frames, height, whole words of pixels)."""
+    seen = np.bitwise_or.reduce(block.view(np.uint64), axis=0)
+    rows = np.flatnonzero(np.bitwise_or.reduce(seen, axis=1))
     if not len(rows):
-        return 0, 0, block[:, :0, :0]
-    words = np.flatnonzero(seen.any(axis=0).reshape(-1, WORD).any(axis=1))
-    left, right = int(words[0]), int(words[-1]) + 1
-    return int(rows[0]), left, block[:, rows[0] : rows[-1] + 1, left * WORD : right * WORD]
+        return {}
+    words = np.flatnonzero(np.bitwise_or.reduce(seen, axis=0).reshape(words_across(size[1]), -1).any(axis=1))
+    top, left = int(rows[0]), int(words[0])
+    part = block[:, top : rows[-1] + 1, left * WORD : (words[-1] + 1) * WORD]
+    stacks = {str(number): cropped(pack(part == number), size, top, left) for number in numbers}
+    return {label: stack for label, stack in stacks.items() if stack.words.size}
 
 
 def labels_in(block: Array) -> List[int]:

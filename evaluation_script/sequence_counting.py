@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -11,10 +11,10 @@ from .errors import Problems
 from .mask_files import MaskFiles, SalientImages, Stacks
 from .masks import Array, Stack, joined, nothing
 from .sequence_counts import FIELDS, SequenceCounts, counted_object
-from .sequence_objects import ScoredObject, frames_to_read, scored_objects
+from .sequence_objects import frames_to_read, scored_objects
 from .sequence_protocols import ObjectRule, SequenceProtocol
 from .sequence_truth import VOID, Sequence, Split
-from .similarity import Counts, Region, disk, reach
+from .similarity import Region, disk, reach
 
 
 def count(truth: Sequence, masks: Optional[MaskFiles], protocol: SequenceProtocol, split: Split) -> SequenceCounts:
@@ -89,37 +89,16 @@ class _Counter:
 
     def _count(self, truth: Stacks, predicted: Stacks, names: List[str], empty: Stack) -> None:
         """Count the pixels of one block, object by object."""
-        protocol, frames, size = self._protocol, len(names), empty.size
-        if protocol.void and VOID in truth:
-            predicted = {label: stack.without(truth[VOID]) for label, stack in predicted.items()}
-        if protocol.objects is ObjectRule.FOREGROUND:
-            truth = {"1": joined(list(truth.values()), frames, size)}
-        if protocol.salient or protocol.objects is ObjectRule.FOREGROUND:
-            predicted = {SalientImages.NAME: joined(list(predicted.values()), frames, size)}
-        elif protocol.proposals:
+        protocol = self._protocol
+        truth, predicted = comparable(truth, predicted, protocol, empty)
+        if protocol.proposals:
             self._proposals += [label for label in predicted if label not in self._proposals]
-        else:
+        elif not protocol.salient and protocol.objects is not ObjectRule.FOREGROUND:
             self._note_unknown(predicted, names)
-        regions = {label: Region(stack) for label, stack in predicted.items()}
-        no_region = Region(empty)
-        pairs = [(Region(truth[one.name]) if one.name in truth else no_region, one) for one in self._objects]
-        if pairs:
-            self._counts.append(np.array([self._compared(region, one, regions, no_region) for region, one in pairs]))
-        if pairs and protocol.reappearance:
-            labels = [compared_labels(one.name, len(pairs), protocol)[0] for _, one in pairs]
-            boundaries = [
-                sequence_metrics.strict_boundary(region, regions.get(label, no_region))
-                for (region, _), label in zip(pairs, labels)
-            ]
-            self._strict.append(np.array(boundaries))
-
-    def _compared(
-        self, region: Region, scored: ScoredObject, regions: Dict[str, Region], no_region: Region
-    ) -> List[List[Array]]:
-        """Return the counts of an object beside each label that it is compared with."""
-        match = disk(reach(region.stack.size))
-        labels = compared_labels(scored.name, len(self._objects), self._protocol)
-        return [_fields(region.compared(regions.get(label, no_region), match)) for label in labels]
+        if self._objects:
+            counts, strict = compared(truth, predicted, [one.name for one in self._objects], protocol, empty)
+            self._counts.append(counts)
+            self._strict.append(strict)
 
     def _note_unknown(self, predicted: Stacks, names: List[str]) -> None:
         known = self._truth.objects.keys() | {scored.name for scored in self._objects}
@@ -133,14 +112,32 @@ class _Counter:
         return self._truth.unseen or (category is not None and category in self._split.unseen_categories)
 
 
-def _fields(counts: Counts) -> List[Array]:
-    """Return the fields of counts in their order."""
-    return [
-        counts.truth,
-        counts.prediction,
-        counts.shared,
-        counts.truth_boundary,
-        counts.prediction_boundary,
-        counts.truth_matched,
-        counts.prediction_matched,
-    ]
+def comparable(truth: Stacks, predicted: Stacks, protocol: SequenceProtocol, empty: Stack) -> Tuple[Stacks, Stacks]:
+    """Return the masks of a block as the protocol compares them: without void, or as one object."""
+    if protocol.void and VOID in truth:
+        predicted = {label: stack.without(truth[VOID]) for label, stack in predicted.items()}
+    if protocol.objects is ObjectRule.FOREGROUND:
+        truth = {"1": joined(list(truth.values()), len(empty.words), empty.size)}
+    if protocol.salient or protocol.objects is ObjectRule.FOREGROUND:
+        predicted = {SalientImages.NAME: joined(list(predicted.values()), len(empty.words), empty.size)}
+    return truth, predicted
+
+
+def compared(
+    truth: Stacks, predicted: Stacks, objects: List[str], protocol: SequenceProtocol, empty: Stack
+) -> Tuple[Array, Array]:
+    """Return the counts of a block (objects, labels, fields, frames), and MOSEv2's two F (objects, 2, frames)."""
+    frames, match = len(empty.words), disk(reach(empty.size))
+    no_region = Region(empty)
+    regions = {label: Region(stack) for label, stack in predicted.items()}
+    labels = [compared_labels(name, len(objects), protocol) for name in objects]
+    counts = np.zeros((len(objects), len(compared_labels("", len(objects), protocol)), FIELDS, frames), np.int64)
+    strict = np.zeros((len(objects), 2, frames if protocol.reappearance else 0))
+    for number, name in enumerate(objects):
+        region = Region(truth[name]) if name in truth else no_region
+        for place, label in enumerate(labels[number]):
+            counts[number, place] = region.compared(regions.get(label, no_region), match).fields
+        if protocol.reappearance:
+            prediction = regions.get(labels[number][0], no_region)
+            strict[number] = sequence_metrics.strict_boundary(region, prediction)
+    return counts, strict

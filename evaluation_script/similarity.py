@@ -12,7 +12,7 @@ change, so a mirrored mask may score differently.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Dict, Optional, Tuple
 
@@ -59,6 +59,14 @@ class Counts:
     prediction_matched: Array
 
     @property
+    def fields(self) -> Tuple[Array, ...]:
+        """All of these, in this order."""
+        return (
+            self.truth, self.prediction, self.shared, self.truth_boundary, self.prediction_boundary, self.truth_matched,
+            self.prediction_matched,
+        )  # fmt: skip
+
+    @property
     def union(self) -> Array:
         """The number of pixels in either mask."""
         union: Array = self.truth + self.prediction - self.shared
@@ -66,20 +74,16 @@ class Counts:
 
     def at(self, frames: Array) -> Counts:
         """Return the counts of some frames."""
-        return Counts(*(getattr(self, name)[frames] for name in _NAMES))
+        return Counts(*(field[frames] for field in self.fields))
 
     def summed(self) -> Counts:
         """Return the sums over all frames, as one frame."""
-        return Counts(*(np.add.reduce(getattr(self, name), keepdims=True) for name in _NAMES))
-
-
-#: `fields` costs more than what is done with one.
-_NAMES = tuple(field.name for field in fields(Counts))
+        return Counts(*(np.add.reduce(field, keepdims=True) for field in self.fields))
 
 
 def joined(parts: list[Counts]) -> Counts:
     """Return the frames of several counts, one after the other."""
-    return Counts(*(np.concatenate([getattr(part, name) for part in parts]) for name in _NAMES))
+    return Counts(*map(np.concatenate, zip(*(part.fields for part in parts))))
 
 
 class Region:
@@ -190,60 +194,55 @@ class _Grown:
     """
 
     def __init__(self, boundary: Stack, match: Disk) -> None:
-        self._match = sorted(match, key=lambda column: abs(column[0]))
         self._reach = max(max(-low, high, 0) for _, low, high in match)
         self._words = max(max(-(dx // WORD), dx // WORD + 1) for dx, _, _ in match)
         margin, side = 2 * self._reach, 2 * self._words
-        self._edge = padded(boundary.words, margin, margin, side, side)
+        edge = padded(boundary.words, margin, margin, side, side)
         self._top = boundary.top - self._reach
         self._left = boundary.left - side
-        self._spans: Dict[Tuple[int, int], Array] = {}
-        previous: Optional[Tuple[int, int]] = None
-        for span in sorted({(low, high) for _, low, high in match}, key=lambda span: span[1] - span[0]):
-            self._spans[span] = self._grow(span, previous)
-            previous = span
+        spans = sorted({(low, high) for _, low, high in match}, key=lambda span: span[1] - span[0])
+        frames, rows, across = edge.shape
+        #: Of each span, the rows from low to high joined.
+        self._grown = np.empty((len(spans), frames, rows - margin, across), np.uint64)
+        for number, (span, inner) in enumerate(zip(spans, [None, *spans])):
+            self._grow(edge, number, span, inner)
+        #: Of each column of the disk, its span, and by how many pixels it is moved.
+        self._columns = [(spans.index((low, high)), dx) for dx, low, high in match]
 
-    def _grow(self, span: Tuple[int, int], inner: Optional[Tuple[int, int]]) -> Array:
-        """Return the rows from low to high joined, starting from a span that lies inside."""
+    def _grow(self, edge: Array, number: int, span: Tuple[int, int], inner: Optional[Tuple[int, int]]) -> None:
+        """Join the rows of a span, starting from the one before if that lies inside."""
         low, high = span
-        rows = self._edge.shape[1] - 2 * self._reach
+        rows, grown = self._grown.shape[2], self._grown[number]
 
         def moved(dy: int) -> Array:
             start = self._reach + dy
-            return self._edge[:, start : start + rows]
+            return edge[:, start : start + rows]
 
         if inner is None or not (low <= inner[0] and inner[1] <= high):
-            inner, grown = (low, low), moved(low)
+            inner = (low, low)
+            grown[:] = moved(low)
         else:
-            grown = self._spans[inner]
-        grown, rest = grown | moved(high), [*range(low, inner[0]), *range(inner[1] + 1, high)]
-        for dy in rest:
+            np.bitwise_or(self._grown[number - 1], moved(low), out=grown)
+        for dy in (high, *range(low + 1, inner[0]), *range(inner[1] + 1, high)):
             grown |= moved(dy)
-        return grown
 
     def count(self, pixels: _Pixels, frames: int) -> Array:
         """Return how many of these pixels lie in the grown boundary, for each frame."""
-        _, rows, across = next(iter(self._spans.values())).shape
+        _, _, rows, across = self._grown.shape
         row, column = pixels.row - self._top, pixels.column - self._left
         near = (row >= 0) & (row < rows) & (column >= self._words) & (column < across - self._words)
         frame, boundary = pixels.frame[near], pixels.words[near]
         index = (frame * rows + row[near]) * across + column[near]
+        sides = np.arange(-self._words, self._words + 1)
+        spans = np.arange(len(self._grown)) * self._grown[0].size
+        words = self._grown.reshape(-1).take((spans[:, None] + sides)[..., None] + index)
         grown = np.zeros_like(boundary)
-        taken: Dict[Tuple[int, int, int], Array] = {}
-
-        def words(low: int, high: int, offset: int) -> Array:
-            key = (low, high, offset)
-            if key not in taken:
-                taken[key] = self._spans[low, high].reshape(-1).take(index + offset)
-            return taken[key]
-
-        for dx, low, high in self._match:
+        for span, dx in self._columns:
             offset, shift = divmod(dx, WORD)
+            side = offset + self._words
+            grown |= words[span, side] >> shift
             if shift:
-                grown |= words(low, high, offset) >> shift
-                grown |= words(low, high, offset + 1) << (WORD - shift)
-            else:
-                grown |= words(low, high, offset)
+                grown |= words[span, side + 1] << (WORD - shift)
         matched = ones((grown & boundary).reshape(-1, 1))
         return np.bincount(frame, weights=matched, minlength=frames).astype(np.int64)
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from segjudge.evaluation_script import kernel, kernel_frames, rle
-from segjudge.evaluation_script.errors import Flaw, Problem, SubmissionError
-from segjudge.evaluation_script.mask_files import Stacks, labels_in
+from segjudge.evaluation_script.errors import Flaw, SubmissionError
+from segjudge.evaluation_script.mask_files import Stacks, labels_in, stacks_of
 from segjudge.evaluation_script.masks import Array, Size, Stack, cropped, empty_labels, pack
+from segjudge.in_memory.track import refused
 
 #: The masks of a frame: labels (height, width), or of each object a boolean array, run lengths, or None.
 FrameMasks = object
@@ -38,8 +39,7 @@ class FrameReader:
                 return packed
         block = empty_labels(1, labels.shape, labels.dtype)
         block[0, :, : labels.shape[1]] = labels
-        found = {str(number): cropped(pack(block == number), labels.shape) for number in labels_in(block)}
-        return {label: stack for label, stack in found.items() if stack.words.size}
+        return stacks_of(block, labels_in(block), labels.shape)
 
     def _by_kernel(self, labels: Array) -> Stacks | None:
         library = kernel.library()
@@ -95,8 +95,3 @@ def _array(values: object, where: str) -> Array:
     if array.ndim != 2 or not array.size:
         raise refused(where, f"has the shape {array.shape}", "Give each frame as (height, width)")
     return array
-
-
-def refused(where: str, found: str, remedy: str) -> SubmissionError:
-    """Return the error of masks that cannot be scored."""
-    return SubmissionError.of(Problem(where, found, remedy))

@@ -1,0 +1,1 @@
+"""What each track counts of masks in memory."""

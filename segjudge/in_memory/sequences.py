@@ -1,0 +1,163 @@
+"""Mask sequences in memory: the counts of each frame, and of a whole sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from segjudge.errors import UsageError
+from segjudge.evaluation_script.mask_files import Stacks
+from segjudge.evaluation_script.masks import Array, nothing
+from segjudge.evaluation_script.sequence_accumulator import SequenceAccumulator
+from segjudge.evaluation_script.sequence_counting import comparable, compared, compared_labels
+from segjudge.evaluation_script.sequence_counts import FIELDS, CountedObject, SequenceCounts, counted_object, decoded
+from segjudge.evaluation_script.sequence_objects import ScoredObject, frames_to_read, scored_objects
+from segjudge.evaluation_script.sequence_protocols import MissingRule, ObjectRule, SequenceProtocol
+from segjudge.evaluation_script.sequence_truth import ObjectFacts, Sequence, is_number, label_order, ranges_of
+from segjudge.in_memory.frame_masks import FrameReader
+from segjudge.in_memory.track import CountedFrames, MemoryTrack, in_order, refused
+
+#: An object that no truth has: its counts are those of the predictions alone.
+NOTHING = "\0"
+#: Where the numbers of pixels and of boundary pixels of a truth stand among its counts, and those of a prediction.
+OF_TRUTH, OF_PREDICTION = (0, 3), 1
+
+
+class SequencesInMemory(MemoryTrack):
+    """Counts frames of mask sequences."""
+
+    def __init__(self, protocol: SequenceProtocol, unseen: Iterable[str] = ()) -> None:
+        if protocol.rounds or protocol.missing_object is not MissingRule.EMPTY:
+            raise UsageError(f"{protocol.name} scores whole results, as files; masks in memory are of single videos")
+        self.protocol, self._unseen = protocol, frozenset(unseen)
+        self._reader = FrameReader()
+
+    def counted(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
+        where = f"{sequence}, frame {frame}"
+        real = self._reader.stacks(truth, f"truth of {where}")
+        sent = self._reader.stacks(prediction, f"prediction of {where}")
+        sizes = {stack.size for stack in (*real.values(), *sent.values())}
+        if len(sizes) > 1:
+            found = f"has frames of {' and '.join(f'{width}×{height}' for height, width in sizes)}"
+            raise refused(where, found, "Give truth and prediction of one size")
+        empty = nothing(1, sizes.pop() if sizes else (1, 1))
+        names = self._objects(real, sent)
+        protocol = self.protocol
+        if protocol.proposals:
+            highest = max((int(label) for label in sent if is_number(label)), default=0)
+            protocol = replace(protocol, proposals=max(protocol.proposals, highest))
+        proposals = sorted(sent) if protocol.proposals else []
+        real, sent = comparable(real, sent, protocol, empty)
+        counts, strict = compared(real, sent, names, protocol, empty)
+        objects = [CountedObject(name, [(0, 1)], unseen=False) for name in names]
+        rows = np.zeros(1, np.int64)
+        return SequenceCounts(sequence, [frame], objects, rows, counts, strict, {}, proposals).encoded()
+
+    def _objects(self, truth: Stacks, prediction: Stacks) -> list[str]:
+        """Return all objects of a frame, those that the prediction alone has among them."""
+        if self.protocol.objects is ObjectRule.FOREGROUND:
+            return ["1"]
+        alone = self.protocol.proposals or self.protocol.salient
+        return sorted({*truth, NOTHING} if alone else {*truth, *prediction}, key=label_order)
+
+    def check(self, data: bytes) -> None:
+        one = decoded(data)
+        if len(one.frames) != 1 or len(one.rows) != 1:
+            raise ValueError(f"{one.name} is not the counts of one frame")
+
+    def sequences_of(self, masks: object) -> dict[str, object]:
+        """Return the videos by name; one alone is called video."""
+        if isinstance(masks, Mapping) and masks:
+            label, first = next(iter(masks.items()))
+            array = isinstance(first, (list, tuple)) or first is None
+            if isinstance(first, Mapping) or not (array or isinstance(label, int) or np.asarray(first).dtype == bool):
+                return super().sequences_of(masks)
+        return {"video": masks}
+
+    def frames_of(self, masks: object, where: str) -> list[tuple[object, object]]:
+        """Return the frames of labels (frames, height, width), or of a mapping from object to the masks of frames."""
+        if not isinstance(masks, Mapping):
+            return list(enumerate(masks))  # type: ignore[arg-type]
+        lengths = {len(one) for one in masks.values()}
+        if len(lengths) > 1:
+            raise refused(where, f"has objects of {' and '.join(map(str, sorted(lengths)))} frames", "Give each frame")
+        return [
+            (frame, {label: one[frame] for label, one in masks.items()}) for frame in range(max(lengths, default=0))
+        ]
+
+    def accumulator(self, frames: CountedFrames) -> SequenceAccumulator:
+        accumulator = SequenceAccumulator(self.protocol, sorted(frames))
+        for name in accumulator.names:
+            accumulator.update(self._sequence_counts(name, frames[name]))
+        return accumulator
+
+    def _sequence_counts(self, name: str, counted: Mapping[str, bytes]) -> SequenceCounts:
+        """Return the counts of the objects that the protocol scores, in the frames that it compares."""
+        frames = in_order(counted)
+        table = _FrameTable(self.protocol, [decoded(counted[frame]) for frame in frames])
+        truth = Sequence(name, frames, [], table.objects(), lambda _: {}, unseen=name in self._unseen)
+        scored = scored_objects(truth, self.protocol)
+        chosen = np.flatnonzero(np.any(list(frames_to_read(truth, self.protocol).values()), axis=0))
+        counts, strict = table.of(scored, chosen.tolist())
+        predicted = table.first_frames(chosen.tolist())
+        matched = bool(self.protocol.proposals)
+        known = truth.objects.keys() | {one.name for one in scored}
+        return SequenceCounts(
+            name,
+            [frames[frame] for frame in chosen],
+            [counted_object(one.name, one.counted[chosen], unseen=truth.unseen) for one in scored],
+            np.arange(len(chosen)),
+            counts,
+            strict,
+            {} if matched else {label: frames[frame] for label, frame in predicted.items() if label not in known},
+            sorted({label for frame in chosen for label in table.frames[frame].proposals}),
+        )
+
+
+class _FrameTable:
+    """The counts of all objects in the frames of a sequence."""
+
+    def __init__(self, protocol: SequenceProtocol, frames: list[SequenceCounts]) -> None:
+        self._protocol, self.frames = protocol, frames
+        #: Of each frame, the place of each of its objects.
+        self._places = [{one.name: place for place, one in enumerate(frame.objects)} for frame in frames]
+
+    def objects(self) -> dict[str, ObjectFacts]:
+        """Return the objects of the truth, with the frames in which they are visible."""
+        flags: dict[str, Array] = {}
+        for number, (frame, places) in enumerate(zip(self.frames, self._places, strict=True)):
+            for name, place in places.items():
+                if frame.counts.shape[1] and frame.counts[place, 0, OF_TRUTH[0], 0]:
+                    flags.setdefault(name, np.zeros(len(self.frames), bool))[number] = True
+        return {name: ObjectFacts(ranges_of(visible)) for name, visible in flags.items()}
+
+    def first_frames(self, compared: list[int]) -> dict[str, int]:
+        """Return the labels that were predicted, each with the first of these frames."""
+        first: dict[str, int] = {}
+        for number in compared:
+            frame = self.frames[number]
+            for name, place in self._places[number].items():
+                if name not in first and name != NOTHING and frame.counts[place, :, OF_PREDICTION, 0].any():
+                    first[name] = number
+        return first
+
+    def of(self, scored: list[ScoredObject], compared: list[int]) -> tuple[Array, Array]:
+        """Return the counts (objects, labels, fields, frames) and MOSEv2's two F (objects, 2, frames)."""
+        width = len(compared_labels("", len(scored), self._protocol))
+        counts = np.zeros((len(scored), width, FIELDS, len(compared)), np.int64)
+        strict = np.ones((len(scored), 2, len(compared) if self._protocol.reappearance else 0))
+        for column, number in enumerate(compared):
+            frame, places = self.frames[number], self._places[number]
+            for row, one in enumerate(scored):
+                place = places.get(one.name, places.get(NOTHING))
+                if place is None:
+                    continue
+                found = frame.counts[place, :, :, 0]
+                if len(found) < width:  # there was no such proposal
+                    counts[row, :, OF_TRUTH, column] = found[:1, OF_TRUTH].T
+                counts[row, : len(found), :, column] = found[:width]
+                if strict.size:
+                    strict[row, :, column] = frame.strict[place, :, 0]
+        return counts, strict

@@ -1,0 +1,63 @@
+"""What a track makes of masks in memory: bytes for each frame, and the scores that they lead to."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from segjudge.evaluation_script.answer import Accumulator
+from segjudge.evaluation_script.errors import Problem, SubmissionError
+from segjudge.evaluation_script.sequence_truth import is_number
+
+#: Of each sequence the frames, and what was counted of each.
+CountedFrames = Mapping[str, Mapping[str, bytes]]
+
+
+class MemoryTrack(abc.ABC):
+    """Counts masks in memory by a protocol."""
+
+    @abc.abstractmethod
+    def counted(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
+        """Return what was counted of a frame; raises SubmissionError where its masks cannot be compared."""
+
+    @abc.abstractmethod
+    def check(self, data: bytes) -> None:
+        """Raise ValueError where these bytes are not what `counted` returns."""
+
+    @abc.abstractmethod
+    def accumulator(self, frames: CountedFrames) -> Accumulator:
+        """Return the accumulator of all that was counted, as files would fill it."""
+
+    def sequences_of(self, masks: object) -> dict[str, object]:
+        """Return what is counted by itself, by name."""
+        items = masks.items() if isinstance(masks, Mapping) else enumerate(masks)  # type: ignore[arg-type]
+        return {str(name): one for name, one in items}
+
+    def frames_of(self, masks: object, where: str) -> list[tuple[object, object]]:
+        """Return the frames of a sequence, each with its name; None is that of one that is counted as a whole."""
+        del where
+        return [(None, masks)]
+
+
+def natural_order(name: str) -> tuple[bool, int, str]:
+    """Return the key that sorts names by the numbers that they are, and others after them."""
+    return (False, int(name), name) if is_number(name) else (True, 0, name)
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return names in their natural order."""
+    return sorted(names, key=natural_order)
+
+
+def frame_name(frame: object) -> str:
+    """Return the name of a frame; a number is written as file names are, None is a sequence as a whole."""
+    if frame is None:
+        return ""
+    return f"{frame:05d}" if isinstance(frame, (int, np.integer)) else str(frame)
+
+
+def refused(where: str, found: str, remedy: str) -> SubmissionError:
+    """Return the error of masks that cannot be scored."""
+    return SubmissionError.of(Problem(where, found, remedy))
