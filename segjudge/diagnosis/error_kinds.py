@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from segjudge.diagnosis.curves import TIDE_RECALLS, points_of
 from segjudge.diagnosis.judged import BACKGROUND, JudgedDetections
-from segjudge.evaluation_script.instance_precision import RECALLS
 from segjudge.evaluation_script.kernel_matches import Overlapping
 from segjudge.evaluation_script.masks import Array
 
@@ -24,8 +24,6 @@ CLS, LOC, BOTH, DUPE, BKG, MISS = range(len(KINDS))
 RIGHT = -1
 #: What all false detections cost together, and all instances that were not matched.
 TOTALS = ("FalsePos", "FalseNeg")
-#: At which recalls TIDE looks at precision: some of COCO's differ in the last bit, and so may AP.
-TIDE_RECALLS = np.arange(101) / 100
 
 
 @dataclass(frozen=True)
@@ -63,9 +61,9 @@ def errors_of(judged: JudgedDetections, *, as_tide: bool = False) -> DetectionEr
     free = ~judged.used & ~judged.crowd
     missed = free.copy()
     missed[target[target >= 0]] = False
-    counted = np.flatnonzero(~judged.ignored)  # of equal scores the first image's is first
-    every = _Points(judged.category, judged.score, judged.right, judged.instances, TIDE_RECALLS if as_tide else RECALLS)
-    wrong_first = counted[np.argsort(judged.right[counted], kind="stable")]  # as TIDE has them once it repaired any
+    every = replace(points_of(judged), recalls=TIDE_RECALLS) if as_tide else points_of(judged)
+    wrong_first = np.argsort(judged.right, kind="stable")
+    wrong_first = wrong_first[~judged.ignored[wrong_first]]  # as TIDE has them once it repaired any
     points = every.of(wrong_first)
     best = _best(judged, target, free)[wrong_first]
     moved = points.category.copy()
@@ -79,7 +77,7 @@ def errors_of(judged: JudgedDetections, *, as_tide: bool = False) -> DetectionEr
     repaired["FalsePos"] = replace(points, score=points.right.astype(float)).precision()
     repaired["FalseNeg"] = points.without(judged.instance_category[free]).precision()
     return DetectionErrors(
-        kind, target, missed, (judged.instances > 0) | as_tide, every.of(counted).precision(), repaired
+        kind, target, missed, (judged.instances > 0) | as_tide, every.of(~judged.ignored).precision(), repaired
     )
 
 
@@ -118,44 +116,3 @@ def _best(judged: JudgedDetections, target: Array, free: Array) -> Array:
     flags = np.zeros(len(target), bool)
     flags[order[np.unique(target[order], return_index=True)[1]]] = True
     return flags
-
-
-@dataclass(frozen=True)
-class _Points:
-    """What curves are made of: detections, of equal scores in this order, and how many instances categories have."""
-
-    category: Array
-    score: Array
-    right: Array
-    instances: Array
-    recalls: Array
-
-    def of(self, chosen: Array) -> _Points:
-        """Return some of the detections."""
-        category, score, right = (column[chosen] for column in (self.category, self.score, self.right))
-        return replace(self, category=category, score=score, right=right)
-
-    def without(self, categories: Array) -> _Points:
-        """Return the same where an instance of each of these categories does not exist."""
-        return replace(self, instances=self.instances - np.bincount(categories, minlength=len(self.instances)))
-
-    def precision(self) -> Array:
-        """Return the mean precision over 101 recalls of each category."""
-        order = np.lexsort((-self.score, self.category))
-        bounds = np.searchsorted(self.category[order], np.arange(len(self.instances) + 1))
-        found = np.full(len(self.instances), np.nan)
-        for number, count in enumerate(self.instances.tolist()):
-            points = self.right[order[bounds[number] : bounds[number + 1]]]
-            if count or len(points):
-                found[number] = _precision(points, count, self.recalls)
-        return found
-
-
-def _precision(right: Array, count: int, recalls: Array) -> float:
-    """Return the mean precision of one category, whose points come by falling score."""
-    if not count or not right.any():
-        return 0.0
-    true = np.cumsum(right)
-    precision = true / np.arange(1, len(right) + 1)
-    envelope = np.append(np.maximum.accumulate(precision[::-1])[::-1], 0.0)
-    return float(envelope[np.searchsorted(true / count, recalls)].mean())

@@ -28,6 +28,8 @@ class JudgedDetections:
     annotation: Array
     #: Pairs of one image from BACKGROUND on: by detection, then the closest first, then as annotated.
     pairs: Overlapping
+    #: Which detections count neither for nor against unless they are right.
+    excused: Array
     foreground: float
     #: The instance that each detection was matched with, or -1.
     partner: Array
@@ -81,6 +83,15 @@ class JudgedDetections:
         """How many instances count in each category."""
         return np.bincount(self.instance_category[~self.crowd], minlength=len(self.truth.categories))
 
+    def at(self, foreground: float) -> JudgedDetections:
+        """Return the same detections judged at another threshold."""
+        own = self.category[self.pairs.sent] == self.instance_category[self.pairs.real]
+        crowd, iou = self.crowd[self.pairs.real], self.pairs.iou
+        partner = partners(self.pairs.of(own & ~crowd & (iou >= foreground)), len(self.record))
+        ignored = self.excused.copy()
+        ignored[self.pairs.sent[own & crowd & (iou > foreground)]] = True
+        return replace(self, foreground=foreground, partner=partner, ignored=ignored & (partner < 0))
+
 
 def judged(
     records: InstanceRecords, truth: InstanceTruth, protocol: InstanceProtocol, foreground: float = FOREGROUND
@@ -90,14 +101,10 @@ def judged(
         truth = replace(truth, crowd=np.zeros_like(truth.crowd))
     blocks = blocks_of(records, truth, protocol, np.arange(len(truth.images.ids)), 1)
     close = _joined([close_pairs(block, BACKGROUND) for block in blocks])
-    order = np.lexsort((close.real[close.pairs.real], -close.pairs.iou, close.pairs.sent))
-    pairs = close.pairs.of(order)
-    own = records.category[close.sent[pairs.sent]] == truth.category[close.real[pairs.real]]
-    crowd = truth.crowd[close.real[pairs.real]]
-    partner = partners(pairs.of(own & ~crowd & (pairs.iou >= foreground)), len(close.sent))
-    ignored = close.excused.copy()
-    ignored[pairs.sent[own & crowd & (pairs.iou > foreground)]] = True
-    return JudgedDetections(truth, records, close.sent, close.real, pairs, foreground, partner, ignored & (partner < 0))
+    pairs = close.pairs.of(np.lexsort((close.real[close.pairs.real], -close.pairs.iou, close.pairs.sent)))
+    nobody, nothing = np.full(len(close.sent), -1), np.zeros(len(close.sent), bool)
+    found = JudgedDetections(truth, records, close.sent, close.real, pairs, close.excused, 0.0, nobody, nothing)
+    return found.at(foreground)
 
 
 def _joined(blocks: list[ClosePairs]) -> ClosePairs:
