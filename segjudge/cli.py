@@ -32,6 +32,7 @@ COMMANDS = {
     "rank": "ranking",
     "pack": "data",
     "show": "data",
+    "report": "report",
     "convert": "data",
     "compress": "data",
     "demo": "data",

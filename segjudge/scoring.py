@@ -17,7 +17,7 @@ from segjudge.evaluation_script.phase import Phase, TrackProtocol
 from segjudge.evaluation_script.progress import Progress, ignore_progress
 from segjudge.evaluation_script.provenance import counting, provenance
 from segjudge.evaluation_script.sequence_metrics import Values
-from segjudge.prepared import ScoreRequest, named_protocol, prepared, with_sequences
+from segjudge.prepared import PreparedScoring, ScoreRequest, named_protocol, prepared, with_sequences
 
 if TYPE_CHECKING:
     from segjudge.sharing import DaskClient
@@ -114,7 +114,11 @@ def scored(request: ScoreRequest, executor: Executor | DaskClient | None, progre
         from segjudge.sharing import scored_by
 
         return Scores(*scored_by(executor, request, progress))
-    job = prepared(request, progress)
+    return scored_here(prepared(request, progress), progress)
+
+
+def scored_here(job: PreparedScoring, progress: Progress = ignore_progress) -> Scores:
+    """Score what was prepared, in this process and those that it forks."""
     reports = [
         score_split(job.path, name, part, job.rules, elsewhere=job.known, progress=progress)
         for name, part in job.splits.items()

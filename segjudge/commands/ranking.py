@@ -225,7 +225,7 @@ def _write(document: dict[str, Any], path: str | None) -> None:
 
 def compare_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `compare`."""
-    from segjudge.commands.score import _jobs
+    from segjudge.commands.score import jobs_option
 
     sub.add_argument("results", nargs="+", metavar="RESULTS", help="results of each method, or NAME=RESULTS")
     sub.add_argument("--truth", required=True, help="a packed annotation file, or a dataset root or zip")
@@ -234,7 +234,7 @@ def compare_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--split", help="the split to compare")
     sub.add_argument("--metric", default=METRIC, help=f"which metric (default: {METRIC})")
     sub.add_argument("--kinds", action="store_true", help="say which kinds of failure the loss comes from")
-    sub.add_argument("--jobs", type=_jobs, help="score with so many processes (auto: as many as there are cores)")
+    sub.add_argument("--jobs", type=jobs_option, help="score with so many processes (auto: as many as there are cores)")
     sub.add_argument("--json", metavar="FILE", help="write everything with full precision (- for stdout)")
 
 

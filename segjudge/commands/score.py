@@ -86,16 +86,17 @@ def _scored_on_truth(args: argparse.Namespace, bar: ProgressBar) -> Scores:
 
     try:
         if not args.scheduler:
-            return scored(_request(args), None, bar)
+            return scored(request_of(args), None, bar)
         from segjudge.dask_cluster import connected
 
         with connected(args.scheduler) as client:
-            return scored(_request(args), client, bar)
+            return scored(request_of(args), client, bar)
     except OptionError as error:
         raise UsageError(f"--{error}") from None
 
 
-def _request(args: argparse.Namespace) -> ScoreRequest:
+def request_of(args: argparse.Namespace) -> ScoreRequest:
+    """Return what a command's options ask to score."""
     from segjudge.datasets.opening import TruthSource
     from segjudge.prepared import ScoreRequest
 
@@ -113,7 +114,7 @@ def _score_part(args: argparse.Namespace) -> int:
 
     try:
         with ProgressBar() as bar:
-            PartCounter(prepared(_request(args), bar)).write(Part(*args.part), args.out, bar)
+            PartCounter(prepared(request_of(args), bar)).write(Part(*args.part), args.out, bar)
     except OptionError as error:
         raise UsageError(f"--{error}") from None
     say(f"wrote {args.out}")
@@ -270,7 +271,8 @@ def _output_options(sub: argparse.ArgumentParser) -> None:
     )
 
 
-def _jobs(text: str) -> int | str:
+def jobs_option(text: str) -> int | str:
+    """Return the value of `--jobs`."""
     return text if text == "auto" else whole_number(1, 256)(text)
 
 
@@ -287,7 +289,7 @@ def score_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--split", help="score this split alone")
     sub.add_argument("--sequences", help="score these sequences alone, separated by commas")
     sub.add_argument("--unseen", help="file with the names of unseen sequences (lvos) or categories (youtube-vos)")
-    sub.add_argument("--jobs", type=_jobs, help="score with so many processes (auto: as many as there are cores)")
+    sub.add_argument("--jobs", type=jobs_option, help="score with so many processes (auto: as many as there are cores)")
     sub.add_argument("--scheduler", metavar="ADDRESS", help="score by the workers of a Dask cluster: tcp://HOST:8786")
     sub.add_argument("--cap", choices=["image", "category"], help="instances: what the cap on detections counts")
     sub.add_argument("--id-zero-quirk", choices=["on", "off"], help="instances: the annotation with id 0 is lost")

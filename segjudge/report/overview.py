@@ -1,0 +1,76 @@
+"""The sections that every track's report has: its metrics, its tables, and what the scores come from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from segjudge.evaluation_script.answer import Report, SequenceReport
+from segjudge.evaluation_script.sequence_protocols import BESIDE
+from segjudge.statistics.rankings import FEWEST_CASES
+from segjudge.statistics.significance import interval
+
+from .page import Section
+from .tables import published
+
+#: What a row of a table is called by, before its metrics.
+NAMES = ("sequence", "object", "name", "id")
+
+
+def summary(report: Report) -> Section:
+    """Return a split's metrics with their intervals, and the field's published numbers."""
+    metrics, values = list(report.protocol.metrics), report.values
+    intervals = intervals_of(report)
+    others = [
+        [f"{one['method']}, {one['dataset']}", *(one["values"].get(name) for name in metrics)]
+        for one in published(report.protocol.name, report.split)
+    ]
+    return Section(
+        "summary",
+        "Summary",
+        {
+            "report": report,
+            "first": metrics[0],
+            "rest": [name for name in metrics[1:] if name in values],
+            "beside": [name for name in BESIDE if name in values],
+            "intervals": intervals,
+            "errors": report.errors(),
+            "columns": ["method", *metrics],
+            "rows": [["these results", *(values[name] for name in metrics)], *others] if others else [],
+        },
+    )
+
+
+def intervals_of(report: Report, level: float = 0.95) -> dict[str, tuple[float, float]]:
+    """Return Student's t intervals of the metrics of mask sequences, cut to 0 and 1; none of few sequences."""
+    if not isinstance(report, SequenceReport):
+        return {}
+    videos: dict[bool, set[str]] = {}
+    for score in report.scores:
+        videos.setdefault(score.unseen and report.protocol.by_class, set()).add(score.sequence.rpartition("/")[2])
+    cases = min(map(len, videos.values()), default=0)
+    if cases < FEWEST_CASES:
+        return {}
+    found = {}
+    for metric, error in report.errors().items():
+        value = report.values[metric]
+        if value is not None and error is not None:
+            low, high = interval(value, error, cases, level)
+            found[metric] = (low, high) if "Decay" in metric else (max(low, 0.0), min(high, 1.0))
+    return found
+
+
+def tables(report: Report) -> Section:
+    """Return the tables of a split, as they are in the JSON of scores."""
+    found = {}
+    for name, rows in report.rows().items():
+        columns = [key for key in (rows[0] if rows else {}) if key != "split"]
+        columns.sort(key=lambda key: key not in NAMES)
+        found[name] = {"columns": columns, "rows": [[row[key] for key in columns] for row in rows]}
+    return Section("tables", "Tables", {"tables": found})
+
+
+def origins(warnings: list[str], provenance: Mapping[str, object]) -> Section:
+    """Return what the scores come from, and the warnings."""
+    text = json.dumps(provenance, indent=1, ensure_ascii=False)
+    return Section("origins", "What was scored", {"warnings": warnings, "provenance": text})

@@ -1,0 +1,107 @@
+"""Pages that people look at: sections in one HTML file that needs nothing else, and lets nothing else in."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from segjudge.evaluation_script.errors import counted
+from segjudge.evaluation_script.version import VERSION
+
+from .tables import number
+
+PAGES = os.path.join(os.path.dirname(__file__), "pages")
+#: What a name in an address may consist of.
+_ANCHOR = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page: the template `pages/TEMPLATE.html`, and `pages/TEMPLATE.js` where there is one.
+
+    The template sees `values` and the macros of `parts.html`; the script sees `data` as `section.data`.
+    """
+
+    template: str
+    title: str
+    values: Mapping[str, object]
+    #: Anything that JSON can hold.
+    data: object = None
+
+    @property
+    def id(self) -> str:
+        """Its anchor in the page."""
+        return _ANCHOR.sub("-", self.title.lower()).strip("-")
+
+    def of_split(self, split: str) -> Section:
+        """Return the section under a title that names its split too."""
+        return replace(self, title=f"{self.title}: {split}")
+
+
+@dataclass(frozen=True)
+class ReportPage:
+    """A page of sections, in their order."""
+
+    title: str
+    sections: list[Section]
+    #: What scripts inflate by `page.inflated(NAME)` when they need it: zlib streams.
+    streams: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@lru_cache(maxsize=1)
+def environment() -> Environment:
+    """Return where templates of pages are found; they refuse undefined names and escape all values."""
+    made = Environment(
+        loader=FileSystemLoader(PAGES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    made.filters.update(number=number, counted=counted)
+    return made
+
+
+def rendered(page: ReportPage) -> str:
+    """Return the page as HTML; equal pages give equal bytes."""
+    script = _script(page)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+    return (
+        environment()
+        .get_template("page.html")
+        .render(
+            page=page,
+            version=VERSION,
+            policy=f"default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
+            "base-uri 'none'; form-action 'none'",
+            style=_asset("page.css"),
+            script=Markup(script),  # noqa: S704 - files of the package
+            data=_json({one.id: one.data for one in page.sections if one.data is not None}),
+            streams={name: base64.b64encode(stream).decode("ascii") for name, stream in page.streams.items()},
+        )
+    )
+
+
+def _script(page: ReportPage) -> str:
+    """Return the page's script: what all sections use, then each section's own."""
+    text = _asset("page.js")
+    for section in page.sections:
+        if os.path.exists(os.path.join(PAGES, f"{section.template}.js")):
+            text += f"\npage.section({json.dumps(section.id)}, (section) => {{\n{_asset(section.template + '.js')}}});"
+    return text + "\n"
+
+
+def _asset(name: str) -> Markup:
+    with open(os.path.join(PAGES, name), encoding="utf-8") as file:
+        return Markup(file.read())  # noqa: S704 - a file of the package
+
+
+def _json(value: object) -> Markup:
+    """Return JSON that ends no element, whatever names are in it."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028"))  # noqa: S704 - nothing in it opens a tag

@@ -1,0 +1,102 @@
+"use strict";
+// What every section uses: its data, streams that are inflated when needed, tables that sort and filter, keys.
+const page = {
+  data: JSON.parse(document.getElementById("data").textContent),
+  keys: [],
+
+  // Run a section's script once the page is there; it sees its element and its data.
+  section(id, script) { script({ element: document.getElementById(id), data: page.data[id] }); },
+
+  async inflated(name) {
+    const text = document.querySelector(`script[data-stream="${CSS.escape(name)}"]`).textContent;
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  },
+
+  // Say to those who listen rather than look.
+  say(text) { document.getElementById("said").textContent = text; },
+
+  // Let keys (as KeyboardEvent.key names them) do something; `about` stands in the list of keys.
+  key(names, about, action) { page.keys.push({ names, about, action }); },
+};
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, textarea, dialog *")) return;
+  const found = page.keys.find((one) => one.names.includes(event.key));
+  if (found && found.action(event) !== false) event.preventDefault();
+});
+
+document.getElementById("help").onclick = () => {
+  const dialog = document.getElementById("keys");
+  dialog.querySelector("dl").replaceChildren(...page.keys.flatMap(({ names, about }) => {
+    const term = document.createElement("dt"), text = document.createElement("dd");
+    term.append(...names.map((name) => Object.assign(document.createElement("kbd"), { textContent: name === " " ? "space" : name })));
+    text.textContent = about;
+    return [term, text];
+  }));
+  dialog.showModal();
+};
+page.key(["?"], "this list", () => document.getElementById("help").click());
+
+{
+  const root = document.documentElement, button = document.getElementById("theme");
+  const dark = () => (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+  const shown = () => { button.textContent = dark() ? "Light" : "Dark"; };
+  button.onclick = () => { root.dataset.theme = dark() ? "light" : "dark"; shown(); document.dispatchEvent(new Event("theme")); };
+  shown();
+}
+
+// Tables: each header sorts, and a field above leaves the rows that hold all its words, or pass `column<0.5`.
+for (const table of document.querySelectorAll("table.sortable")) {
+  const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0];
+  const names = heads.map((head) => head.textContent.trim());
+  const valueOf = (row, column) => {
+    const cell = row.cells[column], text = cell.dataset.value ?? cell.textContent.trim();
+    return text === "" || text === "–" ? null : isNaN(text) ? text : Number(text);
+  };
+  heads.forEach((head, column) => {
+    const button = document.createElement("button");
+    button.className = "sort";
+    button.append(...head.childNodes);
+    head.append(button);
+    button.onclick = () => {
+      const sign = head.getAttribute("aria-sort") === "ascending" ? -1 : 1;
+      heads.forEach((one) => one.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", sign > 0 ? "ascending" : "descending");
+      const compared = (a, b) => a === null || b === null ? (a === null) - (b === null)
+        : sign * (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true }));
+      body.append(...[...body.rows].sort((a, b) => compared(valueOf(a, column), valueOf(b, column))));
+    };
+  });
+  const field = [...document.querySelectorAll("input[data-table]")].find((one) => one.dataset.table === table.id);
+  if (field) field.oninput = () => {
+    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let left = 0;
+    for (const row of body.rows) {
+      row.hidden = !words.every((word) => {
+        const bound = word.match(/^(.+)([<>])(-?[\d.]+)$/);
+        const column = bound ? names.findIndex((name) => name.toLowerCase() === bound[1]) : -1;
+        if (column < 0) return row.textContent.toLowerCase().includes(word);
+        const value = valueOf(row, column);
+        return value !== null && (bound[2] === "<" ? value < Number(bound[3]) : value > Number(bound[3]));
+      });
+      left += !row.hidden;
+    }
+    page.say(`${left} of ${body.rows.length} rows`);
+  };
+}
+page.key(["/"], "filter the table", () => {
+  const field = document.querySelector("input[data-table]");
+  if (field) { field.focus(); field.scrollIntoView({ block: "center" }); }
+});
+
+// Tables as CSV files.
+for (const button of document.querySelectorAll("button[data-csv]")) button.onclick = () => {
+  const table = document.getElementById(button.dataset.csv);
+  const quoted = (text) => /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  const lines = [...table.rows].map((row) => [...row.cells].map((cell) => quoted(cell.dataset.value ?? cell.textContent.trim())).join(","));
+  const link = Object.assign(document.createElement("a"), { download: `${button.dataset.csv}.csv`, href: URL.createObjectURL(new Blob([lines.join("\n") + "\n"], { type: "text/csv" })) });
+  link.click();
+  URL.revokeObjectURL(link.href);
+};

@@ -1,0 +1,38 @@
+"""`segjudge report`: one page on what was scored, split by split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from segjudge.evaluation_script.answer import Report, public_warnings
+
+from .overview import origins, summary, tables
+from .page import ReportPage, Section
+
+if TYPE_CHECKING:
+    from segjudge.prepared import PreparedScoring
+    from segjudge.scoring import Scores
+
+#: Returns a track's own sections of a split, and the streams that they read.
+SectionMaker = Callable[["PreparedScoring", Report], tuple[list[Section], dict[str, bytes]]]
+#: What a track shows between its metrics and its tables; another track adds a row.
+TRACK_SECTIONS: dict[str, SectionMaker] = {}
+
+
+def report_page(job: PreparedScoring, scores: Scores, title: str) -> ReportPage:
+    """Return the page of scores."""
+    sections: list[Section] = []
+    streams: dict[str, bytes] = {}
+    for report in scores.reports:
+        own: list[Section] = []
+        maker = TRACK_SECTIONS.get(report.protocol.track)
+        if maker is not None:
+            own, more = maker(job, report)
+            streams |= more
+        found = [summary(report), *own, tables(report)]
+        if len(scores.reports) > 1:
+            found = [one.of_split(report.split) for one in found]
+        sections += found
+    warnings = [f"truth: {note}" for note in scores.notes] + scores.warnings
+    return ReportPage(title, [*sections, origins(public_warnings(warnings), scores.provenance)], streams)
