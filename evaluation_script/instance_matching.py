@@ -73,7 +73,7 @@ def match(truth: Instances, detections: Detections, overlap: Overlap) -> Tuple[A
     The first have those bits where it was matched with an instance, the second those where it counts neither for nor
     against.
     """
-    pairs = _similar_pairs(truth, detections)
+    pairs = similar_pairs(truth, detections, float(REACHED[0]))
     ious = overlap(pairs)
     enough = ious >= REACHED[0]
     close = Overlapping(pairs.sent[enough], pairs.real[enough], ious[enough])
@@ -92,8 +92,8 @@ def match(truth: Instances, detections: Detections, overlap: Overlap) -> Tuple[A
     return kernel_matches.match(close, kinds, REACHED, len(truth.ranges), ignored, library)
 
 
-def _similar_pairs(truth: Instances, detections: Detections) -> Pairs:
-    """Return the pairs of one image and category that may overlap by half, group by group: all others do not match."""
+def similar_pairs(truth: Instances, detections: Detections, least: float) -> Pairs:
+    """Return the pairs of one image and category whose IoU may reach a number, group by group."""
     categories = int(max(truth.category.max(initial=0), detections.category.max(initial=0))) + 1
     keys = truth.image * categories + truth.category
     starts = np.flatnonzero(detections.rank == 0)
@@ -105,7 +105,7 @@ def _similar_pairs(truth: Instances, detections: Detections) -> Pairs:
     real = np.arange(len(sent)) + np.repeat(np.repeat(low, sizes) - (np.cumsum(instances) - instances), instances)
     mine, other = detections.extent[sent], truth.extent[real]
     # The ratio of their sizes bounds the IoU; with a crowd it is another fraction.
-    similar = (2 * np.minimum(mine, other) + SLACK >= np.maximum(mine, other)) | truth.crowd[real]
+    similar = (np.minimum(mine, other) + SLACK >= least * np.maximum(mine, other)) | truth.crowd[real]
     sent, real = sent[similar], real[similar]
     return Pairs(sent, real, np.searchsorted(sent, np.append(starts, len(instances))))
 

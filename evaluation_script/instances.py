@@ -12,11 +12,12 @@ from .errors import HostError
 from .instance_accumulator import InstanceAccumulator, InstanceScore
 from .instance_boundaries import smaller_of_both
 from .instance_counts import DETECTION, IMAGE, InstanceCounts, by_falling_score, decoded, truth_rows
-from .instance_matching import REACHED, Detections, Instances, Overlap, match, rank_in_group
+from .instance_matching import REACHED, Detections, Instances, Overlap, match, rank_in_group, similar_pairs
 from .instance_overlaps import Masks, box_overlaps, mask_overlaps
 from .instance_protocols import OCCLUSIONS, PER_IMAGE, InstanceProtocol
 from .instance_records import InstanceRecords, read_records
 from .instance_truth import InstanceTruth
+from .kernel_matches import Overlapping
 from .kernel_runs import Pairs
 from .masks import Array
 from .parallel import WHOLE, Part, results_of_processes
@@ -53,16 +54,26 @@ def counted_by(
     records = read_records(path, truth.images, protocol, rules.limits, jobs=rules.jobs, taken=taken)
     accumulator = InstanceAccumulator(protocol, truth.images.ids.tolist(), truth.categories, strict=rules.strict)
     accumulator.notes = records.warnings
-    costs = np.bincount(records.image, minlength=len(truth.images.ids))
-    blocks = _blocks(images, costs[images], rules.jobs)
-    sent, real = (_by_block(image, blocks, len(costs)) for image in (records.image, truth.image))
+    blocks = blocks_of(records, truth, protocol, images, rules.jobs)
 
     def work(number: int) -> bytes:
-        return _matched(_Block(blocks[number], records, sent[number], truth, real[number], protocol)).encoded()
+        return _matched(blocks[number]).encoded()
 
-    for data in results_of_processes(work, [len(indices) for indices in sent], rules.jobs, lambda _: None):
+    for data in results_of_processes(work, [len(block.sent) for block in blocks], rules.jobs, lambda _: None):
         accumulator.update(decoded(data))
     return accumulator
+
+
+def blocks_of(
+    records: InstanceRecords, truth: InstanceTruth, protocol: InstanceProtocol, images: Array, jobs: int
+) -> List[ImageBlock]:
+    """Return these images, given by rising indices, in blocks of about as many records each."""
+    costs = np.bincount(records.image, minlength=len(truth.images.ids))
+    blocks = _blocks(images, costs[images], jobs)
+    sent, real = (_by_block(image, blocks, len(costs)) for image in (records.image, truth.image))
+    return [
+        ImageBlock(indices, records, mine, truth, there, protocol) for indices, mine, there in zip(blocks, sent, real)
+    ]
 
 
 def _blocks(images: Array, costs: Array, jobs: int) -> List[Array]:
@@ -84,7 +95,7 @@ def _by_block(image: Array, blocks: List[Array], images: int) -> List[Array]:
 
 
 @dataclass(frozen=True)
-class _Block:
+class ImageBlock:
     """Some images, and what was sent of them and what is there, by index."""
 
     images: Array
@@ -95,13 +106,10 @@ class _Block:
     protocol: InstanceProtocol
 
 
-def _matched(block: _Block) -> InstanceCounts:
+def _matched(block: ImageBlock) -> InstanceCounts:
     """Match the records within the cap with the truth."""
     truth, protocol, count = block.truth, block.protocol, len(block.truth.categories)
-    known = block.real[truth.category[block.real] >= 0]
-    if protocol.federated:
-        known = known[truth.area[known] > 0]
-    known = known[np.lexsort((truth.category[known], truth.image[known]))]
+    known = _known(block)
     kept, rank, dropped = _within_cap(block, known)
     instances, detections = _instances(block, known), _detections(block, kept, rank)
     overlap = _overlap(block, kept, known)
@@ -131,7 +139,41 @@ def _match_into(found: Array, instances: Instances, detections: Detections, over
     return truth_rows(instances.image, instances.category, instances.ignored())
 
 
-def _instances(block: _Block, known: Array) -> Instances:
+@dataclass(frozen=True)
+class ClosePairs:
+    """Records within the cap by image and falling score, annotations, and the pairs of both that overlap."""
+
+    sent: Array
+    real: Array
+    #: By the places in `sent` and `real`, whatever their categories.
+    pairs: Overlapping
+    #: Which records count neither for nor against unless they are matched.
+    excused: Array
+
+
+def close_pairs(block: ImageBlock, least: float) -> ClosePairs:
+    """Return the pairs of an image whose IoU is so much or more; with a crowd it is the record's share in it."""
+    known, image = _known(block), block.records.image
+    kept = np.sort(_within_cap(block, known)[0])
+    kept = kept[by_falling_score(block.records.score[kept], image[kept])]
+    detections = _detections(block, kept, rank_in_group(image[kept]))
+    instances = replace(_instances(block, known), category=np.zeros(len(known), np.int64))
+    pairs = similar_pairs(instances, replace(detections, category=np.zeros(len(kept), np.int64)), least)
+    iou = _overlap(block, kept, known)(pairs)
+    near = Overlapping(pairs.sent, pairs.real, iou).of(iou >= least)
+    excused = np.zeros(len(kept), bool) if detections.excused is None else detections.excused
+    return ClosePairs(kept, known, near, excused)
+
+
+def _known(block: ImageBlock) -> Array:
+    """Return the annotations that exist for the protocol, by image and category."""
+    truth, known = block.truth, block.real[block.truth.category[block.real] >= 0]
+    if block.protocol.federated:
+        known = known[truth.area[known] > 0]
+    return known[np.lexsort((truth.category[known], truth.image[known]))]
+
+
+def _instances(block: ImageBlock, known: Array) -> Instances:
     truth, protocol = block.truth, block.protocol
     return Instances(
         truth.image[known],
@@ -144,7 +186,7 @@ def _instances(block: _Block, known: Array) -> Instances:
     )
 
 
-def _detections(block: _Block, kept: Array, rank: Array) -> Detections:
+def _detections(block: ImageBlock, kept: Array, rank: Array) -> Detections:
     records, truth, protocol = block.records, block.truth, block.protocol
     detections = Detections(records.image[kept], records.category[kept], rank, records.area[kept], records.pixels[kept])
     if not protocol.federated:
@@ -153,7 +195,7 @@ def _detections(block: _Block, kept: Array, rank: Array) -> Detections:
     return replace(detections, excused=np.isin(pairs, truth.inexhaustive))
 
 
-def _within_cap(block: _Block, known: Array) -> Tuple[Array, Array, Array]:
+def _within_cap(block: ImageBlock, known: Array) -> Tuple[Array, Array, Array]:
     """Return the records that count, by image, category and falling score, their place there, and how many do not.
 
     The last is a number for each image: what the cap drops.
@@ -176,7 +218,7 @@ def _within_cap(block: _Block, known: Array) -> Tuple[Array, Array, Array]:
     return kept[rank < most], rank[rank < most], dropped
 
 
-def _looked_for(block: _Block, kept: Array, known: Array) -> Array:
+def _looked_for(block: ImageBlock, kept: Array, known: Array) -> Array:
     """Return which records hold anything, of a category that the truth has in their image or says it lacks."""
     records, truth, count = block.records, block.truth, len(block.truth.categories)
     pairs = records.image[kept] * count + records.category[kept]
@@ -185,7 +227,7 @@ def _looked_for(block: _Block, kept: Array, known: Array) -> Array:
     return flags if truth.negative is None else flags & (np.isin(pairs, positive) | np.isin(pairs, truth.negative))
 
 
-def _overlap(block: _Block, kept: Array, known: Array) -> Overlap:
+def _overlap(block: ImageBlock, kept: Array, known: Array) -> Overlap:
     """Return how to compute the IoU of these records and instances."""
     records, truth, sizes, protocol = block.records, block.truth, block.truth.images.sizes, block.protocol
     crowd = truth.crowd[known] & protocol.crowds & (not protocol.tubes)

@@ -4,39 +4,32 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import jinja2
 import numpy as np
 import pycocotools.mask as coco
-from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from segjudge.evaluation_script import rle
-from segjudge.evaluation_script.errors import HostError, counted
+from segjudge.evaluation_script.errors import counted
 from segjudge.evaluation_script.instance_records import InstanceRecords
 from segjudge.evaluation_script.instance_truth import InstanceTruth
 from segjudge.evaluation_script.packed_file import replaced
 from segjudge.evaluation_script.progress import Progress
 from segjudge.files import written
 
+from .painting import FONT_SIZE, PaintedMask, ground_of, painted, pixels_of
+
 if TYPE_CHECKING:
     from pycocotools import _EncodedRLE
 
-Colour = tuple[int, int, int]
-Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
-
 MATCHED, MISSED, WRONG = (46, 160, 67), (215, 58, 73), (227, 148, 0)
-GROUND = (58, 62, 70)
 #: Instances of a truth that is drawn alone.
 COLOURS = ((0, 114, 178), (213, 94, 0), (0, 158, 115), (204, 121, 167), (230, 159, 0), (86, 180, 233))
-ALPHA = 0.45
-ENDINGS = (".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG")
 #: Between the two halves of a picture, and above each for its title.
 GAP, TITLE = 8, 26
-FONT_SIZE = 14
 
 
 @dataclass(frozen=True)
@@ -62,13 +55,6 @@ class View:
     score: float = 0.0
 
 
-@dataclass(frozen=True)
-class _Mask:
-    pixels: NDArray[np.bool_]
-    label: str
-    colour: Colour
-
-
 def draw_all(
     truth: InstanceTruth, records: InstanceRecords | None, out: str, view: View, progress: Progress
 ) -> list[DrawnImage]:
@@ -79,7 +65,7 @@ def draw_all(
         name = truth.names.get(number, str(number))
         progress(name, index, len(truth.images.ids))
         sides, counts = _sides(truth, records, index, view)
-        ground = _ground(view.pictures, name, truth.images.sizes[index].tolist())
+        ground = ground_of(view.pictures, name, truth.images.sizes[index].tolist())
         picture = os.path.join("images", f"{number}.png")
         with replaced(os.path.join(out, picture)) as partial:
             _picture(ground, sides).save(partial, "PNG")
@@ -92,7 +78,7 @@ def draw_all(
 
 def _sides(
     truth: InstanceTruth, records: InstanceRecords | None, image: int, view: View
-) -> tuple[list[list[_Mask]], tuple[int, int, int]]:
+) -> tuple[list[list[PaintedMask]], tuple[int, int, int]]:
     """Return the masks of the truth and of detections, and how many were right, wrong and missed.
 
     Colours tell how masks matched; of a truth alone each mask has a colour of its own.
@@ -100,18 +86,18 @@ def _sides(
     size = truth.images.sizes[image].tolist()
     names = [category.name for category in truth.categories]
     instances = np.flatnonzero((truth.image == image) & (truth.category >= 0)).tolist()
-    pixels = [_pixels(truth.masks[one], size) for one in instances]
+    pixels = [pixels_of(truth.masks[one], size) for one in instances]
     labels = [names[truth.category[one]] for one in instances]
     if records is None:
-        return [list(map(_Mask, pixels, labels, itertools.cycle(COLOURS)))], (len(instances), 0, 0)
+        return [list(map(PaintedMask, pixels, labels, itertools.cycle(COLOURS)))], (len(instances), 0, 0)
     kept = np.flatnonzero((records.image == image) & (records.category >= 0) & (records.score >= view.score))
     detections = kept[np.argsort(-records.score[kept], kind="stable")].tolist()
     matches = _matches(truth, records, (instances, detections), size, view.iou)
     matched = set(matches.values())
-    left = list(map(_Mask, pixels, labels, [MATCHED if one in matched else MISSED for one in instances]))
+    left = list(map(PaintedMask, pixels, labels, [MATCHED if one in matched else MISSED for one in instances]))
     right = [
-        _Mask(
-            _pixels(records.masks[one], size),
+        PaintedMask(
+            pixels_of(records.masks[one], size),
             f"{names[records.category[one]]} {records.score[one]:.2f}",
             MATCHED if one in matches else WRONG,
         )
@@ -144,25 +130,7 @@ def _rle(mask: str, size: list[int]) -> _EncodedRLE:
     return {"size": size, "counts": mask}
 
 
-def _pixels(mask: str, size: list[int]) -> NDArray[np.bool_]:
-    pixels: NDArray[np.bool_] = rle.flags(_rle(mask, size), (size[0], size[1]))[0][:, : size[1]]
-    return pixels
-
-
-def _ground(pictures: str, name: str, size: list[int]) -> Image.Image:
-    """Return the image itself where there is one, else a plain ground."""
-    stem = os.path.join(pictures, os.path.splitext(name)[0])
-    paths = [path for ending in ENDINGS if os.path.isfile(path := stem + ending)] if pictures else []
-    if not paths:
-        return Image.new("RGB", (size[1], size[0]), GROUND)
-    try:
-        with Image.open(paths[0]) as image:
-            return image.convert("RGB").resize((size[1], size[0]))
-    except (OSError, SyntaxError, ValueError) as error:
-        raise HostError(f"{paths[0]}: is not a picture ({error})") from None
-
-
-def _picture(ground: Image.Image, sides: Sequence[list[_Mask]]) -> Image.Image:
+def _picture(ground: Image.Image, sides: Sequence[list[PaintedMask]]) -> Image.Image:
     """Draw the truth at the left, and detections at the right where there are any."""
     width, height = ground.size
     picture = Image.new("RGB", (len(sides) * (width + GAP) - GAP, height + TITLE), (255, 255, 255))
@@ -171,46 +139,8 @@ def _picture(ground: Image.Image, sides: Sequence[list[_Mask]]) -> Image.Image:
     for index, (title, masks) in enumerate(zip(("truth", "detections"), sides, strict=False)):
         left = index * (width + GAP)
         draw.text((left + 4, 4), f"{title}: {len(masks)}", fill=(0, 0, 0), font=font)
-        picture.paste(_painted(ground, masks, font), (left, TITLE))
+        picture.paste(painted(ground, masks, font), (left, TITLE))
     return picture
-
-
-def _painted(ground: Image.Image, masks: list[_Mask], font: Font) -> Image.Image:
-    canvas = np.asarray(ground).astype(float)
-    for mask in masks:
-        canvas[mask.pixels] = (1 - ALPHA) * canvas[mask.pixels] + ALPHA * np.array(mask.colour)
-        canvas[_outline(mask.pixels)] = mask.colour
-    image = Image.fromarray(canvas.astype(np.uint8))
-    draw = ImageDraw.Draw(image)
-    for mask, (x, y) in _label_corners(masks):
-        box = draw.textbbox((x, y), mask.label, font=font)
-        shift = min(0, image.width - 2 - box[2])
-        draw.rectangle((box[0] + shift - 2, box[1] - 1, box[2] + shift + 2, box[3] + 1), fill=mask.colour)
-        draw.text((x + shift, y), mask.label, fill=(255, 255, 255), font=font)
-    return image
-
-
-def _outline(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the pixels of the mask that touch its outside."""
-    padded = np.pad(mask, 1)
-    inner = padded[:-2, 1:-1] & padded[2:, 1:-1] & padded[1:-1, :-2] & padded[1:-1, 2:]
-    outline: NDArray[np.bool_] = mask & ~inner
-    return outline
-
-
-def _label_corners(masks: list[_Mask]) -> Iterator[tuple[_Mask, tuple[int, int]]]:
-    """Yield where each label goes: the top left of its mask, below labels that are there already."""
-    corners: list[tuple[int, int]] = []
-    for mask in masks:
-        ys, xs = np.nonzero(mask.pixels)
-        if not len(ys):
-            continue
-        x, y = int(xs.min()) + 2, int(ys.min()) + 2
-        while any(abs(x - other) < 60 and abs(y - at) < FONT_SIZE + 3 for other, at in corners):
-            y += FONT_SIZE + 3
-        y = min(y, mask.pixels.shape[0] - FONT_SIZE - 4)
-        corners.append((x, y))
-        yield mask, (x, y)
 
 
 def _page(images: list[DrawnImage], view: View, *, alone: bool) -> str:

@@ -1,0 +1,146 @@
+"""Why a submission of instance masks scores what it scores: all tables of one split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from segjudge.diagnosis.confusion import confusion
+from segjudge.diagnosis.curves import points_of
+from segjudge.diagnosis.error_kinds import BKG, CLS, KINDS, MISS, DetectionErrors, errors_of
+from segjudge.diagnosis.judged import JudgedDetections, judged
+from segjudge.diagnosis.thresholds import BestThreshold, ImageCounts, best_threshold, by_image
+from segjudge.evaluation_script.answer import Row
+from segjudge.evaluation_script.archive_limits import ArchiveLimits
+from segjudge.evaluation_script.instance_protocols import THRESHOLDS, InstanceProtocol
+from segjudge.evaluation_script.instance_records import read_records
+from segjudge.evaluation_script.instance_truth import InstanceTruth
+from segjudge.evaluation_script.masks import Array
+
+#: So many suspected errors of the truth are listed.
+MOST_SUSPECTS = 50
+
+
+@dataclass(frozen=True)
+class InstanceDiagnosis:
+    """What is wrong with the detections of a split, at an IoU of one half where nothing else is said."""
+
+    judged: JudgedDetections
+
+    @cached_property
+    def errors(self) -> DetectionErrors:
+        """What is wrong with each detection, and what it costs."""
+        return errors_of(self.judged)
+
+    @cached_property
+    def best(self) -> BestThreshold | None:
+        """The threshold of scores with the largest F1 over all categories."""
+        return best_threshold(self.judged)
+
+    @property
+    def least(self) -> float:
+        """The score from which on detections are kept: the best threshold, or all where nothing is right."""
+        return self.best.score if self.best else -np.inf
+
+    @cached_property
+    def counts(self) -> ImageCounts:
+        """What is right and wrong in each image, of the detections that are kept."""
+        return by_image(self.judged, self.least)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the categories."""
+        return [category.name for category in self.judged.truth.categories]
+
+    def kinds(self) -> list[Row]:
+        """Return a row for each kind of error: how often it is, and how much AP it costs at an IoU of one half."""
+        counts = np.bincount(self.errors.kind[self.errors.kind >= 0], minlength=len(KINDS))
+        counts[MISS] = self.errors.missed.sum()
+        costs = self.errors.costs()
+        return [
+            {"kind": name, "about": about, "count": int(count), "cost": costs[name]}
+            for (name, about), count in zip(KINDS.items(), counts, strict=True)
+        ]
+
+    def categories(self) -> list[Row]:
+        """Return a row for each category with instances: what each kind costs there, and its best threshold."""
+        gains = {name: np.maximum(self.errors.repaired[name] - self.errors.precision, 0) for name in KINDS}
+        rows = []
+        for index in np.flatnonzero(self.judged.instances).tolist():
+            costs = {name: float(np.nan_to_num(gain[index])) for name, gain in gains.items()}
+            best = best_threshold(self.judged, index)
+            rows.append(
+                {
+                    "name": self.names[index],
+                    "instances": int(self.judged.instances[index]),
+                    "detections": int((self.judged.category == index).sum()),
+                    "AP50": float(self.errors.precision[index]),
+                    **costs,
+                    "threshold": best and best.score,
+                    "F1": best.f1 if best else 0.0,
+                }
+            )
+        return rows
+
+    def curves(self) -> dict[float, Array]:
+        """Return the precision at 101 recalls, as a mean over categories, for each IoU that AP looks at."""
+        found = {}
+        for threshold in THRESHOLDS:
+            one = self.judged.at(threshold)
+            curves = points_of(one).of(~one.ignored).curves()[one.instances > 0]
+            found[round(threshold, 2)] = curves.mean(axis=0) if len(curves) else np.zeros(curves.shape[1])
+        return found
+
+    def confusions(self) -> list[Row]:
+        """Return which categories were taken for which others, the most frequent first, of the detections kept."""
+        table = confusion(self.judged, self.least)[:-1, :-1]
+        np.fill_diagonal(table, 0)
+        rows, columns = np.nonzero(table)
+        order = np.argsort(-table[rows, columns], kind="stable")
+        return [
+            {
+                "truth": self.names[row],
+                "detected as": self.names[column],
+                "count": int(table[row, column]),
+                "share": float(table[row, column] / self.judged.instances[row]),
+            }
+            for row, column in zip(rows[order].tolist(), columns[order].tolist(), strict=True)
+        ]
+
+    def images(self) -> list[Row]:
+        """Return a row for each image, those with most mistakes first."""
+        truth, counts = self.judged.truth, self.counts
+        columns = zip(counts.right.tolist(), counts.wrong.tolist(), counts.missed.tolist(), counts.f1.tolist())
+        rows = [
+            {"image": truth.names.get(number, str(number)), "right": right, "wrong": wrong, "missed": missed, "F1": f1}
+            for number, (right, wrong, missed, f1) in zip(truth.images.ids.tolist(), columns, strict=True)
+        ]
+        return [rows[index] for index in self.worst_images(len(rows))]
+
+    def worst_images(self, count: int) -> list[int]:
+        """Return the indices of so many images, those with most mistakes first."""
+        order = np.argsort(-(self.counts.wrong + self.counts.missed), kind="stable")
+        return [int(index) for index in order[:count]]
+
+    def suspects(self) -> list[Row]:
+        """Return confident detections that the truth contradicts, where rather the truth may be wrong."""
+        found, kind, target = self.judged, self.errors.kind, self.errors.target
+        wrong = np.flatnonzero(((kind == BKG) | (kind == CLS)) & (found.score >= self.least) & ~found.ignored)
+        wrong = wrong[np.argsort(-found.score[wrong], kind="stable")][:MOST_SUSPECTS]
+        ids = found.truth.images.ids
+        return [
+            {
+                "image": found.truth.names.get(int(ids[found.image[one]]), str(ids[found.image[one]])),
+                "detected": self.names[found.category[one]],
+                "score": float(found.score[one]),
+                "truth": "nothing" if target[one] < 0 else self.names[found.instance_category[target[one]]],
+            }
+            for one in wrong.tolist()
+        ]
+
+
+def diagnosed(path: str, truth: InstanceTruth, protocol: InstanceProtocol, limits: ArchiveLimits) -> InstanceDiagnosis:
+    """Return why a submission scores what it scores; raises SubmissionError where it cannot be read."""
+    return InstanceDiagnosis(judged(read_records(path, truth.images, protocol, limits), truth, protocol))

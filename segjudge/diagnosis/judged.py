@@ -1,0 +1,136 @@
+"""Detections judged at one threshold: who is right, who is ignored, and what each lies on, whatever its category."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from segjudge.evaluation_script.instance_protocols import InstanceProtocol
+from segjudge.evaluation_script.instance_records import InstanceRecords
+from segjudge.evaluation_script.instance_truth import InstanceTruth
+from segjudge.evaluation_script.instances import ClosePairs, blocks_of, close_pairs
+from segjudge.evaluation_script.kernel_matches import Overlapping
+from segjudge.evaluation_script.masks import Array
+
+#: A detection is right from this IoU on, and below the other it lies on the background.
+FOREGROUND, BACKGROUND = 0.5, 0.1
+
+
+@dataclass(frozen=True)
+class JudgedDetections:
+    """The detections within the cap, by image and falling score, and the instances, crowds among them."""
+
+    truth: InstanceTruth
+    records: InstanceRecords
+    #: Of each detection the record, of each instance the annotation.
+    record: Array
+    annotation: Array
+    #: Pairs of one image from BACKGROUND on: by detection, then the closest first, then as annotated.
+    pairs: Overlapping
+    #: Which detections count neither for nor against unless they are right.
+    excused: Array
+    foreground: float
+    #: The instance that each detection was matched with, or -1.
+    partner: Array
+    #: Which detections count neither for nor against.
+    ignored: Array
+
+    @property
+    def score(self) -> Array:
+        """The score of each detection."""
+        return self.records.score[self.record]
+
+    @property
+    def category(self) -> Array:
+        """The category of each detection, as an index."""
+        return self.records.category[self.record]
+
+    @property
+    def image(self) -> Array:
+        """The image of each detection, as an index."""
+        return self.records.image[self.record]
+
+    @property
+    def instance_category(self) -> Array:
+        """The category of each instance, as an index."""
+        return self.truth.category[self.annotation]
+
+    @property
+    def instance_image(self) -> Array:
+        """The image of each instance, as an index."""
+        return self.truth.image[self.annotation]
+
+    @property
+    def crowd(self) -> Array:
+        """Which instances are crowds, which count neither for nor against."""
+        return self.truth.crowd[self.annotation]
+
+    @property
+    def right(self) -> Array:
+        """Which detections are right."""
+        return self.partner >= 0
+
+    @property
+    def used(self) -> Array:
+        """Which instances were matched."""
+        flags = np.zeros(len(self.annotation), bool)
+        flags[self.partner[self.right]] = True
+        return flags
+
+    @property
+    def instances(self) -> Array:
+        """How many instances count in each category."""
+        return np.bincount(self.instance_category[~self.crowd], minlength=len(self.truth.categories))
+
+    def at(self, foreground: float) -> JudgedDetections:
+        """Return the same detections judged at another threshold."""
+        own = self.category[self.pairs.sent] == self.instance_category[self.pairs.real]
+        crowd, iou = self.crowd[self.pairs.real], self.pairs.iou
+        partner = partners(self.pairs.of(own & ~crowd & (iou >= foreground)), len(self.record))
+        ignored = self.excused.copy()
+        ignored[self.pairs.sent[own & crowd & (iou > foreground)]] = True
+        return replace(self, foreground=foreground, partner=partner, ignored=ignored & (partner < 0))
+
+
+def judged(
+    records: InstanceRecords, truth: InstanceTruth, protocol: InstanceProtocol, foreground: float = FOREGROUND
+) -> JudgedDetections:
+    """Judge the records within the protocol's cap: by falling score each takes the closest instance that is free."""
+    if not protocol.crowds:
+        truth = replace(truth, crowd=np.zeros_like(truth.crowd))
+    blocks = blocks_of(records, truth, protocol, np.arange(len(truth.images.ids)), 1)
+    close = _joined([close_pairs(block, BACKGROUND) for block in blocks])
+    pairs = close.pairs.of(np.lexsort((close.real[close.pairs.real], -close.pairs.iou, close.pairs.sent)))
+    nobody, nothing = np.full(len(close.sent), -1), np.zeros(len(close.sent), bool)
+    found = JudgedDetections(truth, records, close.sent, close.real, pairs, close.excused, 0.0, nobody, nothing)
+    return found.at(foreground)
+
+
+def _joined(blocks: list[ClosePairs]) -> ClosePairs:
+    """Return the pairs of several blocks as one."""
+    none = np.zeros(0, np.int64)
+    sent = np.cumsum([0, *(len(block.sent) for block in blocks)])
+    real = np.cumsum([0, *(len(block.real) for block in blocks)])
+    pairs = Overlapping(
+        np.concatenate([none, *(block.pairs.sent + first for block, first in zip(blocks, sent, strict=False))]),
+        np.concatenate([none, *(block.pairs.real + first for block, first in zip(blocks, real, strict=False))]),
+        np.concatenate([np.zeros(0), *(block.pairs.iou for block in blocks)]),
+    )
+    return ClosePairs(
+        np.concatenate([none, *(block.sent for block in blocks)]),
+        np.concatenate([none, *(block.real for block in blocks)]),
+        pairs,
+        np.concatenate([np.zeros(0, bool), *(block.excused for block in blocks)]),
+    )
+
+
+def partners(candidates: Overlapping, count: int) -> Array:
+    """Return the instance that each detection takes: the first of its candidates that is free."""
+    partner = [-1] * count
+    taken: set[int] = set()
+    for sent, real in zip(candidates.sent.tolist(), candidates.real.tolist(), strict=True):
+        if partner[sent] < 0 and real not in taken:
+            partner[sent] = real
+            taken.add(real)
+    return np.array(partner, np.int64)

@@ -1,0 +1,106 @@
+"""Masks painted over an image, told apart by colour, by pattern and by what is written on them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from segjudge.evaluation_script import rle
+from segjudge.evaluation_script.errors import HostError
+
+Colour = tuple[int, int, int]
+Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
+
+GROUND = (58, 62, 70)
+ENDINGS = (".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG")
+ALPHA = 0.45
+FONT_SIZE = 14
+#: What a mask is filled with: its colour evenly, stripes of it that rise or fall, or nothing but its outline.
+EVENLY, RISING, FALLING, OUTLINED = "evenly", "rising", "falling", "outlined"
+#: Width of stripes and of what is between them, in pixels.
+STRIPE = 4
+
+
+@dataclass(frozen=True)
+class PaintedMask:
+    """A mask, and how it looks."""
+
+    pixels: NDArray[np.bool_]
+    label: str
+    colour: Colour
+    fill: str = EVENLY
+    #: The colour of what is written on it.
+    ink: Colour = (255, 255, 255)
+
+
+def pixels_of(mask: str, size: list[int]) -> NDArray[np.bool_]:
+    """Return the pixels of run lengths as text."""
+    pixels: NDArray[np.bool_] = rle.flags({"size": size, "counts": mask}, (size[0], size[1]))[0][:, : size[1]]
+    return pixels
+
+
+def ground_of(pictures: str, name: str, size: list[int]) -> Image.Image:
+    """Return the image itself where there is one, else a plain ground."""
+    stem = os.path.join(pictures, os.path.splitext(name)[0])
+    paths = [path for ending in ENDINGS if os.path.isfile(path := stem + ending)] if pictures else []
+    if not paths:
+        return Image.new("RGB", (size[1], size[0]), GROUND)
+    try:
+        with Image.open(paths[0]) as image:
+            return image.convert("RGB").resize((size[1], size[0]))
+    except (OSError, SyntaxError, ValueError) as error:
+        raise HostError(f"{paths[0]}: is not a picture ({error})") from None
+
+
+def painted(ground: Image.Image, masks: list[PaintedMask], font: Font) -> Image.Image:
+    """Return an image with masks over it."""
+    canvas = np.asarray(ground).astype(float)
+    for mask in masks:
+        filled = mask.pixels & _pattern(mask)
+        canvas[filled] = (1 - ALPHA) * canvas[filled] + ALPHA * np.array(mask.colour)
+        canvas[_outline(mask.pixels)] = mask.colour
+    image = Image.fromarray(canvas.astype(np.uint8))
+    draw = ImageDraw.Draw(image)
+    for mask, (x, y) in _label_corners(masks):
+        box = draw.textbbox((x, y), mask.label, font=font)
+        shift = min(0, image.width - 2 - box[2])
+        draw.rectangle((box[0] + shift - 2, box[1] - 1, box[2] + shift + 2, box[3] + 1), fill=mask.colour)
+        draw.text((x + shift, y), mask.label, fill=mask.ink, font=font)
+    return image
+
+
+def _pattern(mask: PaintedMask) -> NDArray[np.bool_]:
+    """Return which pixels of an image of this size a pattern fills."""
+    rows, columns = np.ogrid[: mask.pixels.shape[0], : mask.pixels.shape[1]]
+    if mask.fill in (EVENLY, OUTLINED):
+        return np.full(mask.pixels.shape, mask.fill == EVENLY)
+    flags: NDArray[np.bool_] = (columns + (rows if mask.fill == RISING else -rows)) // STRIPE % 2 == 0
+    return flags
+
+
+def _outline(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the pixels of the mask that touch its outside."""
+    padded = np.pad(mask, 1)
+    inner = padded[:-2, 1:-1] & padded[2:, 1:-1] & padded[1:-1, :-2] & padded[1:-1, 2:]
+    outline: NDArray[np.bool_] = mask & ~inner
+    return outline
+
+
+def _label_corners(masks: list[PaintedMask]) -> Iterator[tuple[PaintedMask, tuple[int, int]]]:
+    """Yield where each label goes: the top left of its mask, below labels that are there already."""
+    corners: list[tuple[int, int]] = []
+    for mask in masks:
+        ys, xs = np.nonzero(mask.pixels)
+        if not len(ys):
+            continue
+        x, y = int(xs.min()) + 2, int(ys.min()) + 2
+        while any(abs(x - other) < 60 and abs(y - at) < FONT_SIZE + 3 for other, at in corners):
+            y += FONT_SIZE + 3
+        y = min(y, mask.pixels.shape[0] - FONT_SIZE - 4)
+        corners.append((x, y))
+        yield mask, (x, y)
