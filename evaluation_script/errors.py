@@ -65,6 +65,9 @@ class Flaw(Exception):
         self.found = found
         self.remedy = remedy
 
+    def __str__(self) -> str:
+        return self.found
+
     def at(self, where: str) -> Problem:
         """Return the problem in the file or place of this name."""
         return Problem(where, self.found, self.remedy)

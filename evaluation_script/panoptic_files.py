@@ -15,11 +15,10 @@ from .archive import UPLOAD, open_files
 from .archive_limits import ArchiveLimits, Files
 from .errors import Flaw, HostError, Problem, Problems, SubmissionError, counted, listed, printable
 from .json_limits import read_json
-from .label_maps import LabelMap
 from .masks import Array, Size
 from .panoptic_protocols import PanopticProtocol
 from .unit_files import HOST_LIMITS, PictureFiles
-from .unit_truth import TruthFrame, Unit, UnitTruth
+from .unit_truth import TruthFrame, Unit, UnitTruth, of_host, png_frame
 
 IMAGE_LAYOUT, VIDEO_LAYOUT = "coco-panoptic", "vipseg"
 
@@ -79,7 +78,7 @@ def _truth(document: Dict[str, Any], pictures: PictureFiles) -> UnitTruth:
         def load() -> List[TruthFrame]:
             return [_truth_frame(frame, pictures, name if video else "", index) for frame in listed_frames]
 
-        return Unit(name, len(listed_frames), load)
+        return Unit(name, len(listed_frames), of_host(name, load))
 
     units = [unit(entry) for entry in document["annotations"]]
     return UnitTruth(PanopticProtocol.track, VIDEO_LAYOUT if video else IMAGE_LAYOUT, {"categories": categories}, units)
@@ -87,16 +86,11 @@ def _truth(document: Dict[str, Any], pictures: PictureFiles) -> UnitTruth:
 
 def _truth_frame(entry: Dict[str, Any], pictures: PictureFiles, folder: str, index: Dict[int, int]) -> TruthFrame:
     member = pictures.find(os.path.basename(entry["file_name"]), folder)
-    data = pictures.files.read(member)
     segments = {one["id"]: one for one in entry["segments_info"]}
     rows = [
         [one["id"], index[one["category_id"]], int(one.get("iscrowd", 0)), one["area"]] for one in segments.values()
     ]
-    try:
-        size = png.size_of(data)
-    except Flaw as flaw:
-        raise HostError(str(flaw.at(member))) from None
-    return TruthFrame(_stem(member), size, rows, lambda: LabelMap(png.read_codes(pictures.files.read(member), size)))
+    return png_frame(pictures.files, member, rows, png.read_codes)
 
 
 @dataclass(frozen=True)

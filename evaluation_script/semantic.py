@@ -6,7 +6,6 @@ truth does not change where the prediction does not change either.
 
 from __future__ import annotations
 
-import os
 from typing import AbstractSet, Any, Dict, List, Optional
 
 import numpy as np
@@ -20,7 +19,7 @@ from .masks import Array
 from .semantic_protocols import SemanticProtocol
 from .unit_counts import UnitAccumulator, UnitCounts
 from .unit_files import HOST_LIMITS, PictureFiles
-from .unit_truth import TruthFrame, Unit, UnitTruth
+from .unit_truth import TruthFrame, Unit, UnitTruth, png_frame
 
 #: Frames that did not change are counted up to here.
 MOST_STEPS = 255
@@ -44,12 +43,8 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
         raise HostError(f"{path}: has no frames of {', '.join(unknown[:3]) or 'any video'}")
 
     def unit(video: str) -> Unit:
-        def frame(member: str) -> TruthFrame:
-            size = png.size_of(files.read(member))
-            stem = os.path.splitext(os.path.basename(member))[0]
-            return TruthFrame(stem, size, [], lambda: LabelMap(png.read_labels(files.read(member), size)))
-
-        return Unit(video, len(videos[video]), lambda: [frame(member) for member in videos[video]])
+        members = videos[video]
+        return Unit(video, len(members), lambda: [png_frame(files, one, [], png.read_labels) for one in members])
 
     return UnitTruth(SemanticProtocol.track, "vspw", {}, [unit(video) for video in chosen])
 

@@ -22,7 +22,7 @@ from .json_limits import read_json
 from .masks import Size
 from .tracks_protocols import DISTRACTORS, TracksProtocol
 from .unit_files import HOST_LIMITS
-from .unit_truth import Rows, TruthFrame, Unit, UnitTruth, no_pixels
+from .unit_truth import Rows, TruthFrame, Unit, UnitTruth, no_pixels, of_host
 
 MOTS_LAYOUT, BURST_LAYOUT = "mots", "burst"
 #: Columns of a mask: the number of its track, its category, its run lengths, its score.
@@ -75,7 +75,7 @@ def _mots_truth(files: Files) -> UnitTruth:
                 first, last = min(rows, default=0), max(rows, default=0)
             return [TruthFrame(str(at), size or (0, 0), rows.get(at, []), no_pixels) for at in range(first, last + 1)]
 
-        return Unit(name, files.sizes[texts[name]], load)
+        return Unit(name, files.sizes[texts[name]], of_host(texts[name], load))
 
     return UnitTruth(TracksProtocol.track, MOTS_LAYOUT, {}, [unit(name) for name in texts])
 
@@ -137,7 +137,8 @@ def _burst_truth(document: Dict[str, Any]) -> UnitTruth:
             ]
 
         facts = {"neg": entry["neg_category_ids"], "loose": entry["not_exhaustive_category_ids"]}
-        return Unit(f"{entry['dataset']}/{entry['seq_name']}", len(entry["segmentations"]), load, facts)
+        name = f"{entry['dataset']}/{entry['seq_name']}"
+        return Unit(name, len(entry["segmentations"]), of_host(name, load), facts)
 
     units = [unit(entry) for entry in document["sequences"]]
     classes = [[names.get(str(one), str(one)), one] for one in sorted(seen - DISTRACTORS)]

@@ -7,21 +7,25 @@ Packed, it is a zip: `manifest.json` with the splits, `units/<split>/<n>.json` w
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, TypeVar
 
 import numpy as np
 
-from .errors import HostError
+from . import png
+from .archive_limits import Files
+from .errors import Flaw, HostError
 from .inflate import whole_member
 from .label_maps import LabelMap
-from .masks import Size
+from .masks import Array, Size
 from .packed_file import FORMAT, MANIFEST, add_member, replaced, unreadable
 from .positioned_file import opened
 
 #: What a dataset lists in a frame, a row for each segment or track; each track has its own form.
 Rows = List[List[Any]]
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,26 @@ class UnitTruth:
     units: List[Unit]
     #: What is odd about it, for the host.
     notes: List[str] = field(default_factory=list)
+
+
+def of_host(where: str, read: Callable[[], Read]) -> Callable[[], Read]:
+    """Return what reads a part of a published truth, and raises HostError where that is broken."""
+
+    def checked() -> Read:
+        try:
+            return read()
+        except (ValueError, KeyError, TypeError, AttributeError, Flaw) as error:
+            why = str(error) if isinstance(error, Flaw) else repr(error)
+            raise HostError(f"{where}: cannot be read ({why})") from None
+
+    return checked
+
+
+def png_frame(files: Files, member: str, rows: Rows, read: Callable[[bytes, Size], Array]) -> TruthFrame:
+    """Return a frame whose pixels are a dataset's PNG."""
+    name = os.path.splitext(os.path.basename(member))[0]
+    size = of_host(member, lambda: png.size_of(files.read(member)))()
+    return TruthFrame(name, size, rows, of_host(member, lambda: LabelMap(read(files.read(member), size))))
 
 
 def no_pixels() -> LabelMap:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -85,3 +86,34 @@ def test_a_truth_of_another_track_is_refused(tmp_path: Path, capsys: Any) -> Non
     assert main(["host", "coco", "--truth", packed, "--out", str(tmp_path / "two")]) == 3
     assert "holds semantic, which the protocol coco does not score" in capsys.readouterr().err
     assert not (tmp_path / "two").exists()
+
+
+def replaced(path: Path, old: str, new: str) -> None:
+    path.write_text(path.read_text().replace(old, new))
+
+
+#: Benchmark → what is done to its truth, and what a host reads of it.
+BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
+    "vspw": (lambda root: (root / "data/goat/mask/00000002.png").write_bytes(b"GIF"), "data/goat/mask/00000002.png: "),
+    "semantic": (lambda root: (root / "val.txt").write_text("swan\nduck\n"), "has no frames of duck"),
+    "vipseg": (lambda root: (root / "panomasksRGB/swan/00000001.png").unlink(), "no PNG swan/00000001.png"),
+    "coco-panoptic": (lambda path: replaced(path, '"category_id": 18', '"category_id": 19'), "139: cannot be read"),
+    "coco-panoptic-boundary": (lambda path: replaced(path, '"isthing"', '"is"'), "is not a panoptic truth"),
+    "mots": (lambda root: replaced(root / "MOTS20-swan/gt/gt.txt", "2001", "car"), "line 1 is not `frame id class"),
+    "burst": (lambda path: replaced(path, '"rle"', '"mask"'), "YFCC100M/swan: cannot be read (KeyError('rle'))"),
+    "mevis": (lambda root: (root / "mask_dict.json").write_text("{}"), "no video of meta_expressions.json has masks"),
+    "ref-youtube-vos": (lambda root: replaced(next(root.rglob("*.json")), "obj_id", "id"), "that say their obj_id"),
+    "ovis": (lambda path: replaced(path, '"video_id": 2', '"video_id": 9'), "video 9, which is not listed"),
+    "lvis": (lambda path: replaced(path, '"categories"', '"classes"'), "'categories' is missing"),
+}
+
+
+@pytest.mark.parametrize("protocol", BROKEN)
+def test_a_broken_truth_is_a_sentence_and_leaves_nothing(protocol: str, tmp_path: Path, capsys: Any) -> None:
+    truth, (spoil, sentence) = published(protocol, tmp_path / "data"), BROKEN[protocol]
+    spoil(truth)
+    assert main(["host", protocol, "--truth", str(truth), "--out", str(tmp_path / "mine")]) == 3
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert "defect" not in said
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
