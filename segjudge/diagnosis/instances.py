@@ -28,6 +28,8 @@ class InstanceDiagnosis:
     """What is wrong with the detections of a split, at an IoU of one half where nothing else is said."""
 
     judged: JudgedDetections
+    #: Boxes are compared instead of masks.
+    boxes: bool = False
 
     @cached_property
     def errors(self) -> DetectionErrors:
@@ -93,6 +95,14 @@ class InstanceDiagnosis:
             found[round(threshold, 2)] = curves.mean(axis=0) if len(curves) else np.zeros(curves.shape[1])
         return found
 
+    def steps(self, category: int) -> tuple[Array, Array, Array]:
+        """Return recall, precision and score of a category after each of its detections, by falling score."""
+        found = self.judged
+        mine = np.flatnonzero((found.category == category) & ~found.ignored)
+        mine = mine[np.argsort(-found.score[mine], kind="stable")]
+        true = np.cumsum(found.right[mine])
+        return true / found.instances[category], true / np.arange(1, len(mine) + 1), found.score[mine]
+
     def confusions(self) -> list[Row]:
         """Return which categories were taken for which others, the most frequent first, of the detections kept."""
         table = confusion(self.judged, self.least)[:-1, :-1]
@@ -143,4 +153,5 @@ class InstanceDiagnosis:
 
 def diagnosed(path: str, truth: InstanceTruth, protocol: InstanceProtocol, limits: ArchiveLimits) -> InstanceDiagnosis:
     """Return why a submission scores what it scores; raises SubmissionError where it cannot be read."""
-    return InstanceDiagnosis(judged(read_records(path, truth.images, protocol, limits), truth, protocol))
+    records = read_records(path, truth.images, protocol, limits)
+    return InstanceDiagnosis(judged(records, truth, protocol), protocol.boxes)

@@ -61,9 +61,11 @@ def painted(ground: Image.Image, masks: list[PaintedMask], font: Font) -> Image.
     """Return an image with masks over it."""
     canvas = np.asarray(ground).astype(float)
     for mask in masks:
-        filled = mask.pixels & _pattern(mask)
-        canvas[filled] = (1 - ALPHA) * canvas[filled] + ALPHA * np.array(mask.colour)
-        canvas[_outline(mask.pixels)] = mask.colour
+        window = _window(mask.pixels)
+        pixels, under = mask.pixels[window], canvas[window]
+        filled = pixels & _pattern(mask.fill, pixels.shape)
+        under[filled] = (1 - ALPHA) * under[filled] + ALPHA * np.array(mask.colour)
+        under[_outline(pixels)] = mask.colour
     image = Image.fromarray(canvas.astype(np.uint8))
     draw = ImageDraw.Draw(image)
     for mask, (x, y) in _label_corners(masks):
@@ -74,12 +76,19 @@ def painted(ground: Image.Image, masks: list[PaintedMask], font: Font) -> Image.
     return image
 
 
-def _pattern(mask: PaintedMask) -> NDArray[np.bool_]:
-    """Return which pixels of an image of this size a pattern fills."""
-    rows, columns = np.ogrid[: mask.pixels.shape[0], : mask.pixels.shape[1]]
-    if mask.fill in (EVENLY, OUTLINED):
-        return np.full(mask.pixels.shape, mask.fill == EVENLY)
-    flags: NDArray[np.bool_] = (columns + (rows if mask.fill == RISING else -rows)) // STRIPE % 2 == 0
+def _window(pixels: NDArray[np.bool_]) -> tuple[slice, slice]:
+    """Return the rows and columns that hold a mask."""
+    sides = (np.flatnonzero(pixels.any(axis=axis)) for axis in (1, 0))
+    rows, columns = (slice(side[0], side[-1] + 1) if len(side) else slice(0) for side in sides)
+    return rows, columns
+
+
+def _pattern(fill: str, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Return which pixels of a window a pattern fills."""
+    if fill in (EVENLY, OUTLINED):
+        return np.full(shape, fill == EVENLY)
+    rows, columns = np.ogrid[: shape[0], : shape[1]]
+    flags: NDArray[np.bool_] = (columns + (rows if fill == RISING else -rows)) // STRIPE % 2 == 0
     return flags
 
 
@@ -95,10 +104,10 @@ def _label_corners(masks: list[PaintedMask]) -> Iterator[tuple[PaintedMask, tupl
     """Yield where each label goes: the top left of its mask, below labels that are there already."""
     corners: list[tuple[int, int]] = []
     for mask in masks:
-        ys, xs = np.nonzero(mask.pixels)
-        if not len(ys):
+        rows, columns = _window(mask.pixels)
+        if not rows.stop or not mask.label:
             continue
-        x, y = int(xs.min()) + 2, int(ys.min()) + 2
+        x, y = columns.start + 2, rows.start + 2
         while any(abs(x - other) < 60 and abs(y - at) < FONT_SIZE + 3 for other, at in corners):
             y += FONT_SIZE + 3
         y = min(y, mask.pixels.shape[0] - FONT_SIZE - 4)

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from segjudge.evaluation_script.answer import Report, public_warnings
+from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 
+from .instance_sections import instance_sections
 from .overview import origins, summary, tables
 from .page import ReportPage, Section
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 #: Returns a track's own sections of a split, and the streams that they read.
 SectionMaker = Callable[["PreparedScoring", Report], tuple[list[Section], dict[str, bytes]]]
 #: What a track shows between its metrics and its tables; another track adds a row.
-TRACK_SECTIONS: dict[str, SectionMaker] = {}
+TRACK_SECTIONS: dict[str, SectionMaker] = {InstanceProtocol.track: instance_sections}
 
 
 def report_page(job: PreparedScoring, scores: Scores, title: str) -> ReportPage:

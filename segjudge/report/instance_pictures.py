@@ -1,0 +1,133 @@
+"""The images with most mistakes, truth and detections drawn beside each other, as pictures inside a page."""
+
+from __future__ import annotations
+
+import base64
+import io
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageFont, features
+
+from segjudge.diagnosis.error_kinds import KINDS
+from segjudge.diagnosis.instances import InstanceDiagnosis
+
+from .painting import FALLING, OUTLINED, RISING, PaintedMask, ground_of, painted, pixels_of
+
+#: Pictures are so wide and high at most, in pixels, and so good.
+SIDE, QUALITY = 480, 60
+FONT_SIZE = 12
+#: On a picture with more masks only the mistakes are written down.
+MOST_LABELS = 10
+#: Colours that the colour-blind can tell apart, with that of what is written on them.
+RIGHT, MISSED, WRONG = ((0, 158, 115), (0, 0, 0)), ((230, 159, 0), (0, 0, 0)), ((86, 180, 233), (0, 0, 0))
+
+
+@dataclass(frozen=True)
+class MistakePicture:
+    """One image: its truth and its detections as addresses that hold the picture itself, and what is on it."""
+
+    name: str
+    size: tuple[int, int]
+    truth: str
+    detections: str
+    right: int
+    wrong: int
+    missed: int
+    #: How often each kind of error is, in words.
+    mistakes: str
+
+
+def mistake_pictures(diagnosis: InstanceDiagnosis, count: int, folder: str = "") -> list[MistakePicture]:
+    """Return so many images with most mistakes, over the images of a folder or on a plain ground."""
+    counts = diagnosis.counts
+    worst = [index for index in diagnosis.worst_images(count) if counts.wrong[index] + counts.missed[index]]
+    return [_picture(diagnosis, index, folder) for index in worst]
+
+
+def _picture(diagnosis: InstanceDiagnosis, index: int, folder: str) -> MistakePicture:
+    truth, counts = diagnosis.judged.truth, diagnosis.counts
+    number, size = int(truth.images.ids[index]), truth.images.sizes[index].tolist()
+    name = truth.names.get(number, str(number))
+    ground = ground_of(folder, name, size)
+    ground.thumbnail((SIDE, SIDE))
+    masks, mistakes = _detections(diagnosis, index, ground)
+    font = ImageFont.load_default(size=FONT_SIZE)
+    return MistakePicture(
+        name,
+        ground.size,
+        _address(painted(ground, _readable(_instances(diagnosis, index, ground)), font)),
+        _address(painted(ground, _readable(masks), font)),
+        int(counts.right[index]),
+        int(counts.wrong[index]),
+        int(counts.missed[index]),
+        mistakes,
+    )
+
+
+def _instances(diagnosis: InstanceDiagnosis, index: int, ground: Image.Image) -> list[PaintedMask]:
+    """Return the instances of an image, those that no detection kept shows as missed."""
+    found, truth, masks = diagnosis.judged, diagnosis.judged.truth, []
+    kept = found.right & (found.score >= diagnosis.least)
+    shown = set(found.partner[kept & (found.image == index)].tolist())
+    for one in np.flatnonzero((found.instance_image == index) & ~found.crowd).tolist():
+        annotation, name = int(found.annotation[one]), diagnosis.names[found.instance_category[one]]
+        pixels = _mask(diagnosis, truth.masks[annotation], truth.boxes[annotation].tolist(), index, ground)
+        if one in shown:
+            masks.append(PaintedMask(pixels, name, RIGHT[0], OUTLINED, RIGHT[1]))
+        else:
+            masks.append(PaintedMask(pixels, f"missed: {name}", MISSED[0], RISING, MISSED[1]))
+    return masks
+
+
+def _detections(diagnosis: InstanceDiagnosis, index: int, ground: Image.Image) -> tuple[list[PaintedMask], str]:
+    """Return the detections of an image that are kept, and how often each kind of error is among them."""
+    found, masks, kinds = diagnosis.judged, [], list(KINDS)
+    mistakes: dict[str, int] = {}
+    kept = (found.image == index) & (found.score >= diagnosis.least) & ~found.ignored
+    for one in np.flatnonzero(kept).tolist():
+        record, kind = int(found.record[one]), int(diagnosis.errors.kind[one])
+        label = f"{diagnosis.names[found.category[one]]} {found.score[one]:.2f}"
+        pixels = _mask(diagnosis, found.records.masks[record], found.records.boxes[record].tolist(), index, ground)
+        if kind < 0:
+            masks.append(PaintedMask(pixels, label, RIGHT[0], OUTLINED, RIGHT[1]))
+        else:
+            masks.append(PaintedMask(pixels, f"{kinds[kind]}: {label}", WRONG[0], FALLING, WRONG[1]))
+            mistakes[kinds[kind]] = mistakes.get(kinds[kind], 0) + 1
+    return masks, ", ".join(f"{name} {count}" for name, count in mistakes.items())
+
+
+def _readable(masks: list[PaintedMask]) -> list[PaintedMask]:
+    """Return what is right first, so that mistakes lie on top, and without labels where there are many."""
+    right = [mask for mask in masks if mask.fill == OUTLINED]
+    if len(masks) > MOST_LABELS:
+        right = [replace(mask, label="") for mask in right]
+    return [*right, *(mask for mask in masks if mask.fill != OUTLINED)]
+
+
+def _mask(
+    diagnosis: InstanceDiagnosis, text: str, box: list[float], index: int, ground: Image.Image
+) -> NDArray[np.bool_]:
+    """Return a mask, or where boxes are compared the box, in the size of the picture."""
+    height, width = diagnosis.judged.truth.images.sizes[index].tolist()
+    rows, columns = (
+        np.arange(side) * whole // side for side, whole in ((ground.height, height), (ground.width, width))
+    )
+    if diagnosis.boxes:
+        left, top, across, down = box
+        return np.outer((rows >= top) & (rows < top + down), (columns >= left) & (columns < left + across))
+    return pixels_of(text, [height, width])[np.ix_(rows, columns)]
+
+
+@lru_cache(maxsize=1)
+def _kind() -> str:
+    return "webp" if features.check("webp") else "jpeg"
+
+
+def _address(picture: Image.Image) -> str:
+    """Return an address that holds a picture itself."""
+    data = io.BytesIO()
+    picture.save(data, _kind(), quality=QUALITY, method=2)
+    return f"data:image/{_kind()};base64,{base64.b64encode(data.getvalue()).decode('ascii')}"

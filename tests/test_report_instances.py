@@ -1,0 +1,140 @@
+"""The report of detections: what is lost where, and the worst images, in a real browser."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from segjudge.cli import main
+from segjudge.datasets.opening import TruthSource
+from segjudge.diagnosis.instances import InstanceDiagnosis, diagnosed
+from segjudge.evaluation_script.answer import Report
+from segjudge.evaluation_script.instance_truth import InstanceTruth
+from segjudge.prepared import ScoreRequest, named_protocol, prepared
+from segjudge.report.instance_pictures import mistake_pictures
+from segjudge.report.instance_sections import costly_categories
+from segjudge.scoring import score
+
+from .browser import chromium, fresh_page, needs_chromium
+from .data import GOLDEN
+
+PLACES = GOLDEN / "places"
+TRUTH, RESULTS = PLACES / "official_converter_gt.json.gz", PLACES / "preds.json.gz"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of the Places samples."""
+    out = tmp_path_factory.mktemp("report") / "report.html"
+    assert main(["report", str(RESULTS), "--truth", str(TRUTH), "--protocol", "places2017", "--out", str(out)]) == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def diagnosis() -> tuple[InstanceDiagnosis, Report]:
+    protocol = named_protocol("places2017")
+    job = prepared(ScoreRequest(str(RESULTS), TruthSource(str(TRUTH)), protocol))
+    (truth,) = job.splits.values()
+    assert isinstance(truth, InstanceTruth)
+    found = diagnosed(job.path, truth, protocol, job.rules.limits)  # type: ignore[arg-type]
+    return found, score(RESULTS, TRUTH, protocol).reports[0]
+
+
+def test_what_categories_cost_sums_to_the_loss(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
+    found, report = diagnosis
+    rows = costly_categories(found, report)
+    average = report.values["AP"]
+    assert average is not None
+    assert sum(row["costs"] for row in rows) == pytest.approx(1 - average)
+    assert [row["costs"] for row in rows] == sorted((row["costs"] for row in rows), reverse=True)
+    by_name = {row["name"]: row["AP50"] for row in report.rows()["categories"]}
+    for row in rows:
+        assert row["AP50"] == pytest.approx(by_name[row["name"]])
+
+
+def test_the_area_below_each_curve_is_its_average_precision(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
+    found, report = diagnosis
+    areas = {iou: float(curve.mean()) for iou, curve in found.curves().items()}
+    for metric, iou in (("AP50", 0.5), ("AP75", 0.75)):
+        assert areas[iou] == pytest.approx(report.values[metric])
+    assert np.mean(list(areas.values())) == pytest.approx(report.values["AP"])
+
+
+def test_mistakes_on_pictures_are_those_that_are_counted(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
+    found, _ = diagnosis
+    pictures, rows = mistake_pictures(found, 5), found.images()
+    assert [(one.name, one.right, one.wrong, one.missed) for one in pictures] == [
+        (row["image"], row["right"], row["wrong"], row["missed"]) for row in rows[:5]
+    ]
+    for one in pictures:
+        assert sum(map(int, re.findall(r"\d+", one.mistakes))) == one.wrong
+        assert one.truth.startswith("data:image/")
+        assert max(one.size) <= 480
+
+
+def test_every_confusion_is_of_two_categories(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
+    rows = diagnosis[0].confusions()
+    assert rows
+    assert all(row["truth"] != row["detected as"] and row["count"] > 0 for row in rows)
+    suspects = diagnosis[0].suspects()
+    assert [row["score"] for row in suspects] == sorted((row["score"] for row in suspects), reverse=True)
+
+
+def test_a_report_of_nothing_detected_says_so(tmp_path: Path) -> None:
+    (tmp_path / "none.json").write_text("[]")
+    out = tmp_path / "report.html"
+    arguments = ["report", str(tmp_path / "none.json"), "--truth", str(TRUTH), "--protocol", "places2017"]
+    assert main([*arguments, "--out", str(out)]) == 0
+    text = out.read_text(encoding="utf-8")
+    assert "No detection is right" in text
+    assert "not detected at all" in text
+
+
+def test_videos_are_listed_and_not_drawn(tmp_path: Path) -> None:
+    mask = {"size": [4, 4], "counts": [0, 8, 8]}
+    one = {
+        "id": 1,
+        "video_id": 1,
+        "category_id": 1,
+        "segmentations": [mask],
+        "areas": [8],
+        "bboxes": [[0, 0, 2, 4]],
+        "iscrowd": 0,
+    }
+    video = {"id": 1, "width": 4, "height": 4, "length": 1, "file_names": ["a/0.jpg"]}
+    truth = {"videos": [video], "categories": [{"id": 1, "name": "dog"}], "annotations": [one]}
+    record = {"video_id": 1, "category_id": 1, "score": 0.5, "segmentations": [mask]}
+    for name, document in (("truth", truth), ("results", [record])):
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+    out = tmp_path / "report.html"
+    files = [str(tmp_path / f"{name}.json") for name in ("results", "truth")]
+    assert main(["report", files[0], "--truth", files[1], "--protocol", "youtube-vis-2019", "--out", str(out)]) == 0
+    text = out.read_text(encoding="utf-8")
+    assert "1 video without a mistake" in text
+    assert "Worst images" not in text
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as launched:
+        yield launched
+
+
+@needs_chromium
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (375, "dark")])
+def test_the_worst_image_is_one_click_away(page: Path, browser: Any, width: int, scheme: Any) -> None:
+    with fresh_page(browser, {"width": width, "height": 900}) as (opened, asked):
+        opened.emulate_media(color_scheme=scheme)
+        opened.goto(page.as_uri())
+        assert opened.evaluate("document.documentElement.scrollWidth") == width
+        opened.get_by_role("link", name="Worst images").click()
+        picture = opened.locator(".sides img").first
+        assert picture.evaluate("image => image.complete && image.naturalWidth > 100")
+        assert picture.bounding_box()["y"] < 900
+        assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
