@@ -19,7 +19,7 @@ def report(args: argparse.Namespace) -> int:
     from segjudge.evaluation_script.tuning import reuse_memory
     from segjudge.prepared import prepared
     from segjudge.report.page import rendered
-    from segjudge.report.reporting import report_page
+    from segjudge.reporting import report_page
     from segjudge.scoring import scored_here
 
     reuse_memory()

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from segjudge.evaluation_script.answer import Report, public_warnings
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
-
-from .instance_sections import instance_sections
-from .overview import origins, summary, tables
-from .page import ReportPage, Section
-
-if TYPE_CHECKING:
-    from segjudge.prepared import PreparedScoring
-    from segjudge.scoring import Scores
+from segjudge.prepared import PreparedScoring
+from segjudge.report.instance_sections import instance_sections
+from segjudge.report.overview import origins, summary, tables
+from segjudge.report.page import ReportPage, Section
+from segjudge.scoring import Scores
 
 #: Returns a track's own sections of a split, and the streams that they read.
-SectionMaker = Callable[["PreparedScoring", Report], tuple[list[Section], dict[str, bytes]]]
+SectionMaker = Callable[[PreparedScoring, Report], tuple[list[Section], dict[str, bytes]]]
 #: What a track shows between its metrics and its tables; another track adds a row.
 TRACK_SECTIONS: dict[str, SectionMaker] = {InstanceProtocol.track: instance_sections}
 
