@@ -43,7 +43,11 @@ STAGES: dict[str, list[tuple[Any, str]]] = {
     "truth": [(sequence_truth, "whole_member")],
     "rows, pack": [(kernel_frames.PackedFrames, "add"), (kernel_frames.PackedFrames, "take")],
     "compare": [(similarity.kernel_frames, "compare")],
-    "average, answer": [(sequences.SequenceAccumulator, "compute"), (main, "SequenceReport"), (main, "build_answer")],
+    "average, answer": [
+        (sequences.SequenceAccumulator, "compute"),
+        (sequences, "SequenceReport"),
+        (main, "build_answer"),
+    ],
 }
 REST = "the rest, in Python"
 COPIED = 64 << 20

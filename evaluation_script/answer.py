@@ -5,24 +5,20 @@ from __future__ import annotations
 import abc
 import platform
 import re
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 import PIL
 
+from .accumulator import Accumulator
 from .errors import HostError
-from .instance_accumulator import InstanceAccumulator, InstanceScore
+from .instance_accumulator import InstanceScore
 from .instance_protocols import InstanceProtocol
 from .phase import DETAILS, Phase, PhaseSplit, TrackProtocol
-from .sequence_accumulator import SequenceAccumulator
 from .sequence_averages import averaged, by_sequence, standard_errors
 from .sequence_metrics import ObjectScore, Values
 from .sequence_protocols import BESIDE, SequenceProtocol
-from .unit_counts import UnitAccumulator
 from .version import VERSION
-
-#: The accumulator of any track.
-Accumulator = Union[SequenceAccumulator, InstanceAccumulator, UnitAccumulator[Any]]
 
 #: A row of a table: names and values that JSON can hold.
 Row = Dict[str, Any]
@@ -44,7 +40,7 @@ class Report(abc.ABC):
     values: Values
     warnings: List[str]
     #: What the scores were made of.
-    counted: Accumulator
+    counted: Accumulator[Any, Any]
 
     def __init__(self, split: str, protocol: TrackProtocol) -> None:
         self.split, self.protocol = split, protocol
@@ -115,31 +111,18 @@ class InstanceReport(Report):
 class UnitReport(Report):
     """Scores of what is counted by unit."""
 
-    def __init__(self, split: str, accumulator: UnitAccumulator[Any]) -> None:
-        from .unit_scoring import TRACKS  # not for the tracks that need none of it
-
-        super().__init__(split, accumulator.protocol)
-        track = TRACKS[self.protocol.track]
-        self.values, self._tables = track.values(accumulator), track.tables(accumulator)
-        self._warn(accumulator.notes)
+    def __init__(
+        self, split: str, protocol: TrackProtocol, values: Values, tables: Dict[str, List[Row]], warnings: List[str]
+    ) -> None:
+        super().__init__(split, protocol)
+        self.values, self._tables = values, tables
+        self._warn(warnings)
 
     def errors(self) -> Values:
         return {}
 
     def rows(self) -> Dict[str, List[Row]]:
         return {name: [{"split": self.split, **row} for row in rows] for name, rows in self._tables.items()}
-
-
-def report_of(split: str, accumulator: Accumulator) -> Report:
-    """Return the scores of a split of which all was counted; raises SubmissionError with every problem."""
-    if isinstance(accumulator, InstanceAccumulator):
-        report: Report = InstanceReport(split, accumulator.protocol, accumulator.compute())
-    elif isinstance(accumulator, UnitAccumulator):
-        report = UnitReport(split, accumulator)
-    else:
-        report = SequenceReport(split, accumulator.protocol, *accumulator.compute())
-    report.counted = accumulator
-    return report
 
 
 def public_warnings(lines: List[str]) -> List[str]:

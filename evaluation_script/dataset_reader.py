@@ -33,10 +33,10 @@ from .sequence_truth import (
     Ranges,
     Sequence,
     Split,
-    Truth,
     label_order,
     ranges_of,
 )
+from .truth import AnnotationFile
 
 __all__ = ["GENERIC", "LAYOUTS", "read"]
 
@@ -55,13 +55,13 @@ def read(
     unseen: str = "",
     split: str = "",
     progress: Progress = ignore_progress,
-) -> Truth:
+) -> AnnotationFile[Split]:
     """Open a dataset in its published layout as a truth with one split."""
     try:
         files = open_files(path, HOST_LIMITS)
         if holds_expressions(files, layout):
             videos, odd = read_expressions(files, path, layout, subset, progress)
-            return Truth({split or subset or "val": Split(videos, layout.name)}, odd)
+            return AnnotationFile({split or subset or "val": Split(videos, layout.name)}, odd)
         folder = recognized_dataset(files, path, layout, subset)
         names, meta = names_and_facts(folder, layout, subset)
         unseen_listed = unseen_names(folder, unseen)
@@ -78,7 +78,7 @@ def read(
     categories = unseen_listed or list(layout.unseen_categories)
     notes = folder.notes + reader.notes
     unseen_known = bool(unseen_listed) or (bool(categories) and reader.has_categories)
-    return Truth({split or subset or "val": Split(sequences, layout.name, unseen_known, categories)}, notes)
+    return AnnotationFile({split or subset or "val": Split(sequences, layout.name, unseen_known, categories)}, notes)
 
 
 class _Reader:

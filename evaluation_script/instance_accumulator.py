@@ -1,17 +1,14 @@
-"""The accumulator of instance masks: what matching found by image and category, and the scores that it makes.
-
-One run, a pool of processes and parts all fill the same accumulators; merging them is exact, in any order
-and with repeats, since nothing is averaged before all is there.
-"""
+"""The accumulator of instance masks: what matching found by image and category, and the scores that it makes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, List, Tuple, Union
+from typing import Any, Dict, List, Union
 
 import numpy as np
 
-from .errors import HostError, SubmissionError, counted, listed, verb
+from .accumulator import Accumulator
+from .errors import SubmissionError, counted, verb
 from .instance_columns import Category
 from .instance_counts import InstanceCounts, decoded, joined
 from .instance_precision import Averages, MatchedDetections, averages, category_averages, reported_pairs
@@ -36,26 +33,37 @@ class InstanceScore:
     warnings: List[str]
 
 
-class InstanceAccumulator:
+class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
     """What matching found in the images of one split, whoever matched."""
+
+    noun = "image"
 
     def __init__(
         self, protocol: InstanceProtocol, images: List[int], categories: List[Category], *, strict: bool = False
     ) -> None:
+        super().__init__(protocol, strict=strict)
         #: The ids of all images, in the truth's order, and all categories.
         self.images, self.categories = images, categories
-        #: What was noted of all records.
         self.notes: List[str] = []
-        self.protocol, self._strict = protocol, strict
         self._parts: List[InstanceCounts] = []
         #: The part that holds an image, -1 where there is none.
         self._where = np.full(len(images), -1)
+
+    @classmethod
+    def restored(cls, protocol: InstanceProtocol, described: Dict[str, Any], *, strict: bool) -> InstanceAccumulator:
+        categories = [Category(int(number), str(name), str(often)) for number, name, often in described["categories"]]
+        total = cls(protocol, [int(number) for number in described["images"]], categories, strict=strict)
+        total.notes = [str(note) for note in described["notes"]]
+        return total
+
+    def described(self) -> Dict[str, Any]:
+        categories = [[category.id, category.name, category.frequency] for category in self.categories]
+        return {"images": self.images, "categories": categories, "notes": self.notes}
 
     def __len__(self) -> int:
         return int((self._where >= 0).sum())
 
     def update(self, counts: InstanceCounts) -> None:
-        """Take what was found in some images; the same again changes nothing."""
         images = counts.images["image"]
         categories = len(self.categories) * self.protocol.aspects
         for table, bound in (
@@ -75,32 +83,22 @@ class InstanceAccumulator:
         self._where[images] = len(self._parts)
         self._parts.append(counts)
 
-    def merge(self, other: InstanceAccumulator) -> None:
-        """Take all that another accumulator of the same split holds; raises ValueError where they contradict."""
-        if self._head() != other._head():
-            raise ValueError("they are of different splits, protocols or submissions")
-        for part in other._parts:
-            self.update(part)
-
-    def _head(self) -> Tuple[object, ...]:
-        return self.protocol, self.images, self.categories, self._strict, self.notes
-
     def missing(self) -> List[str]:
-        """Return the ids of the images that were not matched."""
         return [str(self.images[index]) for index in np.flatnonzero(self._where < 0).tolist()]
 
     def state_dict(self) -> Dict[str, bytes]:
-        """Return what was found as bytes, in blocks of images; equal contents give equal bytes."""
         return {name: part.encoded() for name, part in joined(self._parts).blocks(BLOCK).items()}
 
     def load_state_dict(self, state: Dict[str, bytes]) -> None:
-        """Hold what `state_dict` returned, and nothing else; raises ValueError where it cannot be that."""
         self._parts, self._where = [], np.full(len(self.images), -1)
         for name, data in state.items():
             counts = decoded(data)
             if list(counts.blocks(BLOCK)) != [name]:
                 raise ValueError(f"block {name} holds other images")
             self.update(counts)
+
+    def held(self) -> List[InstanceCounts]:
+        return self._parts
 
     def whole(self) -> InstanceCounts:
         """Return what was found in all images."""
@@ -115,12 +113,10 @@ class InstanceAccumulator:
 
     def compute(self) -> InstanceScore:
         """Return the scores and warnings; when strict, a warning refuses the submission."""
-        missing = self.missing()
-        if missing:
-            raise HostError(f"{counted(len(missing), 'image')} not matched yet: {listed(missing)}")
+        self.refuse_missing()
         matching, caps = self.matched(), self.protocol.detections
         warnings = [*self.notes, *self._dropped()]
-        if self._strict and warnings:
+        if self.strict and warnings:
             found = f"your file: {'; '.join(warnings)}. This is scored strictly. Send only what is scored."
             raise SubmissionError(found)
         pairs, images = reported_pairs(caps), len(self.images)

@@ -18,13 +18,14 @@ from .mask_texts import MaskTexts, of_texts
 from .masks import Array
 from .packed_file import FORMAT, MANIFEST, add_member, replaced, splits_of, track_of
 from .polygons import polygon_mask
+from .truth import SplitTruth
 from .tuning import without_collector
 
 TRACK = "instances"
 
 
 @dataclass(frozen=True)
-class InstanceTruth:
+class InstanceTruth(SplitTruth):
     """The annotated images of one dataset."""
 
     images: KnownImages
@@ -48,6 +49,11 @@ class InstanceTruth:
     inexhaustive: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     #: How much of each instance is hidden, -1 where nothing is known.
     occlusion: Array = field(default_factory=lambda: np.zeros(0))
+    track: str = TRACK
+
+    def read_through(self) -> str:
+        """Return in words how much there is, all of which was read."""
+        return f"{len(self.images.ids)} images"
 
 
 def read(path: str, split: str = "val") -> Dict[str, InstanceTruth]:

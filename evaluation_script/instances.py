@@ -7,7 +7,10 @@ from typing import List, Tuple
 
 import numpy as np
 
+from . import instance_truth
+from .answer import InstanceReport
 from .archive_limits import ArchiveLimits
+from .engine import Engine
 from .errors import HostError
 from .instance_accumulator import InstanceAccumulator, InstanceScore
 from .instance_boundaries import smaller_of_both
@@ -22,6 +25,8 @@ from .kernel_runs import Pairs
 from .masks import Array
 from .parallel import WHOLE, Part, results_of_processes
 from .phase import ScoringRules
+from .progress import Progress, ignore_progress
+from .truth import DEFAULT_SPLIT, AnnotationFile
 
 #: Records that are matched at once; half the memory of matching is theirs.
 RECORDS_AT_ONCE = 1 << 16
@@ -39,29 +44,40 @@ def score(
     jobs: int = 1,
 ) -> InstanceScore:
     """Score a submission, by several processes if there are cores to spare; when strict a warning refuses it."""
-    return counted_by(path, truth, protocol, ScoringRules(protocol, limits, strict=strict, jobs=jobs)).compute()
+    rules = ScoringRules(protocol, limits, strict=strict, jobs=jobs)
+    return OpenedRecords(path, truth, protocol, rules).counted().compute()
 
 
-def counted_by(
-    path: str, truth: InstanceTruth, protocol: InstanceProtocol, rules: ScoringRules, *, part: Part = WHOLE
-) -> InstanceAccumulator:
-    """Match a submission, or what it holds of a part of the images, by the processes that the rules allow."""
-    if protocol.tubes != (truth.images.frames is not None):
-        holds = "images" if protocol.tubes else "videos"
-        raise HostError(f"the truth holds {holds}, which the protocol {protocol.name} does not score")
-    images = np.array(part.of([1] * len(truth.images.ids)), np.int64)
-    taken = None if part == WHOLE else images
-    records = read_records(path, truth.images, protocol, rules.limits, jobs=rules.jobs, taken=taken)
-    accumulator = InstanceAccumulator(protocol, truth.images.ids.tolist(), truth.categories, strict=rules.strict)
-    accumulator.notes = records.warnings
-    blocks = blocks_of(records, truth, protocol, images, rules.jobs)
+class OpenedRecords:
+    """A submission beside its truth; each part reads all records, and keeps those of its images."""
 
-    def work(number: int) -> bytes:
-        return _matched(blocks[number]).encoded()
+    def __init__(self, path: str, truth: InstanceTruth, protocol: InstanceProtocol, rules: ScoringRules) -> None:
+        if protocol.tubes != (truth.images.frames is not None):
+            holds = "images" if protocol.tubes else "videos"
+            raise HostError(f"the truth holds {holds}, which the protocol {protocol.name} does not score")
+        self._path, self._truth, self._protocol, self._rules = path, truth, protocol, rules
 
-    for data in results_of_processes(work, [len(block.sent) for block in blocks], rules.jobs, lambda _: None):
-        accumulator.update(decoded(data))
-    return accumulator
+    def counted(self, part: Part = WHOLE, progress: Progress = ignore_progress) -> InstanceAccumulator:
+        """Match what the submission holds of a part of the images, by the processes that the rules allow."""
+        truth, protocol, rules = self._truth, self._protocol, self._rules
+        progress("detections", 0, 1)
+        images = np.array(part.of([1] * len(truth.images.ids)), np.int64)
+        taken = None if part == WHOLE else images
+        records = read_records(self._path, truth.images, protocol, rules.limits, jobs=rules.jobs, taken=taken)
+        accumulator = InstanceAccumulator(protocol, truth.images.ids.tolist(), truth.categories, strict=rules.strict)
+        accumulator.notes = records.warnings
+        blocks = blocks_of(records, truth, protocol, images, rules.jobs)
+
+        def work(number: int) -> bytes:
+            return _matched(blocks[number]).encoded()
+
+        for data in results_of_processes(work, [len(block.sent) for block in blocks], rules.jobs, lambda _: None):
+            accumulator.update(decoded(data))
+        progress("", 1, 1)
+        return accumulator
+
+    def close(self) -> None:
+        """Do nothing: no file is held open."""
 
 
 def blocks_of(
@@ -244,3 +260,14 @@ def _overlap(block: ImageBlock, kept: Array, known: Array) -> Overlap:
         return smaller_of_both(pairs, sent, real, ious, wanted, protocol.boundary)
 
     return overlap
+
+
+def _report(split: str, counts: InstanceAccumulator) -> InstanceReport:
+    return InstanceReport(split, counts.protocol, counts.compute())
+
+
+def _published(path: str, subset: str) -> AnnotationFile[InstanceTruth]:
+    return AnnotationFile(instance_truth.read(path, subset or DEFAULT_SPLIT))
+
+
+ENGINE = Engine(InstanceAccumulator, instance_truth.read, _published, OpenedRecords, _report, parts_each=1)

@@ -7,25 +7,22 @@ import os
 import sys
 import time
 import traceback
-from dataclasses import replace
-from typing import AbstractSet, Any, Dict, FrozenSet, Mapping, Tuple, Union
+from contextlib import closing
+from typing import Any, Dict, Mapping, Tuple, Union
 
-from . import annotation_file, instances, notify, sequences
-from .annotation_file import SplitTruth
-from .answer import Accumulator, Report, build_answer, report_of
+from . import annotation_file, notify
+from .accumulator import Accumulator
+from .answer import Report, build_answer
+from .engine import OpenedSubmission, engine_of, report_of
 from .errors import HostError, SubmissionError
 from .guard import CrashError, Say, run_guarded
-from .instance_protocols import InstanceProtocol
-from .instance_truth import InstanceTruth
 from .parallel import WHOLE, Part, cores
 from .phase import PROTOCOLS, Phase, PhaseSplit, ScoringRules
 from .phases import PHASES
 from .progress import Progress, ignore_progress
 from .provenance import counting, digest_of, provenance
-from .sequence_protocols import SequenceProtocol
-from .sequence_truth import Split
+from .truth import SplitTruth
 from .tuning import reuse_memory
-from .unit_truth import UnitTruth
 
 #: A split's progress is reported in this many lines at the most.
 PROGRESS_LINES = 20
@@ -132,14 +129,12 @@ def score_phase(
 ) -> Dict[str, Any]:
     """Score every split of a phase; `started` is when the annotation file began to be opened."""
     timings = {"open": time.monotonic() - started}
-    known, reports = sequences_of(truths), []
+    reports = []
     for split in phase.splits:
         begun = time.monotonic()
         truth = truth_of(phase, truths, split.codename)
         progress = _progress(split, say)
-        reports.append(
-            score_split(submission, split.codename, truth, rules_of(phase, split), elsewhere=known, progress=progress)
-        )
+        reports.append(score_split(submission, split.codename, truth, rules_of(phase, split), progress=progress))
         timings[split.codename] = time.monotonic() - begun
     return build_answer(phase, reports, timings)
 
@@ -159,56 +154,32 @@ def truth_of(phase: Phase, truths: Mapping[str, SplitTruth], codename: str) -> S
 
 
 def score_split(
-    submission: str,
-    name: str,
-    truth: SplitTruth,
-    rules: ScoringRules,
-    *,
-    elsewhere: AbstractSet[str] = frozenset(),
-    progress: Progress = ignore_progress,
+    submission: str, name: str, truth: SplitTruth, rules: ScoringRules, *, progress: Progress = ignore_progress
 ) -> Report:
-    """Score one split by the rules of its track; a submission may also hold the sequences named `elsewhere`."""
-    counted = count_split(submission, name, truth, rules, elsewhere=elsewhere, progress=progress)
-    return report_of(name, counted)
+    """Score one split by the rules of its track."""
+    return report_of(name, count_split(submission, name, truth, rules, progress=progress))
 
 
-def count_split(  # noqa: PLR0913 - as `score_split`, and the part
+def count_split(
     submission: str,
     name: str,
     truth: SplitTruth,
     rules: ScoringRules,
     *,
-    elsewhere: AbstractSet[str] = frozenset(),
     part: Part = WHOLE,
     progress: Progress = ignore_progress,
-) -> Accumulator:
-    """Do all of scoring one split, or a part of its sequences or images, but the scores themselves."""
-    protocol = rules.protocol
-    if isinstance(truth, InstanceTruth) and isinstance(protocol, InstanceProtocol):
-        progress("detections", 0, 1)
-        matched = instances.counted_by(submission, truth, protocol, rules, part=part)
-        progress("", 1, 1)
-        return matched
-    if isinstance(truth, Split) and isinstance(protocol, SequenceProtocol):
-        truth = beside_others(truth, elsewhere)
-        return sequences.counted_by(submission, truth, protocol, rules, part=part, progress=progress)
-    if isinstance(truth, UnitTruth):
-        from .unit_scoring import counted_units  # not for the tracks that need none of it
-
-        return counted_units(submission, truth, rules, part=part, progress=progress)
-    kind = "instance masks" if isinstance(truth, InstanceTruth) else "mask sequences"
-    raise HostError(f"the truth of {name} holds {kind}, which the protocol {protocol.name} does not score")
+) -> Accumulator[Any, Any]:
+    """Do all of scoring one split, or a part of it, but the scores themselves."""
+    with closing(open_split(submission, name, truth, rules)) as opened:
+        return opened.counted(part, progress)
 
 
-def beside_others(truth: Split, elsewhere: AbstractSet[str]) -> Split:
-    """Return the truth of a split whose submissions may also hold the sequences named `elsewhere`."""
-    return replace(truth, elsewhere=frozenset(elsewhere - {sequence.name for sequence in truth.sequences}))
-
-
-def sequences_of(truths: Mapping[str, SplitTruth]) -> FrozenSet[str]:
-    """Return the names of the sequences in all splits of an annotation file."""
-    splits = [truth for truth in truths.values() if isinstance(truth, Split)]
-    return frozenset(sequence.name for split in splits for sequence in split.sequences)
+def open_split(submission: str, name: str, truth: SplitTruth, rules: ScoringRules) -> OpenedSubmission:
+    """Open a submission beside the truth of a split."""
+    if truth.track != rules.protocol.track:
+        found = f"holds {truth.track}, which the protocol {rules.protocol.name} does not score"
+        raise HostError(f"the truth of {name} {found}")
+    return engine_of(truth.track).opened(submission, truth, rules.protocol, rules)
 
 
 def _progress(split: PhaseSplit, say: Say) -> Progress:

@@ -7,9 +7,11 @@ from typing import Any, Dict, List, Optional
 import numpy as np
 
 from .masks import Array
-from .panoptic_counting import IOU, MATCHED, MISSED, SURPLUS
+from .panoptic_counting import IOU, MATCHED, MISSED, SURPLUS, count
+from .panoptic_files import PanopticSubmission, read_truth
 from .panoptic_protocols import GROUPS, QUALITIES, PanopticProtocol
 from .unit_counts import UnitAccumulator
+from .unit_scoring import unit_engine
 
 Values = Dict[str, Optional[float]]
 
@@ -84,3 +86,6 @@ def tables(accumulator: UnitAccumulator[PanopticProtocol]) -> Dict[str, List[Dic
         for category, column, counts in zip(accumulator.facts["categories"], qualities(totals).T, totals)
     ]  # fmt: skip
     return {"categories": rows}
+
+
+ENGINE = unit_engine(read_truth, PanopticSubmission, count, values, tables)

@@ -1,22 +1,71 @@
-"""What a phase is; the phases themselves are the table in `phases.py`."""
+"""What a phase is, and the tracks that score it; the phases themselves are the table in `phases.py`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Dict, FrozenSet, Optional, Tuple, Union
+from dataclasses import Field, dataclass, field
+from typing import Any, ClassVar, Dict, FrozenSet, Mapping, Optional, Protocol, Tuple
 
 from .archive_limits import ArchiveLimits
-from .instance_protocols import INSTANCE_PROTOCOLS, InstanceProtocol
-from .sequence_protocols import SEQUENCE_PROTOCOLS, SequenceProtocol
-from .unit_protocols import UNIT_PROTOCOLS, UnitProtocol
-
-#: The rules of one benchmark, of any track.
-TrackProtocol = Union[SequenceProtocol, InstanceProtocol, UnitProtocol]
+from .instance_protocols import INSTANCE_PROTOCOLS
+from .panoptic_protocols import PANOPTIC_PROTOCOLS
+from .semantic_protocols import SEMANTIC_PROTOCOLS
+from .sequence_protocols import SEQUENCE_PROTOCOLS
+from .tracks_protocols import TRACKS_PROTOCOLS
 
 #: The values of `Phase.detail`.
 DETAILS = ("means", "sequences", "all")
 
-PROTOCOLS: Dict[str, TrackProtocol] = {**SEQUENCE_PROTOCOLS, **INSTANCE_PROTOCOLS, **UNIT_PROTOCOLS}
+
+class TrackProtocol(Protocol):
+    """The rules of one benchmark, of any track: a frozen dataclass."""
+
+    __dataclass_fields__: ClassVar[Dict[str, Field[Any]]]
+    #: The track's name in `TRACKS`.
+    track: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        """The protocol's name in `PROTOCOLS`."""
+
+    @property
+    def about(self) -> str:
+        """One line for people: what is applied, and what it skips."""
+
+    @property
+    def metrics(self) -> Tuple[str, ...]:
+        """The names of its metrics, in the benchmark's order."""
+
+    @property
+    def revision(self) -> int:
+        """Raised with whatever changes any score."""
+
+
+@dataclass(frozen=True)
+class Track:
+    """A way to read and score submissions."""
+
+    #: Its benchmarks.
+    protocols: Mapping[str, TrackProtocol]
+    #: The module whose `ENGINE` scores them; imported when it is needed.
+    module: str
+    #: Options of `score`, beside the sequences, that say what a published truth leaves open.
+    options: Tuple[str, ...] = ()
+    #: The layouts in which its truths are published, beside those of `dataset_layouts.py`.
+    layouts: Tuple[str, ...] = ()
+
+
+#: The tracks; `../docs/adding-a-track.md` says what a row needs.
+TRACKS = {
+    "sequences": Track(SEQUENCE_PROTOCOLS, "sequences", ("sequences", "layout", "unseen")),
+    "instances": Track(INSTANCE_PROTOCOLS, "instances", ("categories",)),
+    "panoptic": Track(PANOPTIC_PROTOCOLS, "panoptic", ("sequences",), ("coco-panoptic", "vipseg")),
+    "semantic": Track(SEMANTIC_PROTOCOLS, "semantic", ("sequences",), ("vspw",)),
+    "tracks": Track(TRACKS_PROTOCOLS, "tracks", ("sequences",), ("mots", "burst")),
+}
+
+PROTOCOLS: Dict[str, TrackProtocol] = {
+    name: protocol for track in TRACKS.values() for name, protocol in track.protocols.items()
+}
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from .masks import Array
 from .semantic_protocols import SemanticProtocol
 from .unit_counts import UnitAccumulator, UnitCounts
 from .unit_files import HOST_LIMITS, PictureFiles
+from .unit_scoring import unit_engine
 from .unit_truth import TruthFrame, Unit, UnitTruth, png_frame
 
 #: Frames that did not change are counted up to here.
@@ -170,3 +171,6 @@ def tables(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, List[Dic
             for label in np.flatnonzero(union).tolist()
         ]
     }
+
+
+ENGINE = unit_engine(read_truth, SemanticSubmission, count, values, tables)

@@ -1,17 +1,14 @@
-"""The accumulator of mask sequences: counts by sequence, object and frame, and the scores that they make.
-
-One run, a pool of processes and parts all fill the same accumulators; merging them is exact, in any order
-and with repeats, since nothing is summed before all is there.
-"""
+"""The accumulator of mask sequences: counts by sequence, object and frame, and the scores that they make."""
 
 from __future__ import annotations
 
-from typing import Dict, List, Tuple
+from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
 from . import sequence_metrics
-from .errors import HostError, Problem, Problems, counted, listed, printable
+from .accumulator import NamedAccumulator
+from .errors import Problem, Problems, listed, printable
 from .masks import Array
 from .matching import best_proposals
 from .sequence_counts import SequenceCounts, decoded
@@ -53,84 +50,41 @@ class Warnings:
         return lines
 
 
-class SequenceAccumulator:
+class SequenceAccumulator(NamedAccumulator[SequenceProtocol, SequenceCounts]):
     """The counts of the sequences of one split, whoever counted them."""
 
+    noun = "sequence"
+    decoded = staticmethod(decoded)
+
     def __init__(self, protocol: SequenceProtocol, names: List[str], *, strict: bool = False) -> None:
-        #: The sequences to be scored, in the truth's order.
-        self.names, self.protocol, self._strict = names, protocol, strict
-        #: What was noted before anything was decoded: kinds and what they are about.
+        super().__init__(protocol, names, strict=strict)
+        #: Kinds of notes, and what they are about.
         self.notes: List[Tuple[str, Problem]] = []
-        self._known = frozenset(names)
-        self._counts: Dict[str, SequenceCounts] = {}
 
-    def __len__(self) -> int:
-        return len(self._counts)
+    @classmethod
+    def restored(cls, protocol: SequenceProtocol, described: Dict[str, Any], *, strict: bool) -> SequenceAccumulator:
+        total = cls(protocol, [str(name) for name in described["sequences"]], strict=strict)
+        total.notes = [(str(kind), Problem(*map(str, problem))) for kind, *problem in described["notes"]]
+        return total
 
-    def update(self, counts: SequenceCounts) -> None:
-        """Take the counts of a sequence or of some of its frames; the same again changes nothing."""
-        if counts.name not in self._known:
-            raise ValueError(f"{counts.name} is no sequence of this split")
-        known = self._counts.get(counts.name)
-        self._counts[counts.name] = counts if known is None else known.merged(counts)
-
-    def merge(self, other: SequenceAccumulator) -> None:
-        """Take all that another accumulator of the same split holds; raises ValueError where they contradict."""
-        if self._head() != other._head():
-            raise ValueError("they are of different splits, protocols or submissions")
-        for counts in other._counts.values():
-            self.update(counts)
-
-    def _head(self) -> Tuple[object, ...]:
-        return self.protocol, self.names, self._strict, self.notes
-
-    def missing(self) -> List[str]:
-        """Return the sequences that lack frames."""
-        have = self._counts
-        return [name for name in self.names if name not in have or not _is_complete(have[name])]
-
-    def state_dict(self) -> Dict[str, bytes]:
-        """Return the counts of each sequence as bytes."""
-        return {name: self._counts[name].encoded() for name in self.names if name in self._counts}
-
-    def load_state_dict(self, state: Dict[str, bytes]) -> None:
-        """Hold what `state_dict` returned, and nothing else; raises ValueError where it cannot be that."""
-        self._counts = {}
-        for name, data in state.items():
-            counts = decoded(data)
-            if counts.name != name:
-                raise ValueError(f"{name} holds {counts.name}")
-            self.update(counts)
-
-    def refuse_problems(self) -> None:
-        """Raise SubmissionError with every problem of the masks that were counted."""
-        problems = Problems()
-        for name in self.names:
-            if name in self._counts:
-                problems.extend(self._counts[name].problems, self._counts[name].problem_count)
-        problems.raise_if_any()
+    def described(self) -> Dict[str, Any]:
+        notes = [[kind, one.where, one.found, one.remedy] for kind, one in self.notes]
+        return {"sequences": self.names, "notes": notes}
 
     def compute(self) -> Tuple[List[ObjectScore], List[str]]:
         """Return the score of every object, and warnings; raises SubmissionError with every problem."""
-        missing = self.missing()
-        if missing:
-            raise HostError(f"{counted(len(missing), 'sequence')} not counted yet: {listed(missing)}")
+        self.refuse_missing()
         problems = Problems()
-        warnings = Warnings(strict=self._strict, problems=problems)
+        warnings = Warnings(strict=self.strict, problems=problems)
         warnings.kept = list(self.notes)
         scores: List[ObjectScore] = []
-        for name in self.names:
-            counts = self._counts[name]
+        for counts in self.held():
             problems.extend(counts.problems, counts.problem_count)
             _warn(counts, self.protocol, problems, warnings)
             if not problems:
                 scores += _Scorer(counts, self.protocol).scores()
         problems.raise_if_any()
         return scores, warnings.lines
-
-
-def _is_complete(counts: SequenceCounts) -> bool:
-    return bool(counts.problem_count) or len(counts.rows) == len(counts.frames)
 
 
 def _warn(counts: SequenceCounts, protocol: SequenceProtocol, problems: Problems, warnings: Warnings) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
+from .accumulator import NamedCounts
 from .errors import Problem
 from .masks import Array
 from .sequence_truth import Ranges, flags_of, ranges_of
@@ -35,7 +36,7 @@ class CountedObject:
 
 
 @dataclass(frozen=True)
-class SequenceCounts:
+class SequenceCounts(NamedCounts):
     """The counts of some or all frames of a sequence; equal in every part but for the rows that it holds."""
 
     name: str
@@ -55,6 +56,11 @@ class SequenceCounts:
     #: What is wrong with its masks: the first ones, and how many there are.
     problems: List[Problem] = field(default_factory=list)
     problem_count: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all frames were counted, or cannot be."""
+        return bool(self.problem_count) or len(self.rows) == len(self.frames)
 
     def of(self, number: int, label: int) -> Counts:
         """Return the counts of an object and the label at this place."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional, Tuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from .mask_files import Stacks
 from .masks import Array, Size, Stack
 from .packed_file import FORMAT, MANIFEST, Source, add_member, replaced, unreadable
 from .positioned_file import opened
+from .truth import AnnotationFile, SplitTruth
 
 TRACK = "sequences"
 
@@ -73,7 +74,7 @@ class Sequence:
 
 
 @dataclass(frozen=True)
-class Split:
+class Split(SplitTruth):
     """The sequences of one dataset."""
 
     sequences: List[Sequence]
@@ -81,17 +82,25 @@ class Split:
     #: The dataset says which sequences or categories are unseen.
     unseen_known: bool = False
     unseen_categories: List[str] = field(default_factory=list)
-    #: Sequences of other splits, which a submission may hold too.
+    #: Sequences of other splits, and those that are not scored, which a submission may hold too.
     elsewhere: FrozenSet[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class Truth:
-    """Everything in an annotation file."""
-
-    splits: Dict[str, Split]
-    #: What the host should know, e.g. that a packed file would score faster.
     notes: List[str] = field(default_factory=list)
+    track: str = TRACK
+
+    def only(self, names: List[str]) -> Split:
+        """Return the truth of some sequences; raises KeyError for those that it does not have."""
+        known = {sequence.name: sequence for sequence in self.sequences}
+        if not known.keys() >= set(names):
+            raise KeyError(*[name for name in names if name not in known])
+        chosen = [known[name] for name in names]
+        return replace(self, sequences=chosen, elsewhere=(self.elsewhere | known.keys()) - set(names))
+
+    def read_through(self) -> str:
+        """Read all masks, and return in words how many there are."""
+        for sequence in self.sequences:
+            for number in range(len(sequence.blocks)):
+                sequence.read_block(number)
+        return f"{len(self.sequences)} sequences of {sum(len(sequence.frames) for sequence in self.sequences)} frames"
 
 
 def ranges_of(flags: Array) -> Ranges:
@@ -188,7 +197,7 @@ def _member(split: str, sequence: str, index: int) -> str:
     return f"masks/{split}/{sequence}/{index:05d}"
 
 
-def read(source: Source) -> Truth:
+def read(source: Source) -> AnnotationFile[Split]:
     """Open a packed annotation file: its manifest at once, its masks block by block."""
     try:
         archive = zipfile.ZipFile(opened(source) if isinstance(source, str) else source)
@@ -199,18 +208,20 @@ def read(source: Source) -> Truth:
             raise HostError(
                 f"{source}: has the format {manifest['format']!r}; this version reads {FORMAT!r}. Pack it anew"
             )
-        splits = {name: _split(archive, name, entry) for name, entry in manifest["splits"].items()}
+        names = frozenset(one["name"] for entry in manifest["splits"].values() for one in entry["sequences"])
+        splits = {name: _split(archive, name, entry, names) for name, entry in manifest["splits"].items()}
     except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
         raise unreadable(source, error) from None
-    return Truth(splits)
+    return AnnotationFile(splits)
 
 
-def _split(archive: zipfile.ZipFile, name: str, entry: Dict[str, Any]) -> Split:
+def _split(archive: zipfile.ZipFile, name: str, entry: Dict[str, Any], names: FrozenSet[str]) -> Split:
     return Split(
         [_sequence(archive, name, sequence) for sequence in entry["sequences"]],
         entry["layout"],
         entry["tells_unseen"],
         entry["unseen_categories"],
+        names - {sequence["name"] for sequence in entry["sequences"]},
     )
 
 

@@ -6,13 +6,17 @@ memory is a few frames whatever their length.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
-from typing import List, Optional, Tuple
+from typing import List, Mapping, Optional, Tuple
 
 import numpy as np
 
+from . import dataset_reader, sequence_truth
+from .answer import SequenceReport
 from .archive import UPLOAD
 from .archive_limits import ArchiveLimits
+from .engine import Engine
 from .errors import Problem, SubmissionError, counted, listed, verb
 from .mask_files import MaskFiles, ObjectMasks, RequiredFrames
 from .parallel import WHOLE, Part, results_of_processes
@@ -26,6 +30,7 @@ from .sequence_objects import frames_to_read
 from .sequence_protocols import MissingRule, SequenceProtocol
 from .sequence_submission import SequenceSubmission
 from .sequence_truth import Sequence, Split
+from .truth import AnnotationFile
 
 #: Whose size MeViS's script takes for that of all frames.
 FIRST_FRAME = "00000"
@@ -42,25 +47,8 @@ def score(
     progress: Progress = ignore_progress,
 ) -> Tuple[List[ObjectScore], List[str]]:
     """Score a submission against one split; return the score of every object, and warnings."""
-    rules = ScoringRules(protocol, limits, strict=strict)
-    return counted_by(path, split, protocol, rules, progress=progress).compute()
-
-
-def counted_by(
-    path: str,
-    split: Split,
-    protocol: SequenceProtocol,
-    rules: ScoringRules,
-    *,
-    part: Part = WHOLE,
-    progress: Progress = ignore_progress,
-) -> SequenceAccumulator:
-    """Count a submission, or a part of its sequences, by the processes that the rules allow."""
-    opened = OpenedSequences(path, split, protocol, rules)
-    try:
-        return opened.counted(part, progress)
-    finally:
-        opened.close()
+    with closing(OpenedSequences(path, split, protocol, ScoringRules(protocol, limits, strict=strict))) as opened:
+        return opened.counted(progress=progress).compute()
 
 
 class OpenedSequences:
@@ -196,3 +184,18 @@ def _check_frames(sequence: Sequence, masks: MaskFiles, protocol: SequenceProtoc
         were = verb(len(surplus), "is not in the truth and was", "are not in the truth and were")
         found = f"{counted(len(surplus), 'frame')} {were} ignored: {listed(surplus)}"
         warnings.add("frames", Problem(sequence.name, found, "Name the frames as the truth does"))
+
+
+def _report(split: str, counts: SequenceAccumulator) -> SequenceReport:
+    return SequenceReport(split, counts.protocol, *counts.compute())
+
+
+def _packed(path: str) -> Mapping[str, Split]:
+    return sequence_truth.read(path).splits
+
+
+def _published(path: str, subset: str) -> AnnotationFile[Split]:
+    return dataset_reader.read(path, subset=subset)
+
+
+ENGINE = Engine(SequenceAccumulator, _packed, _published, OpenedSequences, _report)

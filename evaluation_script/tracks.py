@@ -7,10 +7,12 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy as np
 
 from .masks import Array
-from .tracks_counting import TRACK_THRESHOLDS
+from .tracks_counting import TRACK_THRESHOLDS, count
+from .tracks_files import TracksSubmission, read_truth
 from .tracks_metrics import ALPHAS, CLEAR_FIELDS, HOTA_FIELDS
 from .tracks_protocols import BURST, CLEAR, COMMON, HOTA, TracksProtocol
 from .unit_counts import UnitAccumulator
+from .unit_scoring import unit_engine
 
 Values = Dict[str, Optional[float]]
 #: AP looks at precision at these recalls.
@@ -112,3 +114,6 @@ def tables(accumulator: UnitAccumulator[TracksProtocol]) -> Dict[str, List[Dict[
             {"id": one, "name": name, **row} for (name, one), row in zip(_classes(accumulator), _by_class(accumulator))
         ]
     }
+
+
+ENGINE = unit_engine(read_truth, TracksSubmission, count, values, tables)

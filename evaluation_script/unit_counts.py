@@ -1,8 +1,4 @@
-"""The accumulator of the tracks that count by unit: what was counted in each image, video or sequence.
-
-One run, a pool of processes and parts fill the same accumulators.  Nothing is summed before all is there, and
-then in the truth's order, so merging is exact, in any order and with repeats.
-"""
+"""The accumulator of the tracks that count by unit: what was counted in each image, video or sequence."""
 
 from __future__ import annotations
 
@@ -10,14 +6,13 @@ import io
 import json
 import struct
 from dataclasses import dataclass, field
-from typing import Any, Dict, Generic, List, TypeVar
+from typing import Any, Dict, List
 
 import numpy as np
 
-from .errors import HostError, Problem, Problems, counted, listed
+from .accumulator import NamedAccumulator, NamedCounts, Rules
+from .errors import Problem
 from .masks import Array
-
-Rules = TypeVar("Rules")
 
 #: The longest header: names of tables and problems.
 MOST_HEADER = 16 << 20
@@ -26,7 +21,7 @@ _KINDS = frozenset({"<i8", "<f8"})
 
 
 @dataclass(frozen=True)
-class UnitCounts:
+class UnitCounts(NamedCounts):
     """What was counted in one unit."""
 
     name: str
@@ -80,73 +75,32 @@ def _table(source: io.BytesIO, kind: str, *shape: int) -> Array:
     return np.frombuffer(data, kind).reshape(shape)
 
 
-class UnitAccumulator(Generic[Rules]):
-    """The counts of the units of one split, whoever counted them, and what their scores need beside them."""
+class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
+    """The counts of the units of one split, and what their scores need beside them."""
 
-    def __init__(self, protocol: Rules, facts: Dict[str, Any], names: List[str]) -> None:
-        self.protocol = protocol
+    decoded = staticmethod(decoded_unit)
+
+    def __init__(self, protocol: Rules, facts: Dict[str, Any], names: List[str], *, strict: bool = False) -> None:
+        super().__init__(protocol, names, strict=strict)
         #: What the truth says of all units, such as its categories; JSON can hold it.
         self.facts = facts
-        #: The units to be scored, in the truth's order.
-        self.names = names
-        #: What a participant should know though the submission is scored, noted before anything was decoded.
         self.notes: List[str] = []
-        self._known = frozenset(names)
-        self._counts: Dict[str, UnitCounts] = {}
 
-    def __len__(self) -> int:
-        return len(self._counts)
+    @classmethod
+    def restored(cls, protocol: Rules, described: Dict[str, Any], *, strict: bool) -> UnitAccumulator[Rules]:
+        names = [str(name) for name in described["units"]]
+        total = cls(protocol, dict(described["facts"]), names, strict=strict)
+        total.notes = [str(note) for note in described["notes"]]
+        return total
 
-    def update(self, counts: UnitCounts) -> None:
-        """Take the counts of a unit; the same again changes nothing, others raise ValueError."""
-        if counts.name not in self._known:
-            raise ValueError(f"{counts.name} is no unit of this split")
-        known = self._counts.setdefault(counts.name, counts)
-        if known is not counts and known.encoded() != counts.encoded():
-            raise ValueError(f"{counts.name} was counted twice, with different results")
-
-    def merge(self, other: UnitAccumulator[Rules]) -> None:
-        """Take all that another accumulator of the same split holds; raises ValueError where they contradict."""
-        if self._head() != other._head():
-            raise ValueError("they are of different splits, protocols or submissions")
-        for counts in other._counts.values():
-            self.update(counts)
-
-    def _head(self) -> List[object]:
-        return [self.protocol, self.facts, self.names, self.notes]
-
-    def missing(self) -> List[str]:
-        """Return the units that were not counted yet."""
-        return [name for name in self.names if name not in self._counts]
-
-    def state_dict(self) -> Dict[str, bytes]:
-        """Return the counts of each unit as bytes."""
-        return {name: self._counts[name].encoded() for name in self.names if name in self._counts}
-
-    def load_state_dict(self, state: Dict[str, bytes]) -> None:
-        """Hold what `state_dict` returned, and nothing else; raises ValueError where it cannot be that."""
-        self._counts = {}
-        for name, data in state.items():
-            counts = decoded_unit(data)
-            if counts.name != name:
-                raise ValueError(f"{name} holds {counts.name}")
-            self.update(counts)
-
-    def refuse_problems(self) -> None:
-        """Raise SubmissionError with every problem of the units that were counted."""
-        problems = Problems()
-        for name in self.names:
-            if name in self._counts:
-                problems.extend(self._counts[name].problems, self._counts[name].problem_count)
-        problems.raise_if_any()
+    def described(self) -> Dict[str, Any]:
+        return {"units": self.names, "facts": self.facts, "notes": self.notes}
 
     def complete(self) -> List[UnitCounts]:
         """Return the counts of all units in the truth's order; raises SubmissionError with every problem."""
-        missing = self.missing()
-        if missing:
-            raise HostError(f"{counted(len(missing), 'unit')} not counted yet: {listed(missing)}")
+        self.refuse_missing()
         self.refuse_problems()
-        return [self._counts[name] for name in self.names]
+        return self.held()
 
     def stacked(self, key: str) -> Array:
         """Return a table that has the same shape in all units, with the units first."""

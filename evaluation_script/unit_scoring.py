@@ -1,20 +1,20 @@
-"""Score a submission of the tracks that count by unit; each track is a row of `TRACKS`."""
+"""Score a submission of a track that counts by unit: its module makes an engine of its own functions."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import AbstractSet, Any, Callable, Dict, List, Optional, Protocol
+from typing import AbstractSet, Any, Callable, Dict, List, Protocol
 
-from . import panoptic, panoptic_counting, panoptic_files, semantic, tracks, tracks_counting, tracks_files
+from . import unit_truth
+from .answer import Row, UnitReport
 from .archive import UPLOAD
 from .archive_limits import ArchiveLimits
-from .errors import HostError, Problem, SubmissionError, counted, listed, verb
-from .panoptic_protocols import PanopticProtocol
+from .engine import Engine
+from .errors import Problem, SubmissionError, counted, listed, verb
 from .parallel import WHOLE, Part, results_of_processes
 from .phase import ScoringRules
 from .progress import Progress, ignore_progress
-from .semantic_protocols import SemanticProtocol
-from .tracks_protocols import TracksProtocol
+from .sequence_metrics import Values
+from .truth import DEFAULT_SPLIT, AnnotationFile
 from .unit_counts import UnitAccumulator, UnitCounts, decoded_unit
 from .unit_truth import Unit, UnitTruth
 
@@ -32,59 +32,63 @@ class UnitSubmission(Protocol):
         """Close the file."""
 
 
-@dataclass(frozen=True)
-class UnitTrack:
-    """What makes a track: how truth and submissions are read, what is counted, and what follows."""
-
-    read_truth: Callable[[str, str], UnitTruth]
-    open_submission: Callable[[str, UnitTruth, Any, ArchiveLimits], Any]
-    count: Callable[[Unit, Any], UnitCounts]
-    values: Callable[[UnitAccumulator[Any]], Dict[str, Optional[float]]]
-    tables: Callable[[UnitAccumulator[Any]], Dict[str, List[Dict[str, Any]]]]
+Count = Callable[[Unit, Any], UnitCounts]
 
 
-TRACKS = {
-    PanopticProtocol.track: UnitTrack(
-        panoptic_files.read_truth,
-        panoptic_files.PanopticSubmission,
-        panoptic_counting.count,
-        panoptic.values,
-        panoptic.tables,
-    ),
-    SemanticProtocol.track: UnitTrack(
-        semantic.read_truth, semantic.SemanticSubmission, semantic.count, semantic.values, semantic.tables
-    ),
-    TracksProtocol.track: UnitTrack(
-        tracks_files.read_truth, tracks_files.TracksSubmission, tracks_counting.count, tracks.values, tracks.tables
-    ),
-}
+class OpenedUnits:
+    """A submission beside its truth, opened once for any number of parts."""
 
+    def __init__(self, submission: UnitSubmission, truth: UnitTruth, count: Count, rules: ScoringRules) -> None:
+        self._submission, self._truth, self._count, self._rules = submission, truth, count, rules
+        self._names = [unit.name for unit in truth.units]
+        try:
+            self._notes = _surplus(submission, self._names, strict=rules.strict)
+        except BaseException:
+            self.close()
+            raise
 
-def counted_units(
-    path: str, truth: UnitTruth, rules: ScoringRules, *, part: Part = WHOLE, progress: Progress = ignore_progress
-) -> UnitAccumulator[Any]:
-    """Count a submission, or a part of its units; raises SubmissionError where it cannot be read."""
-    if truth.track != rules.protocol.track:
-        raise HostError(f"the truth holds {truth.track}, which the protocol {rules.protocol.name} does not score")
-    track = TRACKS[truth.track]
-    submission: UnitSubmission = track.open_submission(path, truth, rules.protocol, rules.limits)
-    accumulator = UnitAccumulator(rules.protocol, truth.facts, [unit.name for unit in truth.units])
-    try:
-        accumulator.notes = _surplus(submission, accumulator.names, strict=rules.strict)
+    def close(self) -> None:
+        """Close the submission's file."""
+        self._submission.close()
+
+    def counted(self, part: Part = WHOLE, progress: Progress = ignore_progress) -> UnitAccumulator[Any]:
+        """Count a part of the units."""
+        truth, rules = self._truth, self._rules
+        accumulator = UnitAccumulator(rules.protocol, truth.facts, self._names, strict=rules.strict)
+        accumulator.notes = self._notes
         units = [truth.units[number] for number in part.of([unit.cost for unit in truth.units])]
 
         def work(number: int) -> bytes:
-            return track.count(units[number], submission).encoded()
+            return self._count(units[number], self._submission).encoded()
 
         def started(number: int) -> None:
             progress(units[number].name, len(accumulator), len(units))
 
         for data in results_of_processes(work, [unit.cost for unit in units], rules.jobs, started):
             accumulator.update(decoded_unit(data))
-    finally:
-        submission.close()
-    progress("", len(units), len(units))
-    return accumulator
+        progress("", len(units), len(units))
+        return accumulator
+
+
+def unit_engine(
+    read_truth: Callable[[str, str], UnitTruth],
+    open_submission: Callable[[str, UnitTruth, Any, ArchiveLimits], UnitSubmission],
+    count: Count,
+    values: Callable[[UnitAccumulator[Any]], Values],
+    tables: Callable[[UnitAccumulator[Any]], Dict[str, List[Row]]],
+) -> Engine[UnitTruth, Any, UnitAccumulator[Any]]:
+    """Return the engine of a track: how truths and submissions are read, what is counted, and what follows."""
+
+    def published(path: str, subset: str) -> AnnotationFile[UnitTruth]:
+        return AnnotationFile({subset or DEFAULT_SPLIT: read_truth(path, subset)})
+
+    def opened(path: str, truth: UnitTruth, protocol: Any, rules: ScoringRules) -> OpenedUnits:
+        return OpenedUnits(open_submission(path, truth, protocol, rules.limits), truth, count, rules)
+
+    def report(split: str, counts: UnitAccumulator[Any]) -> UnitReport:
+        return UnitReport(split, counts.protocol, values(counts), tables(counts), counts.notes)
+
+    return Engine(UnitAccumulator, unit_truth.read, published, opened, report)
 
 
 def _surplus(submission: UnitSubmission, names: List[str], *, strict: bool) -> List[str]:

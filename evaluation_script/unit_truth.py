@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, List, TypeVar
 
 import numpy as np
@@ -22,6 +22,7 @@ from .label_maps import LabelMap
 from .masks import Array, Size
 from .packed_file import FORMAT, MANIFEST, add_member, replaced, unreadable
 from .positioned_file import opened
+from .truth import SplitTruth
 
 #: What a dataset lists in a frame, a row for each segment or track; each track has its own form.
 Rows = List[List[Any]]
@@ -52,7 +53,7 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class UnitTruth:
+class UnitTruth(SplitTruth):
     """The units of one split."""
 
     track: str
@@ -62,6 +63,18 @@ class UnitTruth:
     units: List[Unit]
     #: What is odd about it, for the host.
     notes: List[str] = field(default_factory=list)
+
+    def only(self, names: List[str]) -> UnitTruth:
+        """Return the truth of some units; raises KeyError for those that it does not have."""
+        known = {unit.name: unit for unit in self.units}
+        if not known.keys() >= set(names):
+            raise KeyError(*[name for name in names if name not in known])
+        return replace(self, units=[known[name] for name in names])
+
+    def read_through(self) -> str:
+        """Read all pixels, and return in words how many frames there are."""
+        frames = [frame.read().numbers.size for unit in self.units for frame in unit.load()]
+        return f"{len(self.units)} images or sequences of {len(frames)} frames"
 
 
 def of_host(where: str, read: Callable[[], Read]) -> Callable[[], Read]:
@@ -132,7 +145,8 @@ def read(path: str) -> Dict[str, UnitTruth]:
             raise HostError(
                 f"{path}: has the format {manifest['format']!r}; this version reads {FORMAT!r}. Pack it anew"
             )
-        return {name: _split(archive, name, manifest["track"], entry) for name, entry in manifest["splits"].items()}
+        track = manifest["track"]
+        return {name: _split(archive, name, track, entry) for name, entry in manifest["splits"].items()}
     except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
         raise unreadable(path, error) from None
 

@@ -19,8 +19,6 @@ from .scoring_messages import AnnotationReport, ScoredPhase, ScorerChoice, Scori
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.phase import Phase
-    from segjudge.evaluation_script.sequence_truth import Split
-    from segjudge.evaluation_script.unit_truth import UnitTruth
 
 #: The most bytes of a file that a scorer may write.
 _FILE_BYTES = 4 << 30
@@ -87,8 +85,6 @@ def _facts(phase: Phase, path: str) -> str:
     from segjudge.evaluation_script.errors import HostError
     from segjudge.evaluation_script.main import open_truth
     from segjudge.evaluation_script.phase import PROTOCOLS
-    from segjudge.evaluation_script.sequence_truth import Split
-    from segjudge.evaluation_script.unit_truth import UnitTruth
 
     truths, facts = open_truth(path), []
     for phase_split in phase.splits:
@@ -97,30 +93,11 @@ def _facts(phase: Phase, path: str) -> str:
         truth = next(iter(truths.values())) if is_only_one else truths.get(name)
         if truth is None:
             raise HostError(f"{path}: has no split {name!r}, only {', '.join(truths)}")
-        if isinstance(truth, Split):
-            content, track, fact = "mask sequences", "sequences", _read_through(truth)
-        elif isinstance(truth, UnitTruth):
-            content, track, fact = truth.track, truth.track, _loaded(truth)
-        else:
-            content, track, fact = "instances", "instances", f"{len(truth.images.ids)} images"
-        if protocol not in PROTOCOLS or PROTOCOLS[protocol].track != track:
-            raise HostError(f"{path}: holds {content}, which {protocol} does not score")
+        fact = truth.read_through()
+        if protocol not in PROTOCOLS or PROTOCOLS[protocol].track != truth.track:
+            raise HostError(f"{path}: holds {truth.track}, which {protocol} does not score")
         facts.append(f"{name} {fact}")
     return ", ".join(facts)
-
-
-def _read_through(split: Split) -> str:
-    """Read all masks of a split, and return how many there are, in words."""
-    for sequence in split.sequences:
-        for number in range(len(sequence.blocks)):
-            sequence.read_block(number)
-    return f"{len(split.sequences)} sequences of {sum(len(sequence.frames) for sequence in split.sequences)} frames"
-
-
-def _loaded(truth: UnitTruth) -> str:
-    """Read all pixels of a truth, and return how many frames there are, in words."""
-    frames = [frame.read().numbers.size for unit in truth.units for frame in unit.load()]
-    return f"{len(truth.units)} images or sequences of {len(frames)} frames"
 
 
 def _score(request: ScoringRequest) -> ScoringAnswer:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from segjudge.errors import UsageError
-from segjudge.evaluation_script.answer import report_of
+from segjudge.evaluation_script.engine import report_of
 from segjudge.evaluation_script.errors import listed
 from segjudge.evaluation_script.phase import TrackProtocol
 from segjudge.evaluation_script.provenance import counting, provenance

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.answer import SequenceReport
-from segjudge.evaluation_script.main import beside_others
 from segjudge.evaluation_script.mask_files import MaskFiles
 from segjudge.evaluation_script.masks import Array, Stack, joined
 from segjudge.evaluation_script.sequence_metrics import ObjectScore
@@ -58,7 +57,7 @@ def opened_sequences(job: PreparedScoring, report: SequenceReport) -> Iterator[S
     truth = job.splits[report.split]
     if not isinstance(truth, Split):
         raise UsageError(f"failures of {report.protocol.name} have no kinds")
-    opened = OpenedSequences(job.path, beside_others(truth, job.known), report.protocol, job.rules)
+    opened = OpenedSequences(job.path, truth, report.protocol, job.rules)
     try:
         for sequence, masks in opened.pairs:
             yield ScoredSequence(sequence, masks, [one for one in report.scores if one.sequence == sequence.name])

@@ -14,18 +14,15 @@ from enum import Enum
 from typing import Any
 
 from segjudge.errors import UsageError
-from segjudge.evaluation_script.answer import Accumulator, Report, report_of
-from segjudge.evaluation_script.errors import Problem, listed
-from segjudge.evaluation_script.instance_accumulator import InstanceAccumulator
-from segjudge.evaluation_script.instance_columns import Category
+from segjudge.evaluation_script.accumulator import Accumulator
+from segjudge.evaluation_script.answer import Report
+from segjudge.evaluation_script.engine import engine_of, report_of
+from segjudge.evaluation_script.errors import listed
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 from segjudge.evaluation_script.packed_file import MANIFEST, add_member, replaced
 from segjudge.evaluation_script.parallel import Part
 from segjudge.evaluation_script.phase import PROTOCOLS, TrackProtocol
 from segjudge.evaluation_script.provenance import counting, provenance
-from segjudge.evaluation_script.sequence_accumulator import SequenceAccumulator
-from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
-from segjudge.evaluation_script.unit_counts import UnitAccumulator
 from segjudge.evaluation_script.version import VERSION
 
 FORMAT = "segjudge part 1"
@@ -79,7 +76,7 @@ class Origin:
     counted_by: str = field(default_factory=counting)
 
 
-def write_part(path: str, part: Part, origin: Origin, splits: Mapping[str, Accumulator]) -> None:
+def write_part(path: str, part: Part, origin: Origin, splits: Mapping[str, Accumulator[Any, Any]]) -> None:
     """Write the counts of a part; equal counts give equal bytes."""
     states = [accumulator.state_dict() for accumulator in splits.values()]
     manifest = {
@@ -94,7 +91,7 @@ def write_part(path: str, part: Part, origin: Origin, splits: Mapping[str, Accum
         "predictions": origin.predictions,
         "counted_by": origin.counted_by,
         "notes": origin.notes,
-        "splits": [{"name": name, **_described(accumulator)} for name, accumulator in splits.items()],
+        "splits": [{"name": name, **accumulator.described()} for name, accumulator in splits.items()],
         "members": [list(state) for state in states],
     }
     with replaced(path) as partial, zipfile.ZipFile(partial, "w") as archive:
@@ -102,17 +99,6 @@ def write_part(path: str, part: Part, origin: Origin, splits: Mapping[str, Accum
         for split, state in enumerate(states):
             for index, data in enumerate(state.values()):
                 add_member(archive, _member(split, index), data)
-
-
-def _described(accumulator: Accumulator) -> dict[str, Any]:
-    """Return what an accumulator is of, as `_accumulator` reads it."""
-    if isinstance(accumulator, InstanceAccumulator):
-        categories = [[category.id, category.name, category.frequency] for category in accumulator.categories]
-        return {"images": accumulator.images, "categories": categories, "notes": accumulator.notes}
-    if isinstance(accumulator, UnitAccumulator):
-        return {"units": accumulator.names, "facts": accumulator.facts, "notes": accumulator.notes}
-    notes = [[kind, one.where, one.found, one.remedy] for kind, one in accumulator.notes]
-    return {"sequences": accumulator.names, "notes": notes}
 
 
 def save(path: str, reports: list[Report], notes: list[str], provenance: Mapping[str, Any]) -> None:
@@ -135,7 +121,7 @@ Merged = tuple[list[Report], list[str], dict[str, Any]]
 def merged(paths: Iterable[str]) -> Merged:
     """Return what the parts make together; raises UsageError unless all fit."""
     first: dict[str, Any] = {}
-    first_path, seen, accumulators = "", dict[int, str](), list[Accumulator]()
+    first_path, seen, accumulators = "", dict[int, str](), list[Accumulator[Any, Any]]()
     counted_by = set[str]()
     for path in paths:
         with _opened(path) as archive:
@@ -163,7 +149,7 @@ def merged(paths: Iterable[str]) -> Merged:
     return reports, notes, {**provenance(protocols, *origin), "version": first["version"]}
 
 
-def _reports(manifest: dict[str, Any], accumulators: list[Accumulator]) -> list[Report]:
+def _reports(manifest: dict[str, Any], accumulators: list[Accumulator[Any, Any]]) -> list[Report]:
     reports: list[Report] = []
     for entry, accumulator in zip(manifest["splits"], accumulators):
         if accumulator.missing():
@@ -229,7 +215,7 @@ def _check_alike(first: dict[str, Any], first_path: str, other: dict[str, Any], 
             raise UsageError(f"{first_path} and {path} {differ}; merge parts of one scoring")
 
 
-def _accumulators(manifest: dict[str, Any], path: str) -> list[Accumulator]:
+def _accumulators(manifest: dict[str, Any], path: str) -> list[Accumulator[Any, Any]]:
     """Return an empty accumulator for each split."""
     protocol = _protocol(manifest)
     if protocol is None:
@@ -238,7 +224,8 @@ def _accumulators(manifest: dict[str, Any], path: str) -> list[Accumulator]:
     try:
         if not all(isinstance(entry["name"], str) for entry in manifest["splits"]):
             raise TypeError
-        return [_accumulator(protocol, entry, strict=manifest["strict"]) for entry in manifest["splits"]]
+        accumulator = engine_of(protocol.track).accumulator
+        return [accumulator.restored(protocol, entry, strict=manifest["strict"]) for entry in manifest["splits"]]
     except (KeyError, TypeError, ValueError, OverflowError):
         raise UsageError(f"{path}: has a manifest that cannot be read. Score it again") from None
 
@@ -251,23 +238,7 @@ def _protocol(manifest: dict[str, Any]) -> TrackProtocol | None:
     return protocol if protocol is not None and _rules(protocol) == rules else None
 
 
-def _accumulator(protocol: TrackProtocol, entry: dict[str, Any], *, strict: bool) -> Accumulator:
-    """Return an empty accumulator for one split."""
-    if isinstance(protocol, SequenceProtocol):
-        total = SequenceAccumulator(protocol, [str(name) for name in entry["sequences"]], strict=strict)
-        total.notes = [(str(kind), Problem(*map(str, problem))) for kind, *problem in entry["notes"]]
-        return total
-    if not isinstance(protocol, InstanceProtocol):
-        units = UnitAccumulator(protocol, dict(entry["facts"]), [str(name) for name in entry["units"]])
-        units.notes = [str(note) for note in entry["notes"]]
-        return units
-    categories = [Category(int(number), str(name), str(often)) for number, name, often in entry["categories"]]
-    accumulator = InstanceAccumulator(protocol, [int(number) for number in entry["images"]], categories, strict=strict)
-    accumulator.notes = [str(note) for note in entry["notes"]]
-    return accumulator
-
-
-def _add(archive: zipfile.ZipFile, path: str, manifest: dict[str, Any], totals: list[Accumulator]) -> None:
+def _add(archive: zipfile.ZipFile, path: str, manifest: dict[str, Any], totals: list[Accumulator[Any, Any]]) -> None:
     """Take the counts of one part."""
     try:
         parts = _accumulators(manifest, path)
@@ -275,6 +246,6 @@ def _add(archive: zipfile.ZipFile, path: str, manifest: dict[str, Any], totals: 
             part.load_state_dict(
                 {name: _read(archive, _member(split, index), MOST_MEMBER) for index, name in enumerate(names)}
             )
-            total.merge(part)  # type: ignore[arg-type] # of the same protocol, so of the same class
+            total.merge(part)
     except (ValueError, TypeError, KeyError) as error:
         raise UsageError(f"{path}: is damaged ({error}). Score it again") from None

@@ -13,7 +13,7 @@ from segjudge.addresses import digest_of, local
 from segjudge.datasets.opening import TruthSource
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.answer import Report, Row, SequenceReport, joined_rows
-from segjudge.evaluation_script.main import open_truth, rules_of, score_split, sequences_of, truth_of
+from segjudge.evaluation_script.main import open_truth, rules_of, score_split, truth_of
 from segjudge.evaluation_script.phase import Phase, TrackProtocol
 from segjudge.evaluation_script.progress import Progress, ignore_progress
 from segjudge.evaluation_script.provenance import counting, provenance
@@ -231,10 +231,7 @@ def scored(request: ScoreRequest, executor: Executor | DaskClient | None, progre
 
 def scored_here(job: PreparedScoring, request: ScoreRequest, progress: Progress = ignore_progress) -> Scores:
     """Score what was prepared from a request, in this process and those that it forks."""
-    reports = [
-        score_split(job.path, name, part, job.rules, elsewhere=job.known, progress=progress)
-        for name, part in job.splits.items()
-    ]
+    reports = [score_split(job.path, name, part, job.rules, progress=progress) for name, part in job.splits.items()]
     return Scores(reports, job.notes, _provenance(reports, job.truth, job.path), request)
 
 
@@ -264,5 +261,5 @@ def score_by_phase(
     for phase_split in chosen:
         name = phase_split.codename
         part, rules = with_sequences(truth_of(phase, truths, name), sequences), rules_of(phase, phase_split)
-        reports.append(score_split(results, name, part, rules, elsewhere=sequences_of(truths), progress=progress))
+        reports.append(score_split(results, name, part, rules, progress=progress))
     return Scores(reports, provenance=_provenance(reports, annotations, results))

@@ -16,25 +16,17 @@ from typing import Protocol
 
 from segjudge.addresses import AddressError, digest_of
 from segjudge.errors import OptionError, UsageError
-from segjudge.evaluation_script.answer import Accumulator
+from segjudge.evaluation_script.engine import engine_of
 from segjudge.evaluation_script.errors import HostError, SubmissionError
-from segjudge.evaluation_script.instance_accumulator import InstanceAccumulator
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
-from segjudge.evaluation_script.main import beside_others, count_split
+from segjudge.evaluation_script.main import open_split
 from segjudge.evaluation_script.parallel import Part, cores
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.progress import Progress, ignore_progress
-from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
-from segjudge.evaluation_script.sequence_truth import Split
-from segjudge.evaluation_script.sequences import OpenedSequences
 from segjudge.evaluation_script.version import VERSION
 from segjudge.parts import Merged, Origin, merged, write_part
 from segjudge.prepared import PreparedScoring, ScoreRequest, prepared
 
-#: Parts for each worker: the last ones keep none waiting for long, and each costs little beside what it counts.
-PARTS_EACH = 4
-#: Of instance masks each part reads all records.
-INSTANCE_PARTS_EACH = 1
 #: How often a part that failed is begun again.
 RETRIES = 2
 #: Seconds after which a cluster without any worker is given up.
@@ -58,15 +50,11 @@ class DaskClient(Protocol):
 
 
 class PartCounter:
-    """Counts parts of one scoring; the truth is opened once for all of them, and so are results of sequences."""
+    """Counts parts of one scoring; truth and results are opened once for all of them."""
 
     def __init__(self, job: PreparedScoring) -> None:
-        self._job, rules = job, job.rules
-        self._opened = {
-            name: OpenedSequences(job.path, beside_others(truth, job.known), rules.protocol, rules)
-            for name, truth in job.splits.items()
-            if isinstance(truth, Split) and isinstance(rules.protocol, SequenceProtocol)
-        }
+        rules = job.rules
+        self._opened = {name: open_split(job.path, name, truth, rules) for name, truth in job.splits.items()}
         self._origin = Origin(rules.protocol, rules.strict, digest_of(job.truth), digest_of(job.path), job.notes)
 
     def write(self, part: Part, out: str, progress: Progress = ignore_progress, *, refuse: bool = True) -> None:
@@ -74,24 +62,11 @@ class PartCounter:
 
         Masks that cannot be scored refuse the part, or else are reported where the parts are merged.
         """
-        counted = {name: self._counted(name, part, progress) for name in self._job.splits}
+        counted = {name: opened.counted(part, progress) for name, opened in self._opened.items()}
         for accumulator in counted.values():
-            if refuse and not isinstance(accumulator, InstanceAccumulator):
+            if refuse:
                 accumulator.refuse_problems()
         write_part(out, part, self._origin, counted)
-
-    def _counted(self, name: str, part: Part, progress: Progress) -> Accumulator:
-        if name in self._opened:
-            return self._opened[name].counted(part, progress)
-        return count_split(
-            self._job.path,
-            name,
-            self._job.splits[name],
-            self._job.rules,
-            elsewhere=self._job.known,
-            part=part,
-            progress=progress,
-        )
 
     def close(self) -> None:
         """Close the results."""
@@ -147,7 +122,7 @@ def scored_by(executor: Executor | DaskClient, request: ScoreRequest, progress: 
         raise UsageError(f"the rules of {protocol.name} were changed; an executor scores by the protocol's own")
     request = _with_absolute_paths(request)
     pool, workers = _pool_of(executor)
-    each = INSTANCE_PARTS_EACH if isinstance(request.protocol, InstanceProtocol) else PARTS_EACH
+    each = engine_of(protocol.track).parts_each
     count = request.jobs if isinstance(request.jobs, int) else each * max(1, workers())
     run = os.urandom(16).hex()
 

@@ -245,13 +245,15 @@ def test_of_a_hidden_split_only_the_end_is_told() -> None:
 
 
 def test_sequences_of_the_other_splits_are_no_strangers(tmp_path: Path) -> None:
-    from segjudge.evaluation_script import dataset_reader
+    from segjudge.evaluation_script import dataset_reader, sequence_truth
 
     def split(name: str, videos: Any) -> Any:
         (tmp_path / name).write_bytes(label_zip(videos))
         return dataset_reader.read(str(tmp_path / name)).splits["val"]
 
-    splits = {"dev": split("dev.zip", TRUTH), "test": split("test.zip", {"other": [ONE] * 4, "a": TRUTH["a"]})}
+    packed, others = str(tmp_path / "packed.zip"), {"other": [ONE] * 4, "a": TRUTH["a"]}
+    sequence_truth.write(packed, {"dev": split("dev.zip", TRUTH), "test": split("test.zip", others)})
+    splits = main.open_truth(packed)
     phase = phase_of(PhaseSplit("dev", "davis2017", ("J-Mean",)), PhaseSplit("test", "davis2017", ("J-Mean",)))
     sent = str(tmp_path / "sent.zip")
     Path(sent).write_bytes(label_zip({**TRUTH, "other": [ONE] * 4}))

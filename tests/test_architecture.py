@@ -31,9 +31,9 @@ LAYERS = {
 ROOMS = (
     (
         "errors guard_messages inflate instance_protocols masks panoptic_protocols positioned_file progress "
-        "semantic_protocols sequence_protocols supervisor tracks_protocols tuning version"
+        "semantic_protocols sequence_protocols supervisor tracks_protocols truth tuning version"
     ),
-    "archive_limits kernel_frames label_maps mask_texts tracks_metrics unit_protocols",
+    "accumulator archive_limits kernel_frames label_maps mask_texts tracks_metrics",
     "kernel_runs",
     "kernel_matches",
     "kernel",
@@ -50,11 +50,10 @@ ROOMS = (
         "dataset_reader instance_accumulator instance_records instance_video_truth panoptic_files sequence_accumulator "
         "sequence_counting sequence_submission tracks_files"
     ),
-    "instance_truth",
-    "annotation_file instances panoptic_counting sequences tracks_counting",
+    "answer instance_truth panoptic_counting tracks_counting",
+    "engine",
+    "annotation_file instances sequences unit_scoring",
     "panoptic semantic tracks",
-    "unit_scoring",
-    "answer",
     "main",
     "__init__",
 )

@@ -12,6 +12,7 @@ import pytest
 
 from segjudge import HostError, Scores, SubmissionError, UsageError, score, sharing
 from segjudge.errors import OptionError
+from segjudge.evaluation_script.engine import Engine
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_IMAGE
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 
@@ -64,7 +65,7 @@ def test_any_executor_gives_the_bits_of_one_process(
         )
         assert content(score(*given, protocol, executor=executor, jobs=1)) == expected
         assert content(score(*given, protocol, executor=executor, jobs=20)) == expected
-    count = 3 * sharing.PARTS_EACH
+    count = 3 * Engine.parts_each
     assert [(done, of) for _, done, of in steps] == [(done, count) for done in range(count + 1)]
 
 

@@ -227,7 +227,7 @@ def values_of(truth: Any, found: Any, folder: Path) -> Any:
     path = folder / "found.json"
     path.write_text(json.dumps(found))
     read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
-    counted = instances.counted_by(str(path), read, PLACES, ScoringRules(PLACES, INSTANCE_LIMITS))
+    counted = instances.OpenedRecords(str(path), read, PLACES, ScoringRules(PLACES, INSTANCE_LIMITS)).counted()
     return averages(counted.matched().curves(EVERY_PAIR), PLACES, [""] * len(read.categories))
 
 

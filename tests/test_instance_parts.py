@@ -63,7 +63,7 @@ def matched(tmp_path: Path, name: str = "coco", **options: Any) -> InstanceAccum
     protocol = replace(protocol, detections=(1, 2, 4)) if name != "coco-box" else protocol
     given = {key: options.pop(key) for key in ("jobs", "strict") if key in options}
     rules = ScoringRules(protocol, INSTANCE_LIMITS, **given)
-    return instances.counted_by(str(tmp_path / "sent.json"), truth, protocol, rules, **options)
+    return instances.OpenedRecords(str(tmp_path / "sent.json"), truth, protocol, rules).counted(**options)
 
 
 def emptied(like: InstanceAccumulator) -> InstanceAccumulator:
@@ -129,7 +129,7 @@ def test_images_merge_in_any_order_and_with_repeats_and_contradictions_are_refus
         total.merge(InstanceAccumulator(whole.protocol, whole.images, whole.categories))
     partial = emptied(whole)
     partial.update(updates[0])
-    with pytest.raises(HostError, match="not matched yet"):
+    with pytest.raises(HostError, match="22 images not counted yet"):
         partial.compute()
 
 

@@ -107,7 +107,7 @@ def ours(truth: Any, found: Any, protocol: Any, folder: Path) -> tuple[Any, Any]
     path = folder / "found.json"
     path.write_text(json.dumps(found))
     read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
-    counted = instances.counted_by(str(path), read, protocol, ScoringRules(protocol, INSTANCE_LIMITS))
+    counted = instances.OpenedRecords(str(path), read, protocol, ScoringRules(protocol, INSTANCE_LIMITS)).counted()
     return counted.matched().curves(EVERY_PAIR), counted.compute().warnings
 
 

@@ -29,6 +29,7 @@ from segjudge.evaluation_script.sequence_truth import (
     pack_block,
     unpack_block,
 )
+from segjudge.evaluation_script.truth import AnnotationFile
 
 from .builders import drawn, png, stack_of, zipped
 
@@ -47,7 +48,7 @@ def meta(**videos: Any) -> bytes:
 
 def read(
     files: dict[str, bytes], tmp_path: Path, layout: str | Layout = "generic", **options: Any
-) -> sequence_truth.Truth:
+) -> AnnotationFile[sequence_truth.Split]:
     path = tmp_path / "dataset.zip"
     path.write_bytes(zipped(files))
     return dataset_reader.read(str(path), LAYOUTS[layout] if isinstance(layout, str) else layout, **options)

@@ -54,7 +54,7 @@ def files(tmp_path: Path, sent: Any = SENT) -> tuple[str, Split]:
 
 def counted(path: str, split: Split, protocol: str, *, jobs: int = 1, **options: Any) -> SequenceAccumulator:
     rules = ScoringRules(SEQUENCE_PROTOCOLS[protocol], ArchiveLimits(), jobs=jobs, strict=options.pop("strict", False))
-    return sequences.counted_by(path, split, SEQUENCE_PROTOCOLS[protocol], rules, **options)
+    return sequences.OpenedSequences(path, split, SEQUENCE_PROTOCOLS[protocol], rules).counted(**options)
 
 
 def result(accumulator: SequenceAccumulator) -> str:

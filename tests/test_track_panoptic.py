@@ -15,14 +15,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from segjudge.evaluation_script import unit_truth
+from segjudge.evaluation_script import main, panoptic, panoptic_files, unit_truth
 from segjudge.evaluation_script.archive_limits import UNIT_LIMITS
 from segjudge.evaluation_script.errors import HostError, SubmissionError
 from segjudge.evaluation_script.panoptic_counting import inner, reach_of
 from segjudge.evaluation_script.panoptic_protocols import PANOPTIC_PROTOCOLS
 from segjudge.evaluation_script.phase import ScoringRules
 from segjudge.evaluation_script.unit_counts import UnitAccumulator, UnitCounts, decoded_unit
-from segjudge.evaluation_script.unit_scoring import TRACKS, counted_units
 from segjudge.evaluation_script.unit_truth import UnitTruth
 
 from .builders import png, zipped
@@ -30,18 +29,17 @@ from .data import TRACKS_DATA
 from .hostile_units import sentence_of
 from .shared import needs_shared
 
-TRACK = TRACKS["panoptic"]
 IMAGES, VIDEOS = TRACKS_DATA / "panoptic", TRACKS_DATA / "vps"
 GROUPS = {"All": "", "Things": "-Things", "Stuff": "-Stuff"}
 CLOSE = {"abs": 1e-9, "rel": 0}
 
 
 def counted(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> UnitAccumulator[Any]:
-    return counted_units(str(path), truth, ScoringRules(PANOPTIC_PROTOCOLS[protocol], UNIT_LIMITS, **options))
+    return main.count_split(str(path), "val", truth, ScoringRules(PANOPTIC_PROTOCOLS[protocol], UNIT_LIMITS, **options))
 
 
 def values(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:
-    return TRACK.values(counted(path, truth, protocol))
+    return panoptic.values(counted(path, truth, protocol))
 
 
 def packed(truth: UnitTruth, folder: Path) -> UnitTruth:
@@ -71,15 +69,18 @@ def laid_out(case: Any, folder: Path) -> tuple[Path, Path]:
 def test_images_score_as_the_official_evaluators_say(name: str, kind: str, tmp_path: Path) -> None:
     expected = CASES[name][kind]
     published, submission = laid_out(CASES[name], tmp_path)
-    for truth in (TRACK.read_truth(str(published), ""), TRACK.read_truth(f"{published}/truth.json", "")):
+    for truth in (
+        panoptic_files.read_truth(str(published), ""),
+        panoptic_files.read_truth(f"{published}/truth.json", ""),
+    ):
         for form in (truth, packed(truth, tmp_path)):
             accumulator = counted(submission, form, KINDS[kind])
-            found = TRACK.values(accumulator)
+            found = panoptic.values(accumulator)
             assert list(found) == list(PANOPTIC_PROTOCOLS[KINDS[kind]].metrics)
             for group, suffix in GROUPS.items():
                 for quality in ("PQ", "SQ", "RQ"):
                     assert found[quality + suffix] == pytest.approx(expected[group][quality.lower()], **CLOSE)
-            rows = {str(row["id"]): row for row in TRACK.tables(accumulator)["categories"]}
+            rows = {str(row["id"]): row for row in panoptic.tables(accumulator)["categories"]}
             for category, qualities in expected["per_class"].items():
                 for quality, value in qualities.items():
                     assert (rows[category][quality.upper()] or 0) == pytest.approx(value, **CLOSE)
@@ -100,7 +101,7 @@ def test_what_ends_the_official_run_is_an_error_that_says_where(name: str, sente
     assert "official_error" in CASES[name]["pq"]
     truth, submission = laid_out(CASES[name], tmp_path)
     with pytest.raises(SubmissionError) as caught:
-        values(submission, TRACK.read_truth(str(truth), ""), "coco-panoptic")
+        values(submission, panoptic_files.read_truth(str(truth), ""), "coco-panoptic")
     assert sentence in str(caught.value)
 
 
@@ -108,7 +109,7 @@ VPQ = golden(VIDEOS)["vpq"]
 
 
 def videos(subset: str = "all") -> UnitTruth:
-    truth = TRACK.read_truth(str(VIDEOS / "truth.json"), "")
+    truth = panoptic_files.read_truth(str(VIDEOS / "truth.json"), "")
     units = [unit for unit in truth.units if subset in ("all", unit.name)]
     return UnitTruth(truth.track, truth.layout, truth.facts, units)
 
@@ -134,7 +135,7 @@ def test_videos_score_as_the_official_evaluators_say(subset: str, tmp_path: Path
 @needs_shared
 def test_categories_of_videos_have_the_official_counts() -> None:
     expected = VPQ["all"]["1"]["per_class"]
-    for row in TRACK.tables(counted(VIDEOS / "submission", videos(), "vipseg"))["categories"]:
+    for row in panoptic.tables(counted(VIDEOS / "submission", videos(), "vipseg"))["categories"]:
         counts = expected[str(row["id"])]
         assert (row["matched"], row["surplus"], row["missed"]) == (counts["tp"], counts["fp"], counts["fn"])
 
@@ -160,8 +161,8 @@ def test_merging_gives_the_same_bits_in_any_split_and_order() -> None:
             total.merge(part)
             total.merge(part)
         assert total.state_dict() == state
-        assert TRACK.values(total) == TRACK.values(whole)
-    assert TRACK.values(counted(VIDEOS / "submission", videos(), "vipseg", jobs=3)) == TRACK.values(whole)
+        assert panoptic.values(total) == panoptic.values(whole)
+    assert panoptic.values(counted(VIDEOS / "submission", videos(), "vipseg", jobs=3)) == panoptic.values(whole)
 
 
 @needs_shared
@@ -186,7 +187,7 @@ def test_what_does_not_belong_together_is_not_merged() -> None:
 def test_a_truth_of_images_is_not_scored_as_videos(tmp_path: Path) -> None:
     truth, submission = laid_out(CASES["ordinary"], tmp_path)
     with pytest.raises(HostError, match="which the protocol vipseg does not score"):
-        values(submission, TRACK.read_truth(str(truth), ""), "vipseg")
+        values(submission, panoptic_files.read_truth(str(truth), ""), "vipseg")
 
 
 @pytest.mark.parametrize(
@@ -241,7 +242,7 @@ def truth_of(folder: Path, size: tuple[int, int] = SIZE) -> UnitTruth:
         "categories": [{"id": 1, "name": "person", "isthing": 1}, {"id": 2, "name": "sky", "isthing": 0}],
     }
     (folder / "t" / "t.json").write_text(json.dumps(document))
-    return TRACK.read_truth(str(folder / "t"), "")
+    return panoptic_files.read_truth(str(folder / "t"), "")
 
 
 def upload(entries: Any = None, picture: Any = None, **files: bytes) -> bytes:

@@ -14,13 +14,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from segjudge.evaluation_script import unit_truth
+from segjudge.evaluation_script import main, semantic, unit_truth
 from segjudge.evaluation_script.archive_limits import UNIT_LIMITS
 from segjudge.evaluation_script.errors import HostError, SubmissionError
 from segjudge.evaluation_script.phase import ScoringRules
 from segjudge.evaluation_script.semantic_protocols import SEMANTIC_PROTOCOLS
 from segjudge.evaluation_script.unit_counts import UnitAccumulator
-from segjudge.evaluation_script.unit_scoring import TRACKS, counted_units
 from segjudge.evaluation_script.unit_truth import UnitTruth
 
 from .builders import chunk, png, raw_png, tarred, zipped
@@ -28,17 +27,16 @@ from .data import TRACKS_DATA
 from .hostile_units import sentence_of
 from .shared import needs_shared
 
-TRACK = TRACKS["semantic"]
 VSPW = TRACKS_DATA / "vspw"
 CLOSE = {"abs": 1e-9, "rel": 0}
 
 
 def counted(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> UnitAccumulator[Any]:
-    return counted_units(str(path), truth, ScoringRules(SEMANTIC_PROTOCOLS[protocol], UNIT_LIMITS, **options))
+    return main.count_split(str(path), "val", truth, ScoringRules(SEMANTIC_PROTOCOLS[protocol], UNIT_LIMITS, **options))
 
 
 def values(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:
-    return TRACK.values(counted(path, truth, protocol))
+    return semantic.values(counted(path, truth, protocol))
 
 
 def packed(truth: UnitTruth, folder: Path) -> UnitTruth:
@@ -50,14 +48,14 @@ def packed(truth: UnitTruth, folder: Path) -> UnitTruth:
 @pytest.mark.parametrize("protocol", ["vspw-official", "semantic"])
 def test_vspw_scores_as_its_scripts_say(protocol: str, tmp_path: Path) -> None:
     golden = json.loads((VSPW / "golden.json").read_text())
-    published = TRACK.read_truth(str(VSPW / "truth"), "")
+    published = semantic.read_truth(str(VSPW / "truth"), "")
     for truth in (published, packed(published, tmp_path)):
         accumulator = counted(VSPW / "submission", truth, protocol)
-        found = TRACK.values(accumulator)
+        found = semantic.values(accumulator)
         assert list(found) == list(SEMANTIC_PROTOCOLS[protocol].metrics)
         for metric in ("mIoU", "Acc", "Acc_class", "fwIoU"):
             assert found[metric] == pytest.approx(golden[metric], **CLOSE)
-        rows = {str(row["id"]): row for row in TRACK.tables(accumulator)["categories"]}
+        rows = {str(row["id"]): row for row in semantic.tables(accumulator)["categories"]}
         for label, iou in golden["iou_per_class"].items():
             assert rows[label]["IoU"] == pytest.approx(iou, **CLOSE)
         for metric in ("VC8", "VC16") if protocol == "vspw-official" else ():
@@ -70,7 +68,7 @@ def test_vspw_scores_as_its_scripts_say(protocol: str, tmp_path: Path) -> None:
 
 @needs_shared
 def test_by_default_the_last_window_counts_too() -> None:
-    truth = TRACK.read_truth(str(VSPW / "truth"), "")
+    truth = semantic.read_truth(str(VSPW / "truth"), "")
     counts = {one.name: one for one in counted(VSPW / "submission", truth, "vspw").complete()}
     assert {name: len(one.tables["VC8"]) for name, one in counts.items()} == {
         "walk": 13, "exactly-8": 1, "exactly-16": 9, "one": 0, "nine": 2, "never-common": 11,
@@ -79,7 +77,7 @@ def test_by_default_the_last_window_counts_too() -> None:
 
 @needs_shared
 def test_merging_gives_the_same_bits_in_any_split_and_order() -> None:
-    truth = TRACK.read_truth(str(VSPW / "truth"), "")
+    truth = semantic.read_truth(str(VSPW / "truth"), "")
     whole = counted(VSPW / "submission", truth, "vspw")
     state, rng = whole.state_dict(), np.random.default_rng(2)
     for _ in range(10):
@@ -88,8 +86,8 @@ def test_merging_gives_the_same_bits_in_any_split_and_order() -> None:
             part = UnitAccumulator(whole.protocol, whole.facts, whole.names)
             part.load_state_dict({name: state[name] for name in names.tolist()})
             total.merge(part)
-        assert TRACK.values(total) == TRACK.values(whole)
-    assert TRACK.values(counted(VSPW / "submission", truth, "vspw", jobs=3)) == TRACK.values(whole)
+        assert semantic.values(total) == semantic.values(whole)
+    assert semantic.values(counted(VSPW / "submission", truth, "vspw", jobs=3)) == semantic.values(whole)
 
 
 def painted(folder: Path, frames: dict[str, Any]) -> Path:
@@ -103,7 +101,7 @@ def test_consistency_can_be_counted_by_hand(tmp_path: Path) -> None:
     real = {f"t/a/{frame}.png": [[1, 2, 2, 2]] for frame in range(8)}
     sent = {f"s/a/{frame}.png": [[1, 1, 2, frame % 2]] for frame in range(8)}
     painted(tmp_path, {**real, **sent})
-    found = values(tmp_path / "s", TRACK.read_truth(str(tmp_path / "t"), ""), "semantic")
+    found = values(tmp_path / "s", semantic.read_truth(str(tmp_path / "t"), ""), "semantic")
     assert found["VC8"] == 3 / 4
     assert found["VC16"] is None
     assert found["mIoU"] == ((8 / (8 + 8 + 4)) + 8 / 24) / 2
@@ -111,17 +109,17 @@ def test_consistency_can_be_counted_by_hand(tmp_path: Path) -> None:
 
 def test_void_is_not_looked_at_and_classes_that_are_only_predicted_count_as_misses_alone(tmp_path: Path) -> None:
     painted(tmp_path, {"t/a/0.png": [[5, 5, 255, 255]], "s/a/0.png": [[5, 9, 200, 255]]})
-    found = values(tmp_path / "s", TRACK.read_truth(str(tmp_path / "t"), ""), "vspw")
+    found = values(tmp_path / "s", semantic.read_truth(str(tmp_path / "t"), ""), "vspw")
     assert found["mIoU"] == found["Acc"] == 1 / 2
 
 
 def test_a_list_without_a_last_newline_keeps_its_last_letter(tmp_path: Path) -> None:
     painted(tmp_path, {"data/one/mask/0.png": [[1]], "data/two/mask/0.png": [[1]]})
     (tmp_path / "val.txt").write_text("two\none")
-    assert [unit.name for unit in TRACK.read_truth(str(tmp_path), "").units] == ["two", "one"]
+    assert [unit.name for unit in semantic.read_truth(str(tmp_path), "").units] == ["two", "one"]
     (tmp_path / "val.txt").write_text("three")
     with pytest.raises(HostError, match="has no frames of three"):
-        TRACK.read_truth(str(tmp_path), "")
+        semantic.read_truth(str(tmp_path), "")
 
 
 SIZE = (40, 50)
@@ -200,7 +198,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
 
 def small_truth(folder: Path) -> UnitTruth:
     painted(folder, {f"t/{name}.png": LABELS for name in ("a/0", "a/1", "b/0")})
-    return TRACK.read_truth(str(folder / "t"), "")
+    return semantic.read_truth(str(folder / "t"), "")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -217,7 +215,7 @@ def test_the_good_submission_of_the_hostile_ones_is_perfect(tmp_path: Path) -> N
     (tmp_path / "good").write_bytes(GOOD)
     assert values(tmp_path / "good", truth, "vspw")["mIoU"] == 1
     shutil.rmtree(tmp_path / "t" / "b")
-    fewer = TRACK.read_truth(str(tmp_path / "t"), "")
+    fewer = semantic.read_truth(str(tmp_path / "t"), "")
     assert counted(tmp_path / "good", fewer, "vspw").notes == ["1 video is not in the truth and was ignored: b"]
     with pytest.raises(SubmissionError, match="Send only what is scored"):
         counted(tmp_path / "good", fewer, "vspw", strict=True)

@@ -13,14 +13,13 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script import rle, tracks, unit_truth
+from segjudge.evaluation_script import main, rle, tracks, tracks_files, unit_truth
 from segjudge.evaluation_script.archive_limits import UNIT_LIMITS
 from segjudge.evaluation_script.errors import HostError, SubmissionError
 from segjudge.evaluation_script.phase import ScoringRules
 from segjudge.evaluation_script.tracks_metrics import ALPHAS
 from segjudge.evaluation_script.tracks_protocols import TRACKS_PROTOCOLS
 from segjudge.evaluation_script.unit_counts import UnitAccumulator
-from segjudge.evaluation_script.unit_scoring import TRACKS, counted_units
 from segjudge.evaluation_script.unit_truth import UnitTruth
 
 from .builders import zipped
@@ -28,7 +27,6 @@ from .data import TRACKS_DATA
 from .hostile_units import sentence_of
 from .shared import needs_shared
 
-TRACK = TRACKS["tracks"]
 MOTS, BURST = TRACKS_DATA / "mots", TRACKS_DATA / "burst"
 CLOSE = {"abs": 1e-9, "rel": 0}
 #: Names in MOTS's papers, and in TrackEval.
@@ -36,11 +34,11 @@ NAMES = {"sMOTSA": "sMOTA", "MOTSA": "MOTA", "MOTSP": "MOTP", "IDSW": "IDSW"}
 
 
 def counted(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> UnitAccumulator[Any]:
-    return counted_units(str(path), truth, ScoringRules(TRACKS_PROTOCOLS[protocol], UNIT_LIMITS, **options))
+    return main.count_split(str(path), "val", truth, ScoringRules(TRACKS_PROTOCOLS[protocol], UNIT_LIMITS, **options))
 
 
 def values(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:
-    return TRACK.values(counted(path, truth, protocol))
+    return tracks.values(counted(path, truth, protocol))
 
 
 def packed(truth: UnitTruth, folder: Path) -> UnitTruth:
@@ -57,11 +55,11 @@ def golden(folder: Path) -> Any:
 @pytest.mark.parametrize("name", golden(MOTS)["sequences"])
 def test_sequences_score_as_trackeval_says(name: str, tmp_path: Path) -> None:
     expected = golden(MOTS)["sequences"][name]
-    published = TRACK.read_truth(str(MOTS / "gt"), "")
+    published = tracks_files.read_truth(str(MOTS / "gt"), "")
     chosen = [unit for unit in published.units if name in ("COMBINED_SEQ", unit.name)]
     for truth in (replace(published, units=chosen), packed(replace(published, units=chosen), tmp_path)):
         accumulator = counted(MOTS / "trackers" / "ours" / "data", truth, "mots")
-        found = TRACK.values(accumulator)
+        found = tracks.values(accumulator)
         assert list(found) == list(TRACKS_PROTOCOLS["mots"].metrics)
         for metric, value in expected["HOTA_mean_over_alphas"].items():
             assert found[metric] == pytest.approx(value, **CLOSE)
@@ -86,15 +84,15 @@ def test_alphas_are_trackevals_to_the_last_bit() -> None:
 )
 def test_burst_scores_as_trackeval_says(task: str, protocol: str, tmp_path: Path) -> None:
     expected = golden(BURST)[task]
-    published = TRACK.read_truth(str(BURST / "truth.json"), "")
+    published = tracks_files.read_truth(str(BURST / "truth.json"), "")
     for truth in (published, packed(published, tmp_path)):
         accumulator = counted(BURST / f"{task}.json", truth, protocol)
-        found = TRACK.values(accumulator)
+        found = tracks.values(accumulator)
         assert list(found) == list(TRACKS_PROTOCOLS[protocol].metrics)
         for group, suffix in (("all", ""), ("common", "-common"), ("uncommon", "-uncommon")):
             for metric, value in expected["summary"][group].items():
                 assert found[f"{metric}{suffix}"] == pytest.approx(value, **CLOSE)
-        rows = {str(row["id"]): row for row in TRACK.tables(accumulator)["categories"]}
+        rows = {str(row["id"]): row for row in tracks.tables(accumulator)["categories"]}
         assert rows.keys() == expected["classes"].keys()
         for category, measures in expected["classes"].items():
             for metric in ("HOTA", "DetA", "AssA", "DetRe", "LocA", "OWTA", "AP"):
@@ -106,7 +104,7 @@ def test_burst_scores_as_trackeval_says(task: str, protocol: str, tmp_path: Path
     ("task", "protocol"), [("class-guided", "burst"), ("exemplar-guided", "burst-exemplar-guided")]
 )
 def test_by_default_burst_compares_masks_which_scores_otherwise(task: str, protocol: str) -> None:
-    truth = TRACK.read_truth(str(BURST / "truth.json"), "")
+    truth = tracks_files.read_truth(str(BURST / "truth.json"), "")
     found = values(BURST / f"{task}.json", truth, protocol)
     boxes = values(BURST / f"{task}.json", truth, f"{protocol}-official")
     assert found["AP"] == boxes["AP"]
@@ -119,7 +117,7 @@ def test_by_default_burst_compares_masks_which_scores_otherwise(task: str, proto
     [("mots/gt", "mots/trackers/ours/data", "mots"), ("burst/truth.json", "burst/class-guided.json", "burst-official")],
 )
 def test_merging_gives_the_same_bits_in_any_split_and_order(truth: str, submission: str, protocol: str) -> None:
-    opened = TRACK.read_truth(str(TRACKS_DATA / truth), "")
+    opened = tracks_files.read_truth(str(TRACKS_DATA / truth), "")
     whole = counted(TRACKS_DATA / submission, opened, protocol)
     state, rng = whole.state_dict(), np.random.default_rng(3)
     for _ in range(10):
@@ -128,8 +126,8 @@ def test_merging_gives_the_same_bits_in_any_split_and_order(truth: str, submissi
             part = UnitAccumulator(whole.protocol, whole.facts, whole.names)
             part.load_state_dict({name: state[name] for name in names.tolist()})
             total.merge(part)
-        assert TRACK.values(total) == TRACK.values(whole)
-    assert TRACK.values(counted(TRACKS_DATA / submission, opened, protocol, jobs=3)) == TRACK.values(whole)
+        assert tracks.values(total) == tracks.values(whole)
+    assert tracks.values(counted(TRACKS_DATA / submission, opened, protocol, jobs=3)) == tracks.values(whole)
 
 
 SIZE = (20, 30)
@@ -152,7 +150,7 @@ def mots_truth(folder: Path, text: str = PERFECT) -> UnitTruth:
     (folder / "gt" / "a" / "gt").mkdir(parents=True)
     (folder / "gt" / "a" / "gt" / "gt.txt").write_text(text)
     (folder / "gt" / "a" / "seqinfo.ini").write_text("[Sequence]\nseqLength=3\nimWidth=30\nimHeight=20\n")
-    return TRACK.read_truth(str(folder / "gt"), "")
+    return tracks_files.read_truth(str(folder / "gt"), "")
 
 
 def texts(text: str | bytes, **files: bytes) -> bytes:
@@ -188,7 +186,7 @@ def test_cars_and_pedestrians_of_kitti_are_averaged(tmp_path: Path) -> None:
     cars = PERFECT.replace(" 1 2 ", " 1 1 ")
     (tmp_path / "t" / "instances_txt" / "0002.txt").write_text(cars)
     (tmp_path / "t" / "val.seqmap").write_text("0002 empty 000001 000004\n")
-    truth = TRACK.read_truth(str(tmp_path / "t"), "")
+    truth = tracks_files.read_truth(str(tmp_path / "t"), "")
     (tmp_path / "upload").write_bytes(
         zipped({"0002.txt": "".join(part for part in cars.splitlines(keepends=True) if " 1 1 " in part)})
     )
@@ -254,7 +252,7 @@ SEQUENCE = {
 
 def burst_truth(folder: Path) -> UnitTruth:
     (folder / "t.json").write_text(json.dumps({"categories": [], "sequences": [SEQUENCE]}))
-    return TRACK.read_truth(str(folder / "t.json"), "")
+    return tracks_files.read_truth(str(folder / "t.json"), "")
 
 
 def document(**changes: Any) -> bytes:
@@ -343,7 +341,7 @@ def test_truth_and_protocol_have_to_go_together(tmp_path: Path) -> None:
         values(tmp_path / "upload", burst_truth(tmp_path), "mots")
     (tmp_path / "none").mkdir()
     with pytest.raises(HostError, match="holds neither gt/SEQUENCE"):
-        TRACK.read_truth(str(tmp_path / "none"), "")
+        tracks_files.read_truth(str(tmp_path / "none"), "")
     with pytest.raises(SubmissionError, match="Send only what is scored"):
         (tmp_path / "more").write_bytes(texts(PERFECT, **{"b.txt": b""}))
         counted(tmp_path / "more", mots_truth(tmp_path), "mots", strict=True)

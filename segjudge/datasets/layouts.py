@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from segjudge.evaluation_script import dataset_layouts
+from segjudge.evaluation_script.phase import TRACKS
 
 #: Some protocols read the same files.
 ALIASES = {
@@ -14,9 +15,7 @@ ALIASES = {
 LAYOUTS = tuple(sorted({*dataset_layouts.LAYOUTS, *ALIASES}))
 
 #: Layouts of the tracks that count by unit, and those tracks.
-UNIT_LAYOUTS = {
-    "coco-panoptic": "panoptic", "vipseg": "panoptic", "vspw": "semantic", "mots": "tracks", "burst": "tracks",
-}  # fmt: skip
+UNIT_LAYOUTS = {layout: name for name, track in TRACKS.items() for layout in track.layouts}
 
 #: The layout of Places-style PNGs, beside those of mask sequences.
 PLACES = "places2017"

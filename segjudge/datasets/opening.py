@@ -2,24 +2,24 @@
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
-from segjudge.errors import UsageError
-from segjudge.evaluation_script import dataset_reader, instance_truth, sequence_truth, unit_truth
+from segjudge.addresses import RemoteFolder
+from segjudge.errors import OptionError, UsageError
+from segjudge.evaluation_script import dataset_reader, instance_truth, sequence_truth
 from segjudge.evaluation_script.annotation_file import is_packed
+from segjudge.evaluation_script.engine import engine_of
 from segjudge.evaluation_script.instance_truth import InstanceTruth
+from segjudge.evaluation_script.phase import TRACKS, TrackProtocol
 from segjudge.evaluation_script.progress import Progress, ignore_progress
-from segjudge.evaluation_script.sequence_truth import Truth
-from segjudge.evaluation_script.unit_truth import UnitTruth
+from segjudge.evaluation_script.sequence_truth import Split
+from segjudge.evaluation_script.truth import DEFAULT_SPLIT, AnnotationFile, SplitTruth
 
 from .layouts import ALIASES, LAYOUTS
 
 __all__ = [
-    "OpenedInstances", "TruthSource", "is_packed", "open_instances", "open_sequences", "open_units", "read_published",
+    "DEFAULT_SPLIT", "TruthSource", "is_packed", "open_instances", "open_sequences", "open_truth", "read_published",
 ]  # fmt: skip
-
-#: The split of a truth that names none.
-DEFAULT_SPLIT = "val"
 
 
 @dataclass(frozen=True)
@@ -37,21 +37,32 @@ class TruthSource:
     categories: str = ""
 
 
-@dataclass(frozen=True)
-class OpenedInstances:
-    """A truth of instance masks by split."""
+def open_truth(
+    source: TruthSource, protocol: TrackProtocol, progress: Progress = ignore_progress
+) -> AnnotationFile[SplitTruth]:
+    """Open a truth as a protocol's track reads it."""
+    options = TRACKS[protocol.track].options
+    if "categories" in options:
+        return open_instances(source, progress)
+    if not is_packed(source.path):
+        if "layout" not in options:
+            return engine_of(protocol.track).read_published(source.path, source.subset)
+        default = protocol.name if protocol.name in LAYOUTS else ""
+        return read_published(replace(source, layout=source.layout or default))
+    for option in ("layout", "unseen"):
+        if getattr(source, option):
+            raise OptionError(f"{option} has no meaning for {source.path}, which is a packed file")
+    return AnnotationFile(engine_of(protocol.track).read_packed(source.path))
 
-    splits: dict[str, InstanceTruth]
-    #: What is odd about the truth.
-    notes: list[str] = field(default_factory=list)
 
-
-def open_sequences(source: TruthSource) -> Truth:
+def open_sequences(source: TruthSource) -> AnnotationFile[Split]:
     """Open mask sequences; of a packed file all splits, of a published dataset the subset as one split."""
     return sequence_truth.read(source.path) if is_packed(source.path) else read_published(source)
 
 
-def read_published(source: TruthSource, *, split: str = "", progress: Progress = ignore_progress) -> Truth:
+def read_published(
+    source: TruthSource, *, split: str = "", progress: Progress = ignore_progress
+) -> AnnotationFile[Split]:
     """Read a published dataset of mask sequences as one split of this name (default: its subset's)."""
     name = ALIASES.get(source.layout, source.layout)
     layout = dataset_reader.LAYOUTS.get(name) if name else dataset_reader.GENERIC
@@ -60,13 +71,15 @@ def read_published(source: TruthSource, *, split: str = "", progress: Progress =
     return dataset_reader.read(source.path, layout, source.subset, unseen=source.unseen, split=split, progress=progress)
 
 
-def open_instances(source: TruthSource, progress: Progress = ignore_progress) -> OpenedInstances:
+def open_instances(source: TruthSource, progress: Progress = ignore_progress) -> AnnotationFile[InstanceTruth]:
     """Open instance masks: COCO's JSON, a packed file, or with a list of categories a folder of Places-style PNGs."""
     path, split = source.path, source.subset or DEFAULT_SPLIT
+    if isinstance(path, RemoteFolder):
+        raise UsageError(f"{path}: a folder of PNGs is read on this machine alone; copy it, or pack it")
     if not os.path.isdir(path):
         if source.categories:
             raise UsageError(f"categories have no meaning for {path}, which is not a folder of PNGs")
-        return OpenedInstances(instance_truth.read(path, split))
+        return AnnotationFile(instance_truth.read(path, split))
     if not source.categories:
         raise UsageError(
             f"{path}: is a folder. The truth of instances is COCO's JSON, a packed file, or with --categories FILE a "
@@ -75,13 +88,4 @@ def open_instances(source: TruthSource, progress: Progress = ignore_progress) ->
     from .places import convert
 
     document, oddities = convert(path, source.categories, progress)
-    return OpenedInstances({split: instance_truth.read_document(json.dumps(document).encode(), path)}, oddities)
-
-
-def open_units(source: TruthSource, track: str) -> dict[str, UnitTruth]:
-    """Open a truth that is counted by unit: a packed file's splits, or a published dataset as one split."""
-    from segjudge.evaluation_script.unit_scoring import TRACKS
-
-    if is_packed(source.path):
-        return unit_truth.read(source.path)
-    return {source.subset or DEFAULT_SPLIT: TRACKS[track].read_truth(source.path, source.subset)}
+    return AnnotationFile({split: instance_truth.read_document(json.dumps(document).encode(), path)}, oddities)

@@ -5,10 +5,12 @@ import os
 from dataclasses import replace
 
 from segjudge.evaluation_script import instance_truth, sequence_truth, unit_truth
+from segjudge.evaluation_script.engine import engine_of
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.progress import Progress, ignore_progress
+from segjudge.evaluation_script.truth import AnnotationFile
 
-from .opening import DEFAULT_SPLIT, TruthSource, open_units, read_published
+from .opening import DEFAULT_SPLIT, TruthSource, read_published
 from .places import convert
 
 
@@ -27,7 +29,7 @@ def pack_places(
 
 def pack_units(source: TruthSource, track: str, out: str, *, split: str = "") -> tuple[str, unit_truth.UnitTruth]:
     """Write a dataset that is counted by unit as an annotation file, or add it to one; return its split."""
-    ((name, truth),) = open_units(source, track).items()
+    ((name, truth),) = engine_of(track).read_published(source.path, source.subset).splits.items()
     splits = {**(unit_truth.read(out) if split and os.path.exists(out) else {}), split or name: truth}
     os.makedirs(os.path.dirname(out) or ".", exist_ok=True)
     unit_truth.write(out, splits)
@@ -36,7 +38,7 @@ def pack_units(source: TruthSource, track: str, out: str, *, split: str = "") ->
 
 def pack(
     source: TruthSource, out: str, *, split: str = "", progress: Progress = ignore_progress
-) -> sequence_truth.Truth:
+) -> AnnotationFile[sequence_truth.Split]:
     """Write a published dataset as an annotation file; return what was read.
 
     With `split` the dataset is added to those that the file holds already.

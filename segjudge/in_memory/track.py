@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
-from segjudge.evaluation_script.answer import Accumulator
+from segjudge.evaluation_script.accumulator import Accumulator
 from segjudge.evaluation_script.errors import Problem, SubmissionError
 from segjudge.evaluation_script.sequence_truth import is_number
 
@@ -27,7 +28,7 @@ class MemoryTrack(abc.ABC):
         """Raise ValueError where these bytes are not what `counted` returns."""
 
     @abc.abstractmethod
-    def accumulator(self, frames: CountedFrames) -> Accumulator:
+    def accumulator(self, frames: CountedFrames) -> Accumulator[Any, Any]:
         """Return the accumulator of all that was counted, as files would fill it."""
 
     def sequences_of(self, masks: object) -> dict[str, object]:

@@ -8,10 +8,10 @@ from segjudge.evaluation_script.errors import counted, verb
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 from segjudge.evaluation_script.instance_truth import InstanceTruth
 from segjudge.evaluation_script.panoptic_protocols import PanopticProtocol
+from segjudge.evaluation_script.phase import TrackProtocol
 from segjudge.evaluation_script.sequence_protocols import MissingRule, SequenceProtocol
 from segjudge.evaluation_script.sequence_truth import Split
 from segjudge.evaluation_script.tracks_protocols import TracksProtocol
-from segjudge.evaluation_script.unit_protocols import UnitProtocol
 from segjudge.evaluation_script.unit_truth import UnitTruth
 
 Facts = dict[str, Any]
@@ -57,7 +57,7 @@ def _categories(count: int) -> str:
     return f"{count:,} {verb(count, 'category', 'categories')}"
 
 
-def unit_facts(truths: list[UnitTruth], protocol: UnitProtocol) -> Facts:
+def unit_facts(truths: list[UnitTruth], protocol: TrackProtocol) -> Facts:
     """Return the facts of what is counted by unit."""
     units = [unit for truth in truths for unit in truth.units]
     frames = units[0].load()

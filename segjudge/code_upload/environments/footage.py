@@ -30,7 +30,7 @@ class Footage:
 
     sequences: list[Sequence]
     pictures: Mapping[str, list[str]]
-    splits: dict[str, sequence_truth.Split]
+    splits: Mapping[str, sequence_truth.Split]
 
     @property
     def largest(self) -> tuple[int, int]:

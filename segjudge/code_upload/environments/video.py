@@ -80,7 +80,7 @@ class VideoTask:
         """Return the splits, reduced to the sequences that were shown."""
         shown = {one.name for one in self._footage.sequences}
         return {
-            name: replace(split, sequences=[one for one in split.sequences if one.name in shown], elsewhere=frozenset())
+            name: replace(split, sequences=[one for one in split.sequences if one.name in shown])
             for name, split in self._footage.splits.items()
         }
 

@@ -1,0 +1,149 @@
+"""What every track counts a split with.
+
+One run, a pool of processes and parts fill the same accumulators.  Nothing is summed before all is there, and
+then in the truth's order, so merging is exact, in any order and with repeats.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, ClassVar, Dict, Generic, Iterable, List, Sequence, TypeVar
+
+from .errors import HostError, Problem, Problems, counted, listed
+
+Rules = TypeVar("Rules")
+Counts = TypeVar("Counts")
+
+
+class Accumulator(abc.ABC, Generic[Rules, Counts]):
+    """The counts of one split, whoever counted them."""
+
+    #: What is counted at once.
+    noun: ClassVar[str] = "unit"
+    #: What was noted before anything was decoded.
+    notes: Sequence[object]
+
+    def __init__(self, protocol: Rules, *, strict: bool = False) -> None:
+        self.protocol, self.strict = protocol, strict
+
+    @abc.abstractmethod
+    def described(self) -> Dict[str, Any]:
+        """Return what is counted, and the notes, as `restored` takes it and JSON holds it."""
+
+    @classmethod
+    @abc.abstractmethod
+    def restored(cls, protocol: Rules, described: Dict[str, Any], *, strict: bool) -> Accumulator[Rules, Counts]:
+        """Return an empty accumulator."""
+
+    @abc.abstractmethod
+    def update(self, counts: Counts) -> None:
+        """Take counts; the same again changes nothing, others raise ValueError."""
+
+    @abc.abstractmethod
+    def missing(self) -> List[str]:
+        """Return what was not counted yet, in the truth's order."""
+
+    @abc.abstractmethod
+    def state_dict(self) -> Dict[str, bytes]:
+        """Return all that was counted as bytes; equal contents give equal bytes."""
+
+    @abc.abstractmethod
+    def load_state_dict(self, state: Dict[str, bytes]) -> None:
+        """Hold what `state_dict` returned, and nothing else; raises ValueError where it cannot be that."""
+
+    @abc.abstractmethod
+    def held(self) -> Iterable[Counts]:
+        """Return all that was counted."""
+
+    def merge(self, other: Accumulator[Rules, Counts]) -> None:
+        """Take all that another accumulator of the same split holds; raises ValueError where they contradict."""
+        mine, theirs = [(one.protocol, one.strict, one.described()) for one in (self, other)]
+        if mine != theirs:
+            raise ValueError("they are of different splits, protocols or submissions")
+        for counts in other.held():
+            self.update(counts)
+
+    def refuse_missing(self) -> None:
+        """Raise HostError unless all was counted."""
+        missing = self.missing()
+        if missing:
+            raise HostError(f"{counted(len(missing), self.noun)} not counted yet: {listed(missing)}")
+
+    def refuse_problems(self) -> None:
+        """Raise SubmissionError with every problem of what was counted; some tracks find all of them before."""
+
+
+class NamedCounts(abc.ABC):
+    """What was counted in an image, a video or a sequence."""
+
+    name: str
+    #: What is wrong with its prediction: the first ones, and how many there are.
+    problems: List[Problem]
+    problem_count: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing more is to be counted."""
+        return True
+
+    @abc.abstractmethod
+    def encoded(self) -> bytes:
+        """Return its bytes."""
+
+    def merged(self: Named, other: Named) -> Named:  # noqa: PYI019 - Python 3.9 has no Self
+        """Return what both hold; raises ValueError where they contradict."""
+        if other is not self and other.encoded() != self.encoded():
+            raise ValueError(f"{self.name} was counted twice, with different results")
+        return self
+
+
+Named = TypeVar("Named", bound=NamedCounts)
+
+
+class NamedAccumulator(Accumulator[Rules, Named]):
+    """Counts by name."""
+
+    def __init__(self, protocol: Rules, names: List[str], *, strict: bool = False) -> None:
+        super().__init__(protocol, strict=strict)
+        #: What is scored, in the truth's order.
+        self.names = names
+        self._known = frozenset(names)
+        self._counts: Dict[str, Named] = {}
+
+    @staticmethod
+    @abc.abstractmethod
+    def decoded(data: bytes) -> Named:
+        """Return the counts of these bytes; raises ValueError where they cannot be such."""
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def update(self, counts: Named) -> None:
+        if counts.name not in self._known:
+            raise ValueError(f"{counts.name} is no {self.noun} of this split")
+        known = self._counts.get(counts.name)
+        self._counts[counts.name] = counts if known is None else known.merged(counts)
+
+    def missing(self) -> List[str]:
+        have = self._counts
+        return [name for name in self.names if name not in have or not have[name].is_complete]
+
+    def state_dict(self) -> Dict[str, bytes]:
+        return {counts.name: counts.encoded() for counts in self.held()}
+
+    def load_state_dict(self, state: Dict[str, bytes]) -> None:
+        self._counts = {}
+        for name, data in state.items():
+            counts = self.decoded(data)
+            if counts.name != name:
+                raise ValueError(f"{name} holds {counts.name}")
+            self.update(counts)
+
+    def held(self) -> List[Named]:
+        return [self._counts[name] for name in self.names if name in self._counts]
+
+    def refuse_problems(self) -> None:
+        problems = Problems()
+        for counts in self.held():
+            problems.extend(counts.problems, counts.problem_count)
+        problems.raise_if_any()
