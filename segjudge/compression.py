@@ -174,14 +174,13 @@ def run_lengths_of(sequence: Sequence) -> dict[str, list[CompressedMask | None]]
 
 def _runs_of(stack: Stack, place: int, size: Size) -> list[int]:
     """Return the uncompressed run lengths of one frame of a stack, from the part of the frame that it covers."""
-    left = stack.left * WORD
+    left, rows = stack.left * WORD, stack.words.shape[1]
     flags = unpack(stack.words[place], min(size[1] - left, stack.words.shape[2] * WORD))
-    edges = np.diff(np.pad(flags.T.astype(np.int8), ((0, 0), (1, 1))), axis=1)
-    starts, ends = (
-        (columns + left) * size[0] + rows + stack.top for columns, rows in (np.nonzero(edges == way) for way in (1, -1))
-    )
-    parted = starts[1:] != ends[:-1]  # not where a run goes on at the top of the next column
-    borders = np.stack((starts[np.append(True, parted)], ends[np.append(parted, True)]), axis=1).reshape(-1)
+    down = np.pad(flags.T, ((0, 0), (0, 1))).reshape(-1)  # a background pixel below each column
+    column, row = np.divmod(np.flatnonzero(np.diff(down, prepend=False)), rows + 1)
+    borders = (column + left) * size[0] + row + stack.top
+    goes_on = np.flatnonzero(borders[1:-1:2] == borders[2::2]) * 2 + 1  # at the top of the next column
+    borders = np.delete(borders, np.append(goes_on, goes_on + 1))
     runs: list[int] = np.diff(borders, prepend=0, append=size[0] * size[1]).tolist()
     return runs if runs[-1] else runs[:-1]
 

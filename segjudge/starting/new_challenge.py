@@ -107,7 +107,8 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
     for name, share in SAMPLES.items():
         with zipfile.ZipFile(os.path.join(samples, f"{name}.zip"), "w") as archive:
             for member, data in track.files(truths, protocol, share):
-                packed_file.add_member(archive, member, data)
+                form = zipfile.ZIP_STORED if member.endswith(".png") else zipfile.ZIP_DEFLATED
+                archive.writestr(zipfile.ZipInfo(member, packed_file.EPOCH), data, form)
     title = re.sub(r"[-_]+", " ", os.path.basename(os.path.abspath(challenge.folder))).strip().capitalize()
     values = {
         "title": challenge.title or title,

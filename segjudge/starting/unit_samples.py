@@ -21,9 +21,10 @@ from .moving import QUICK, Members, as_json, moved, moved_runs
 
 def _kept(pixels: LabelMap, kept: Array, share: float) -> Array:
     """Return the moved labels of a map; those that are not kept are 0."""
-    labels = pixels.numbers if pixels.labels is None else pixels.labels
-    image = np.where(np.isin(labels, kept), labels, 0)
-    return moved(image if pixels.labels is None else image[pixels.numbers], share)
+    numbers = moved(pixels.numbers, share)
+    labels = numbers if pixels.labels is None else pixels.labels
+    shown: Array = np.where(np.isin(labels, kept), labels, 0)
+    return shown if pixels.labels is None else shown[numbers]
 
 
 def panoptic_files(truths: list[UnitTruth], protocol: PanopticProtocol, share: float) -> Members:
