@@ -160,6 +160,7 @@ def measured(command: list[str], folder: str | None = None) -> tuple[float, floa
     assert process.stdout is not None
     printed = process.stdout.read().decode()
     _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
     process.stdout.close()
     if status:
         raise SystemExit(f"{' '.join(command)} failed:\n{printed[-2000:]}")

@@ -97,8 +97,9 @@ def count(unit: Unit, submission: PanopticSubmission) -> UnitCounts:
                 counts[row] += quality_counts(_joined(list(recent)[-length:]), len(things))
         if protocol.video:
             tubes.add(recent[-1], without_first=protocol.first_is_crowd)
-    tables = {"quality": counts, **(tubes.tables() if protocol.video else {})}
-    return UnitCounts(unit.name, {} if problems else tables, problems.first, problems.count)
+    if problems:
+        return UnitCounts(unit.name, {}, problems.first, problems.count)
+    return UnitCounts(unit.name, {"quality": counts, **(tubes.tables() if protocol.video else {})})
 
 
 def _table(frame: TruthFrame, sent: SentFrame, submission: PanopticSubmission, *, boundary: bool) -> FrameTable:
