@@ -5,14 +5,14 @@ from __future__ import annotations
 import abc
 import platform
 import re
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Collection, Dict, List, Optional, Tuple
 
 import numpy as np
 import PIL
 
 from .accumulator import Accumulator
 from .errors import HostError
-from .instance_accumulator import InstanceScore
+from .instance_accumulator import InstanceAccumulator
 from .instance_protocols import InstanceProtocol
 from .phase import DETAILS, Phase, PhaseSplit, TrackProtocol
 from .sequence_averages import averaged, by_sequence, standard_errors
@@ -52,8 +52,8 @@ class Report(abc.ABC):
             self.warnings.append(f"{self.split}: nothing to average for {', '.join(empty)}")
 
     @abc.abstractmethod
-    def errors(self) -> Values:
-        """Return the standard errors of the metrics that have one."""
+    def errors(self, metrics: Collection[str] = ()) -> Values:
+        """Return the standard errors of these metrics, or of all, where they have one."""
 
     @abc.abstractmethod
     def rows(self) -> Dict[str, List[Row]]:
@@ -77,7 +77,8 @@ class SequenceReport(Report):
         known = {metric for score in self.scores for metric in score.values}
         return [metric for metric in (*self.protocol.metrics, *BESIDE) if metric in known]
 
-    def errors(self) -> Values:
+    def errors(self, metrics: Collection[str] = ()) -> Values:
+        del metrics  # they cost nothing
         return standard_errors(self.scores, self.protocol)
 
     def rows(self) -> Dict[str, List[Row]]:
@@ -96,13 +97,14 @@ class InstanceReport(Report):
 
     protocol: InstanceProtocol
 
-    def __init__(self, split: str, protocol: InstanceProtocol, score: InstanceScore) -> None:
-        super().__init__(split, protocol)
-        self.values, self._score = score.values, score
-        self._warn(score.warnings)
+    def __init__(self, split: str, accumulator: InstanceAccumulator) -> None:
+        super().__init__(split, accumulator.protocol)
+        self._score, self._accumulator = accumulator.compute(), accumulator
+        self.values = self._score.values
+        self._warn(self._score.warnings)
 
-    def errors(self) -> Values:
-        return self._score.errors
+    def errors(self, metrics: Collection[str] = ()) -> Values:
+        return self._accumulator.standard_errors(metrics)
 
     def rows(self) -> Dict[str, List[Row]]:
         return {"categories": [{"split": self.split, **row} for row in self._score.categories]}
@@ -118,7 +120,8 @@ class UnitReport(Report):
         self.values, self._tables = values, tables
         self._warn(warnings)
 
-    def errors(self) -> Values:
+    def errors(self, metrics: Collection[str] = ()) -> Values:
+        del metrics
         return {}
 
     def rows(self) -> Dict[str, List[Row]]:
@@ -242,7 +245,7 @@ def _number(phase: Phase, value: Optional[float]) -> float:
 
 def _error_bars(phase: Phase, split: PhaseSplit, report: Report) -> Optional[Dict[str, Dict[str, float]]]:
     """Return a standard error for every label, or None: EvalAI's page breaks on a partial one."""
-    errors = report.errors()
+    errors = report.errors(split.metrics)
     if not set(split.metrics) <= set(errors):
         return None
     return {split.codename: {f"error_{metric}": _number(phase, errors[metric]) for metric in split.metrics}}

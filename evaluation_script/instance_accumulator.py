@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, List, Union
+from typing import Any, Collection, Dict, List, Union
 
 import numpy as np
 
@@ -11,12 +11,10 @@ from .accumulator import Accumulator
 from .errors import SubmissionError, counted, verb
 from .instance_columns import Category
 from .instance_counts import InstanceCounts, decoded, joined
+from .instance_errors import standard_errors
 from .instance_precision import Averages, MatchedDetections, averages, category_averages, reported_pairs
 from .instance_protocols import InstanceProtocol
 
-#: Standard errors redraw the images so often, and only where that costs little: this many curves in all.
-RESAMPLES = 40
-MOST_CURVES = 8_000
 #: Images in a block of the saved state.
 BLOCK = 4096
 
@@ -28,8 +26,6 @@ class InstanceScore:
     values: Averages
     #: A row for each category of the truth.
     categories: List[Dict[str, Union[str, float, None]]]
-    #: A standard error for each value, or nothing.
-    errors: Averages
     warnings: List[str]
 
 
@@ -119,16 +115,12 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         if self.strict and warnings:
             found = f"your file: {'; '.join(warnings)}. This is scored strictly. Send only what is scored."
             raise SubmissionError(found)
-        pairs, images = reported_pairs(caps), len(self.images)
-        curves = matching.curves(pairs)
+        curves = matching.curves(reported_pairs(caps))
         rows = [
             {"id": category.id, "name": category.name, **category_averages(curves, index)}
             for index, category in enumerate(self.categories)
         ]
-        frequencies = [category.frequency for category in self.categories]
-        cheap = images > 1 and len(self.categories) * self.protocol.aspects * len(pairs) * RESAMPLES <= MOST_CURVES
-        errors = self._standard_errors(matching, frequencies) if cheap else {}
-        return InstanceScore(averages(curves, self.protocol, frequencies), rows, errors, warnings)
+        return InstanceScore(averages(curves, self.protocol, self._frequencies()), rows, warnings)
 
     def _dropped(self) -> List[str]:
         """Return the warning about what lies beyond the cap."""
@@ -139,12 +131,9 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         where, were = counted(images, "video" if self.protocol.tubes else "image"), verb(total, "was", "were")
         return [f"{counted(total, 'record')} beyond {self.protocol.detections[-1]} in {where} {were} dropped"]
 
-    def _standard_errors(self, matching: MatchedDetections, frequencies: List[str]) -> Averages:
-        """Return the spread of each value when images are drawn anew, always from the same seed."""
-        generator, images, pairs = np.random.default_rng(0), len(self.images), reported_pairs(self.protocol.detections)
-        draws = []
-        for _ in range(RESAMPLES):
-            weight = np.bincount(generator.integers(0, images, images), minlength=images).astype(float)
-            draws.append(averages(matching.curves(pairs, weight), self.protocol, frequencies))
-        table = {name: np.array([draw[name] for draw in draws], float) for name in draws[0]}
-        return {name: float(column.std(ddof=1)) for name, column in table.items() if not np.isnan(column).any()}
+    def standard_errors(self, metrics: Collection[str] = ()) -> Averages:
+        """Return the standard errors of these metrics, or of all, where they have one."""
+        return standard_errors(self.matched(), len(self.images), self.protocol, self._frequencies(), metrics)
+
+    def _frequencies(self) -> List[str]:
+        return [category.frequency for category in self.categories]

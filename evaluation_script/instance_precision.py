@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from ctypes import CDLL
 from dataclasses import dataclass
 from functools import lru_cache
@@ -34,10 +35,10 @@ class Curves:
 
 
 class MatchedDetections:
-    """Detections matched once, from which the curves of all images or of a resampling of them are drawn."""
+    """Detections matched once, from which curves are drawn."""
 
     def __init__(self, counts: InstanceCounts, categories: int, caps: Sequence[int]) -> None:
-        self._truth, self._caps, self._categories = counts.truth, caps, categories
+        self.truth, self.caps, self.categories = counts.truth, caps, categories
         found = counts.detections
         order = by_falling_score(
             found["score"], found["category"]
@@ -47,27 +48,31 @@ class MatchedDetections:
         self._counted = ~found["ignored"][order]
         self._true = found["matched"][order] & self._counted
 
-    def curves(self, pairs: Sequence[Pair], weight: Optional[Array] = None) -> Curves:
-        """Return the curves of every category, for these pairs; images may weigh more or less."""
-        shape = (len(THRESHOLDS), len(RECALLS), self._categories, len(AREAS), len(self._caps))
+    def curves(self, pairs: Sequence[Pair]) -> Curves:
+        """Return the curves of every category, for these pairs."""
+        shape = (len(THRESHOLDS), len(RECALLS), self.categories, len(AREAS), len(self.caps))
         precision = -np.ones(shape)
         recall = -np.ones((shape[0], *shape[2:]))
-        counts = self._instances(weight)
+        (counts,) = self.instances(np.zeros(int(self.truth["image"].max(initial=0)) + 1, np.int64), 1)
         for category in np.flatnonzero(counts.any(axis=1)).tolist():
-            members = slice(self._bounds[category], self._bounds[category + 1])
-            ranked = RankedBits(self._true[members], self._counted[members], self._rank[members])
-            weights = None if weight is None else weight[self._image[members]]
+            ranked = self.of(category)
             for area, cap in pairs:
                 if counts[category, area]:
                     drawn = (precision[:, :, category, area, cap], recall[:, category, area, cap])
-                    _draw_curve(ranked, (area, self._caps[cap]), weights, float(counts[category, area]), drawn)
+                    _draw_curve(ranked, (area, self.caps[cap]), float(counts[category, area]), drawn)
         return Curves(precision, recall)
 
-    def _instances(self, weight: Optional[Array]) -> Array:
-        """Return how many instances of each category count in each range of areas."""
-        category, weights = self._truth["category"], 1.0 if weight is None else weight[self._truth["image"]]
-        columns = (self._truth["counted"][:, area] * weights for area in range(len(AREAS)))
-        return np.stack([np.bincount(category, column, self._categories) for column in columns], axis=1)
+    def of(self, category: int) -> RankedBits:
+        """Return the detections of a category by falling score."""
+        members = slice(self._bounds[category], self._bounds[category + 1])
+        return RankedBits(self._true[members], self._counted[members], self._rank[members], self._image[members])
+
+    def instances(self, group: Array, groups: int) -> Array:
+        """Return how many instances count (groups of images, categories, ranges of areas)."""
+        shape = (groups, self.categories)
+        index = group[self.truth["image"]] * self.categories + self.truth["category"]
+        columns = (self.truth["counted"][:, area] for area in range(len(AREAS)))
+        return np.stack([np.bincount(index, one, math.prod(shape)).reshape(shape) for one in columns], axis=2)
 
 
 def reported_pairs(caps: Sequence[int]) -> List[Pair]:
@@ -76,50 +81,33 @@ def reported_pairs(caps: Sequence[int]) -> List[Pair]:
     return [(0, cap) for cap in range(len(caps))] + [(area, last) for area in range(1, len(AREAS))]
 
 
-def _draw_curve(
-    ranked: RankedBits, pair: Pair, weight: Optional[Array], count: float, drawn: Tuple[Array, Array]
-) -> None:
+def _draw_curve(ranked: RankedBits, pair: Pair, count: float, drawn: Tuple[Array, Array]) -> None:
     """Fill in the precision and recall of one category at every threshold, for a range of areas and a cap."""
     area, cap = pair
     library = kernel.library()
-    if weight is None and library is not None:
+    if library is not None:
         _draw_by_kernel(ranked, pair, count, drawn, library)
         return
-    taken = ranked.rank < cap
-    true, counted = (_unpacked_bits(words[taken], area) for words in (ranked.true, ranked.counted))
     precision, recall = drawn
     precision[:] = 0.0
     recall[:] = 0.0
-    if not true.shape[1]:
-        return
-    if weight is None:
-        _draw_unweighted(true, counted, count, drawn)
-        return
-    weight = weight[taken]
-    rising = np.cumsum(true * weight, axis=1).astype(float)
-    false = np.cumsum((counted & ~true) * weight, axis=1).astype(float)
-    reached = rising / count
-    recall[:] = reached[:, -1]
-    exact = rising / (false + rising + np.spacing(1))
-    envelope = np.maximum.accumulate(exact[:, ::-1], axis=1)[:, ::-1]
-    for row in range(len(true)):
-        indices = np.searchsorted(reached[row], RECALLS, side="left")
-        inside = indices < len(reached[row])
-        precision[row, inside] = envelope[row, indices[inside]]
+    true, counted = flags_of(ranked.within(cap), area)
+    if true.shape[1]:
+        _draw_without_kernel(true, counted, count, drawn)
 
 
-def _unpacked_bits(words: Array, area: int) -> Array:
-    """Return the flags (thresholds, detections) of one range of areas."""
-    shifts = np.arange(area * len(THRESHOLDS), (area + 1) * len(THRESHOLDS), dtype=np.uint64)
-    flags: Array = (words >> shifts[:, None]) & np.uint64(1) != 0
-    return flags
+def flags_of(ranked: RankedBits, area: int) -> Tuple[Array, Array]:
+    """Return the flags (thresholds, detections) of one range of areas: which are true, and which are counted."""
+    shifts = np.arange(area * len(THRESHOLDS), (area + 1) * len(THRESHOLDS), dtype=np.uint64)[:, None]
+    true, counted = ((words >> shifts) & np.uint64(1) != 0 for words in (ranked.true, ranked.counted))
+    return true, counted
 
 
 def _draw_by_kernel(ranked: RankedBits, pair: Pair, count: float, drawn: Tuple[Array, Array], library: CDLL) -> None:
-    """Do the same where all images weigh the same."""
+    """Do the same with the kernel."""
     area, cap = pair
     points, found = kernel_matches.curve(
-        ranked, cap, area * len(THRESHOLDS), len(THRESHOLDS), _needed(int(count)), library
+        ranked, cap, area * len(THRESHOLDS), len(THRESHOLDS), needed(int(count)), library
     )
     precision, recall = drawn
     precision[:] = points[..., 0] / (points[..., 1] + np.spacing(1))
@@ -127,14 +115,14 @@ def _draw_by_kernel(ranked: RankedBits, pair: Pair, count: float, drawn: Tuple[A
 
 
 @lru_cache(maxsize=1024)
-def _needed(count: int) -> Array:
+def needed(count: int) -> Array:
     """Return how many of so many instances must be found to reach each recall."""
-    needed: Array = np.searchsorted(np.arange(1, count + 1) / count, RECALLS, side="left") + 1
-    return needed
+    found: Array = np.searchsorted(np.arange(1, count + 1) / count, RECALLS, side="left") + 1
+    return found
 
 
-def _draw_unweighted(true: Array, counted: Array, count: float, drawn: Tuple[Array, Array]) -> None:
-    """Do the same without the kernel, from the true detections alone: recall and precision peak there."""
+def _draw_without_kernel(true: Array, counted: Array, count: float, drawn: Tuple[Array, Array]) -> None:
+    """Do the same from the true detections alone: recall and precision peak there."""
     precision, recall = drawn
     rows, columns = np.nonzero(true)
     found = np.bincount(rows, minlength=len(true))

@@ -262,12 +262,8 @@ def _overlap(block: ImageBlock, kept: Array, known: Array) -> Overlap:
     return overlap
 
 
-def _report(split: str, counts: InstanceAccumulator) -> InstanceReport:
-    return InstanceReport(split, counts.protocol, counts.compute())
-
-
 def _published(path: str, subset: str) -> AnnotationFile[InstanceTruth]:
     return AnnotationFile(instance_truth.read(path, subset or DEFAULT_SPLIT))
 
 
-ENGINE = Engine(InstanceAccumulator, instance_truth.read, _published, OpenedRecords, _report, parts_each=1)
+ENGINE = Engine(InstanceAccumulator, instance_truth.read, _published, OpenedRecords, InstanceReport, parts_each=1)

@@ -15,13 +15,13 @@ from typing import Optional, Tuple
 import numpy as np
 
 from .kernel_frames import PackedFrames, compare
-from .kernel_matches import Overlapping, RankedBits, curve, match
+from .kernel_matches import Overlapping, RankedBits, curve, curves_without, match
 from .kernel_runs import Pairs, check_runs, overlaps, records
 from .mask_texts import of_texts
 from .masks import Stack
 
 #: What a library must answer to `sj_abi`.
-ABI = 2
+ABI = 3
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library, in this folder; beside it a file with its checksum.
@@ -50,6 +50,10 @@ _SIGNATURES = {
     "sj_curve": [
         _POINTER, _POINTER, _POINTER, _INT64, _INT64, ctypes.c_int32, ctypes.c_int32, _POINTER, _INT64, _POINTER,
         _POINTER,
+    ],
+    "sj_curves_without": [
+        _POINTER, _POINTER, _POINTER, _INT64, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32, _POINTER, _INT64,
+        _POINTER, _POINTER,
     ],
 }  # fmt: skip
 
@@ -155,6 +159,11 @@ def _matches_are_right(loaded: ctypes.CDLL) -> bool:
     matched, ignored = match(near, np.array([0b10, 0], np.uint8), reached, 2, outside, loaded)
     if matched.tolist() != [0b1111, 0b1111] or ignored.tolist() != [0, 0b1100]:
         return False
-    ranked = RankedBits(np.array([1, 0, 1, 0, 1]), np.array([1, 0, 1, 1, 1]), np.zeros(5))
+    ranked = RankedBits(np.array([1, 0, 1, 0, 1]), np.array([1, 0, 1, 1, 1]), np.zeros(5), np.array([0, 0, 1, 1, 1]))
     points, found = curve(ranked, 1, 0, 1, np.array([1, 2, 3, 4]), loaded)
-    return [points.tolist(), found.tolist()] == [[[[2, 2], [2, 2], [3, 4], [0, 0]]], [3]]
+    if [points.tolist(), found.tolist()] != [[[[2, 2], [2, 2], [3, 4], [0, 0]]], [3]]:
+        return False
+    least = np.array([[1, 2, 3], [1, 2, 3]])
+    points, found = curves_without(ranked, ranked.image, 0, 1, least, loaded)
+    rows = [[[[1, 1], [2, 3], [0, 0]]], [[[1, 1], [0, 0], [0, 0]]]]
+    return [points.tolist(), found.tolist()] == [rows, [[2], [1]]]

@@ -48,11 +48,17 @@ def match(
 
 @dataclass(frozen=True)
 class RankedBits:
-    """The detections of one category by falling score: words of bits, and the places in their images."""
+    """The detections of one category by falling score: words of bits, the places in their images, and these."""
 
     true: Array
     counted: Array
     rank: Array
+    image: Array
+
+    def within(self, cap: int) -> RankedBits:
+        """Return the first detections of each image, up to the cap."""
+        taken = self.rank < cap
+        return RankedBits(self.true[taken], self.counted[taken], self.rank[taken], self.image[taken])
 
 
 def curve(
@@ -70,6 +76,26 @@ def curve(
     status = loaded.sj_curve(
         true.ctypes.data, counted.ctypes.data, rank.ctypes.data, len(rank), cap, shift, thresholds,
         least.ctypes.data, len(least), points.ctypes.data, found.ctypes.data,
+    )  # fmt: skip
+    if status != FINE:
+        raise ValueError(f"the kernel says {status}")
+    return points, found
+
+
+def curves_without(
+    ranked: RankedBits, group: Array, shift: int, thresholds: int, needed: Array, loaded: ctypes.CDLL
+) -> Tuple[Array, Array]:
+    """Return what `curve` does by groups of detections, each of which is left out in turn.
+
+    `needed` says for each group how many true detections each recall takes without it.
+    """
+    true, counted = (np.ascontiguousarray(words, np.uint64) for words in (ranked.true, ranked.counted))
+    member, least = np.ascontiguousarray(group, np.uint8), np.ascontiguousarray(needed, np.int64)
+    groups, recalls = least.shape
+    points, found = np.zeros((groups, thresholds, recalls, 2), np.int64), np.zeros((groups, thresholds), np.int64)
+    status = loaded.sj_curves_without(
+        true.ctypes.data, counted.ctypes.data, member.ctypes.data, len(member), shift, thresholds, groups,
+        least.ctypes.data, recalls, points.ctypes.data, found.ctypes.data,
     )  # fmt: skip
     if status != FINE:
         raise ValueError(f"the kernel says {status}")

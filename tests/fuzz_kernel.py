@@ -152,12 +152,16 @@ def matches(generator: random.Random, loaded: ctypes.CDLL) -> None:
         )
     count, thresholds = generator.randrange(30), generator.choice([1, 10, 63, 64])
     words = [np.frombuffer(generator.randbytes(8 * count), np.uint64) for _ in range(2)]
-    ranked = kernel_matches.RankedBits(*words, np.frombuffer(generator.randbytes(count), np.uint8))
+    group = np.array([generator.randrange(3) for _ in range(count)], np.uint8)
+    ranked = kernel_matches.RankedBits(*words, np.frombuffer(generator.randbytes(count), np.uint8), group)
     needed = np.array(sorted(generator.randrange(1, 30) for _ in range(generator.randrange(9))), np.int64)
     damaged(generator, needed)
     shift = generator.choice([0, 0, 30, 64 - thresholds, -1, 64])
     with suppress(ValueError):
         kernel_matches.curve(ranked, generator.choice([0, 1, 100, 1 << 40, -1]), shift, thresholds, needed, loaded)
+    for groups in (generator.choice([1, 2, 3, 20, 33]), 3):
+        with suppress(ValueError):
+            kernel_matches.curves_without(ranked, group, shift, thresholds, np.stack([needed] * groups), loaded)
 
 
 def records(generator: random.Random, loaded: ctypes.CDLL) -> None:

@@ -30,7 +30,7 @@ from segjudge.evaluation_script.errors import (
     listed,
     printable,
 )
-from segjudge.evaluation_script.instance_accumulator import InstanceScore
+from segjudge.evaluation_script.instance_accumulator import InstanceAccumulator, InstanceScore
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.matching import best_proposals
 from segjudge.evaluation_script.phase import Notify, Phase, PhaseSplit
@@ -192,18 +192,20 @@ def test_tables_hold_every_row() -> None:
     assert (tables([report(), other])["protocol"], tables([])["protocol"]) == ("several", "")
 
 
-def test_instances_have_rows_of_categories() -> None:
+def test_instances_have_rows_of_categories(monkeypatch: pytest.MonkeyPatch) -> None:
     protocol = INSTANCE_PROTOCOLS["coco"]
     values = dict.fromkeys(protocol.metrics, 0.5)
-    one = InstanceReport(
-        "val", protocol, InstanceScore({**values, "APl": None}, [{"id": 3, "AP": 0.5}], {"AP": 0.1}, ["w"])
+    accumulator = InstanceAccumulator(protocol, [], [])
+    monkeypatch.setattr(
+        accumulator, "compute", lambda: InstanceScore({**values, "APl": None}, [{"id": 3, "AP": 0.5}], ["w"])
     )
+    one = InstanceReport("val", accumulator)
     assert protocol.metrics == (
         *("AP", "AP50", "AP75", "APs", "APm", "APl"),
         *("AR@1", "AR@10", "AR@100", "ARs", "ARm", "ARl"),
     )
     assert one.rows() == {"categories": [{"split": "val", "id": 3, "AP": 0.5}]}
-    assert (one.errors(), one.warnings) == ({"AP": 0.1}, ["val: w", "val: nothing to average for APl"])
+    assert (one.errors(), one.warnings) == ({}, ["val: w", "val: nothing to average for APl"])
     assert answer.DECIMALS == 3
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from segjudge.evaluation_script import instance_truth, instances, main, rle
+from segjudge.evaluation_script import instance_truth, instances, kernel, main, rle
 from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.instance_precision import averages
@@ -223,45 +223,62 @@ def copied(truth: Any, found: Any, chosen: Any) -> tuple[Any, Any]:
     ]
 
 
-def values_of(truth: Any, found: Any, folder: Path) -> Any:
+def counted_of(truth: Any, found: Any, folder: Path) -> Any:
     path = folder / "found.json"
     path.write_text(json.dumps(found))
     read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
-    counted = instances.OpenedRecords(str(path), read, PLACES, ScoringRules(PLACES, INSTANCE_LIMITS)).counted()
-    return averages(counted.matched().curves(EVERY_PAIR), PLACES, [""] * len(read.categories))
+    return instances.OpenedRecords(str(path), read, PLACES, ScoringRules(PLACES, INSTANCE_LIMITS)).counted()
 
 
-def test_standard_errors_are_the_spread_over_forty_resamplings_of_the_images(tmp_path: Path) -> None:
-    """To draw an image twice is to score it twice; the lot is always the same."""
-    truth, found = some_images(7)
-    errors = scored(truth, found, tmp_path).errors
+def values_of(truth: Any, found: Any, folder: Path) -> Any:
+    counted = counted_of(truth, found, folder)
+    return averages(counted.matched().curves(EVERY_PAIR), PLACES, [""] * len(counted.categories))
 
-    lot = np.random.default_rng(0)
-    draws = [values_of(*copied(truth, found, lot.integers(0, 7, 7).tolist()), tmp_path) for _ in range(40)]
+
+def errors_of(truth: Any, found: Any, folder: Path, metrics: Any = ()) -> Any:
+    return counted_of(truth, found, folder).standard_errors(metrics)
+
+
+@pytest.mark.parametrize("path", ["kernel", "numpy"])
+@pytest.mark.parametrize("count", [7, 45])
+def test_standard_errors_are_of_scoring_without_each_of_twenty_groups(
+    count: int, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With fewer images each is a group; the lot is always the same."""
+    truth, found = some_images(count)
+    groups = min(20, count)
+    dealt = np.random.Generator(np.random.PCG64(0)).permutation(count) % groups
+    without = [np.flatnonzero(dealt != group).tolist() for group in range(groups)]
+    draws = [values_of(*copied(truth, found, kept), tmp_path) for kept in without]
+    if path == "numpy":
+        monkeypatch.setattr(kernel, "library", lambda: None)
+    errors = errors_of(truth, found, tmp_path)
 
     assert set(errors) == {name for name, value in draws[0].items() if value is not None}
     for name, error in errors.items():
         values = [draw[name] for draw in draws]
-        assert error == pytest.approx(np.std(values, ddof=1), abs=EXACT), name
+        assert error == pytest.approx(np.std(values) * np.sqrt(groups - 1), abs=EXACT), name
     assert errors["AP"] > 0.01
+    for some in (["AP50"], ["AP", "AR@1"], ["AP", "APs"]):
+        assert errors_of(truth, found, tmp_path, some) == {name: errors[name] for name in some}
 
 
-def test_a_value_that_some_resamplings_lack_has_no_standard_error(tmp_path: Path) -> None:
+def test_a_value_that_a_group_alone_has_has_no_standard_error(tmp_path: Path) -> None:
     truth, found = some_images(4)
     truth["annotations"][0]["area"] = 5000
-    score = scored(truth, found, tmp_path)
-    assert score.values["APm"] is not None
-    assert {"APm", "ARm", "APl"}.isdisjoint(score.errors)
-    assert {"AP", "APs", "AR@1"} <= set(score.errors)
+    errors = errors_of(truth, found, tmp_path)
+    assert scored(truth, found, tmp_path).values["APm"] is not None
+    assert {"APm", "ARm", "APl"}.isdisjoint(errors)
+    assert {"AP", "APs", "AR@1"} <= set(errors)
 
 
-@pytest.mark.parametrize(("images", "categories", "there"), [(1, 1, False), (2, 33, True), (2, 34, False)])
-def test_standard_errors_are_drawn_where_that_costs_little(
+@pytest.mark.parametrize(("images", "categories", "there"), [(1, 1, False), (2, 34, True), (2, 400, True)])
+def test_standard_errors_do_not_depend_on_how_many_categories_there_are(
     images: int, categories: int, there: bool, tmp_path: Path
 ) -> None:
     one = mask(9, 9)
     truth = document(*((k, 0, 81, one) for k in range(images)), images=images, categories=categories)
-    assert bool(scored(truth, [detection(0.9, one)], tmp_path).errors) == there
+    assert bool(errors_of(truth, [detection(0.9, one)], tmp_path)) == there
 
 
 # ── the cap, and what is counted ────────────────────────────────────────────

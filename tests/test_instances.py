@@ -15,7 +15,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from segjudge.evaluation_script import instance_accumulator, instance_truth, instances, rle
+from segjudge.evaluation_script import instance_truth, instances, rle
 from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS, ArchiveLimits
 from segjudge.evaluation_script.errors import HostError, SubmissionError
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
@@ -396,13 +396,8 @@ def test_runs_are_compressed_as_pycocotools_does(runs: list[int]) -> None:
     assert checked.area[0] == sum(runs[1::2])
 
 
-@pytest.mark.parametrize("most_curves", [0, instance_accumulator.MOST_CURVES])
 @pytest.mark.parametrize("jobs", [2, 3])
-def test_several_processes_score_the_same(
-    jobs: int, most_curves: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With and without standard errors, which are drawn by one process from one matching."""
-    monkeypatch.setattr(instance_accumulator, "MOST_CURVES", most_curves)
+def test_several_processes_score_the_same(jobs: int, tmp_path: Path) -> None:
     truth, found = document(3, images=40, categories=7)
     path = tmp_path / "found.json"
     padded = [{**record, "note": "x" * 30_000} for record in found]
@@ -414,7 +409,6 @@ def test_several_processes_score_the_same(
             for count in (1, jobs)
         )
         assert alone == together
-        assert bool(alone.errors) == (most_curves > 0)
 
 
 def test_detections_are_matched_once_for_values_and_standard_errors(
@@ -428,9 +422,11 @@ def test_detections_are_matched_once_for_values_and_standard_errors(
     matched = instances.match
     monkeypatch.setattr(instances, "match", lambda *given: calls.append(1) or matched(*given))
 
-    score = instances.score(str(path), read, INSTANCE_PROTOCOLS["coco"], INSTANCE_LIMITS)
+    coco = INSTANCE_PROTOCOLS["coco"]
+    counted = instances.OpenedRecords(str(path), read, coco, ScoringRules(coco, INSTANCE_LIMITS)).counted()
 
-    assert score.errors
+    assert counted.compute().values
+    assert counted.standard_errors()
     assert calls == [1]
 
 

@@ -22,6 +22,7 @@ from segjudge.evaluation_script import instance_json, kernel, kernel_runs, rle
 from segjudge.evaluation_script.errors import Problems
 from segjudge.evaluation_script.instance_columns import KnownImages, columns_of, columns_of_plain
 from segjudge.evaluation_script.instance_counts import DETECTION, IMAGE, TRUTH, InstanceCounts
+from segjudge.evaluation_script.instance_errors import _without_each
 from segjudge.evaluation_script.instance_matching import Detections, Instances, match, rank_in_group
 from segjudge.evaluation_script.instance_overlaps import Masks, mask_overlaps
 from segjudge.evaluation_script.instance_precision import MatchedDetections
@@ -384,10 +385,12 @@ def test_curves_are_drawn_as_numpy_draws_them(seed: int, switch: Any) -> None:
     found["matched"], found["ignored"] = words[0] & words[1] if seed % 3 else words[0], words[seed % 2]
     pairs = [(area, cap) for area in range(4) for cap in range(3)]
 
-    by_kernel, by_numpy = switch(lambda: MatchedDetections(counts, categories, (1, 5, 10)).curves(pairs))
+    matching, group = MatchedDetections(counts, categories, (1, 5, 10)), lot.integers(0, 4, 9)
+    by_kernel, by_numpy = switch(lambda: [matching.curves(pairs), *_without_each(matching, pairs, group, 4)])
 
-    assert np.array_equal(by_kernel.precision, by_numpy.precision)
-    assert np.array_equal(by_kernel.recall, by_numpy.recall)
+    for one, other in zip(by_kernel, by_numpy, strict=True):
+        assert np.array_equal(one.precision, other.precision)
+        assert np.array_equal(one.recall, other.recall)
 
 
 # ── records ─────────────────────────────────────────────────────────────────
@@ -541,7 +544,16 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
         def __getattr__(self, name: str) -> Any:
             return (lambda *_: self._result) if name == self._name else getattr(LOADED, name)
 
-    for name in ("sj_pack_frame", "sj_compare", "sj_check_runs", "sj_overlaps", "sj_records", "sj_match", "sj_curve"):
+    for name in (
+        "sj_pack_frame",
+        "sj_compare",
+        "sj_check_runs",
+        "sj_overlaps",
+        "sj_records",
+        "sj_match",
+        "sj_curve",
+        "sj_curves_without",
+    ):
         for result in (0, -1, 1):
             with pytest.raises(kernel._Unusable, match="self-test"):
                 monkeypatch.setattr(ctypes, "CDLL", lambda _, name=name, result=result: Wrong(name, result))
@@ -555,4 +567,5 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_overlaps(None, 1, None, None, 1, None, 1, None, None, 1, None, None, None, 1, None) == -1
     assert LOADED.sj_match(None, None, None, 1, None, 1, None, 1, 1, 1, None, None) == -1
     assert LOADED.sj_curve(None, None, None, 1, 1, 0, 1, None, 1, None, None) == -1
+    assert LOADED.sj_curves_without(None, None, None, 1, 0, 1, 1, None, 1, None, None) == -1
     assert LOADED.sj_records(None, 1, 1, None, None, None) == -1

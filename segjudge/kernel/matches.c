@@ -7,6 +7,7 @@
 #define CROWD 0x10
 #define UNMATCHABLE 0x20
 #define MOST_AREAS 4
+#define MOST_GROUPS 32
 
 /* Pairs of a detection and an instance, by detection, with their IoU. */
 typedef struct {
@@ -140,5 +141,52 @@ SJ_EXPORT int sj_curve(
         }
     }
     free(counted);
+    return SJ_FINE;
+}
+
+/* Find a category's curves without each group of its detections in turn.
+ *
+ * `needed` says for each group, rising, how many right detections reach each recall without it.  Points are as those of
+ * `sj_curve`, by group, threshold and recall; `right` says for each group and threshold how many were right in all.
+ */
+SJ_EXPORT int sj_curves_without(
+    const uint64_t *right_bits, const uint64_t *counted_bits, const uint8_t *group, int64_t count, int32_t shift,
+    int32_t thresholds, int32_t groups, const int64_t *needed, int64_t recalls, int64_t *points, int64_t *right)
+{
+    if (!right_bits || !counted_bits || !group || count < 0 || shift < 0 || thresholds < 1 || thresholds > 64 - shift
+        || count > INT32_MAX || groups < 1 || groups > MOST_GROUPS || !needed || recalls < 0 || !points || !right)
+        return SJ_BAD_CALL;
+    for (int64_t i = 0; i < count; i++)
+        if (group[i] >= groups)
+            return SJ_BAD_CALL;
+    for (int t = 0; t < thresholds; t++) {
+        const uint64_t bit = (uint64_t)1 << (shift + t);
+        int64_t seen = 0, found = 0, seen_in[MOST_GROUPS] = {0}, found_in[MOST_GROUPS] = {0}, next[MOST_GROUPS];
+        int64_t best[MOST_GROUPS] = {0}, best_of[MOST_GROUPS] = {0};
+        for (int64_t i = 0; i < count; i++) {
+            int64_t in = (right_bits[i] & bit) != 0, of = (counted_bits[i] & bit) != 0;
+            found += in, found_in[group[i]] += in, seen += of, seen_in[group[i]] += of;
+        }
+        for (int g = 0; g < groups; g++) {
+            right[g * thresholds + t] = found - found_in[g];
+            for (next[g] = recalls - 1; next[g] >= 0 && needed[g * recalls + next[g]] > found - found_in[g];)
+                next[g]--;
+        }
+        for (int64_t i = count - 1; i >= 0; i--) {
+            int64_t in = (right_bits[i] & bit) != 0, is_counted = (counted_bits[i] & bit) != 0;
+            for (int g = 0; in && g < groups; g++) {
+                int64_t at = found - found_in[g], of = seen - seen_in[g];
+                if (g == group[i])
+                    continue;
+                if (!best[g] || at * best_of[g] > best[g] * of)
+                    best[g] = at, best_of[g] = of;
+                for (; next[g] >= 0 && needed[g * recalls + next[g]] >= at; next[g]--) {
+                    int64_t *point = points + 2 * ((g * thresholds + t) * recalls + next[g]);
+                    point[0] = best[g], point[1] = best_of[g];
+                }
+            }
+            found -= in, found_in[group[i]] -= in, seen -= is_counted, seen_in[group[i]] -= is_counted;
+        }
+    }
     return SJ_FINE;
 }

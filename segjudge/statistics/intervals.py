@@ -6,6 +6,7 @@ import numpy as np
 
 from segjudge.evaluation_script.answer import Report, SequenceReport
 from segjudge.evaluation_script.instance_accumulator import InstanceAccumulator
+from segjudge.evaluation_script.instance_errors import GROUPS
 from segjudge.evaluation_script.sequence_averages import video_of
 
 from .rankings import FEWEST_CASES
@@ -28,7 +29,7 @@ def intervals(report: Report, level: float = 0.95) -> dict[str, Interval]:
 
 
 def _cases(report: Report, metric: str) -> int:
-    """Return how many sequences or images a metric's error is known from.
+    """Return how many sequences, or groups of images, a metric's error is known from.
 
     Where seen and unseen ones are averaged it is the fewer of both.
     """
@@ -41,4 +42,4 @@ def _cases(report: Report, metric: str) -> int:
         if report.protocol.by_class and metric in report.protocol.metrics:
             return min(count for count in (seen, unseen) if count) if seen or unseen else 0
         return len({video_of(score) for score in report.scores})
-    return len(report.counted.images) if isinstance(report.counted, InstanceAccumulator) else 0
+    return min(GROUPS, len(report.counted.images)) if isinstance(report.counted, InstanceAccumulator) else 0
