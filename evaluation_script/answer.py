@@ -101,10 +101,14 @@ class InstanceReport(Report):
         super().__init__(split, accumulator.protocol)
         self._score, self._accumulator = accumulator.compute(), accumulator
         self.values = self._score.values
+        self._errors: Dict[Tuple[str, ...], Values] = {}
         self._warn(self._score.warnings)
 
     def errors(self, metrics: Collection[str] = ()) -> Values:
-        return self._accumulator.standard_errors(metrics)
+        wanted = tuple(metrics)
+        if wanted not in self._errors:
+            self._errors[wanted] = self._accumulator.standard_errors(wanted)
+        return self._errors[wanted]
 
     def rows(self) -> Dict[str, List[Row]]:
         return {"categories": [{"split": self.split, **row} for row in self._score.categories]}

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import segjudge
+from segjudge.cli import main
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 from segjudge.statistics.significance import student
@@ -209,3 +210,16 @@ def test_every_protocol_of_masks_in_memory_has_its_tables(tmp_path: Path) -> Non
         scores = segjudge.score(tmp_path / "sent.zip", tmp_path / "truth.zip", name, layout="davis2017")
         assert len(scores.sequences) == len(scores.objects) == 6
         assert set(scores.frames.columns) == {"split", "sequence", "object", "frame", "j", "f"}
+
+
+def test_the_command_shows_and_writes_intervals_where_there_are_any(tmp_path: Path, capsys: Any) -> None:
+    for (results, truth, protocol), there in ((SEQUENCES, False), (INSTANCES, True)):
+        given = ["score", str(results), "--truth", str(truth), "--protocol", protocol]
+        assert main([*given, "--json", str(tmp_path / "scores.json")]) == 0
+        document, scores = json.loads((tmp_path / "scores.json").read_text()), segjudge.score(results, truth, protocol)
+        assert document["errors"] == [scores.standard_errors]
+        found = {metric: list(scores.interval(metric) or ()) for metric in scores.metrics["dev"]}
+        assert document["intervals"] == [{"dev": {metric: ends for metric, ends in found.items() if ends}}]
+        lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("95 % interval")]
+        low, high = found.get("AP") or (0.0, 0.0)
+        assert [line[3] for line in lines] == ([f"{low:.3f}–{high:.3f}"] if there else [])

@@ -7,6 +7,7 @@ from typing import TypedDict
 
 from segjudge.evaluation_script.answer import Report
 from segjudge.evaluation_script.sequence_protocols import BESIDE
+from segjudge.statistics.intervals import intervals
 
 PUBLISHED = os.path.join(os.path.dirname(__file__), "published.json")
 
@@ -54,9 +55,13 @@ def of_report(report: Report, *, compare: bool) -> str:
 
 
 def means(report: Report, *, compare: bool) -> str:
-    """Return the protocol's metrics, what others reached, and the statistics beside the protocol."""
+    """Return the protocol's metrics, their intervals, what others reached, and the statistics beside the protocol."""
     names = list(report.protocol.metrics)
     rows = [["this submission", *(number(report.values[name]) for name in names)]]
+    found = intervals(report)
+    if found:
+        ends = {name: f"{number(low)}–{number(high)}" for name, (low, high) in found.items()}
+        rows.append(["95 % interval", *(ends.get(name, "–") for name in names)])
     others = published(report.protocol.name, report.split) if compare else []
     for entry in others:
         values = entry["values"]
