@@ -88,6 +88,13 @@ def read_records(
         files.close()
 
 
+def checked_records(records: List[Any], images: KnownImages, protocol: InstanceProtocol) -> InstanceRecords:
+    """Check records that were parsed; raises SubmissionError with every problem."""
+    long_enough = 1 << 40  # whatever it costs to draw their polygons
+    part = _Checker(_Rules(images, protocol, None)).checked(JsonPart(records, long_enough))
+    return _joined(iter([part]), protocol, ArchiveLimits())
+
+
 @dataclass(frozen=True)
 class _Rules:
     """What records are checked against, and the images of which they are kept: rising indices, or all."""
@@ -161,7 +168,7 @@ def _joined(parts: Iterator[_CheckedPart], protocol: InstanceProtocol, limits: A
     nothing = (none, none, np.zeros(0), none, none, np.zeros((0, 4)))
     rows = [nothing, *(columns for part in kept for columns in part.columns)]
     image, category, score, area, pixels, boxes = map(np.concatenate, zip(*rows))
-    warnings = _warnings(unknown, count, 0 if protocol.boxes else boxed)
+    warnings = notes_of(unknown, count, 0 if protocol.boxes else boxed)
     masks = joined_texts([texts for part in kept for texts in part.masks])
     return InstanceRecords(image, category, score, area, pixels, masks, boxes, warnings)
 
@@ -173,7 +180,8 @@ def _check_drawn(cost: int, length: int) -> None:
         raise Flaw(found, "Write masks as run lengths")
 
 
-def _warnings(unknown: int, count: int, boxed: int) -> List[str]:
+def notes_of(unknown: int, count: int, boxed: int = 0) -> List[str]:
+    """Return what a participant should know of so many records."""
     lines = []
     if unknown:
         have, were = verb(unknown, "has", "have"), verb(unknown, "was", "were")

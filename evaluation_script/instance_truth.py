@@ -116,13 +116,20 @@ def read_document(data: bytes, where: str) -> InstanceTruth:
     """Return the truth of a COCO-format document."""
     try:
         with without_collector():
-            document = json.loads(data)
-            if not isinstance(document, dict):
-                raise HostError(f"{where}: is JSON, but not an annotation file in COCO's format: not an object")
-            notes: List[str] = []
-            if "videos" in document and "images" not in document:
-                document = as_images(document, notes)
-            return _Document(document, where, notes).truth()
+            return truth_of(json.loads(data), where)
+    except (ValueError, OverflowError) as error:
+        raise HostError(f"{where}: is not an annotation file in COCO's format ({_reason(error)})") from None
+
+
+def truth_of(document: Any, where: str) -> InstanceTruth:
+    """Return the truth of a document in COCO's format that was parsed."""
+    try:
+        if not isinstance(document, dict):
+            raise HostError(f"{where}: is JSON, but not an annotation file in COCO's format: not an object")
+        notes: List[str] = []
+        if "videos" in document and "images" not in document:
+            document = as_images(document, notes)
+        return _Document(document, where, notes).truth()
     except HostError:
         raise
     except Flaw as flaw:

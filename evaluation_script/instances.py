@@ -69,7 +69,7 @@ class OpenedRecords:
         blocks = blocks_of(records, truth, protocol, images, rules.jobs)
 
         def work(number: int) -> bytes:
-            return _matched(blocks[number]).encoded()
+            return matched(blocks[number]).encoded()
 
         for data in results_of_processes(work, [len(block.sent) for block in blocks], rules.jobs, lambda _: None):
             accumulator.update(decoded(data))
@@ -122,7 +122,7 @@ class ImageBlock:
     protocol: InstanceProtocol
 
 
-def _matched(block: ImageBlock) -> InstanceCounts:
+def matched(block: ImageBlock) -> InstanceCounts:
     """Match the records within the cap with the truth."""
     truth, protocol, count = block.truth, block.protocol, len(block.truth.categories)
     known = _known(block)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Deque, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Deque, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from .errors import Flaw, Problems
 from .label_maps import SHIFT, LabelMap, LabelPairs, overlaps_of, pairs_of, summed
 from .masks import Array
 from .panoptic_files import PanopticSubmission, SentFrame, check_listed
+from .panoptic_protocols import PanopticProtocol
 from .unit_counts import UnitCounts
 from .unit_truth import TruthFrame, Unit
 
@@ -79,32 +80,41 @@ def _only_boundaries(pixels: LabelMap) -> LabelMap:
 
 def count(unit: Unit, submission: PanopticSubmission) -> UnitCounts:
     """Count an image or a video."""
-    protocol, things = submission.protocol, submission.things
     problems, frames = Problems(), unit.load()
     sent = submission.frames(unit.name, frames, problems)
+
+    def tables() -> Iterator[FrameTable]:
+        for frame, one in zip(frames, sent):
+            try:
+                prediction = submission.read(one, frame.size)
+                table = frame_table(frame, one, prediction, boundary=submission.protocol.boundary)
+            except Flaw as flaw:
+                problems.add(flaw.at(one.member))
+            if not problems:
+                yield table
+
+    counts = counted_frames(tables(), submission.protocol, submission.things)
+    return UnitCounts(unit.name, {} if problems else counts, problems.first, problems.count)
+
+
+def counted_frames(frames: Iterable[FrameTable], protocol: PanopticProtocol, things: List[bool]) -> Dict[str, Array]:
+    """Return the tables of an image or of the frames of a video."""
     counts = np.zeros((len(protocol.windows), len(things), 4))
     tubes = _Tubes(things)
     recent: Deque[FrameTable] = deque(maxlen=max(protocol.windows))
-    for frame, one in zip(frames, sent):
-        try:
-            recent.append(_table(frame, one, submission, boundary=protocol.boundary))
-        except Flaw as flaw:
-            problems.add(flaw.at(one.member))
-        if problems:
-            continue
+    for frame in frames:
+        recent.append(frame)
         for row, length in enumerate(protocol.windows):
             if len(recent) >= length:
                 counts[row] += quality_counts(_joined(list(recent)[-length:]), len(things))
         if protocol.video:
-            tubes.add(recent[-1], without_first=protocol.first_is_crowd)
-    if problems:
-        return UnitCounts(unit.name, {}, problems.first, problems.count)
-    return UnitCounts(unit.name, {"quality": counts, **(tubes.tables() if protocol.video else {})})
+            tubes.add(frame, without_first=protocol.first_is_crowd)
+    return {"quality": counts, **(tubes.tables() if protocol.video and recent else {})}
 
 
-def _table(frame: TruthFrame, sent: SentFrame, submission: PanopticSubmission, *, boundary: bool) -> FrameTable:
-    """Read and count a frame; a Flaw where it cannot be read."""
-    truth, prediction = frame.read(), LabelMap(submission.read(sent, frame.size))
+def frame_table(frame: TruthFrame, sent: SentFrame, pixels: Array, *, boundary: bool) -> FrameTable:
+    """Count a frame; a Flaw where its pixels are not what was listed."""
+    truth, prediction = frame.read(), LabelMap(pixels)
     pairs = overlaps_of(truth, prediction)
     ids, areas = summed(pairs.prediction, pairs.pixels)
     check_listed(sent, set(ids.tolist()))

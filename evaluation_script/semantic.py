@@ -6,7 +6,7 @@ truth does not change where the prediction does not change either.
 
 from __future__ import annotations
 
-from typing import AbstractSet, Any, Dict, List, Optional
+from typing import AbstractSet, Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import numpy as np
 
@@ -75,14 +75,19 @@ class SemanticSubmission:
             where = self._pictures.find(f"{frame.name}.png", video)
             png.check_length(self._files.sizes[where], frame.size)
             labels = png.read_labels(self._files.read(where), frame.size)
-            wrong = (labels >= self.protocol.classes) & (truth < self.protocol.classes)
-            if labels.max() >= self.protocol.classes and wrong.any():
-                found = f"holds the label {int(labels[wrong].max())} where the truth is not void"
-                raise Flaw(found, f"Write labels from 0 to {self.protocol.classes - 1}")
+            check_labels(labels, truth, self.protocol)
         except Flaw as flaw:
             problems.add(flaw.at(where))
             return None
         return labels
+
+
+def check_labels(labels: Array, truth: Array, protocol: SemanticProtocol) -> None:
+    """Raise a Flaw where labels that are no classes lie on pixels that are scored."""
+    wrong = (labels >= protocol.classes) & (truth < protocol.classes)
+    if labels.max() >= protocol.classes and wrong.any():
+        found = f"holds the label {int(labels[wrong].max())} where the truth is not void"
+        raise Flaw(found, f"Write labels from 0 to {protocol.classes - 1}")
 
 
 class _Steps:
@@ -104,34 +109,42 @@ class _Steps:
 
 def count(unit: Unit, submission: SemanticSubmission) -> UnitCounts:
     """Count a video."""
-    protocol, problems, frames = submission.protocol, Problems(), unit.load()
+    problems, frames = Problems(), unit.load()
+
+    def maps() -> Iterator[Tuple[Array, Array]]:
+        for frame in frames:
+            truth = frame.read()
+            labels = truth.numbers
+            if truth.labels is not None:
+                labels = truth.labels.astype(np.min_scalar_type(int(truth.labels.max())))[labels]
+            prediction = submission.read(unit.name, frame, labels, problems)
+            if prediction is not None:
+                yield labels, prediction
+
+    tables = counted_maps(maps(), len(frames), submission.protocol)
+    return UnitCounts(unit.name, {} if problems else tables, problems.first, problems.count)
+
+
+def counted_maps(maps: Iterable[Tuple[Array, Array]], frames: int, protocol: SemanticProtocol) -> Dict[str, Array]:
+    """Return the tables of a video of so many frames: labels of the truth, and of the prediction."""
     real, sent = _Steps(), _Steps()
-    cells: List[Array] = []
+    cells: List[Array] = [np.zeros((2, 0), np.int64)]
     windows: Dict[int, List[List[int]]] = {length: [] for length in protocol.windows}
-    for place, frame in enumerate(frames):
-        truth = frame.read()
-        labels = truth.numbers
-        if truth.labels is not None:
-            labels = truth.labels.astype(np.min_scalar_type(int(truth.labels.max())))[labels]
-        prediction = submission.read(unit.name, frame, labels, problems)
-        if prediction is None:
-            continue
+    for place, (labels, prediction) in enumerate(maps):
         pairs = overlaps_of(LabelMap(labels), LabelMap(prediction))
         cells.append(
             np.stack(((pairs.truth << SHIFT) | pairs.prediction, pairs.pixels))[:, pairs.truth < protocol.classes]
         )
         real.add(labels)
         sent.add(prediction)
-        if place == len(frames) - 1 and protocol.without_last:
+        if place == frames - 1 and protocol.without_last:
             break
         for length, found in windows.items():
             if place >= length - 1:
                 same = real.kept >= length
                 found.append([int((same & (sent.kept >= length)).sum()), int(same.sum())])
-    if problems:
-        return UnitCounts(unit.name, {}, problems.first, problems.count)
     tables = {f"VC{length}": np.array(found, np.int64).reshape(-1, 2) for length, found in windows.items()}
-    return UnitCounts(unit.name, {"cells": np.stack(summed(*np.concatenate(cells, axis=1))), **tables})
+    return {"cells": np.stack(summed(*np.concatenate(cells, axis=1))), **tables}
 
 
 def _confusion(accumulator: UnitAccumulator[SemanticProtocol]) -> Array:

@@ -41,26 +41,14 @@ def count(unit: Unit, submission: TracksSubmission) -> UnitCounts:
     problems, frames = Problems(), unit.load()
     sent = submission.masks(unit.name, frames, problems)
     if not problems and not submission.protocol.burst:
-        _check_disjoint(unit.name, frames, sent, problems)
+        check_disjoint(unit.name, frames, sent, problems)
     if problems:
         return UnitCounts(unit.name, {}, problems.first, problems.count)
-    sequence = _Sequence(frames, sent, submission.protocol, unit.facts)
-    seen = {row[CATEGORY] for rows in (*sent, *sequence.real) for row in rows}
-    present = [(place, one) for place, (_, one) in enumerate(submission.classes) if one in seen]
-    compared = [sequence.compared(category) for _, category in present]
-    tables = {
-        "classes": np.array([place for place, _ in present], np.int64),
-        "hota": np.array([hota_counts(one) for one in compared]).reshape(len(present), len(HOTA_FIELDS), -1),
-        "clear": np.array([clear_counts(one) for one in compared]).reshape(len(present), len(CLEAR_FIELDS)),
-    }
-    if submission.protocol.burst:
-        tables["objects"] = np.array([len(_tracks(sequence.real, one)) for _, one in present], np.int64)
-        matched = [sequence.matched_tracks(place, one) for place, one in present]
-        tables["tracks"] = np.concatenate([np.zeros((0, 4)), *matched])
-    return UnitCounts(unit.name, tables)
+    sequence = ComparedSequence(frames, sent, submission.protocol, unit.facts)
+    return UnitCounts(unit.name, sequence.tables(submission.classes))
 
 
-class _Sequence:
+class ComparedSequence:
     """The masks of both sides, and how they overlap."""
 
     def __init__(
@@ -72,6 +60,22 @@ class _Sequence:
         self._overlaps = _overlaps(frames, sent, self.real)
         self._similarities = _box_overlaps(frames, sent) if protocol.boxes else self._overlaps
         self._ignored = [np.array([row[CATEGORY] == IGNORED for row in rows], bool) for rows in self.real]
+
+    def tables(self, classes: List[Tuple[str, int]]) -> Dict[str, Array]:
+        """Return what is counted of each of these categories that occurs."""
+        seen = {row[CATEGORY] for rows in (*self._sent, *self.real) for row in rows}
+        present = [(place, one) for place, (_, one) in enumerate(classes) if one in seen]
+        compared = [self.compared(category) for _, category in present]
+        tables = {
+            "classes": np.array([place for place, _ in present], np.int64),
+            "hota": np.array([hota_counts(one) for one in compared]).reshape(len(present), len(HOTA_FIELDS), -1),
+            "clear": np.array([clear_counts(one) for one in compared]).reshape(len(present), len(CLEAR_FIELDS)),
+        }
+        if self._protocol.burst:
+            tables["objects"] = np.array([len(_tracks(self.real, one)) for _, one in present], np.int64)
+            matched = [self.matched_tracks(place, one) for place, one in present]
+            tables["tracks"] = np.concatenate([np.zeros((0, 4)), *matched])
+        return tables
 
     def compared(self, category: int) -> List[ComparedFrame]:
         """Return the frames of a category, without the predictions that are left out."""
@@ -201,7 +205,7 @@ def _encoded(masks: List[str], size: Size) -> List[_EncodedRLE]:
     return [{"size": list(size), "counts": mask} for mask in masks]
 
 
-def _check_disjoint(name: str, frames: List[TruthFrame], sent: List[Rows], problems: Problems) -> None:
+def check_disjoint(name: str, frames: List[TruthFrame], sent: List[Rows], problems: Problems) -> None:
     """Report the first frame in which two predictions share pixels."""
     from pycocotools.mask import area, merge
 

@@ -203,7 +203,7 @@ class TracksSubmission:
             read: Callable[..., List[Rows]] = self._burst_masks if self.protocol.burst else self._mots_masks
             found = read(entry, frames)
             for frame, rows in zip(frames, found):
-                _check(frame, rows)
+                check_masks(frame, rows)
             if len({row[TRACK_ID] for rows in found for row in rows}) > MOST_TRACKS:
                 raise Flaw(f"has more than {MOST_TRACKS:,} tracks", "Send fewer tracks")
             if sum(map(len, found)) > MOST_MASKS:
@@ -256,10 +256,15 @@ class TracksSubmission:
             if type(category) is not int:
                 raise Flaw(f"track {key} has no category in track_category_ids", f"Write {EXAMPLE}")
             rows.append([int(key), self._merged.get(category, category), counts, float(score)])
-        return sorted(rows, key=lambda row: -row[SCORE])[:BURST_MASKS] if len(rows) > BURST_MASKS else rows
+        return best_rows(rows)
 
 
-def _check(frame: TruthFrame, rows: Rows) -> None:
+def best_rows(rows: Rows) -> Rows:
+    """Return the masks of a frame that count in BURST."""
+    return sorted(rows, key=lambda row: -row[SCORE])[:BURST_MASKS] if len(rows) > BURST_MASKS else rows
+
+
+def check_masks(frame: TruthFrame, rows: Rows) -> None:
     """Refuse masks that cannot be read, and tracks that are twice in a frame."""
     if len(rows) > MOST_IN_FRAME:
         raise Flaw(f"has {len(rows):,} masks in frame {printable(frame.name)}", f"Send at most {MOST_IN_FRAME}")

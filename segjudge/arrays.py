@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.engine import report_of
 from segjudge.evaluation_script.errors import listed
+from segjudge.evaluation_script.instance_protocols import InstanceProtocol
+from segjudge.evaluation_script.panoptic_protocols import PanopticProtocol
 from segjudge.evaluation_script.phase import TrackProtocol
 from segjudge.evaluation_script.provenance import counting, provenance
+from segjudge.evaluation_script.semantic_protocols import SemanticProtocol
 from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
+from segjudge.evaluation_script.tracks_protocols import TracksProtocol
+from segjudge.in_memory.instances import InstancesInMemory
+from segjudge.in_memory.panoptic import PanopticInMemory
+from segjudge.in_memory.semantic import SemanticInMemory
 from segjudge.in_memory.sequences import SequencesInMemory
 from segjudge.in_memory.track import MemoryTrack, frame_name, in_order, refused
+from segjudge.in_memory.tracks import TracksInMemory
 from segjudge.prepared import named_protocol
 from segjudge.scoring import Scores
 
@@ -20,6 +28,16 @@ from segjudge.scoring import Scores
 SPLIT = "all"
 #: What stands for the digest of masks that no file has.
 MEMORY = "memory"
+
+
+#: By track, what counts its masks in memory, of a protocol, categories and unseen sequences.
+_TRACKS: dict[str, Callable[[Any, Sequence[Mapping[str, Any]], Iterable[str]], MemoryTrack]] = {
+    SequenceProtocol.track: lambda protocol, _, unseen: SequencesInMemory(protocol, unseen),
+    InstanceProtocol.track: lambda protocol, categories, _: InstancesInMemory(protocol, categories),
+    PanopticProtocol.track: lambda protocol, categories, _: PanopticInMemory(protocol, categories),
+    SemanticProtocol.track: lambda protocol, _, __: SemanticInMemory(protocol),
+    TracksProtocol.track: lambda protocol, categories, _: TracksInMemory(protocol, categories),
+}
 
 
 class FrameAccumulator:
@@ -35,6 +53,7 @@ class FrameAccumulator:
         *,
         expected: Mapping[str, Iterable[object]] | Iterable[str] = (),
         unseen: Iterable[str] = (),
+        categories: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         """Score by a protocol.
 
@@ -42,10 +61,12 @@ class FrameAccumulator:
             protocol: its name, or one of its rows with changes.
             expected: the frames that each sequence must have, or the names of what is counted as a whole.
             unseen: the unseen sequences of lvos.
+            categories: as in COCO's annotation files; panoptic protocols need them, of instances those that occur are
+                taken where none are given.
 
         """
         self.protocol = named_protocol(protocol)
-        self.track = _track(self.protocol, unseen)
+        self.track = _TRACKS[self.protocol.track](self.protocol, categories, unseen)
         wanted = expected.items() if isinstance(expected, Mapping) else ((name, [None]) for name in expected)
         self._expected = {str(name): {frame_name(frame) for frame in frames} for name, frames in wanted}
         self._frames: dict[str, dict[str, bytes]] = {}
@@ -101,16 +122,12 @@ class FrameAccumulator:
         return Scores([report_of(SPLIT, self.track.accumulator(self._frames))], provenance=origin)
 
 
-def _track(protocol: TrackProtocol, unseen: Iterable[str]) -> MemoryTrack:
-    if isinstance(protocol, SequenceProtocol):
-        return SequencesInMemory(protocol, unseen)
-    raise UsageError(f"{protocol.name} does not score mask sequences")
-
-
 def score_arrays(
     prediction: object,
     truth: object,
     protocol: str | TrackProtocol = "davis2017",
+    *,
+    categories: Sequence[Mapping[str, Any]] = (),
 ) -> Scores:
     """Score one video in memory, or a mapping of several from name to masks.
 
@@ -118,7 +135,7 @@ def score_arrays(
     a list with a boolean array, run lengths or None for each frame.  A mapping whose values are labels or mappings has
     several videos.
     """
-    accumulator = FrameAccumulator(protocol)
+    accumulator = FrameAccumulator(protocol, categories=categories)
     track = accumulator.track
     truths, predictions = track.sequences_of(truth), track.sequences_of(prediction)
     if truths.keys() != predictions.keys():

@@ -167,7 +167,7 @@ def test_videos_that_do_not_fit_are_refused() -> None:
         score_arrays({"cat": PREDICTIONS["cat"]}, TRUTHS)
     with pytest.raises(SubmissionError, match="has 5 frames, the truth 6"):
         score_arrays(PREDICTIONS["dog"][:5], TRUTHS["dog"])
-    with pytest.raises(UsageError, match="does not score mask sequences"):
+    with pytest.raises(SubmissionError, match="is neither records nor columns"):
         score_arrays(PREDICTIONS, TRUTHS, "coco")
     for protocol in ("mevis", "ref-davis17"):
         with pytest.raises(UsageError, match="scores whole results"):

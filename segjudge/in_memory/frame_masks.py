@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from segjudge.evaluation_script.errors import Flaw, SubmissionError
 from segjudge.evaluation_script.mask_files import Stacks, labels_in, stacks_of
 from segjudge.evaluation_script.masks import Array, Size, Stack, cropped, empty_labels, pack
 from segjudge.in_memory.track import refused
+from segjudge.masks.run_lengths import runs_of_mask
 
 #: The masks of a frame: labels (height, width), or of each object a boolean array, run lengths, or None.
 FrameMasks = object
@@ -27,11 +29,7 @@ class FrameReader:
         if isinstance(masks, Mapping):
             stacks = {str(label): self._object(mask, f"{where}, object {label}") for label, mask in masks.items()}
             return {label: stack for label, stack in stacks.items() if stack is not None and label != "0"}
-        labels = _array(masks, where)
-        if labels.dtype == bool:
-            labels = labels.view(np.uint8)
-        if labels.dtype.kind == "i" and labels.min() < 0:
-            raise refused(where, f"has the label {labels.min()}", "Number the objects from 1, with 0 as background")
+        labels = label_map(masks, where)
         if labels.dtype == np.uint8 or labels.max() < kernel_frames.LABELS:
             labels = labels.astype(np.uint8, copy=False)
             packed = self._by_kernel(np.ascontiguousarray(labels))
@@ -66,11 +64,30 @@ class FrameReader:
         return cropped(pack(block), flags.shape)
 
 
+def label_map(masks: object, where: str) -> Array:
+    """Return labels (height, width), none below zero."""
+    labels = _array(masks, where)
+    if labels.dtype == bool:
+        labels = labels.view(np.uint8)
+    if labels.dtype.kind == "i" and labels.min() < 0:
+        raise refused(where, f"has the label {labels.min()}", "Number the objects from 1, with 0 as background")
+    return labels
+
+
+def run_lengths(mask: object, where: str) -> dict[str, Any]:
+    """Return one mask, booleans or run lengths, as run lengths with their text."""
+    if isinstance(mask, Mapping):
+        counts = mask.get("counts")
+        return {**mask, "counts": counts.decode("ascii", "replace") if isinstance(counts, bytes) else counts}
+    flags = np.asarray(mask)
+    flags = _array(flags[0] if flags.ndim == 3 and len(flags) == 1 else flags, where)
+    return {"size": list(flags.shape), "counts": rle.compressed(runs_of_mask(flags != 0))}
+
+
 def _from_run_lengths(mask: Mapping[str, object], where: str) -> Stack:
-    size, counts = mask.get("size"), mask.get("counts")
+    size, text = mask.get("size"), run_lengths(mask, where)["counts"]
     if not (isinstance(size, Sequence) and len(size) == 2 and all(isinstance(side, int) for side in size)):
         raise refused(where, f"has the size {size!r}", "Give run lengths as {'size': [height, width], 'counts': …}")
-    text = counts.decode("ascii", "replace") if isinstance(counts, bytes) else counts
     height, width = int(size[0]), int(size[1])
     if not 0 < height * width < 1 << 31:
         raise refused(where, f"has the size {list(size)}", "Give the height and width of the frame")

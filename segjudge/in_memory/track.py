@@ -10,7 +10,6 @@ import numpy as np
 
 from segjudge.evaluation_script.accumulator import Accumulator
 from segjudge.evaluation_script.errors import Problem, SubmissionError
-from segjudge.evaluation_script.sequence_truth import is_number
 
 #: Of each sequence the frames, and what was counted of each.
 CountedFrames = Mapping[str, Mapping[str, bytes]]
@@ -44,7 +43,7 @@ class MemoryTrack(abc.ABC):
 
 def natural_order(name: str) -> tuple[bool, int, str]:
     """Return the key that sorts names by the numbers that they are, and others after them."""
-    return (False, int(name), name) if is_number(name) else (True, 0, name)
+    return (False, int(name), name) if name.isascii() and name.isdecimal() else (True, 0, name)
 
 
 def in_order(names: Iterable[str]) -> list[str]:
