@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from segjudge.evaluation_script.answer import Report, SequenceReport
+from segjudge.evaluation_script.answer import Report
 from segjudge.evaluation_script.sequence_protocols import BESIDE
-from segjudge.statistics.rankings import FEWEST_CASES
-from segjudge.statistics.significance import interval
+from segjudge.statistics.intervals import intervals
 
 from .page import Section
 from .tables import published
@@ -20,7 +19,6 @@ NAMES = ("sequence", "object", "name", "id")
 def summary(report: Report) -> Section:
     """Return a split's metrics with their intervals, and the field's published numbers."""
     metrics, values = list(report.protocol.metrics), report.values
-    intervals = intervals_of(report)
     others = [
         [f"{one['method']}, {one['dataset']}", *(one["values"].get(name) for name in metrics)]
         for one in published(report.protocol.name, report.split)
@@ -33,31 +31,12 @@ def summary(report: Report) -> Section:
             "first": metrics[0],
             "rest": [name for name in metrics[1:] if name in values],
             "beside": [name for name in BESIDE if name in values],
-            "intervals": intervals,
+            "intervals": intervals(report),
             "errors": report.errors(),
             "columns": ["method", *metrics],
             "rows": [["these results", *(values[name] for name in metrics)], *others] if others else [],
         },
     )
-
-
-def intervals_of(report: Report, level: float = 0.95) -> dict[str, tuple[float, float]]:
-    """Return Student's t intervals of the metrics of mask sequences, cut to 0 and 1; none of few sequences."""
-    if not isinstance(report, SequenceReport):
-        return {}
-    videos: dict[bool, set[str]] = {}
-    for score in report.scores:
-        videos.setdefault(score.unseen and report.protocol.by_class, set()).add(score.sequence.rpartition("/")[2])
-    cases = min(map(len, videos.values()), default=0)
-    if cases < FEWEST_CASES:
-        return {}
-    found = {}
-    for metric, error in report.errors().items():
-        value = report.values[metric]
-        if value is not None and error is not None:
-            low, high = interval(value, error, cases, level)
-            found[metric] = (low, high) if "Decay" in metric else (max(low, 0.0), min(high, 1.0))
-    return found
 
 
 def tables(report: Report) -> Section:
