@@ -1,4 +1,4 @@
-"""The masks of a sequence for a page: small label images as runs along the rows, truth beside prediction."""
+"""The masks of a sequence for a page: small label images, as runs along the rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from segjudge.compression import deflated
 from segjudge.evaluation_script.mask_files import Stacks
 from segjudge.evaluation_script.masks import WORD, Array, Size, Stack, Window, overlaps
-from segjudge.failure_kinds import ComparedBlock
 
 #: What a stream is compressed by: more takes longer, and gains little.
 EFFORT = 6
@@ -20,49 +19,34 @@ GROUPS = 4
 
 
 class MaskStream:
-    """Collects the masks of some objects, block by block."""
+    """Collects the masks of some objects, block by block; pixels of several objects have labels of their own."""
 
     def __init__(self, objects: list[str], size: Size, width: int) -> None:
         across = min(width, size[1])
         #: Height and width in the page.
         self.size: Size = (max(1, round(size[0] * across / size[1])), across)
-        self._sides = _LabelRuns(objects), _LabelRuns(objects)
-
-    def add(self, block: ComparedBlock) -> None:
-        """Take the frames of a block."""
-        for side, stacks in zip(self._sides, (block.truth, block.predicted), strict=True):
-            side.add(stacks, len(block.frames), block.size, self.size)
-
-    def packed(self, header: dict[str, object]) -> bytes:
-        """Return a zlib stream: a line of JSON, which says what follows, then runs: labels, and their lengths."""
-        sides = [side.encoded() for side in self._sides]
-        about = {
-            **header,
-            "size": self.size,
-            "labels": [side.groups for side in self._sides],
-            "runs": [count for count, _ in sides],
-        }
-        text = json.dumps(about, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-        return deflated(text.encode("ascii") + b"\n" + b"".join(data for _, data in sides), zlib.MAX_WBITS, EFFORT)
-
-
-class _LabelRuns:
-    """One side's label images: pixels of several objects have labels of their own."""
-
-    def __init__(self, objects: list[str]) -> None:
         self._places = {name: place for place, name in enumerate(objects)}
         #: What each label is: places of objects; label 0 is nothing.
-        self.groups: list[tuple[int, ...]] = [()]
+        self._groups: list[tuple[int, ...]] = [()]
         self._known: dict[tuple[int, ...], int] = {(): 0}
         self._labels: list[Array] = []
         self._lengths: list[Array] = []
 
-    def add(self, stacks: Stacks, frames: int, size: Size, small: Size) -> None:
+    def packed(self, header: dict[str, object]) -> bytes:
+        """Return a zlib stream: a line of JSON, which says what follows, then runs: labels, and their lengths."""
+        labels = np.concatenate([np.zeros(0, np.uint16), *self._labels])
+        lengths = np.concatenate([np.zeros(0, np.int64), *self._lengths])
+        about = {**header, "size": self.size, "groups": self._groups, "runs": len(labels)}
+        text = json.dumps(about, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+        data = text.encode("ascii") + b"\n" + _in_groups(labels.astype(np.int64)) + _in_groups(lengths)
+        return deflated(data, zlib.MAX_WBITS, EFFORT)
+
+    def add(self, stacks: Stacks, frames: int, size: Size) -> None:
         """Take the masks of some frames, at the size that they have in the page."""
         rows, columns = (
-            ((np.arange(count) + 0.5) * whole / count).astype(int) for count, whole in zip(small, size, strict=True)
+            ((np.arange(count) + 0.5) * whole / count).astype(int) for count, whole in zip(self.size, size, strict=True)
         )
-        image = np.zeros((frames, *small), np.uint8 if len(self._places) < 1 << 7 else np.uint16)
+        image = np.zeros((frames, *self.size), np.uint8 if len(self._places) < 1 << 7 else np.uint16)
         painted: list[Stack] = []
         for name, stack in stacks.items():
             if name not in self._places or not stack.words.size:
@@ -85,16 +69,16 @@ class _LabelRuns:
         """Return images with an object added; where another one is, the label becomes that of both."""
         place, below = self._places[name], image[window][flags]
         found, numbers = np.unique(below, return_inverse=True)
-        labels = [self._label((*self.groups[label], place)) for label in found.tolist()]
-        if len(self.groups) > 1 << 8:
+        labels = [self._label((*self._groups[label], place)) for label in found.tolist()]
+        if len(self._groups) > 1 << 8:
             image = image.astype(np.uint16)
         image[window][flags] = np.array(labels, image.dtype)[numbers]
         return image
 
     def _label(self, group: tuple[int, ...]) -> int:
         if group not in self._known:
-            self._known[group] = len(self.groups)
-            self.groups.append(group)
+            self._known[group] = len(self._groups)
+            self._groups.append(group)
         return self._known[group]
 
     def _take(self, images: Array) -> None:
@@ -104,12 +88,6 @@ class _LabelRuns:
         starts: Array = np.flatnonzero(changes)
         self._labels.append(images.reshape(-1)[starts])
         self._lengths.append(np.diff(np.append(starts, images.size)))
-
-    def encoded(self) -> tuple[int, bytes]:
-        """Return how many runs there are; their labels, then their lengths."""
-        labels = np.concatenate([np.zeros(0, np.uint16), *self._labels])
-        lengths = np.concatenate([np.zeros(0, np.int64), *self._lengths])
-        return len(labels), _in_groups(labels.astype(np.int64)) + _in_groups(lengths)
 
 
 def _in_groups(numbers: NDArray[np.int64]) -> bytes:

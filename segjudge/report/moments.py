@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from segjudge.failure_kinds import KINDS, RIGHT, TRACKED
 from segjudge.failures import ObjectLosses
 
+from .sequence_losses import SequenceLosses
+
 #: Frames between two runs of a family that still make one moment.
 GAP = 2
-#: How many moments a page shows.
-SHOWN = 12
+#: How many moments a page shows, and how many of them of one sequence.
+SHOWN, OF_A_SEQUENCE = 12, 2
 FAMILIES = {"ghost": "time", "late": "time", "miss": "place", "swap": "place", "drift": "place"}
 
 
@@ -34,10 +36,14 @@ class Moment:
         return {**vars(self), "number": number, "cost": round(self.cost, 4)}
 
 
-def moments_of(sequences: Iterable[tuple[str, list[ObjectLosses]]]) -> list[Moment]:
-    """Return the worst moments of the objects of some sequences."""
-    found = [moment for name, objects in sequences for one in objects for moment in _of_object(name, one)]
-    return sorted(found, key=lambda one: (-one.cost, one.sequence, one.label, one.first))[:SHOWN]
+def moments_of(sequences: list[SequenceLosses]) -> list[Moment]:
+    """Return the worst moments of some sequences."""
+    found = [moment for sequence in sequences for one in sequence.objects for moment in _of_object(sequence.name, one)]
+    shown: list[Moment] = []
+    for moment in sorted(found, key=lambda one: (-one.cost, one.sequence, one.label, one.first)):
+        if sum(one.sequence == moment.sequence for one in shown) < OF_A_SEQUENCE:
+            shown.append(moment)
+    return shown[:SHOWN]
 
 
 def _of_object(sequence: str, one: ObjectLosses) -> Iterator[Moment]:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 from markupsafe import Markup
 
 from segjudge.evaluation_script.answer import Report, SequenceReport
-from segjudge.failure_kinds import KINDS, TRACKED
-from segjudge.failures import LossCounter, ObjectLosses, ScoredSequence, compared_blocks, kinds_known, opened_sequences
+from segjudge.failure_kinds import KINDS
+from segjudge.failures import ObjectLosses, kinds_known
 
-from .mask_stream import MaskStream
 from .moments import moments_of
 from .page import Section, environment
+from .sequence_losses import SCALE, LossReader, MethodLosses, SequenceLosses, mean_shares
 
 if TYPE_CHECKING:
     from segjudge.prepared import PreparedScoring
@@ -33,106 +31,37 @@ MEANINGS = {
     "leak": ("shape", "spilled over"),
     "edge": ("shape", "inexact edge"),
 }
-#: Pixels that masks of the page are wide at most.
-WIDTH = 480
-#: Values in a stream are whole numbers of thousandths.
-SCALE = 1000
-
-
-@dataclass(frozen=True)
-class SequenceLosses:
-    """What the objects of a sequence lost, and the stream of its masks."""
-
-    scored: ScoredSequence
-    objects: list[ObjectLosses]
-    stream: str
-
-    @property
-    def name(self) -> str:
-        """The sequence."""
-        return self.scored.truth.name
-
-    @property
-    def shares(self) -> list[float]:
-        """The loss by kind, as the mean over the objects."""
-        return _mean([(one.shares, 1.0) for one in self.objects])
-
-
-def _mean(weighted: Iterable[tuple[list[float], float]]) -> list[float]:
-    rows = list(weighted)
-    total = math.fsum(weight for _, weight in rows) or 1.0
-    return [math.fsum(shares[kind] * weight for shares, weight in rows) / total for kind in range(len(KINDS))]
 
 
 def sequence_sections(job: PreparedScoring, report: Report) -> tuple[list[Section], dict[str, bytes]]:
     """Return the sections of a split of mask sequences, and the masks of each sequence."""
     if not isinstance(report, SequenceReport):
-        raise TypeError(report)
-    found, streams = [], {}
-    for number, scored in enumerate(opened_sequences(job, report)):
-        name = f"{report.split}/{number}"
-        counter = LossCounter(scored, report.protocol)
-        sizes = [block.size for block in scored.truth.blocks]
-        masks = MaskStream([score.name for score in scored.scores], sizes[0] if sizes else (1, 1), WIDTH)
-        for block in compared_blocks(scored, report.protocol):
-            counter.add(block)
-            masks.add(block)
-        losses = counter.losses()
-        streams[name] = masks.packed(_header(scored, losses))
-        found.append(SequenceLosses(scored, losses, name))
-    found.sort(key=lambda one: (-sum(one.shares), one.name))
-    return [_loss_section(found, report), _frames_section(found), _table_section(found, report)], streams
-
-
-def _header(scored: ScoredSequence, losses: list[ObjectLosses]) -> dict[str, object]:
-    """Return what a page shows of a sequence's frames, beside the masks."""
-    places = {frame: place for place, frame in enumerate(scored.truth.frames)}
-    objects = [
-        {
-            "name": one.score.name,
-            "at": [places[frame] for frame in one.score.frames],
-            "j": _thousandths(one.score.j),
-            "f": _thousandths(one.score.f),
-            "kinds": [KINDS.index(kind) if kind in KINDS else -1 for kind in one.kinds],
-            "parts": _thousandths(one.parts[[kind == TRACKED for kind in one.kinds]][:, -4:].reshape(-1)),
-        }
-        for one in losses
-    ]
-    return {"frames": scored.truth.frames, "objects": objects}
-
-
-def _thousandths(values: np.ndarray) -> list[int]:
-    numbers: list[int] = np.round(values * SCALE).astype(int).tolist()
-    return numbers
+        raise TypeError(f"{report.split} holds no mask sequences")
+    reader = LossReader()
+    method = reader.read(job, report, "")
+    worst = sorted(method.sequences, key=lambda one: (-one.lost, one.name))
+    return [
+        _loss_section(method, worst),
+        frames_section([method], worst),
+        _table_section(worst, report),
+    ], reader.streams
 
 
 # ── where the loss is ───────────────────────────────────────────────────────
 
 
-def weights_of(found: list[SequenceLosses], report: SequenceReport) -> dict[int, float]:
-    """Return how much each object counts in the protocol's mean, by the identity of its score."""
-    scores = [one.score for sequence in found for one in sequence.objects if one.score.frames]
-    groups = {unseen: sum(score.unseen is unseen for score in scores) for unseen in (False, True)}
-    if not report.protocol.by_class:
-        return {id(score): 1 / len(scores) for score in scores}
-    shown = sum(count > 0 for count in groups.values())
-    return {id(score): 1 / groups[score.unseen] / shown for score in scores}
-
-
-def _loss_section(found: list[SequenceLosses], report: SequenceReport) -> Section:
-    weights = weights_of(found, report)
-    objects = [(one, weights.get(id(one.score), 0.0)) for sequence in found for one in sequence.objects]
-    total = _mean((one.shares, weight) for one, weight in objects)
+def _loss_section(method: MethodLosses, found: list[SequenceLosses]) -> Section:
+    protocol, total = method.report.protocol, method.shares
     families: dict[str, list[tuple[str, str, float]]] = {}
     for kind, share in zip(KINDS, total, strict=True):
         families.setdefault(MEANINGS[kind][0], []).append((kind, MEANINGS[kind][1], share))
     values = {
-        "metric": "J&F" if "J&F-Mean" in report.protocol.metrics else "J",
-        "exact": kinds_known(report.protocol),
+        "metric": "J&F" if "J&F-Mean" in protocol.metrics else "J",
+        "exact": kinds_known(protocol),
         "total": parts_of_bar(total),
         "lost": math.fsum(total),
         "families": families,
-        "sequences": [(one.name, one.stream, parts_of_bar(one.shares), sum(one.shares)) for one in found],
+        "sequences": [(one.name, one.stream, parts_of_bar(one.shares), one.lost) for one in found],
         "subsets": _subsets(found),
     }
     return Section("losses", "Where the loss is", values)
@@ -155,7 +84,7 @@ def _subsets(found: list[SequenceLosses]) -> list[tuple[str, str, int, list[tupl
                 groups.setdefault(group_of(sequence, one), []).append(one.shares)
         if len(groups) > 1:
             for name in sorted(groups):
-                shares = _mean((row, 1.0) for row in groups[name])
+                shares = mean_shares((row, 1.0) for row in groups[name])
                 rows.append((title, name.partition(" ")[2], len(groups[name]), parts_of_bar(shares), sum(shares)))
     return rows
 
@@ -190,15 +119,18 @@ def _absent(one: ObjectLosses) -> bool:
 # ── frames ──────────────────────────────────────────────────────────────────
 
 
-def _frames_section(found: list[SequenceLosses]) -> Section:
+def frames_section(methods: list[MethodLosses], order: list[SequenceLosses]) -> Section:
+    """Return the player of one or several methods; the sequence that comes first is open."""
+    lost = [{one.name: one.lost for one in method.sequences} for method in methods]
     sequences = [
-        {"name": one.name, "stream": one.stream, "loss": round(sum(one.shares), 4)} for one in found if one.objects
+        {"name": one.name, "stream": one.stream, "lost": [round(by_name[one.name], 4) for by_name in lost]}
+        for one in order
     ]
-    losses = [(one.name, one.objects) for one in found]
-    moments = [moment.entry(place) for place, moment in enumerate(moments_of(losses))]
+    moments = [moment.entry(place) for place, moment in enumerate(moments_of(methods[-1].sequences))]
     kinds = [(kind, *MEANINGS[kind]) for kind in KINDS]
-    data = {"sequences": sequences, "moments": moments, "kinds": kinds, "scale": SCALE}
-    return Section("frames", "Frames", {"moments": moments, "sequences": sequences}, data)
+    names = [method.name for method in methods]
+    data = {"methods": names, "sequences": sequences, "moments": moments, "kinds": kinds, "scale": SCALE}
+    return Section("frames", "Frames", {"moments": moments, "sequences": sequences, "methods": names}, data)
 
 
 # ── tables ──────────────────────────────────────────────────────────────────
@@ -211,14 +143,13 @@ def _table_section(found: list[SequenceLosses], report: SequenceReport) -> Secti
     values = {(row["sequence"], row["object"]): row for row in rows["objects"]}
     ends = [*metrics, "loss", "by kind", *KINDS]
     sequences = [
-        [_link(one), len(one.objects), *(means[one.name][name] for name in metrics), *_loss_cells(one.shares)]
+        [link(one), len(one.objects), *(means[one.name][name] for name in metrics), *loss_cells(one.shares)]
         for one in found
-        if one.objects
     ]
     objects = [
         [
-            _link(sequence), one.score.name, _attributes(sequence, one), len(one.kinds), _area(one), _line(one),
-            *(values[sequence.name, one.score.name][name] for name in metrics), *_loss_cells(one.shares),
+            link(sequence), one.score.name, _attributes(sequence, one), len(one.kinds), _area(one), _line(one),
+            *(values[sequence.name, one.score.name][name] for name in metrics), *loss_cells(one.shares),
         ]
         for sequence in found
         for one in sequence.objects
@@ -231,18 +162,20 @@ def _table_section(found: list[SequenceLosses], report: SequenceReport) -> Secti
     return Section("tables", "Tables", {"tables": tables})
 
 
-def _loss_cells(shares: list[float]) -> list[object]:
+def loss_cells(shares: list[float]) -> list[object]:
+    """Return a loss, its kinds as a bar, and each kind."""
     bar = environment().get_template("parts.html").module.bar  # type: ignore[attr-defined]
     return [sum(shares), bar(parts_of_bar(shares)[1:], max(sum(shares), 1e-9)), *shares]
 
 
-def _link(one: SequenceLosses) -> Markup:
+def link(one: SequenceLosses) -> Markup:
+    """Return the name of a sequence, which opens it."""
     return Markup('<a href="#frames" data-open="{}">{}</a>').format(one.stream, one.name)
 
 
 def _attributes(sequence: SequenceLosses, one: ObjectLosses) -> str:
     """Return in words what the dataset and its masks say of an object."""
-    facts = sequence.scored.truth.objects.get(one.score.name)
+    facts = sequence.truth.objects.get(one.score.name)
     words = [facts.category if facts and facts.category else "", "unseen" if one.score.unseen else ""]
     words.append("absent at times" if _absent(one) else "")
     return ", ".join(word for word in words if word)

@@ -1,48 +1,56 @@
 // Steps through the frames of sequences: masks as label images, strips of J and F, all from streams inflated when needed.
-const { sequences, moments, kinds, scale } = section.data;
+const { methods, sequences, moments, kinds, scale } = section.data;
 const player = section.element.querySelector(".player"), part = (name) => player.querySelector(`[data-part="${name}"]`);
-const at = { stream: "", object: -1, frame: 0, layer: "difference", zoom: 1, x: .5, y: .5, loaded: null };
+const at = { stream: "", object: -1, frame: 0, layer: "difference", zoom: 1, x: .5, y: .5, loaded: null, methods: methods.length > 1 ? [0, 1] : [0] };
 const COLOURS = { missing: [230, 159, 0], extra: [0, 114, 178], mixed: [213, 94, 0], right: [0, 158, 115] };
 const OBJECTS = [[0, 114, 178], [213, 94, 0], [0, 158, 115], [204, 121, 167], [230, 159, 0], [86, 180, 233], [240, 228, 66], [128, 128, 128]];
 const FAMILY = { time: "#cc79a7", place: "#d55e00", shape: "#56b4e9" };
-const loaded = new Map();
+const streams = new Map();
 
-// A stream is a line of JSON, then the runs of truth and of prediction: labels, and lengths in groups of seven bits.
-async function sequence(name) {
-  if (!loaded.has(name)) loaded.set(name, page.inflated(name).then((bytes) => {
+// A stream is a line of JSON, then the runs of label images: labels, and lengths in groups of seven bits.
+function stream(name) {
+  if (!streams.has(name)) streams.set(name, page.inflated(name).then((bytes) => {
     const line = bytes.indexOf(10), about = JSON.parse(new TextDecoder().decode(bytes.subarray(0, line)));
     let place = line + 1;
-    const numbers = (count) => {
-      const found = new Uint32Array(count);
-      for (let k = 0; k < count; k++) {
+    const numbers = () => {
+      const found = new Uint32Array(about.runs);
+      for (let k = 0; k < about.runs; k++) {
         let value = 0, shift = 0, byte;
         do { byte = bytes[place++]; value |= (byte & 127) << shift; shift += 7; } while (byte & 128);
         found[k] = value;
       }
       return found;
     };
-    const pixels = about.size[0] * about.size[1];
-    about.sides = about.runs.map((count, side) => {
-      const labels = numbers(count), lengths = numbers(count), starts = [0];
-      for (let k = 0, done = 0; k < count; k++) {
-        done += lengths[k];
-        if (done === pixels) { starts.push(k + 1); done = 0; }
-      }
-      return { labels, lengths, starts, groups: about.labels[side] };
-    });
-    about.objects.forEach((one) => {
-      one.frame = new Map(one.at.map((frame, k) => [frame, k]));
-      let tracked = 0;
-      one.shared = one.kinds.map((_, k) => tracked);
-      one.loss = one.j.map((j, k) => 1 - (j + one.f[k]) / 2 / scale);
-    });
-    about.loss = about.frames.map((_, frame) => {
-      const lost = about.objects.filter((one) => one.frame.has(frame)).map((one) => one.loss[one.frame.get(frame)]);
-      return lost.length ? lost.reduce((sum, one) => sum + one, 0) / lost.length : null;
-    });
+    const pixels = about.size[0] * about.size[1], starts = [0];
+    Object.assign(about, { labels: numbers(), lengths: numbers(), starts });
+    for (let k = 0, done = 0; k < about.runs; k++) {
+      done += about.lengths[k];
+      if (done === pixels) { starts.push(k + 1); done = 0; }
+    }
     return about;
   }));
-  return loaded.get(name);
+  return streams.get(name);
+}
+
+// A sequence with what some methods predicted for it.
+async function sequence(name) {
+  const truth = await stream(name), predicted = new Map();
+  for (const method of at.methods) {
+    const side = await stream(`${name}/${method}`);
+    predicted.set(method, side);
+    if (side.loss) continue;
+    for (const one of side.objects) {
+      let tracked = 0;
+      one.frame = new Map(one.at.map((frame, k) => [frame, k]));
+      one.loss = one.j.map((j, k) => 1 - (j + one.f[k]) / 2 / scale);
+      one.own = one.kinds.map((kind) => kind === -2 ? one.parts.slice(4 * tracked, 4 * ++tracked) : null);
+    }
+    side.loss = truth.frames.map((_, frame) => {
+      const lost = side.objects.filter((one) => one.frame.has(frame)).map((one) => one.loss[one.frame.get(frame)]);
+      return lost.length ? lost.reduce((sum, one) => sum + one, 0) / lost.length : null;
+    });
+  }
+  return { ...truth, truth, predicted, objects: predicted.get(at.methods[0]).objects };
 }
 
 // The labels of one frame, row by row.
@@ -57,12 +65,12 @@ function labels(side, frame, pixels) {
 const has = (side, object) => side.groups.map((group) => object < 0 ? group.length > 0 : group.includes(object));
 
 // The colour of each pixel: what differs, or each object of a side in a colour of its own.
-function image(about, frame) {
-  const [height, width] = about.size, pixels = height * width;
-  const [truth, prediction] = about.sides.map((side) => labels(side, frame, pixels));
-  const [inTruth, inPrediction] = about.sides.map((side) => has(side, at.object));
+function image(about, predicted, frame) {
+  const [height, width] = about.size, sides = [about.truth, predicted];
+  const [truth, prediction] = sides.map((side) => labels(side, frame, height * width));
+  const [inTruth, inPrediction] = sides.map((side) => has(side, at.object));
   const side = at.layer === "truth" ? 0 : 1, shown = new ImageData(width, height), data = shown.data;
-  const same = (a, b) => about.sides[0].groups[a].some((object) => about.sides[1].groups[b].includes(object));
+  const same = (a, b) => sides[0].groups[a].some((object) => sides[1].groups[b].includes(object));
   for (let y = 0, here = 0; y < height; y++) for (let x = 0; x < width; x++, here++) {
     const t = truth[here], p = prediction[here];
     let colour = null, alpha = 165;
@@ -73,88 +81,107 @@ function image(about, frame) {
       else if (isPredicted) [colour, alpha] = [COLOURS.extra, (x - y) & 4 ? 235 : 150];
     } else {
       const label = side ? p : t;
-      if ((side ? inPrediction : inTruth)[label]) colour = OBJECTS[about.sides[side].groups[label].at(-1) % OBJECTS.length];
+      if ((side ? inPrediction : inTruth)[label]) colour = OBJECTS[sides[side].groups[label].at(-1) % OBJECTS.length];
     }
     if (colour) data.set([...colour, alpha], 4 * here);
   }
   return shown;
 }
 
-function canvas() {
-  const made = document.createElement("canvas");
-  made.setAttribute("role", "img");
-  player.querySelector(".views").append(made);
+// A canvas for each method that is shown, with a choice of method where there are several.
+const views = at.methods.map((_, place) => {
+  const figure = document.createElement("figure"), canvas = document.createElement("canvas");
+  canvas.setAttribute("role", "img");
+  if (methods.length > 1) {
+    const choice = document.createElement("select");
+    choice.append(...methods.map((name, number) => new Option(name, String(number), false, number === at.methods[place])));
+    choice.setAttribute("aria-label", place ? "Method at the right" : "Method at the left");
+    choice.onchange = async () => { at.methods[place] = Number(choice.value); at.loaded = await sequence(at.stream); chosen(); };
+    figure.append(choice);
+  }
+  figure.append(canvas);
+  player.querySelector(".views").append(figure);
   let drag = null;
-  made.onpointerdown = (event) => { if (at.zoom > 1) { drag = [event.clientX, event.clientY]; made.setPointerCapture(event.pointerId); } };
-  made.onpointerup = () => { drag = null; };
-  made.onpointermove = (event) => {
+  canvas.onpointerdown = (event) => { if (at.zoom > 1) { drag = [event.clientX, event.clientY]; canvas.setPointerCapture(event.pointerId); } };
+  canvas.onpointerup = () => { drag = null; };
+  canvas.onpointermove = (event) => {
     if (!drag) return;
-    const box = made.getBoundingClientRect();
+    const box = canvas.getBoundingClientRect();
     at.x -= (event.clientX - drag[0]) / box.width / at.zoom;
     at.y -= (event.clientY - drag[1]) / box.height / at.zoom;
     drag = [event.clientX, event.clientY];
     draw();
   };
-  return made;
-}
-const view = canvas();
+  return canvas;
+});
 
 function draw() {
-  const about = at.loaded, [height, width] = about.size, pen = view.getContext("2d");
-  view.width = 2 * width; view.height = 2 * height;
-  const made = new OffscreenCanvas(width, height);
-  made.getContext("2d").putImageData(image(about, at.frame), 0, 0);
-  const half = .5 / at.zoom;
+  const about = at.loaded, [height, width] = about.size, half = .5 / at.zoom;
   at.x = Math.min(1 - half, Math.max(half, at.x)); at.y = Math.min(1 - half, Math.max(half, at.y));
-  pen.imageSmoothingEnabled = false;
-  pen.drawImage(made, (at.x - half) * width, (at.y - half) * height, 2 * half * width, 2 * half * height, 0, 0, view.width, view.height);
+  views.forEach((canvas, place) => {
+    const pen = canvas.getContext("2d"), made = new OffscreenCanvas(width, height);
+    canvas.width = 2 * width; canvas.height = 2 * height;
+    made.getContext("2d").putImageData(image(about, about.predicted.get(at.methods[place]), at.frame), 0, 0);
+    pen.imageSmoothingEnabled = false;
+    pen.drawImage(made, (at.x - half) * width, (at.y - half) * height, 2 * half * width, 2 * half * height, 0, 0, canvas.width, canvas.height);
+    canvas.setAttribute("aria-label", `${at.layer}: ${numbers(about, at.methods[place])}`);
+  });
   part("frame").max = about.frames.length - 1;
   part("frame").value = at.frame;
-  const text = numbers(about);
-  part("frame").setAttribute("aria-valuetext", text);
-  view.setAttribute("aria-label", `${at.layer} of ${text}`);
-  part("numbers").textContent = text;
+  const lines = at.methods.map((method) => numbers(about, method));
+  part("frame").setAttribute("aria-valuetext", lines.join(" "));
+  part("numbers").replaceChildren(...lines.map((line) => Object.assign(document.createElement("span"), { textContent: line })));
   for (const button of player.querySelectorAll("[data-layer]")) button.setAttribute("aria-pressed", button.dataset.layer === at.layer);
-  for (const strip of player.querySelectorAll(".strip i")) strip.style.left = `${100 * (at.frame + .5) / about.frames.length}%`;
+  for (const mark of player.querySelectorAll(".strip i")) mark.style.left = `${100 * (at.frame + .5) / about.frames.length}%`;
 }
 
 const three = (value) => (value / scale).toFixed(3);
 const nameOf = () => sequences.find((one) => one.stream === at.stream).name;
 
-// What a frame scored, in words.
-function numbers(about) {
-  const shown = about.objects.filter((_, number) => at.object < 0 || number === at.object).map((one) => {
+// What a method scored in a frame, in words.
+function numbers(about, method) {
+  const objects = about.predicted.get(method).objects;
+  const shown = objects.filter((_, number) => at.object < 0 || number === at.object).map((one) => {
     const k = one.frame.get(at.frame);
     if (k === undefined) return `object ${one.name}: not scored here`;
-    const kind = one.kinds[k] < 0 ? "" : `, ${kinds[one.kinds[k]][0]}: ${kinds[one.kinds[k]][2]}`;
-    return `object ${one.name}: J ${three(one.j[k])}, F ${three(one.f[k])}${kind}`;
+    const whole = one.kinds[k] < 0 ? "" : `, ${kinds[one.kinds[k]][0]}: ${kinds[one.kinds[k]][2]}`;
+    const own = one.own[k] ? one.own[k].map((value, kind) => [value, kinds[kinds.length - 4 + kind][0]]).filter(([value]) => value > 9).sort((a, b) => b[0] - a[0]) : [];
+    return `object ${one.name}: J ${three(one.j[k])}, F ${three(one.f[k])}${whole}${own.map(([value, kind]) => `, ${kind} ${three(value)}`).join("")}`;
   });
-  return `${nameOf()}, frame ${about.frames[at.frame]}. ${shown.join("; ")}`;
+  return `${methods.length > 1 ? `${methods[method]}: ` : ""}${nameOf()}, frame ${about.frames[at.frame]}. ${shown.join("; ")}`;
 }
 
 // One strip for each object: a bar for each frame, as high as its loss and in its family's colour, with J and F as lines.
+function strip(one, count) {
+  const made = document.createElement("div");
+  made.className = "strip";
+  const line = (values) => values.map((value, k) => `${k && one.at[k] === one.at[k - 1] + 1 ? "L" : "M"}${one.at[k] + .5} ${(40 * (1 - value / scale)).toFixed(1)}`).join("");
+  const bars = one.at.map((frame, k) => {
+    const family = one.kinds[k] < 0 ? "shape" : kinds[one.kinds[k]][1], high = 40 * one.loss[k];
+    return `<rect x="${frame}" y="${(40 - high).toFixed(1)}" width="1" height="${high.toFixed(1)}" fill="${FAMILY[family]}"/>`;
+  });
+  made.innerHTML = `<svg viewBox="0 0 ${count} 40" preserveAspectRatio="none" aria-hidden="true">${bars.join("")}<path class="j" d="${line(one.j)}"/><path class="f" d="${line(one.f)}"/></svg><i></i>`;
+  made.onclick = (event) => {
+    const box = made.getBoundingClientRect();
+    go(Math.floor((event.clientX - box.left) / box.width * count));
+  };
+  return made;
+}
+
 function strips(about) {
-  const list = player.querySelector(".strips"), count = about.frames.length;
-  list.replaceChildren(...about.objects.map((one, number) => {
-    const row = document.createElement("div"), name = document.createElement("button"), strip = document.createElement("div");
-    row.className = "row"; strip.className = "strip"; name.className = "plain";
-    name.textContent = one.name;
-    name.title = `show object ${one.name} alone`;
-    name.setAttribute("aria-pressed", at.object === number);
-    name.onclick = () => { at.object = at.object === number ? -1 : number; chosen(); };
-    const line = (values) => values.map((value, k) => `${k && one.at[k] === one.at[k - 1] + 1 ? "L" : "M"}${one.at[k] + .5} ${(40 * (1 - value / scale)).toFixed(1)}`).join("");
-    const bars = one.at.map((frame, k) => {
-      const family = one.kinds[k] < 0 ? "shape" : kinds[one.kinds[k]][1], high = 40 * one.loss[k];
-      return `<rect x="${frame}" y="${(40 - high).toFixed(1)}" width="1" height="${high.toFixed(1)}" fill="${FAMILY[family]}"/>`;
-    });
-    strip.innerHTML = `<svg viewBox="0 0 ${count} 40" preserveAspectRatio="none" aria-hidden="true">${bars.join("")}<path class="j" d="${line(one.j)}"/><path class="f" d="${line(one.f)}"/></svg><i></i>`;
-    strip.onclick = (event) => {
-      const box = strip.getBoundingClientRect();
-      go(Math.floor((event.clientX - box.left) / box.width * count));
-    };
-    row.append(name, strip);
+  player.querySelector(".strips").replaceChildren(...about.objects.flatMap((object, number) => at.methods.map((method, place) => {
+    const row = document.createElement("div"), name = document.createElement(place ? "span" : "button");
+    row.className = "row";
+    if (!place) {
+      name.className = "plain";
+      name.title = `show object ${object.name} alone`;
+      name.setAttribute("aria-pressed", at.object === number);
+      name.onclick = () => { at.object = at.object === number ? -1 : number; chosen(); };
+    }
+    name.textContent = methods.length > 1 ? `${place ? "" : `${object.name} `}${methods[method]}` : object.name;
+    row.append(name, strip(about.predicted.get(method).objects[number], about.frames.length));
     return row;
-  }));
+  })));
 }
 
 function go(frame) {
@@ -162,13 +189,18 @@ function go(frame) {
   draw();
 }
 
+// What a frame lost; of two methods by how much more the right one lost.
+function lossOf(frame) {
+  const [first, last] = [at.methods[0], at.methods.at(-1)].map((method) => {
+    const side = at.loaded.predicted.get(method);
+    if (at.object < 0) return side.loss[frame];
+    return side.objects[at.object].loss[side.objects[at.object].frame.get(frame)] ?? null;
+  });
+  return last === null || first === null ? null : at.methods.length > 1 ? last - first : last;
+}
+
 // The frame at a share of the order of losses: 1 is the worst, .5 the median, 0 the best.
 function ranked(share) {
-  const lossOf = (frame) => {
-    if (at.object < 0) return at.loaded.loss[frame];
-    const one = at.loaded.objects[at.object], k = one.frame.get(frame);
-    return k === undefined ? null : one.loss[k];
-  };
   const order = at.loaded.frames.map((_, frame) => frame).filter((frame) => lossOf(frame) !== null).sort((a, b) => lossOf(a) - lossOf(b) || b - a);
   if (order.length) go(order[Math.round(share * (order.length - 1))]);
 }
