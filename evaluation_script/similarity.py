@@ -122,7 +122,7 @@ class Region:
         return Counts(
             self.area,
             prediction.area,
-            _shared(self.stack, prediction.stack),
+            shared_pixels(self.stack, prediction.stack),
             self.boundary_size,
             prediction.boundary_size,
             self._matched_by(prediction, match),
@@ -141,7 +141,8 @@ class Region:
         return other._grown[match].count(self._pixels, frames)
 
 
-def _shared(a: Stack, b: Stack) -> Array:
+def shared_pixels(a: Stack, b: Stack) -> Array:
+    """Return how many pixels two masks share in each frame."""
     parts = overlap(a, b)
     if parts is None:
         return np.zeros(len(a.words), np.int64)

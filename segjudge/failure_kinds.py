@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from segjudge.evaluation_script.mask_files import Stacks
 from segjudge.evaluation_script.masks import WORD, Array, Size, Stack, nothing, ones
 from segjudge.evaluation_script.sequence_truth import VOID
-from segjudge.evaluation_script.similarity import Region, reach
+from segjudge.evaluation_script.similarity import Region, reach, shared_pixels
 
 Words = NDArray[np.uint64]
 #: The kinds, those of a whole frame first; the last four share the loss of a frame in which the object is tracked.
@@ -41,43 +41,35 @@ class ObjectWindow:
     prediction: Words
     truth_boundary: Words
     prediction_boundary: Words
-    #: Each other object of the truth in the window, and how many pixels it has in each frame.
-    others: list[tuple[Words, Array]]
-    #: What other objects are predicted at.
+    #: Where other objects of the truth are, and where others are predicted.
+    others: Words
     other_predictions: Words
     #: The tolerance of boundaries, in pixels.
     radius: int
 
-    def only(self, rows: Array) -> ObjectWindow:
-        """Return some of the frames."""
-        return ObjectWindow(
-            self.truth[rows],
-            self.prediction[rows],
-            self.truth_boundary[rows],
-            self.prediction_boundary[rows],
-            [(words[rows], area[rows]) for words, area in self.others],
-            self.other_predictions[rows],
-            self.radius,
-        )
 
-
-def count(words: Words) -> Array:
+def _count(words: Words) -> Array:
     """Return how many pixels each frame has."""
     return ones(np.ascontiguousarray(words).reshape(len(words), -1))
 
 
-def states_of(window: ObjectWindow) -> list[str]:
+def states_of(name: str, block: ComparedBlock) -> list[str]:
     """Return the kind of each frame by itself, or that it is right, or that the object is tracked."""
-    truth, prediction = count(window.truth), count(window.prediction)
-    shared = count(window.truth & window.prediction)
-    j = shared / np.maximum(truth + prediction - shared, 1)
-    swapped = np.zeros(len(truth), bool)
-    for other, area in window.others:
-        taken = count(other & window.prediction)
-        swapped |= (2 * taken >= prediction) & (taken / np.maximum(area + prediction - taken, 1) > j)
-    empty = prediction == 0
-    conditions = [(truth == 0) & empty, truth == 0, empty, swapped, j < LOST]
+    truth, prediction = _of(block.truth, name, block), _of(block.predicted, name, block)
+    in_truth, predicted, shared = truth.area, prediction.area, shared_pixels(truth, prediction)
+    j = shared / np.maximum(in_truth + predicted - shared, 1)
+    swapped = np.zeros(len(j), bool)
+    for label, other in block.truth.items():
+        if label not in (name, VOID):
+            taken = shared_pixels(other, prediction)
+            swapped |= (2 * taken >= predicted) & (taken / np.maximum(other.area + predicted - taken, 1) > j)
+    empty = predicted == 0
+    conditions = [(in_truth == 0) & empty, in_truth == 0, empty, swapped, j < LOST]
     return [str(state) for state in np.select(conditions, [RIGHT, "ghost", "miss", "swap", "drift"], TRACKED)]
+
+
+def _of(side: Stacks, name: str, block: ComparedBlock) -> Stack:
+    return side[name] if name in side else nothing(len(block.frames), block.size)
 
 
 def tracked_parts(window: ObjectWindow, *, boundaries: bool = True) -> NDArray[np.float64]:
@@ -88,15 +80,12 @@ def tracked_parts(window: ObjectWindow, *, boundaries: bool = True) -> NDArray[n
     truth, prediction = window.truth, window.prediction
     near = _grown(window.truth_boundary, window.radius)
     lacking, surplus = truth & ~prediction & ~near, prediction & ~truth & ~near
-    neighbours = np.zeros_like(truth)
-    for other, _ in window.others:
-        neighbours |= other
-    far = {"part": count(lacking), "leak": count(surplus)}
-    mixed = {"part": count(lacking & window.other_predictions), "leak": count(surplus & neighbours)}
+    far = {"part": _count(lacking), "leak": _count(surplus)}
+    mixed = {"part": _count(lacking & window.other_predictions), "leak": _count(surplus & window.others)}
     shares = np.stack([
         mixed["part"] + mixed["leak"], far["part"] - mixed["part"], far["leak"] - mixed["leak"],
-        count((truth ^ prediction) & near),
-    ]) / np.maximum(count(truth | prediction), 1)  # fmt: skip
+        _count((truth ^ prediction) & near),
+    ]) / np.maximum(_count(truth | prediction), 1)  # fmt: skip
     if not boundaries:
         return shares.T
     shares /= 2
@@ -110,19 +99,19 @@ def tracked_parts(window: ObjectWindow, *, boundaries: bool = True) -> NDArray[n
 
 def _boundary_losses(window: ObjectWindow, near: Words) -> tuple[Array, Array]:
     """Return the two halves of 1 - F: boundary for which the prediction is too small, and too large."""
-    of_truth, of_prediction = count(window.truth_boundary), count(window.prediction_boundary)
+    of_truth, of_prediction = _count(window.truth_boundary), _count(window.prediction_boundary)
     open_truth = window.truth_boundary & ~_grown(window.prediction_boundary, window.radius)
     open_prediction = window.prediction_boundary & ~near
     some_truth, some_prediction = np.maximum(of_truth, 1), np.maximum(of_prediction, 1)
-    recall = np.where(of_truth > 0, 1 - count(open_truth) / some_truth, 0)
-    precision = np.where(of_prediction > 0, 1 - count(open_prediction) / some_prediction, 0)
+    recall = np.where(of_truth > 0, 1 - _count(open_truth) / some_truth, 0)
+    precision = np.where(of_prediction > 0, 1 - _count(open_prediction) / some_prediction, 0)
     both = precision + recall
     weight = np.where(both > 0, precision / np.where(both > 0, both, 1), 0.5)
     weight = np.where((of_truth > 0) & (of_prediction > 0), weight, of_truth > 0)
     truth_share, prediction_share = weight / some_truth, (1 - weight) / some_prediction
-    within = count(open_truth & window.prediction), count(open_prediction & window.truth)
-    under = truth_share * (count(open_truth) - within[0]) + prediction_share * within[1]
-    over = truth_share * within[0] + prediction_share * (count(open_prediction) - within[1])
+    within = _count(open_truth & window.prediction), _count(open_prediction & window.truth)
+    under = truth_share * (_count(open_truth) - within[0]) + prediction_share * within[1]
+    over = truth_share * within[0] + prediction_share * (_count(open_prediction) - within[1])
     return under, over
 
 
@@ -167,28 +156,26 @@ def with_lateness(states: list[str], visible: list[bool]) -> list[str]:
 
 def window_of(name: str, block: ComparedBlock, rows: Array) -> ObjectWindow:
     """Return an object in some frames of a block, in the window that holds its truth and its prediction."""
-    mine, other = (
-        side[name].frames(rows) if name in side else nothing(len(rows), block.size)
-        for side in (block.truth, block.predicted)
-    )
+    mine, other = (_of(side, name, block).frames(rows) for side in (block.truth, block.predicted))
     stacks = [mine, other, Region(mine).boundary, Region(other).boundary]
     known = [stack for stack in stacks if stack.words.size]
     top, left = (min((getattr(one, side) for one in known), default=0) for side in ("top", "left"))
     bottom = max((one.top + one.words.shape[1] for one in known), default=1)
     right = max((one.left + one.words.shape[2] for one in known), default=1)
 
-    def placed(stack: Stack) -> Words:
+    def placed(*those: Stack) -> Words:
         words = np.zeros((len(rows), bottom - top, right - left), np.uint64)
-        high, low = max(top, stack.top), min(bottom, stack.top + stack.words.shape[1])
-        first, last = max(left, stack.left), min(right, stack.left + stack.words.shape[2])
-        if high < low and first < last:
-            part = stack.words[:, high - stack.top : low - stack.top, first - stack.left : last - stack.left]
-            words[:, high - top : low - top, first - left : last - left] = part
+        for stack in those:
+            high, low = max(top, stack.top), min(bottom, stack.top + stack.words.shape[1])
+            first, last = max(left, stack.left), min(right, stack.left + stack.words.shape[2])
+            if high < low and first < last:
+                part = stack.words[:, high - stack.top : low - stack.top, first - stack.left : last - stack.left]
+                words[:, high - top : low - top, first - left : last - left] |= part
         return words
 
-    others = [stack.frames(rows) for label, stack in block.truth.items() if label not in (name, VOID)]
-    rest = [placed(stack.frames(rows)) for label, stack in block.predicted.items() if label != name]
-    elsewhere = np.bitwise_or.reduce(rest) if rest else np.zeros((len(rows), bottom - top, right - left), np.uint64)
     truth, prediction, *boundaries = map(placed, stacks)
-    apart = [(placed(stack), stack.area) for stack in others]
-    return ObjectWindow(truth, prediction, boundaries[0], boundaries[1], apart, elsewhere, reach(block.size))
+    others, other_predictions = (
+        placed(*(stack.frames(rows) for label, stack in side.items() if label not in (name, hidden)))
+        for side, hidden in ((block.truth, VOID), (block.predicted, name))
+    )
+    return ObjectWindow(truth, prediction, boundaries[0], boundaries[1], others, other_predictions, reach(block.size))

@@ -22,7 +22,6 @@ from segjudge.failure_kinds import (
     SHARED,
     TRACKED,
     ComparedBlock,
-    count,
     states_of,
     tracked_parts,
     window_of,
@@ -142,13 +141,15 @@ class LossCounter:
             if not len(rows):
                 continue
             at = [places[block.frames[row]] for row in rows]
-            window = window_of(self._scored.scores[number].name, block, rows)
-            states = states_of(window)
-            tracked = np.flatnonzero([state == TRACKED for state in states])
-            if len(tracked):
-                shared = tracked_parts(window.only(tracked), boundaries=self._boundaries)
-                self._parts[number][[at[row] for row in tracked], -len(SHARED) :] = shared
-            self._areas[number][at] = count(window.truth) / (block.size[0] * block.size[1])
+            name = self._scored.scores[number].name
+            found = states_of(name, block)
+            states = [found[row] for row in rows]
+            tracked = [place for place, state in enumerate(states) if state == TRACKED]
+            if tracked:
+                shared = tracked_parts(window_of(name, block, rows[tracked]), boundaries=self._boundaries)
+                self._parts[number][[at[place] for place in tracked], -len(SHARED) :] = shared
+            if name in block.truth:
+                self._areas[number][at] = block.truth[name].area[rows] / (block.size[0] * block.size[1])
             for place, state in zip(at, states, strict=True):
                 self._states[number][place] = state
 

@@ -6,16 +6,21 @@ from collections.abc import Callable
 
 from segjudge.evaluation_script.answer import Report, public_warnings
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
+from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
 from segjudge.prepared import PreparedScoring
 from segjudge.report.instance_sections import instance_sections
 from segjudge.report.overview import origins, summary, tables
 from segjudge.report.page import ReportPage, Section
+from segjudge.report.sequence_sections import sequence_sections
 from segjudge.scoring import Scores
 
 #: Returns a track's own sections of a split, and the streams that they read.
 SectionMaker = Callable[[PreparedScoring, Report], tuple[list[Section], dict[str, bytes]]]
-#: What a track shows between its metrics and its tables; another track adds a row.
-TRACK_SECTIONS: dict[str, SectionMaker] = {InstanceProtocol.track: instance_sections}
+#: What a track shows after its metrics; another track adds a row.
+TRACK_SECTIONS: dict[str, SectionMaker] = {
+    InstanceProtocol.track: instance_sections,
+    SequenceProtocol.track: sequence_sections,
+}
 
 
 def report_page(job: PreparedScoring, scores: Scores, title: str) -> ReportPage:
@@ -23,14 +28,16 @@ def report_page(job: PreparedScoring, scores: Scores, title: str) -> ReportPage:
     sections: list[Section] = []
     streams: dict[str, bytes] = {}
     for report in scores.reports:
-        own: list[Section] = []
-        maker = TRACK_SECTIONS.get(report.protocol.track)
-        if maker is not None:
-            own, more = maker(job, report)
-            streams |= more
-        found = [summary(report), *own, tables(report)]
+        maker = TRACK_SECTIONS.get(report.protocol.track, _tables_alone)
+        own, more = maker(job, report)
+        streams |= more
+        found = [summary(report), *own]
         if len(scores.reports) > 1:
             found = [one.of_split(report.split) for one in found]
         sections += found
     warnings = [f"truth: {note}" for note in scores.notes] + scores.warnings
     return ReportPage(title, [*sections, origins(public_warnings(warnings), scores.provenance)], streams)
+
+
+def _tables_alone(_job: PreparedScoring, report: Report) -> tuple[list[Section], dict[str, bytes]]:
+    return [tables(report)], {}

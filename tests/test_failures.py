@@ -16,7 +16,6 @@ from segjudge.failure_kinds import (
     KINDS,
     SHARED,
     ComparedBlock,
-    ObjectWindow,
     states_of,
     tracked_parts,
     window_of,
@@ -38,11 +37,11 @@ def decoded(runs: list[int], size: list[int]) -> Any:
     return values.reshape(size[1], size[0]).T.astype(bool)
 
 
-def frame_of(truth: Any, prediction: Any, others: Any = (), predictions: Any = ()) -> ObjectWindow:
+def frame_of(truth: Any, prediction: Any, others: Any = (), predictions: Any = ()) -> ComparedBlock:
     sides = [{"1": stack_of(truth)}, {"1": stack_of(prediction)}]
     for side, more in zip(sides, (others, predictions), strict=True):
         side |= {str(number): stack_of(mask) for number, mask in enumerate(more, 2)}
-    return window_of("1", ComparedBlock(["0"], np.shape(truth), *sides), np.array([0]))
+    return ComparedBlock(["0"], np.shape(truth), *sides)
 
 
 @needs_shared
@@ -52,11 +51,11 @@ def test_the_worked_examples_have_their_states_and_parts() -> None:
         more = [
             [decoded(runs, example["size"]) for runs in example[side]] for side in ("other_truth", "other_predictions")
         ]
-        pixels = frame_of(*masks, *more)
-        (state,) = states_of(pixels)
+        block = frame_of(*masks, *more)
+        (state,) = states_of("1", block)
         assert state == example["state"], example["name"]
         if state == "tracked":
-            parts = dict(zip(SHARED, tracked_parts(pixels)[0], strict=True))
+            parts = dict(zip(SHARED, tracked_parts(window_of("1", block, np.array([0])))[0], strict=True))
             assert parts == pytest.approx(example["parts"], abs=1e-12), example["name"]
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import html
+import io
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
+from segjudge import score
 from segjudge.cli import main
 from segjudge.report.page import ReportPage, Section, rendered
 
@@ -90,3 +96,138 @@ def test_tables_sort_and_filter(files: Path, browser: Any) -> None:
         assert names.all_inner_texts() == [first[0]]
         page.locator("input[data-table=tables-sequences]").fill("J-Mean<-1")
         assert names.all_inner_texts() == []
+
+
+def opened(browser: Any, files: Path, size: dict[str, int] = WIDE) -> Any:
+    """The page, once its first frame is drawn."""
+    return _opened(browser, (files / "report.html").as_uri(), size)
+
+
+@contextmanager
+def _opened(browser: Any, address: str, size: dict[str, int]) -> Iterator[Any]:
+    with fresh_page(browser, size) as (page, _):
+        page.goto(address)
+        page.wait_for_selector(".player:not([hidden])")
+        yield page
+
+
+def shown(page: Any) -> str:
+    return str(page.locator("[data-part=numbers]").inner_text())
+
+
+def test_the_kinds_on_the_page_sum_to_the_loss_that_it_shows(files: Path) -> None:
+    text = (files / "report.html").read_text(encoding="utf-8")
+    kept = float(re.search(r'class="big">([\d.]+)', text)[1])  # type: ignore[index]
+    shares = [float(share) for share in re.findall(r"<b>([\d.]+)</b></dt>", text)]
+    assert len(shares) == 9
+    assert sum(shares) == pytest.approx(1 - kept, abs=0.005)  # nine numbers of three decimals
+
+
+@needs_chromium
+def test_the_worst_frame_of_the_worst_sequence_is_there_at_once(files: Path, browser: Any) -> None:
+    with opened(browser, files) as page:
+        scores = score(files / "predictions.zip", files / "truth.zip", layout="davis2017").reports[0].scores  # type: ignore[attr-defined]
+        lost: dict[str, list[float]] = {}
+        frames: dict[tuple[str, str], list[float]] = {}
+        for one in scores:
+            lost.setdefault(one.sequence, []).append(float(((one.j + one.f) / 2).mean()))
+            for frame, j, f in zip(one.frames, one.j, one.f):
+                frames.setdefault((one.sequence, frame), []).append(1 - (j + f) / 2)
+        worst = min(lost, key=lambda name: sum(lost[name]) / len(lost[name]))
+        costs = {frame: sum(values) / len(values) for (name, frame), values in frames.items() if name == worst}
+        text = shown(page)
+        name, frame = re.match(r"(.+), frame (\S+)\. ", text).groups()  # type: ignore[union-attr]
+        assert name == worst
+        assert costs[frame] == pytest.approx(max(costs.values()), abs=0.002)
+
+
+@needs_chromium
+def test_frames_are_drawn_as_the_masks_are(files: Path, browser: Any) -> None:
+    with opened(browser, files) as page:
+        for layer, key, videos in (("truth", "t", TRUTHS), ("prediction", "p", PREDICTIONS)):
+            page.keyboard.press(key)
+            name, frame = re.match(r"(.+), frame (\S+)\. ", shown(page)).groups()  # type: ignore[union-attr]
+            labels = videos[name][int(frame)]
+            data = page.evaluate("document.querySelector('.views canvas').toDataURL()")
+            drawn = np.asarray(Image.open(io.BytesIO(base64.b64decode(data.partition(",")[2]))))
+            assert drawn.shape == (2 * labels.shape[0], 2 * labels.shape[1], 4), layer
+            alpha = drawn[::2, ::2, 3]
+            page.keyboard.press("1")
+            objects = page.evaluate("document.querySelectorAll('.strips .row').length")
+            page.keyboard.press("1")
+            assert np.array_equal(alpha > 0, (labels > 0) & (labels <= objects)), layer
+
+
+@needs_chromium
+def test_the_player_is_worked_by_keys_alone(files: Path, browser: Any) -> None:
+    with opened(browser, files, NARROW) as page:
+        page.keyboard.press("Home")
+        first = shown(page)
+        page.keyboard.press("ArrowRight")
+        assert shown(page) != first
+        page.keyboard.press("ArrowLeft")
+        assert shown(page) == first
+        page.keyboard.press("End")
+        assert page.locator("[data-part=frame]").get_attribute("aria-valuetext") == shown(page)
+        page.keyboard.press("j")
+        page.wait_for_function(
+            "(before) => !document.querySelector('[data-part=numbers]').textContent.startsWith(before)",
+            arg=first.split(",")[0],
+        )
+        page.keyboard.press("n")
+        page.wait_for_function("document.querySelector('[data-part=object]').value !== '-1'")
+        page.keyboard.press("?")
+        assert page.locator("#keys").is_visible()
+        assert page.locator("#keys dt").count() > 10
+        page.keyboard.press("Escape")
+        assert not page.locator("#keys").is_visible()
+
+
+@needs_chromium
+def test_a_click_on_a_strip_goes_to_its_frame(files: Path, browser: Any) -> None:
+    with opened(browser, files) as page:
+        strip = page.locator(".strip").first
+        box = strip.bounding_box()
+        strip.click(position={"x": 1, "y": 5})
+        assert page.locator("[data-part=frame]").input_value() == "0"
+        strip.click(position={"x": box["width"] - 2, "y": 5})
+        assert page.locator("[data-part=frame]").input_value() == page.locator("[data-part=frame]").get_attribute("max")
+
+
+@needs_chromium
+def test_a_sequence_opens_from_wherever_it_is_named(files: Path, browser: Any) -> None:
+    with opened(browser, files) as page:
+        for links in (".losses a[data-open]", "#tables-sequences a[data-open]"):
+            link = page.locator(links).last
+            link.click()
+            page.wait_for_function(
+                "(name) => document.querySelector('[data-part=numbers]').textContent.startsWith(name)",
+                arg=link.inner_text(),
+            )
+            page.locator(".losses a[data-open]").first.click()
+
+
+@needs_chromium
+def test_without_scripts_the_numbers_are_there(files: Path, browser: Any) -> None:
+    context = browser.new_context(viewport=WIDE, java_script_enabled=False)
+    page = context.new_page()
+    page.goto((files / "report.html").as_uri())
+    assert page.locator(".big").is_visible()
+    assert page.locator(".bar").first.is_visible()
+    assert page.locator("#tables-sequences tbody tr").first.is_visible()
+    assert not page.locator("#theme").is_visible()
+    context.close()
+
+
+@needs_chromium
+def test_dark_mode_follows_the_system_and_can_be_switched(files: Path, browser: Any) -> None:
+    context = browser.new_context(viewport=WIDE, color_scheme="dark")
+    page = context.new_page()
+    page.goto((files / "report.html").as_uri())
+    ground = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(ground)
+    page.get_by_role("button", name="Light").click()
+    assert page.evaluate(ground) != dark
+    page.get_by_role("button", name="Dark").click()
+    assert page.evaluate(ground) == dark
+    context.close()

@@ -14,6 +14,7 @@ from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 from segjudge.evaluation_script.instance_truth import InstanceTruth
 
 from .instance_pictures import mistake_pictures
+from .overview import tables
 from .page import Section
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def instance_sections(job: PreparedScoring, report: Report) -> tuple[list[Sectio
             "Confident detections that the truth contradicts. Where the picture agrees with them, the truth is wrong."
         )
         sections.append(_listed("Truth to check", suspects, about))
-    return sections, {}
+    return [*sections, tables(report)], {}
 
 
 def costly_categories(found: InstanceDiagnosis, report: Report) -> list[Row]:

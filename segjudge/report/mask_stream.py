@@ -1,0 +1,103 @@
+"""The masks of a sequence for a page: small label images, as runs along the rows."""
+
+from __future__ import annotations
+
+import json
+import zlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segjudge.compression import deflated
+from segjudge.evaluation_script.mask_files import Stacks
+from segjudge.evaluation_script.masks import WORD, Array, Size, Stack, Window, overlaps
+
+#: What a stream is compressed by: more takes longer, and gains little.
+EFFORT = 6
+#: A run length has at most so many groups of seven bits.
+GROUPS = 4
+
+
+class MaskStream:
+    """Collects the masks of some objects, block by block; pixels of several objects have labels of their own."""
+
+    def __init__(self, objects: list[str], size: Size, width: int) -> None:
+        across = min(width, size[1])
+        #: Height and width in the page.
+        self.size: Size = (max(1, round(size[0] * across / size[1])), across)
+        self._places = {name: place for place, name in enumerate(objects)}
+        #: What each label is: places of objects; label 0 is nothing.
+        self._groups: list[tuple[int, ...]] = [()]
+        self._known: dict[tuple[int, ...], int] = {(): 0}
+        self._labels: list[Array] = []
+        self._lengths: list[Array] = []
+
+    def packed(self, header: dict[str, object]) -> bytes:
+        """Return a zlib stream: a line of JSON, which says what follows, then runs: labels, and their lengths."""
+        labels = np.concatenate([np.zeros(0, np.uint16), *self._labels])
+        lengths = np.concatenate([np.zeros(0, np.int64), *self._lengths])
+        about = {**header, "size": self.size, "groups": self._groups, "runs": len(labels)}
+        text = json.dumps(about, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+        data = text.encode("ascii") + b"\n" + _in_groups(labels.astype(np.int64)) + _in_groups(lengths)
+        return deflated(data, zlib.MAX_WBITS, EFFORT)
+
+    def add(self, stacks: Stacks, frames: int, size: Size) -> None:
+        """Take the masks of some frames, at the size that they have in the page."""
+        rows, columns = (
+            ((np.arange(count) + 0.5) * whole / count).astype(int) for count, whole in zip(self.size, size, strict=True)
+        )
+        image = np.zeros((frames, *self.size), np.uint8 if len(self._places) < 1 << 7 else np.uint16)
+        painted: list[Stack] = []
+        for name, stack in stacks.items():
+            if name not in self._places or not stack.words.size:
+                continue
+            top, bottom = np.searchsorted(rows, [stack.top, stack.top + stack.words.shape[1]])
+            left = stack.left * WORD
+            first, last = np.searchsorted(columns, [left, left + stack.words.shape[2] * WORD])
+            lines = np.ascontiguousarray(stack.words[:, rows[top:bottom] - stack.top])
+            bits = np.unpackbits(lines.view(np.uint8), axis=-1, bitorder="little")
+            flags = bits.take(columns[first:last] - left, axis=-1).view(bool)
+            if any(overlaps(stack, one) for one in painted):
+                image = self._paint_over(image, (slice(None), slice(top, bottom), slice(first, last)), flags, name)
+            else:
+                part = image[:, top:bottom, first:last]
+                np.maximum(part, np.multiply(flags, self._label((self._places[name],)), dtype=image.dtype), out=part)
+            painted.append(stack)
+        self._take(image.reshape(frames, -1))
+
+    def _paint_over(self, image: Array, window: Window, flags: Array, name: str) -> Array:
+        """Return images with an object added; where another one is, the label becomes that of both."""
+        place, below = self._places[name], image[window][flags]
+        found, numbers = np.unique(below, return_inverse=True)
+        labels = [self._label((*self._groups[label], place)) for label in found.tolist()]
+        if len(self._groups) > 1 << 8:
+            image = image.astype(np.uint16)
+        image[window][flags] = np.array(labels, image.dtype)[numbers]
+        return image
+
+    def _label(self, group: tuple[int, ...]) -> int:
+        if group not in self._known:
+            self._known[group] = len(self._groups)
+            self._groups.append(group)
+        return self._known[group]
+
+    def _take(self, images: Array) -> None:
+        """Take the runs of label images; none goes on into the next image."""
+        changes = np.ones(images.shape, bool)
+        np.not_equal(images[:, 1:], images[:, :-1], out=changes[:, 1:])
+        starts: Array = np.flatnonzero(changes)
+        self._labels.append(images.reshape(-1)[starts])
+        self._lengths.append(np.diff(np.append(starts, images.size)))
+
+
+def _in_groups(numbers: NDArray[np.int64]) -> bytes:
+    """Return numbers as bytes of seven bits each, the lowest first; all but a number's last have the eighth bit."""
+    counts = np.ones(len(numbers), int)
+    for group in range(1, GROUPS):
+        counts += numbers >= 1 << 7 * group
+    ends = np.cumsum(counts)
+    out = np.zeros(int(ends[-1]) if len(ends) else 0, np.uint8)
+    for group in range(GROUPS):
+        has = np.flatnonzero(counts > group)
+        out[(ends - counts)[has] + group] = numbers[has] >> 7 * group & 127 | (counts[has] > group + 1) * 128
+    return out.tobytes()

@@ -1,0 +1,85 @@
+"""The worst moments of objects: runs of frames that fail in one way, by what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from segjudge.failure_kinds import KINDS, RIGHT, TRACKED
+from segjudge.failures import ObjectLosses
+
+from .sequence_losses import SequenceLosses
+
+#: Frames between two runs of a family that still make one moment.
+GAP = 2
+#: How many moments a page shows, and how many of them of one sequence.
+SHOWN, OF_A_SEQUENCE = 12, 2
+FAMILIES = {"ghost": "time", "late": "time", "miss": "place", "swap": "place", "drift": "place"}
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Frames in which an object fails in one way."""
+
+    sequence: str
+    label: str
+    #: The kind that costs most, and what share of the object's loss it has here.
+    kind: str
+    cost: float
+    first: str
+    last: str
+    #: The frame with the greatest loss.
+    worst: str
+
+    def entry(self, number: int) -> dict[str, object]:
+        """Return the moment as a page's data."""
+        return {**vars(self), "number": number, "cost": round(self.cost, 4)}
+
+
+def moments_of(sequences: list[SequenceLosses]) -> list[Moment]:
+    """Return the worst moments of some sequences."""
+    found = [moment for sequence in sequences for one in sequence.objects for moment in _of_object(sequence.name, one)]
+    shown: list[Moment] = []
+    for moment in sorted(found, key=lambda one: (-one.cost, one.sequence, one.label, one.first)):
+        if sum(one.sequence == moment.sequence for one in shown) < OF_A_SEQUENCE:
+            shown.append(moment)
+    return shown[:SHOWN]
+
+
+def _of_object(sequence: str, one: ObjectLosses) -> Iterator[Moment]:
+    lost = one.parts.sum(axis=1)
+    usual = float(lost.mean()) if len(lost) else 0.0
+    # A tracked object always loses a little at its edge: only more than usual makes a moment.
+    families = [
+        "" if kind == RIGHT or (kind == TRACKED and loss <= usual) else FAMILIES.get(kind, "shape")
+        for kind, loss in zip(one.kinds, lost.tolist(), strict=True)
+    ]
+    for start, stop in _runs(families):
+        shares = one.parts[start:stop].sum(axis=0)
+        worst = start + int(lost[start:stop].argmax())
+        yield Moment(
+            sequence,
+            one.score.name,
+            KINDS[int(shares.argmax())],
+            float(shares.sum() / len(families)),
+            one.score.frames[start],
+            one.score.frames[stop - 1],
+            one.score.frames[worst],
+        )
+
+
+def _runs(families: list[str]) -> Iterator[tuple[int, int]]:
+    """Yield where a family begins and ends, small gaps within."""
+    start = stop = 0
+    family = ""
+    for place, here in enumerate(families):
+        if not here:
+            continue
+        if family and (here != family or place - stop > GAP):
+            yield start, stop
+            family = ""
+        if not family:
+            start, family = place, here
+        stop = place + 1
+    if family:
+        yield start, stop

@@ -1,0 +1,192 @@
+"""The sections on mask sequences: where the loss is, frames that one steps through, and tables of what failed how."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from segjudge.evaluation_script.answer import Report, SequenceReport
+from segjudge.failure_kinds import KINDS
+from segjudge.failures import ObjectLosses, kinds_known
+
+from .moments import moments_of
+from .page import Section, environment
+from .sequence_losses import SCALE, LossReader, MethodLosses, SequenceLosses, mean_shares
+
+if TYPE_CHECKING:
+    from segjudge.prepared import PreparedScoring
+
+#: What each kind is called, and the family whose colour it has.
+MEANINGS = {
+    "ghost": ("time", "shown though absent"),
+    "late": ("time", "found late after its return"),
+    "miss": ("place", "not shown"),
+    "swap": ("place", "on another object"),
+    "drift": ("place", "lost on the background"),
+    "confused": ("shape", "mixed with a neighbour"),
+    "part": ("shape", "a part is missing"),
+    "leak": ("shape", "spilled over"),
+    "edge": ("shape", "inexact edge"),
+}
+
+
+def sequence_sections(job: PreparedScoring, report: Report) -> tuple[list[Section], dict[str, bytes]]:
+    """Return the sections of a split of mask sequences, and the masks of each sequence."""
+    if not isinstance(report, SequenceReport):
+        raise TypeError(f"{report.split} holds no mask sequences")
+    reader = LossReader()
+    method = reader.read(job, report, "")
+    worst = sorted(method.sequences, key=lambda one: (-one.lost, one.name))
+    return [
+        _loss_section(method, worst),
+        frames_section([method], worst),
+        _table_section(worst, report),
+    ], reader.streams
+
+
+# ── where the loss is ───────────────────────────────────────────────────────
+
+
+def _loss_section(method: MethodLosses, found: list[SequenceLosses]) -> Section:
+    protocol, total = method.report.protocol, method.shares
+    families: dict[str, list[tuple[str, str, float]]] = {}
+    for kind, share in zip(KINDS, total, strict=True):
+        families.setdefault(MEANINGS[kind][0], []).append((kind, MEANINGS[kind][1], share))
+    values = {
+        "metric": "J&F" if "J&F-Mean" in protocol.metrics else "J",
+        "exact": kinds_known(protocol),
+        "total": parts_of_bar(total),
+        "lost": math.fsum(total),
+        "families": families,
+        "sequences": [(one.name, one.stream, parts_of_bar(one.shares), one.lost) for one in found],
+        "subsets": _subsets(found),
+    }
+    return Section("losses", "Where the loss is", values)
+
+
+def parts_of_bar(shares: list[float]) -> list[tuple[str, float, str]]:
+    """Return what is kept and what each kind takes, as a bar shows it."""
+    kept = max(0.0, 1 - math.fsum(shares))
+    lost = [(kind, share, f"kind {MEANINGS[kind][0]} {kind}") for kind, share in zip(KINDS, shares, strict=True)]
+    return [("kept", kept, "kept"), *lost]
+
+
+def _subsets(found: list[SequenceLosses]) -> list[tuple[str, str, int, list[tuple[str, float, str]], float]]:
+    """Return the mean loss of objects alike: what they are alike in, how many there are, and their bar."""
+    rows = []
+    for title, group_of in _GROUPINGS.items():
+        groups: dict[str, list[list[float]]] = {}
+        for sequence in found:
+            for one in sequence.objects:
+                groups.setdefault(group_of(sequence, one), []).append(one.shares)
+        if len(groups) > 1:
+            for name in sorted(groups):
+                shares = mean_shares((row, 1.0) for row in groups[name])
+                rows.append((title, name.partition(" ")[2], len(groups[name]), parts_of_bar(shares), sum(shares)))
+    return rows
+
+
+def _class_of(value: float, bounds: Sequence[float], names: Sequence[str]) -> str:
+    place = sum(value >= bound for bound in bounds)
+    return f"{place} {names[place]}"
+
+
+#: Groups of objects; their names begin with what they are sorted by.
+_GROUPINGS: dict[str, Callable[[SequenceLosses, ObjectLosses], str]] = {
+    "size": lambda _, one: _class_of(_area(one), (0.01, 0.05), ("below 1 % of the frame", "1 to 5 %", "from 5 % on")),
+    "frames": lambda _, one: _class_of(len(one.kinds), (50, 100), ("below 50", "50 to 99", "from 100 on")),
+    "objects": lambda sequence, _: _class_of(
+        len(sequence.objects), (2, 4), ("alone", "2 or 3 in the sequence", "4 and more")
+    ),
+    "absence": lambda _, one: "1 absent at times" if _absent(one) else "0 always there",
+    "class": lambda _, one: "1 unseen" if one.score.unseen else "0 seen",
+}
+
+
+def _area(one: ObjectLosses) -> float:
+    """Return the mean share of the frame that an object takes where it is there."""
+    visible = one.areas[one.areas > 0]
+    return float(visible.mean()) if len(visible) else 0.0
+
+
+def _absent(one: ObjectLosses) -> bool:
+    return bool((one.areas == 0).any())
+
+
+# ── frames ──────────────────────────────────────────────────────────────────
+
+
+def frames_section(methods: list[MethodLosses], order: list[SequenceLosses]) -> Section:
+    """Return the player of one or several methods; the sequence that comes first is open."""
+    lost = [{one.name: one.lost for one in method.sequences} for method in methods]
+    sequences = [
+        {"name": one.name, "stream": one.stream, "lost": [round(by_name[one.name], 4) for by_name in lost]}
+        for one in order
+    ]
+    moments = [moment.entry(place) for place, moment in enumerate(moments_of(methods[-1].sequences))]
+    kinds = [(kind, *MEANINGS[kind]) for kind in KINDS]
+    names = [method.name for method in methods]
+    data = {"methods": names, "sequences": sequences, "moments": moments, "kinds": kinds, "scale": SCALE}
+    return Section("frames", "Frames", {"moments": moments, "sequences": sequences, "methods": names}, data)
+
+
+# ── tables ──────────────────────────────────────────────────────────────────
+
+
+def _table_section(found: list[SequenceLosses], report: SequenceReport) -> Section:
+    metrics = [name for name in report.metrics if name in report.protocol.metrics]
+    rows = report.rows()
+    means = {row["sequence"]: row for row in rows["sequences"]}
+    values = {(row["sequence"], row["object"]): row for row in rows["objects"]}
+    ends = [*metrics, "loss", "by kind", *KINDS]
+    sequences = [
+        [link(one), len(one.objects), *(means[one.name][name] for name in metrics), *loss_cells(one.shares)]
+        for one in found
+    ]
+    objects = [
+        [
+            link(sequence), one.score.name, _attributes(sequence, one), len(one.kinds), _area(one), _line(one),
+            *(values[sequence.name, one.score.name][name] for name in metrics), *loss_cells(one.shares),
+        ]
+        for sequence in found
+        for one in sequence.objects
+    ]  # fmt: skip
+    names = ["sequence", "object", "attributes", "frames", "area", "J&F over time", *ends]
+    tables = {
+        "sequences": {"columns": ["sequence", "objects", *ends], "rows": sequences},
+        "objects": {"columns": names, "rows": objects},
+    }
+    return Section("tables", "Tables", {"tables": tables})
+
+
+def loss_cells(shares: list[float]) -> list[object]:
+    """Return a loss, its kinds as a bar, and each kind."""
+    bar = environment().get_template("parts.html").module.bar  # type: ignore[attr-defined]
+    return [sum(shares), bar(parts_of_bar(shares)[1:], max(sum(shares), 1e-9)), *shares]
+
+
+def link(one: SequenceLosses) -> Markup:
+    """Return the name of a sequence, which opens it."""
+    return Markup('<a href="#frames" data-open="{}">{}</a>').format(one.stream, one.name)
+
+
+def _attributes(sequence: SequenceLosses, one: ObjectLosses) -> str:
+    """Return in words what the dataset and its masks say of an object."""
+    facts = sequence.truth.objects.get(one.score.name)
+    words = [facts.category if facts and facts.category else "", "unseen" if one.score.unseen else ""]
+    words.append("absent at times" if _absent(one) else "")
+    return ", ".join(word for word in words if word)
+
+
+def _line(one: ObjectLosses) -> Markup:
+    """Return J&F over time as a small picture."""
+    values = (one.score.j + one.score.f) / 2
+    steps = values[:: max(1, len(values) // 60)]
+    points = " ".join(f"{x},{20 - 20 * y:.0f}" for x, y in enumerate(steps.tolist()))
+    return Markup(
+        '<svg class="line" viewBox="0 -1 {} 22" preserveAspectRatio="none" aria-hidden="true">'
+        '<polyline points="{}"/></svg>'
+    ).format(max(1, len(steps) - 1), points)
