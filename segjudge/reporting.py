@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from segjudge.diagnosis.units import UNIT_LOSSES
 from segjudge.evaluation_script.answer import Report, public_warnings
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 from segjudge.prepared import PreparedScoring
 from segjudge.report.instance_sections import instance_sections
 from segjudge.report.overview import origins, summary, tables
 from segjudge.report.page import ReportPage, Section
+from segjudge.report.unit_sections import unit_sections
 from segjudge.scoring import Scores
 
 #: Returns a track's own sections of a split, and the streams that they read.
 SectionMaker = Callable[[PreparedScoring, Report], tuple[list[Section], dict[str, bytes]]]
 #: What a track shows between its metrics and its tables; another track adds a row.
-TRACK_SECTIONS: dict[str, SectionMaker] = {InstanceProtocol.track: instance_sections}
+TRACK_SECTIONS: dict[str, SectionMaker] = {
+    InstanceProtocol.track: instance_sections,
+    **dict.fromkeys(UNIT_LOSSES, unit_sections),
+}
 
 
 def report_page(job: PreparedScoring, scores: Scores, title: str) -> ReportPage:
