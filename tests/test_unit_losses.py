@@ -49,6 +49,13 @@ def test_what_units_and_categories_cost_sums_to_the_loss(protocol: str) -> None:
 
 
 @needs_shared
+def test_kinds_of_a_result_are_what_units_cost() -> None:
+    truth, submission, _ = SAMPLES["vspw"]
+    scores = segjudge.score(TRACKS_DATA / submission, TRACKS_DATA / truth, "vspw")
+    assert scores["mIoU"] == pytest.approx(1 - scores.kinds[["missed", "surplus"]].sum().sum())
+
+
+@needs_shared
 def test_mixed_up_tracks_cost_what_association_lacks() -> None:
     report, losses = scored("mots")
     value = report.values["AssA"]
