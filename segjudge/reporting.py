@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from segjudge.diagnosis.units import UNIT_LOSSES
 from segjudge.evaluation_script.answer import Report, public_warnings
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
@@ -12,6 +13,7 @@ from segjudge.report.instance_sections import instance_sections
 from segjudge.report.overview import origins, summary, tables
 from segjudge.report.page import ReportPage, Section
 from segjudge.report.sequence_sections import sequence_sections
+from segjudge.report.unit_sections import unit_sections
 from segjudge.scoring import Scores
 
 #: Returns a track's own sections of a split, and the streams that they read.
@@ -20,6 +22,7 @@ SectionMaker = Callable[[PreparedScoring, Report], tuple[list[Section], dict[str
 TRACK_SECTIONS: dict[str, SectionMaker] = {
     InstanceProtocol.track: instance_sections,
     SequenceProtocol.track: sequence_sections,
+    **dict.fromkeys(UNIT_LOSSES, unit_sections),
 }
 
 

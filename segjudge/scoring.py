@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from segjudge.addresses import digest_of, local
 from segjudge.datasets.opening import TruthSource
 from segjudge.errors import UsageError
-from segjudge.evaluation_script.answer import Report, Row, SequenceReport, joined_rows
+from segjudge.evaluation_script.answer import Report, Row, joined_rows
 from segjudge.evaluation_script.main import open_truth, rules_of, score_split, truth_of
 from segjudge.evaluation_script.phase import Phase, TrackProtocol
 from segjudge.evaluation_script.progress import Progress, ignore_progress
@@ -109,20 +109,11 @@ class Scores:
 
     @cached_property
     def kinds(self) -> DataFrame:
-        """How much of 1 - J&F each kind of failure takes of each object; the masks are read again."""
-        from segjudge.failures import failures
+        """What each kind of failure costs each object, category or unit; but for units the files are read again."""
+        from segjudge.diagnosis.tables import kinds_of
         from segjudge.report.data_frames import frame_of
 
-        reports = [report for report in self.reports if isinstance(report, SequenceReport)]
-        if self.request is None or not reports:
-            raise UsageError("kinds of failure are of mask sequences that `score` has read from files")
-        names = [
-            {"split": report.split, "sequence": score.sequence, "object": score.name}
-            for report in reports
-            for score in report.scores
-        ]
-        losses = failures(self.request, reports)
-        return frame_of([{**name, **loss} for name, loss in zip(names, losses, strict=True)])
+        return frame_of(kinds_of(self.request, self.reports))
 
     def interval(self, metric: str, level: float = 0.95, *, split: str = "") -> tuple[float, float] | None:
         """Return Student's t interval of a metric; None where too few sequences or images tell one."""

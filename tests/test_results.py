@@ -119,9 +119,15 @@ def test_the_kinds_of_each_object_sum_to_its_loss() -> None:
     losses = scores.kinds.drop(columns=["split", "sequence", "object"]).sum(axis=1)
     np.testing.assert_allclose(losses, 1 - scores.objects["J&F-Mean"], rtol=0, atol=1e-9)
     with pytest.raises(segjudge.UsageError, match="read from files"):
-        _ = segjudge.score(*INSTANCES).kinds
-    with pytest.raises(segjudge.UsageError, match="read from files"):
         _ = segjudge.score_arrays(*videos(1)).kinds
+
+
+def test_the_kinds_of_each_category_are_those_of_the_report() -> None:
+    kinds = segjudge.score(*INSTANCES).kinds
+    assert list(kinds.columns) == ["split", "category", "Cls", "Loc", "Both", "Dupe", "Bkg", "Miss"]
+    numbers = kinds.drop(columns=["split", "category"])
+    assert ((numbers >= 0) & (numbers <= 1)).all(axis=None)
+    assert numbers.to_numpy().sum() > 0
 
 
 @pytest.mark.parametrize("count", [4, 5, 12])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -36,49 +37,49 @@ class JudgedDetections:
     #: Which detections count neither for nor against.
     ignored: Array
 
-    @property
+    @cached_property
     def score(self) -> Array:
         """The score of each detection."""
         return self.records.score[self.record]
 
-    @property
+    @cached_property
     def category(self) -> Array:
         """The category of each detection, as an index."""
         return self.records.category[self.record]
 
-    @property
+    @cached_property
     def image(self) -> Array:
         """The image of each detection, as an index."""
         return self.records.image[self.record]
 
-    @property
+    @cached_property
     def instance_category(self) -> Array:
         """The category of each instance, as an index."""
         return self.truth.category[self.annotation]
 
-    @property
+    @cached_property
     def instance_image(self) -> Array:
         """The image of each instance, as an index."""
         return self.truth.image[self.annotation]
 
-    @property
+    @cached_property
     def crowd(self) -> Array:
         """Which instances are crowds, which count neither for nor against."""
         return self.truth.crowd[self.annotation]
 
-    @property
+    @cached_property
     def right(self) -> Array:
         """Which detections are right."""
         return self.partner >= 0
 
-    @property
+    @cached_property
     def used(self) -> Array:
         """Which instances were matched."""
         flags = np.zeros(len(self.annotation), bool)
         flags[self.partner[self.right]] = True
         return flags
 
-    @property
+    @cached_property
     def instances(self) -> Array:
         """How many instances count in each category."""
         return np.bincount(self.instance_category[~self.crowd], minlength=len(self.truth.categories))

@@ -118,7 +118,8 @@ def _mask(
     if diagnosis.boxes:
         left, top, across, down = box
         return np.outer((rows >= top) & (rows < top + down), (columns >= left) & (columns < left + across))
-    return pixels_of(text, [height, width])[np.ix_(rows, columns)]
+    pixels: NDArray[np.bool_] = pixels_of(text, [height, width]).T[columns][:, rows].T  # column by column in memory
+    return pixels
 
 
 @lru_cache(maxsize=1)

@@ -14,6 +14,7 @@ from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 from segjudge.evaluation_script.instance_truth import InstanceTruth
 
 from .instance_pictures import mistake_pictures
+from .lists import MOST_ROWS, kinds_section, listed
 from .overview import tables
 from .page import Section
 
@@ -41,13 +42,13 @@ def instance_sections(job: PreparedScoring, report: Report) -> tuple[list[Sectio
     if not protocol.tubes:
         sections.append(_worst(found))
     sections += [_categories(costly), _curves(found, costly), _scores(found), _confusion(found)]
-    sections.append(_listed("Images" if not protocol.tubes else "Videos", found.images(), _about_cut(found)))
+    sections.append(listed("Images" if not protocol.tubes else "Videos", found.images(), _about_cut(found)))
     suspects = found.suspects()
     if suspects:
         about = (
             "Confident detections that the truth contradicts. Where the picture agrees with them, the truth is wrong."
         )
-        sections.append(_listed("Truth to check", suspects, about))
+        sections.append(listed("Truth to check", suspects, about))
     return [*sections, tables(report)], {}
 
 
@@ -63,24 +64,17 @@ def costly_categories(found: InstanceDiagnosis, report: Report) -> list[Row]:
     return [{**{name: row[name] for name in names}, **row} for row in rows]
 
 
-def _listed(title: str, rows: list[Row], about: str) -> Section:
-    columns = list(rows[0]) if rows else []
-    return Section("listed", title, {"about": about, "columns": columns, "rows": [list(row.values()) for row in rows]})
-
-
 def _errors(found: InstanceDiagnosis) -> Section:
-    costs = found.errors.costs()
-    rows = found.kinds()
-    return Section(
-        "error_kinds",
-        "Where AP is lost",
-        {
-            "rows": rows,
-            "largest": max([row["cost"] for row in rows] + [1e-9]),
-            "before": found.errors.average(found.errors.precision),
-            "totals": {name: costs[name] for name in ("FalsePos", "FalseNeg")},
-        },
+    costs, before = found.errors.costs(), found.errors.average(found.errors.precision)
+    about = (
+        f"AP at an IoU of one half is {before:.3f}. By how much it would rise without the errors of each kind, as TIDE "
+        "tells them apart; kinds hide each other, so they do not sum to what is lost."
     )
+    note = (
+        f"Without any false detection it would rise by {costs['FalsePos']:.3f}, with every instance detected by "
+        f"{costs['FalseNeg']:.3f}."
+    )
+    return kinds_section("Where AP is lost", found.kinds(), about, note)
 
 
 def _categories(rows: list[Row]) -> Section:
@@ -89,7 +83,7 @@ def _categories(rows: list[Row]) -> Section:
         "A kind's column says by how much AP50 of the category would rise without these errors; threshold is the score "
         "with its largest F1."
     )
-    return _listed("Categories", rows, about)
+    return listed("Categories", rows, about)
 
 
 def _curves(found: InstanceDiagnosis, costly: list[Row]) -> Section:
@@ -161,7 +155,7 @@ def _confusion(found: InstanceDiagnosis) -> Section:
         }
         for row in places
     ]
-    pairs = found.confusions()
+    pairs = found.confusions()[:MOST_ROWS]
     return Section(
         "confusion",
         "Confusion",
