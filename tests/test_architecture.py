@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from segjudge import evaluation_script
+from segjudge.evaluation_script.phase import TRACKS
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "evaluation_script"
@@ -137,6 +138,12 @@ def test_rooms_of_the_upload_import_only_what_lies_below(path: Path) -> None:
             named = [node.module] if isinstance(node, ast.ImportFrom) else [one.name for one in node.names]  # type: ignore[attr-defined]
             for name in named:
                 assert name.split(".")[0] not in {*FLOOR, "segjudge"}, f"{path.stem} imports {name}: EvalAI cannot"
+
+
+def test_a_track_names_a_module_above_phases() -> None:
+    for name, track in TRACKS.items():
+        assert FLOOR[track.module] > FLOOR["engine"] > FLOOR["phase"], name
+        assert {protocol.track for protocol in track.protocols.values()} == {name}
 
 
 def test_every_room_has_its_floor() -> None:

@@ -398,7 +398,10 @@ def test_a_packed_file_says_everything_again(tmp_path: Path) -> None:
     opened = sequence_truth.read(str(path))
     (one,) = opened.splits["a"].sequences
     assert (opened.splits["a"].layout, opened.splits["a"].unseen_known) == ("lvos", True)
-    assert (opened.splits["a"].unseen_categories, opened.splits["b"]) == (["cat"], Split([]))
+    assert (opened.splits["a"].unseen_categories, opened.splits["b"]) == (
+        ["cat"],
+        Split([], elsewhere=frozenset({"v"})),
+    )
     assert (one.name, one.frames, one.blocks) == ("v", ["x", "é"], [Block(0, 2, (5, 8))])
     assert (one.unseen, one.salient, one.lists_objects) == (True, False, True)
     assert one.objects == {"1": ObjectFacts([(0, 1)], [(0, 2)], "dog"), "2": ObjectFacts([], None, None)}

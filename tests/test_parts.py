@@ -28,6 +28,7 @@ from segjudge.evaluation_script.sequence_truth import Split
 
 from .builders import label_zip, tarred
 from .test_guard import is_gone
+from .test_sequences import sent
 
 toolkit = pytest.mark.skipif(sys.version_info < (3, 11), reason="the toolkit needs Python 3.11")
 
@@ -68,7 +69,7 @@ def test_processes_and_parts_give_the_same_bits(protocol: str, tmp_path: Path) -
     if protocol in ("lvos-unsupervised-single", "davis2016"):
         path, split = files(tmp_path, {name: [(f > 0).astype(np.uint8) for f in v] for name, v in SENT.items()})
     else:
-        path, split = files(tmp_path)
+        path, split = files(tmp_path, sent(SENT, SEQUENCE_PROTOCOLS[protocol]))
     whole = counted(path, split, protocol)
     expected = result(whole)
     for jobs in (2, 5, 64):

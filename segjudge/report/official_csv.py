@@ -29,16 +29,16 @@ def write_all(reports: Sequence[Report], folder: str) -> list[str]:
 
 
 def _write(report: Report, folder: str, suffix: str) -> list[str]:
-    part = "per-sequence" if isinstance(report, SequenceReport) else "per-category"
-    paths = [os.path.join(folder, f"{kind}_results-{report.split}.csv") for kind in ("global", part)]
+    kind, found = next(iter(report.rows().items()))
+    unit = "category" if kind == "categories" else kind.removesuffix("s")
+    paths = [os.path.join(folder, f"{part}_results-{report.split}.csv") for part in ("global", f"per-{unit}")]
     metrics = report.protocol.metrics
     _write_csv(paths[0], list(metrics), [[_cell(report.values[metric]) for metric in metrics]])
     if not isinstance(report, SequenceReport):
-        found = report.rows()["categories"]
         known = [name for name in (found[0] if found else ()) if name not in ("split", "id", "name")]
         metrics = PER_CATEGORY if isinstance(report, InstanceReport) else tuple(known)
-        rows = [[row["name"], str(row["id"]), *(_cell(row[metric]) for metric in metrics)] for row in found]
-        _write_csv(paths[1], ["Category", "Id", *metrics], rows)
+        rows = [[row["name"], str(row.get("id", "")), *(_cell(row[metric]) for metric in metrics)] for row in found]
+        _write_csv(paths[1], [unit.capitalize(), "Id", *metrics], rows)
     else:
         columns = [metric for metric in PER_OBJECT if metric in metrics]
         rows = [[name, *(_cell(score.values[metric]) for metric in columns)] for name, score in _named(report.scores)]

@@ -43,7 +43,7 @@ def number(value: float | None, digits: int = 3) -> str:
 def of_report(report: Report, *, compare: bool) -> str:
     """Return a split's sequences and means; `compare` sets the field's published numbers below."""
     kind, rows = next(iter(report.rows().items()))
-    key = {"sequences": "sequence", "categories": "name"}[kind]
+    key = "sequence" if kind == "sequences" else "name"
     metrics = [name for name in rows[0] if name not in (*BESIDE, "split", "id", key)] if rows else []
     note = ""
     if len(rows) > ROWS:
