@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import platform
 import re
 from typing import Any, Collection, Dict, List, Optional, Tuple
@@ -33,31 +32,31 @@ _NAMES = ("split", "sequence", "id", "name")
 _FIRST_FRAME = re.compile(r" \(first in frame [^()]*\)(?= is not in the truth)")
 
 
-class Report(abc.ABC):
+class Report:
     """One split's scores as rows for people and programs; what has no value is None."""
 
-    #: The protocol's own metrics and those beside it.
-    values: Values
-    warnings: List[str]
     #: What the scores were made of.
     counted: Accumulator[Any, Any]
 
-    def __init__(self, split: str, protocol: TrackProtocol) -> None:
-        self.split, self.protocol = split, protocol
-
-    def _warn(self, lines: List[str]) -> None:
-        self.warnings = [f"{self.split}: {line}" for line in lines]
-        empty = [metric for metric in self.protocol.metrics if self.values[metric] is None]
+    def __init__(
+        self, split: str, protocol: TrackProtocol, values: Values, tables: Dict[str, List[Row]], warnings: List[str]
+    ) -> None:
+        self.split, self.protocol, self._tables = split, protocol, tables
+        #: The protocol's own metrics and those beside it.
+        self.values = values
+        self.warnings = [f"{split}: {line}" for line in warnings]
+        empty = [metric for metric in protocol.metrics if values[metric] is None]
         if empty:
-            self.warnings.append(f"{self.split}: nothing to average for {', '.join(empty)}")
+            self.warnings.append(f"{split}: nothing to average for {', '.join(empty)}")
 
-    @abc.abstractmethod
     def errors(self, metrics: Collection[str] = ()) -> Values:
         """Return the standard errors of these metrics, or of all, where they have one."""
+        del metrics
+        return {}
 
-    @abc.abstractmethod
     def rows(self) -> Dict[str, List[Row]]:
         """Return the tables of what was averaged, by name."""
+        return {name: [{"split": self.split, **row} for row in rows] for name, rows in self._tables.items()}
 
 
 class SequenceReport(Report):
@@ -66,10 +65,8 @@ class SequenceReport(Report):
     protocol: SequenceProtocol
 
     def __init__(self, split: str, protocol: SequenceProtocol, scores: List[ObjectScore], warnings: List[str]) -> None:
-        super().__init__(split, protocol)
+        super().__init__(split, protocol, averaged(scores, protocol), {}, warnings)
         self.scores = scores
-        self.values = averaged(scores, protocol)
-        self._warn(warnings)
 
     @property
     def metrics(self) -> List[str]:
@@ -98,38 +95,16 @@ class InstanceReport(Report):
     protocol: InstanceProtocol
 
     def __init__(self, split: str, accumulator: InstanceAccumulator) -> None:
-        super().__init__(split, accumulator.protocol)
-        self._score, self._accumulator = accumulator.compute(), accumulator
-        self.values = self._score.values
+        score = accumulator.compute()
+        super().__init__(split, accumulator.protocol, score.values, {"categories": score.categories}, score.warnings)
+        self._accumulator = accumulator
         self._errors: Dict[Tuple[str, ...], Values] = {}
-        self._warn(self._score.warnings)
 
     def errors(self, metrics: Collection[str] = ()) -> Values:
         wanted = tuple(metrics)
         if wanted not in self._errors:
             self._errors[wanted] = self._accumulator.standard_errors(wanted)
         return self._errors[wanted]
-
-    def rows(self) -> Dict[str, List[Row]]:
-        return {"categories": [{"split": self.split, **row} for row in self._score.categories]}
-
-
-class UnitReport(Report):
-    """Scores of what is counted by unit."""
-
-    def __init__(
-        self, split: str, protocol: TrackProtocol, values: Values, tables: Dict[str, List[Row]], warnings: List[str]
-    ) -> None:
-        super().__init__(split, protocol)
-        self.values, self._tables = values, tables
-        self._warn(warnings)
-
-    def errors(self, metrics: Collection[str] = ()) -> Values:
-        del metrics
-        return {}
-
-    def rows(self) -> Dict[str, List[Row]]:
-        return {name: [{"split": self.split, **row} for row in rows] for name, rows in self._tables.items()}
 
 
 def public_warnings(lines: List[str]) -> List[str]:

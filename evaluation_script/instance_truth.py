@@ -16,7 +16,7 @@ from .instance_columns import Category, KnownImages
 from .instance_video_truth import as_images
 from .mask_texts import MaskTexts, of_texts
 from .masks import Array
-from .packed_file import FORMAT, MANIFEST, add_member, replaced, splits_of, track_of
+from .packed_file import FORMAT, MANIFEST, add_member, opened_packed, replaced, splits_of, track_of
 from .polygons import polygon_mask
 from .truth import SplitTruth
 from .tuning import without_collector
@@ -59,10 +59,11 @@ class InstanceTruth(SplitTruth):
 def read(path: str, split: str = "val") -> Dict[str, InstanceTruth]:
     """Open an annotation file: packed, or a COCO-format document (plain, gzipped or zipped) as one split."""
     try:
+        if track_of(path):
+            file, manifest = opened_packed(path, TRACK)
+            return {name: read_document(file.read(_member(name)), f"{path}, {name}") for name in manifest["splits"]}
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as file:
-                if MANIFEST in file.namelist():
-                    return _packed(file, path)
                 names = [name for name in file.namelist() if name.endswith(".json")]
                 if len(names) != 1:
                     content = f"{len(names)} JSON files" if names else "no JSON file"
@@ -73,17 +74,6 @@ def read(path: str, split: str = "val") -> Dict[str, InstanceTruth]:
         return {split: read_document(gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data, path)}
     except (OSError, EOFError, zipfile.BadZipFile) as error:
         raise HostError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
-
-
-def _packed(file: zipfile.ZipFile, path: str) -> Dict[str, InstanceTruth]:
-    manifest = json.loads(file.read(MANIFEST))
-    if manifest.get("track") != TRACK:
-        raise HostError(f"{path}: holds {manifest.get('track')}, not instance masks; choose another file or protocol")
-    if manifest.get("format") != FORMAT:
-        raise HostError(
-            f"{path}: has the format {manifest.get('format')!r}; this version reads {FORMAT!r}. Pack it anew"
-        )
-    return {name: read_document(file.read(_member(name)), f"{path}, {name}") for name in manifest["splits"]}
 
 
 def documents(path: str) -> Dict[str, bytes]:

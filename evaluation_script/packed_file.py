@@ -8,9 +8,10 @@ import os
 import shutil
 import zipfile
 from contextlib import contextmanager, suppress
-from typing import Any, BinaryIO, Dict, Iterator, List, Union
+from typing import Any, BinaryIO, Dict, Iterator, List, Tuple, Union
 
 from .errors import HostError
+from .positioned_file import opened
 
 FORMAT = "segjudge truth 1"
 MANIFEST = "manifest.json"
@@ -79,6 +80,21 @@ def manifest_of(source: Source) -> Dict[str, Any]:
             return dict(json.loads(archive.read(MANIFEST))) if MANIFEST in archive.namelist() else {}
     except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError) as error:
         raise unreadable(source, error) from None
+
+
+def opened_packed(source: Source, track: str = "") -> Tuple[zipfile.ZipFile, Dict[str, Any]]:
+    """Open a packed file, and return its manifest too; raises HostError where it is of another track than is named."""
+    try:
+        archive = zipfile.ZipFile(opened(source) if isinstance(source, str) else source)
+        manifest = dict(json.loads(archive.read(MANIFEST)))
+        held, form = manifest["track"], manifest["format"]
+    except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError) as error:
+        raise unreadable(source, error) from None
+    if track not in ("", held):
+        raise HostError(f"{source}: holds {held}, not {track}; choose another file or protocol")
+    if form != FORMAT:
+        raise HostError(f"{source}: has the format {form!r}; this version reads {FORMAT!r}. Pack it anew")
+    return archive, manifest
 
 
 def unreadable(source: Source, error: Exception) -> HostError:

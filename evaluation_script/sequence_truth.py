@@ -20,8 +20,7 @@ from .errors import HostError
 from .inflate import Inflated, whole_member
 from .mask_files import Stacks
 from .masks import Array, Size, Stack
-from .packed_file import FORMAT, MANIFEST, Source, add_member, replaced, unreadable
-from .positioned_file import opened
+from .packed_file import FORMAT, MANIFEST, Source, add_member, opened_packed, replaced, unreadable
 from .truth import AnnotationFile, SplitTruth
 
 TRACK = "sequences"
@@ -199,20 +198,12 @@ def _member(split: str, sequence: str, index: int) -> str:
 
 def read(source: Source) -> AnnotationFile[Split]:
     """Open a packed annotation file: its manifest at once, its masks block by block."""
+    archive, manifest = opened_packed(source, TRACK)
     try:
-        archive = zipfile.ZipFile(opened(source) if isinstance(source, str) else source)
-        manifest = json.loads(archive.read(MANIFEST))
-        if manifest["track"] != TRACK:
-            raise HostError(f"{source}: holds {manifest['track']}, not mask sequences; choose another file or protocol")
-        if manifest["format"] != FORMAT:
-            raise HostError(
-                f"{source}: has the format {manifest['format']!r}; this version reads {FORMAT!r}. Pack it anew"
-            )
         names = frozenset(one["name"] for entry in manifest["splits"].values() for one in entry["sequences"])
-        splits = {name: _split(archive, name, entry, names) for name, entry in manifest["splits"].items()}
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
+        return AnnotationFile({name: _split(archive, name, entry, names) for name, entry in manifest["splits"].items()})
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise unreadable(source, error) from None
-    return AnnotationFile(splits)
 
 
 def _split(archive: zipfile.ZipFile, name: str, entry: Dict[str, Any], names: FrozenSet[str]) -> Split:

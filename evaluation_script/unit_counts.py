@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import struct
 from dataclasses import dataclass, field
 from typing import Any, Dict, List
@@ -66,11 +67,8 @@ def decoded_unit(data: bytes) -> UnitCounts:
 def _table(source: io.BytesIO, kind: str, *shape: int) -> Array:
     if kind not in _KINDS or not all(type(side) is int and 0 <= side < 1 << 31 for side in shape):
         raise ValueError("has a table of an unknown form")
-    count = 1
-    for side in shape:
-        count *= side
-    data = source.read(8 * count)
-    if len(data) != 8 * count:
+    data = source.read(8 * math.prod(shape))
+    if len(data) != 8 * math.prod(shape):
         raise ValueError("has fewer numbers than its tables")
     return np.frombuffer(data, kind).reshape(shape)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import AbstractSet, Any, Callable, Dict, List, Protocol
 
 from . import unit_truth
-from .answer import Row, UnitReport
+from .answer import Report, Row
 from .archive import UPLOAD
 from .archive_limits import ArchiveLimits
 from .engine import Engine
@@ -85,8 +85,8 @@ def unit_engine(
     def opened(path: str, truth: UnitTruth, protocol: Any, rules: ScoringRules) -> OpenedUnits:
         return OpenedUnits(open_submission(path, truth, protocol, rules.limits), truth, count, rules)
 
-    def report(split: str, counts: UnitAccumulator[Any]) -> UnitReport:
-        return UnitReport(split, counts.protocol, values(counts), tables(counts), counts.notes)
+    def report(split: str, counts: UnitAccumulator[Any]) -> Report:
+        return Report(split, counts.protocol, values(counts), tables(counts), counts.notes)
 
     return Engine(UnitAccumulator, unit_truth.read, published, opened, report)
 

@@ -20,8 +20,7 @@ from .errors import Flaw, HostError
 from .inflate import whole_member
 from .label_maps import LabelMap
 from .masks import Array, Size
-from .packed_file import FORMAT, MANIFEST, add_member, replaced, unreadable
-from .positioned_file import opened
+from .packed_file import FORMAT, MANIFEST, add_member, opened_packed, replaced, unreadable
 from .truth import SplitTruth
 
 #: What a dataset lists in a frame, a row for each segment or track; each track has its own form.
@@ -138,16 +137,10 @@ def _written(archive: zipfile.ZipFile, place: str, frame: TruthFrame) -> List[An
 
 def read(path: str) -> Dict[str, UnitTruth]:
     """Open a packed annotation file: its manifest at once, its units and frames one by one."""
+    archive, manifest = opened_packed(path)
     try:
-        archive = zipfile.ZipFile(opened(path))
-        manifest = json.loads(archive.read(MANIFEST))
-        if manifest["format"] != FORMAT:
-            raise HostError(
-                f"{path}: has the format {manifest['format']!r}; this version reads {FORMAT!r}. Pack it anew"
-            )
-        track = manifest["track"]
-        return {name: _split(archive, name, track, entry) for name, entry in manifest["splits"].items()}
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
+        return {name: _split(archive, name, manifest["track"], one) for name, one in manifest["splits"].items()}
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise unreadable(path, error) from None
 
 

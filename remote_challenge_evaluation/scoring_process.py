@@ -83,16 +83,13 @@ def _annotations(choice: ScorerChoice) -> dict[str, AnnotationReport]:
 def _facts(phase: Phase, path: str) -> str:
     """Return what an annotation file holds, in words; raise if it cannot be used to score the phase."""
     from segjudge.evaluation_script.errors import HostError
-    from segjudge.evaluation_script.main import open_truth
+    from segjudge.evaluation_script.main import open_truth, truth_of
     from segjudge.evaluation_script.phase import PROTOCOLS
 
     truths, facts = open_truth(path), []
     for phase_split in phase.splits:
         name, protocol = phase_split.codename, phase_split.protocol
-        is_only_one = len(truths) == len(phase.splits) == 1
-        truth = next(iter(truths.values())) if is_only_one else truths.get(name)
-        if truth is None:
-            raise HostError(f"{path}: has no split {name!r}, only {', '.join(truths)}")
+        truth = truth_of(phase, truths, name)
         fact = truth.read_through()
         if protocol not in PROTOCOLS or PROTOCOLS[protocol].track != truth.track:
             raise HostError(f"{path}: holds {truth.track}, which {protocol} does not score")
