@@ -36,8 +36,9 @@ class Engine(Generic[Truth, Rules, Counts]):
     accumulator: Type[Counts]
     #: Reads the splits of a packed annotation file.
     read_packed: Callable[[str], Mapping[str, Truth]]
-    #: Reads a dataset as it was published, as one split: a subset, or what is called val by default.
-    read_published: Callable[[str, str], AnnotationFile[Truth]]
+    #: Reads a dataset as it was published, as one split: a subset, or what is called val by default; and where its
+    #: files allow several readings, as that of a protocol.
+    read_published: Callable[[str, str, str], AnnotationFile[Truth]]
     #: Opens a submission; raises SubmissionError where it cannot be read.
     opened: Callable[[str, Truth, Rules, ScoringRules], OpenedSubmission]
     #: Says what a split scored of which all was counted; raises SubmissionError with every problem.

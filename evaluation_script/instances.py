@@ -262,7 +262,7 @@ def _overlap(block: ImageBlock, kept: Array, known: Array) -> Overlap:
     return overlap
 
 
-def _published(path: str, subset: str) -> AnnotationFile[InstanceTruth]:
+def _published(path: str, subset: str, _protocol: str) -> AnnotationFile[InstanceTruth]:
     return AnnotationFile(instance_truth.read(path, subset or DEFAULT_SPLIT))
 
 

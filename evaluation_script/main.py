@@ -55,7 +55,7 @@ def _outcome(
     """Return the answer or what to raise: made here, so that it is raised without a cause."""
     try:
         started = time.monotonic()
-        splits, digest = open_truth(annotations), _digest(*_version(annotations))
+        splits, digest = open_truth(annotations, phase), _digest(*_version(annotations))
         answer: Dict[str, Any] = run_guarded(
             lambda say: _score_in_child(phase, splits, submission, say, (started, digest)),
             memory=phase.memory,
@@ -97,9 +97,9 @@ def phase_named(codename: str) -> Phase:
     raise SubmissionError(f"There is no phase {codename!r} in this challenge; its phases are: {known}.")
 
 
-def open_truth(path: str) -> Mapping[str, SplitTruth]:
-    """Return the splits of an annotation file, opened once for each path, size and time."""
-    return _opened(*_version(path))
+def open_truth(path: str, phase: Phase) -> Mapping[str, SplitTruth]:
+    """Return the splits of a phase's annotation file, opened once for each path, size and time."""
+    return _opened(phase.splits[0].protocol, *_version(path))
 
 
 def _version(path: str) -> Tuple[str, int, int]:
@@ -117,8 +117,8 @@ def _digest(path: str, *_version: int) -> str:
 
 
 @functools.lru_cache(maxsize=8)
-def _opened(path: str, *_version: int) -> Mapping[str, SplitTruth]:
-    opened = annotation_file.read(path)
+def _opened(protocol: str, path: str, *_version: int) -> Mapping[str, SplitTruth]:
+    opened = annotation_file.read(path, protocol)
     for note in opened.notes:
         _log(f"{path}: {note}")
     return opened.splits

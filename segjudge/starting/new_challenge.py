@@ -18,9 +18,10 @@ from segjudge.datasets import packing
 from segjudge.datasets.layouts import LAYOUTS
 from segjudge.datasets.opening import DEFAULT_SPLIT, TruthSource, is_packed
 from segjudge.errors import UsageError
-from segjudge.evaluation_script import annotation_file, instance_truth, packed_file
+from segjudge.evaluation_script import instance_truth, packed_file
 from segjudge.evaluation_script.archive import open_files
 from segjudge.evaluation_script.dataset_layouts import HOST_LIMITS
+from segjudge.evaluation_script.engine import engine_of
 from segjudge.evaluation_script.errors import HostError, listed
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 from segjudge.evaluation_script.phase import PROTOCOLS, TrackProtocol
@@ -101,7 +102,7 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
     phase = names[0] if len(names) == 1 else "all"
     annotations = f"annotations/{phase}.zip"
     os.rename(packed, os.path.join(folder, annotations))
-    truths = list(annotation_file.read(os.path.join(folder, annotations)).splits.values())
+    truths = list(engine_of(protocol.track).read_packed(os.path.join(folder, annotations)).values())
     samples = os.path.join(folder, "examples", phase)
     os.makedirs(samples)
     for name, share in SAMPLES.items():
