@@ -13,7 +13,7 @@ from typing import Any, Dict, Mapping, Tuple, Union
 from . import annotation_file, notify
 from .accumulator import Accumulator
 from .answer import Report, build_answer
-from .engine import OpenedSubmission, engine_of, report_of
+from .engine import OpenedSubmission, check_fits, engine_of, report_of
 from .errors import HostError, SubmissionError
 from .guard import CrashError, Say, run_guarded
 from .parallel import WHOLE, Part, cores
@@ -176,9 +176,7 @@ def count_split(
 
 def open_split(submission: str, name: str, truth: SplitTruth, rules: ScoringRules) -> OpenedSubmission:
     """Open a submission beside the truth of a split."""
-    if truth.track != rules.protocol.track:
-        found = f"holds {truth.track}, which the protocol {rules.protocol.name} does not score"
-        raise HostError(f"the truth of {name} {found}")
+    check_fits(truth, rules.protocol, name)
     return engine_of(truth.track).opened(submission, truth, rules.protocol, rules)
 
 
