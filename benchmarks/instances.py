@@ -86,7 +86,7 @@ for stage, module, name in (
     ("curves", kernel_matches, "curve"),
 ):
     timed(stage, module, name)
-(truth,) = annotation_file.read(sys.argv[2]).splits.values()
+(truth,) = annotation_file.read(sys.argv[2], "coco").splits.values()
 marks.append(("truth", clock()))
 matched = instances.OpenedRecords(sys.argv[3], truth, protocol, ScoringRules(protocol, INSTANCE_LIMITS)).counted()
 marks.append(("matching", clock()))

@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> None:
             clock.seconds.clear()
             clock.bytes.clear()
             clock.turn()
-            truths = annotation_file.read(str(folder / "truth.zip")).splits
+            truths = annotation_file.read(str(folder / "truth.zip"), args.protocol).splits
             main.score_phase(phase, truths, str(folder / "predictions.zip"), lambda _: None, 0.0)
             clock.turn()
     start = min(measured([sys.executable, "-c", "from evaluation_script import evaluate"])[0] for _ in range(3))

@@ -70,6 +70,17 @@ LAYOUTS = {
     )
 }
 
+#: Protocols whose truth is laid out as that of another.
+ALIASES = {
+    "lvos-unsupervised": "lvos", "lvos-unsupervised-single": "lvos", "mevis-official": "mevis", "mevis-v2": "mevis",
+    "ref-davis17-strict": "ref-davis17",
+}  # fmt: skip
+
+
+def layout_of(protocol: str) -> Layout:
+    """Return how the truth of a protocol is laid out."""
+    return LAYOUTS.get(ALIASES.get(protocol, protocol), GENERIC)
+
 
 #: Sequence → object ("" for label images) → frame → file.
 Masks = Dict[str, Dict[str, Dict[str, str]]]

@@ -17,6 +17,7 @@ from .dataset_layouts import (
     LAYOUTS,
     DatasetFolder,
     Layout,
+    layout_of,
     listed_in,
     names_and_facts,
     recognized_dataset,
@@ -38,7 +39,7 @@ from .sequence_truth import (
 )
 from .truth import AnnotationFile
 
-__all__ = ["GENERIC", "LAYOUTS", "read"]
+__all__ = ["GENERIC", "LAYOUTS", "layout_of", "read"]
 
 #: LVOS annotates every fifth frame.
 LVOS_STEP = 5

@@ -10,7 +10,7 @@ from .accumulator import Accumulator
 from .answer import Report
 from .errors import HostError
 from .parallel import WHOLE, Part
-from .phase import TRACKS, ScoringRules
+from .phase import TRACKS, ScoringRules, TrackProtocol
 from .progress import Progress, ignore_progress
 from .truth import AnnotationFile, SplitTruth
 
@@ -36,14 +36,22 @@ class Engine(Generic[Truth, Rules, Counts]):
     accumulator: Type[Counts]
     #: Reads the splits of a packed annotation file.
     read_packed: Callable[[str], Mapping[str, Truth]]
-    #: Reads a dataset as it was published, as one split: a subset, or what is called val by default.
-    read_published: Callable[[str, str], AnnotationFile[Truth]]
+    #: Reads a dataset as it was published, as one split: a subset, or what is called val by default; and where its
+    #: files allow several readings, as that of a protocol.
+    read_published: Callable[[str, str, str], AnnotationFile[Truth]]
     #: Opens a submission; raises SubmissionError where it cannot be read.
     opened: Callable[[str, Truth, Rules, ScoringRules], OpenedSubmission]
     #: Says what a split scored of which all was counted; raises SubmissionError with every problem.
     report: Callable[[str, Counts], Report]
     #: Parts for each worker of a cluster: the last ones keep none waiting for long, and each costs little to begin.
     parts_each: int = 4
+
+
+def check_fits(truth: SplitTruth, protocol: TrackProtocol, split: str) -> None:
+    """Raise HostError unless a protocol scores what the truth of a split holds."""
+    held = truth.track if truth.track != protocol.track else truth.form if truth.form != protocol.form else ""
+    if held:
+        raise HostError(f"the truth of {split} holds {held}, which the protocol {protocol.name} does not score")
 
 
 def report_of(split: str, counts: Accumulator[Any, Any]) -> Report:

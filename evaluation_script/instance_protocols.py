@@ -56,6 +56,11 @@ class InstanceProtocol:
     revision: int = 1
 
     @property
+    def form(self) -> str:
+        """What the truth holds."""
+        return "videos" if self.tubes else "images"
+
+    @property
     def metrics(self) -> Tuple[str, ...]:
         """The names of its metrics, in the benchmark's order."""
         recalls = [f"AR@{count}" for count in self.detections]

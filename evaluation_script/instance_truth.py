@@ -51,6 +51,10 @@ class InstanceTruth(SplitTruth):
     occlusion: Array = field(default_factory=lambda: np.zeros(0))
     track: str = TRACK
 
+    @property
+    def form(self) -> str:
+        return "images" if self.images.frames is None else "videos"
+
     def read_through(self) -> str:
         """Return in words how much there is, all of which was read."""
         return f"{len(self.images.ids)} images"

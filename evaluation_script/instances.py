@@ -11,7 +11,6 @@ from . import instance_truth
 from .answer import InstanceReport
 from .archive_limits import ArchiveLimits
 from .engine import Engine
-from .errors import HostError
 from .instance_accumulator import InstanceAccumulator, InstanceScore
 from .instance_boundaries import smaller_of_both
 from .instance_counts import DETECTION, IMAGE, InstanceCounts, by_falling_score, decoded, truth_rows
@@ -52,9 +51,6 @@ class OpenedRecords:
     """A submission beside its truth; each part reads all records, and keeps those of its images."""
 
     def __init__(self, path: str, truth: InstanceTruth, protocol: InstanceProtocol, rules: ScoringRules) -> None:
-        if protocol.tubes != (truth.images.frames is not None):
-            holds = "images" if protocol.tubes else "videos"
-            raise HostError(f"the truth holds {holds}, which the protocol {protocol.name} does not score")
         self._path, self._truth, self._protocol, self._rules = path, truth, protocol, rules
 
     def counted(self, part: Part = WHOLE, progress: Progress = ignore_progress) -> InstanceAccumulator:
@@ -262,7 +258,7 @@ def _overlap(block: ImageBlock, kept: Array, known: Array) -> Overlap:
     return overlap
 
 
-def _published(path: str, subset: str) -> AnnotationFile[InstanceTruth]:
+def _published(path: str, subset: str, _protocol: str) -> AnnotationFile[InstanceTruth]:
     return AnnotationFile(instance_truth.read(path, subset or DEFAULT_SPLIT))
 
 

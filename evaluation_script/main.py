@@ -13,7 +13,7 @@ from typing import Any, Dict, Mapping, Tuple, Union
 from . import annotation_file, notify
 from .accumulator import Accumulator
 from .answer import Report, build_answer
-from .engine import OpenedSubmission, engine_of, report_of
+from .engine import OpenedSubmission, check_fits, engine_of, report_of
 from .errors import HostError, SubmissionError
 from .guard import CrashError, Say, run_guarded
 from .parallel import WHOLE, Part, cores
@@ -55,7 +55,7 @@ def _outcome(
     """Return the answer or what to raise: made here, so that it is raised without a cause."""
     try:
         started = time.monotonic()
-        splits, digest = open_truth(annotations), _digest(*_version(annotations))
+        splits, digest = open_truth(annotations, phase), _digest(*_version(annotations))
         answer: Dict[str, Any] = run_guarded(
             lambda say: _score_in_child(phase, splits, submission, say, (started, digest)),
             memory=phase.memory,
@@ -97,9 +97,9 @@ def phase_named(codename: str) -> Phase:
     raise SubmissionError(f"There is no phase {codename!r} in this challenge; its phases are: {known}.")
 
 
-def open_truth(path: str) -> Mapping[str, SplitTruth]:
-    """Return the splits of an annotation file, opened once for each path, size and time."""
-    return _opened(*_version(path))
+def open_truth(path: str, phase: Phase) -> Mapping[str, SplitTruth]:
+    """Return the splits of a phase's annotation file, opened once for each path, size and time."""
+    return _opened(phase.splits[0].protocol, *_version(path))
 
 
 def _version(path: str) -> Tuple[str, int, int]:
@@ -117,8 +117,8 @@ def _digest(path: str, *_version: int) -> str:
 
 
 @functools.lru_cache(maxsize=8)
-def _opened(path: str, *_version: int) -> Mapping[str, SplitTruth]:
-    opened = annotation_file.read(path)
+def _opened(protocol: str, path: str, *_version: int) -> Mapping[str, SplitTruth]:
+    opened = annotation_file.read(path, protocol)
     for note in opened.notes:
         _log(f"{path}: {note}")
     return opened.splits
@@ -176,9 +176,7 @@ def count_split(
 
 def open_split(submission: str, name: str, truth: SplitTruth, rules: ScoringRules) -> OpenedSubmission:
     """Open a submission beside the truth of a split."""
-    if truth.track != rules.protocol.track:
-        found = f"holds {truth.track}, which the protocol {rules.protocol.name} does not score"
-        raise HostError(f"the truth of {name} {found}")
+    check_fits(truth, rules.protocol, name)
     return engine_of(truth.track).opened(submission, truth, rules.protocol, rules)
 
 

@@ -16,11 +16,9 @@ from .archive_limits import ArchiveLimits, Files
 from .errors import Flaw, HostError, Problem, Problems, SubmissionError, counted, listed, printable
 from .json_limits import read_json
 from .masks import Array, Size
-from .panoptic_protocols import PanopticProtocol
+from .panoptic_protocols import IMAGE_LAYOUT, VIDEO_LAYOUT, PanopticProtocol
 from .unit_files import HOST_LIMITS, PictureFiles
 from .unit_truth import TruthFrame, Unit, UnitTruth, of_host, png_frame
-
-IMAGE_LAYOUT, VIDEO_LAYOUT = "coco-panoptic", "vipseg"
 
 #: Ids are colours of 24 bits; 0 is void.
 MOST_ID = (1 << 24) - 1
@@ -110,8 +108,6 @@ class PanopticSubmission:
         #: Whether each category has instances.
         self.things = [bool(entry[2]) for entry in truth.facts["categories"]]
         self._categories = {entry[0]: place for place, entry in enumerate(truth.facts["categories"])}
-        if protocol.video != (truth.layout == VIDEO_LAYOUT):
-            raise HostError(f"the truth holds {truth.layout}, which the protocol {protocol.name} does not score")
         self.files = open_files(path, limits)
         try:
             name = _document_in(self.files)

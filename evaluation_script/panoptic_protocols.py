@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Dict, Tuple
 
+#: How truths are published.
+IMAGE_LAYOUT, VIDEO_LAYOUT = "coco-panoptic", "vipseg"
 QUALITIES = ("PQ", "SQ", "RQ")
 #: The groups of categories that are averaged: all, those with instances, those without.
 GROUPS = ("", "-Things", "-Stuff")
@@ -29,6 +31,11 @@ class PanopticProtocol:
     first_is_crowd: bool = False
     #: Raised with whatever changes any score.
     revision: int = 1
+
+    @property
+    def form(self) -> str:
+        """What the truth holds."""
+        return VIDEO_LAYOUT if self.video else IMAGE_LAYOUT
 
     @property
     def metrics(self) -> Tuple[str, ...]:

@@ -24,6 +24,10 @@ class TrackProtocol(Protocol):
     track: ClassVar[str]
 
     @property
+    def form(self) -> str:
+        """What it scores, where truths of its track hold one thing or another, such as images or videos."""
+
+    @property
     def name(self) -> str:
         """The protocol's name in `PROTOCOLS`."""
 

@@ -11,6 +11,7 @@ class SemanticProtocol:
     """The rules of one benchmark."""
 
     track: ClassVar[str] = "semantic"
+    form: ClassVar[str] = "vspw"
 
     name: str
     #: One line for people: what is applied, and what it skips.

@@ -42,6 +42,7 @@ class SequenceProtocol:
     """The rules of one benchmark."""
 
     track: ClassVar[str] = "sequences"
+    form: ClassVar[str] = ""
 
     name: str
     #: One line for people: what is applied, and what it skips.

@@ -194,8 +194,8 @@ def _packed(path: str) -> Mapping[str, Split]:
     return sequence_truth.read(path).splits
 
 
-def _published(path: str, subset: str) -> AnnotationFile[Split]:
-    return dataset_reader.read(path, subset=subset)
+def _published(path: str, subset: str, protocol: str) -> AnnotationFile[Split]:
+    return dataset_reader.read(path, dataset_reader.layout_of(protocol), subset)
 
 
 ENGINE = Engine(SequenceAccumulator, _packed, _published, OpenedSequences, _report)

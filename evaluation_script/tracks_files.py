@@ -20,11 +20,10 @@ from .archive_limits import ArchiveLimits, Files
 from .errors import Flaw, HostError, Problems, SubmissionError, printable
 from .json_limits import read_json
 from .masks import Size
-from .tracks_protocols import DISTRACTORS, TracksProtocol
+from .tracks_protocols import BURST_LAYOUT, DISTRACTORS, MOTS_LAYOUT, TracksProtocol
 from .unit_files import HOST_LIMITS
 from .unit_truth import Rows, TruthFrame, Unit, UnitTruth, no_pixels, of_host
 
-MOTS_LAYOUT, BURST_LAYOUT = "mots", "burst"
 #: Columns of a mask: the number of its track, its category, its run lengths, its score.
 TRACK_ID, CATEGORY, MASK, SCORE = range(4)
 #: The class of regions that are not scored.
@@ -151,8 +150,6 @@ class TracksSubmission:
     noun = "sequence"
 
     def __init__(self, path: str, truth: UnitTruth, protocol: TracksProtocol, limits: ArchiveLimits) -> None:
-        if protocol.burst != (truth.layout == BURST_LAYOUT):
-            raise HostError(f"the truth holds {truth.layout}, which the protocol {protocol.name} does not score")
         self.protocol = protocol
         #: Names and numbers of the categories that are scored.
         self.classes: List[Tuple[str, int]] = [(name, one) for name, one in protocol.classes or truth.facts["classes"]]

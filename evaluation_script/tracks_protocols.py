@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Dict, Tuple
 
+#: How truths are published.
+MOTS_LAYOUT, BURST_LAYOUT = "mots", "burst"
 HOTA = ("HOTA", "DetA", "AssA", "DetRe", "DetPr", "AssRe", "AssPr", "LocA", "OWTA")
 CLEAR = ("sMOTSA", "MOTSA", "MOTSP", "IDSW", "IDF1")
 BURST = ("HOTA", "DetA", "AssA", "AP")
@@ -42,6 +44,11 @@ class TracksProtocol:
     boxes: bool = False
     #: Raised with whatever changes any score.
     revision: int = 1
+
+    @property
+    def form(self) -> str:
+        """What the truth holds."""
+        return BURST_LAYOUT if self.burst else MOTS_LAYOUT
 
     @property
     def metrics(self) -> Tuple[str, ...]:

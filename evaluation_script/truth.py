@@ -18,6 +18,11 @@ class SplitTruth(abc.ABC):
     #: What is odd about it, for the host.
     notes: List[str]
 
+    @property
+    def form(self) -> str:
+        """What it holds, where truths of its track hold one thing or another; each is scored by other protocols."""
+        return ""
+
     def only(self, names: List[str]) -> SplitTruth:
         """Return the truth of what is named; raises KeyError for what it does not have.  Without names it is whole."""
         del names

@@ -79,7 +79,7 @@ def unit_engine(
 ) -> Engine[UnitTruth, Any, UnitAccumulator[Any]]:
     """Return the engine of a track: how truths and submissions are read, what is counted, and what follows."""
 
-    def published(path: str, subset: str) -> AnnotationFile[UnitTruth]:
+    def published(path: str, subset: str, _protocol: str) -> AnnotationFile[UnitTruth]:
         return AnnotationFile({subset or DEFAULT_SPLIT: read_truth(path, subset)})
 
     def opened(path: str, truth: UnitTruth, protocol: Any, rules: ScoringRules) -> OpenedUnits:

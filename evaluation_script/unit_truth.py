@@ -63,6 +63,10 @@ class UnitTruth(SplitTruth):
     #: What is odd about it, for the host.
     notes: List[str] = field(default_factory=list)
 
+    @property
+    def form(self) -> str:
+        return self.layout
+
     def only(self, names: List[str]) -> UnitTruth:
         """Return the truth of some units; raises KeyError for those that it does not have."""
         known = {unit.name: unit for unit in self.units}

@@ -86,7 +86,7 @@ def _facts(phase: Phase, path: str) -> str:
     from segjudge.evaluation_script.main import open_truth, truth_of
     from segjudge.evaluation_script.phase import PROTOCOLS
 
-    truths, facts = open_truth(path), []
+    truths, facts = open_truth(path, phase), []
     for phase_split in phase.splits:
         name, protocol = phase_split.codename, phase_split.protocol
         truth = truth_of(phase, truths, name)

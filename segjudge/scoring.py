@@ -247,7 +247,7 @@ def score_by_phase(
     if not chosen:
         known = ", ".join(phase_split.codename for phase_split in phase.splits)
         raise UsageError(f"{phase.codename} has no split {split!r}, only {known}")
-    truths = open_truth(annotations)
+    truths = open_truth(annotations, phase)
     reports = []
     for phase_split in chosen:
         name = phase_split.codename

@@ -9,7 +9,7 @@ from typing import Any, Callable
 import numpy as np
 from pycocotools import mask as coco
 
-from segjudge.datasets.layouts import ALIASES
+from segjudge.evaluation_script.dataset_layouts import ALIASES
 from segjudge.evaluation_script.phase import PROTOCOLS
 
 from .builders import png, zipped

@@ -232,7 +232,7 @@ def test_progress_is_told_in_twentieths() -> None:
 def test_of_instances_beginning_and_end_are_told() -> None:
     said: list[str] = []
     (phase,) = [one for one in PHASES if one.splits[0].protocol in INSTANCE_PROTOCOLS]
-    truth = main.open_truth(str(ROOT / phase.annotations))
+    truth = main.open_truth(str(ROOT / phase.annotations), phase)
     given = main.score_phase(phase, truth, str(ROOT / "examples/instances-dev/sharp.json"), said.append, 0.0)
     assert said == ["dev: detections (1 of 1)", "dev: 1 of 1 scored"]
     assert list(given["result"][0]["dev"]) == list(INSTANCE_PROTOCOLS["places2017"].metrics)
@@ -255,8 +255,8 @@ def test_sequences_of_the_other_splits_are_no_strangers(tmp_path: Path) -> None:
 
     packed, others = str(tmp_path / "packed.zip"), {"other": [ONE] * 4, "a": TRUTH["a"]}
     sequence_truth.write(packed, {"dev": split("dev.zip", TRUTH), "test": split("test.zip", others)})
-    splits = main.open_truth(packed)
     phase = phase_of(PhaseSplit("dev", "davis2017", ("J-Mean",)), PhaseSplit("test", "davis2017", ("J-Mean",)))
+    splits = main.open_truth(packed, phase)
     sent = str(tmp_path / "sent.zip")
     Path(sent).write_bytes(label_zip({**TRUTH, "other": [ONE] * 4}))
     said: list[str] = []
@@ -273,18 +273,23 @@ def test_sequences_of_the_other_splits_are_no_strangers(tmp_path: Path) -> None:
         main.score_phase(strict, splits, sent, said.append, 0.0)
 
 
-def test_what_a_plain_annotation_file_is_is_read_from_its_content(tmp_path: Path) -> None:
-    files = {"plain": b"  {", "none.zip": zipped({"a.json": b"{}"}), "masks.zip": zipped({"a/0.PNG": png(ONE)})}
+def test_a_plain_annotation_file_is_read_as_the_protocol_says(tmp_path: Path) -> None:
+    files = {"broken": b"PK no zip", "none.zip": zipped({"a.json": b"{}"}), "masks.zip": zipped({"a/0.PNG": png(ONE)})}
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
-    holds = {name: annotation_file._holds_masks(str(tmp_path / name)) for name in files}
-    assert holds == {"plain": False, "none.zip": False, "masks.zip": True}
-    assert annotation_file._holds_masks(str(tmp_path))
-    (tmp_path / "broken").write_bytes(b"PK no zip")
-    with pytest.raises(HostError, match="broken: cannot be read"):
-        annotation_file._holds_masks(str(tmp_path / "broken"))
+    (split,) = annotation_file.read(str(tmp_path / "masks.zip"), "davis2017").splits.values()
+    assert [sequence.name for sequence in split.sequences] == ["a"]  # type: ignore[attr-defined]
+    for name, protocol, sentence in (
+        ("masks.zip", "coco", "holds no JSON file"),
+        ("none.zip", "davis2017", "holds no PNG masks"),
+        ("none.zip", "burst", "is not a truth of tracks"),
+        ("broken", "davis2017", "broken: "),
+        ("broken", "other", "there is no protocol 'other'"),
+    ):
+        with pytest.raises(HostError, match=sentence):
+            annotation_file.read(str(tmp_path / name), protocol)
     with pytest.raises(HostError, match="nowhere: cannot be opened"):
-        main.open_truth(str(tmp_path / "nowhere"))
+        main.open_truth(str(tmp_path / "nowhere"), phase_of(PhaseSplit("dev", "davis2017", ())))
 
 
 def test_a_line_for_a_closed_or_narrow_stream_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,7 +82,7 @@ def test_an_agent_is_scored_as_an_upload_of_the_same_masks(data: Path, served: S
         zipped({f"{one.name}/{k:05d}.png": png(guess(p, k)) for p, one in enumerate(VIDEOS) for k in range(one.frames)})
     )
     phase = Phase("x", "", (PhaseSplit("test", "davis2017", tuple(output["result"][0]["test"])),))
-    wanted = main.score_phase(phase, main.open_truth(str(data / "truth.zip")), str(upload), lambda _: None, 0.0)
+    wanted = main.score_phase(phase, main.open_truth(str(data / "truth.zip"), phase), str(upload), lambda _: None, 0.0)
     assert output["result"] == wanted["result"]
 
 

@@ -91,7 +91,7 @@ def test_the_scores_are_those_of_prediction_upload(root: Path, packed: str, tmp_
         zipped({f"{one.name}/{k:05d}.png": png(guess(one, k)) for one in VIDEOS for k in range(one.frames)})
     )
     phase = Phase("x", "", (PhaseSplit(SPLIT, "davis2017", ("J&F-Mean", "J-Mean", "F-Mean", "J-Decay")),))
-    output = main.score_phase(phase, main.open_truth(packed), str(upload), lambda _: None, 0.0)["result"]
+    output = main.score_phase(phase, main.open_truth(packed, phase), str(upload), lambda _: None, 0.0)["result"]
     assert result is not None
     for name, value in output[0][SPLIT].items():
         assert result[0][SPLIT][name] == value

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from segjudge.evaluation_script import instance_truth, instances, kernel, main, rle
+from segjudge.evaluation_script import annotation_file, instance_truth, instances, kernel, rle
 from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.instance_precision import averages
@@ -388,13 +388,13 @@ def test_a_truth_is_read_plain_gzipped_zipped_or_packed(tmp_path: Path) -> None:
         path.write_bytes(held)
         (name, read), *others = instance_truth.read(str(path), "x").items()
         assert (name, read.ids.tolist(), others) == ("x", [1], [])
-        assert list(main.open_truth(str(path))) == ["val"]
+        assert list(annotation_file.read(str(path), "coco").splits) == ["val"]
     for held in (zipped({"a.json": data, "b.json": data}), zipped({"a.txt": b"x"})):
         path.write_bytes(held)
         with pytest.raises(HostError, match="holds (2 JSON files|no JSON file); an annotation file has one"):
             instance_truth.read(str(path))
     instance_truth.write(str(path), {"a": data, "b": data})
-    assert list(instance_truth.read(str(path))) == list(main.open_truth(str(path))) == ["a", "b"]
+    assert list(instance_truth.read(str(path))) == list(annotation_file.read(str(path), "coco").splits) == ["a", "b"]
 
 
 def test_a_polygon_of_a_truth_lies_near_the_longer_side_of_its_image() -> None:

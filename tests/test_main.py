@@ -126,11 +126,11 @@ def test_a_worker_without_a_stream_of_its_own_scores_too(tmp_path: Path, monkeyp
 def test_the_truth_is_opened_once_until_it_changes(tmp_path: Path) -> None:
     path = tmp_path / "truth.zip"
     path.write_bytes(ANNOTATIONS.read_bytes())
-    first = main.open_truth(str(path))
+    first = main.open_truth(str(path), PHASES[0])
 
-    assert main.open_truth(str(path)) is first
+    assert main.open_truth(str(path), PHASES[0]) is first
     path.write_bytes((ANNOTATIONS.parent / "sequences-test.zip").read_bytes())
-    assert set(main.open_truth(str(path))) == {"test", "test-hard"}
+    assert set(main.open_truth(str(path), PHASES[0])) == {"test", "test-hard"}
 
 
 def with_phase(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Phase:
@@ -202,7 +202,7 @@ def test_nothing_of_a_hidden_split_reaches_a_participant(
     monkeypatch.setattr(notify, "_post", lambda kind, address, body, failures: sent.append(body))
     truth = str(ROOT / phase.annotations)
     sample = min((ROOT / "examples/sequences-test").iterdir())
-    hidden_names = {one.name for one in main.open_truth(truth)[hidden].sequences}
+    hidden_names = {one.name for one in main.open_truth(truth, phase)[hidden].sequences}
 
     answer = evaluate(truth, str(sample), phase.codename, submission_metadata={"id": 1})
 

@@ -1,4 +1,4 @@
-"""What participants upload to the benchmarks' own servers is scored by a phase as it is, whatever the track."""
+"""What participants upload to the benchmarks' own servers is scored by a phase as it is, on truth as it is published."""
 
 from __future__ import annotations
 
@@ -157,12 +157,13 @@ def test_a_phase_scores_an_upload_of_the_published_form(
     truth, (make, expected) = published(protocol, tmp_path), UPLOADS[protocol]
     upload = tmp_path / "upload"
     upload.write_bytes(make(truth))
-    assert cli(["host", protocol, "--truth", str(truth), "--out", str(tmp_path / "mine")]) == 0
     track, metrics = PROTOCOLS[protocol].track, PROTOCOLS[protocol].metrics
     phase = Phase("val", "val.zip", (PhaseSplit("val", protocol, metrics),), limits=LIMITS.get(track, UNIT_LIMITS))
     monkeypatch.setattr(main, "PHASES", (phase,))
 
-    answer = main.evaluate(str(tmp_path / "mine/annotations/val.zip"), str(upload), "val")
-
-    found = answer["result"][0]["val"]
+    found = main.evaluate(str(truth), str(upload), "val")["result"][0]["val"]
     assert {metric: found[metric] for metric in expected} == pytest.approx(expected)
+
+    assert cli(["host", protocol, "--truth", str(truth), "--out", str(tmp_path / "mine")]) == 0
+    packed = str(tmp_path / "mine/annotations/val.zip")
+    assert main.evaluate(packed, str(upload), "val")["result"] == [{"val": found}]

@@ -8,6 +8,7 @@ from segjudge.addresses import RemoteFolder
 from segjudge.errors import OptionError, UsageError
 from segjudge.evaluation_script import dataset_reader, instance_truth, sequence_truth
 from segjudge.evaluation_script.annotation_file import is_packed
+from segjudge.evaluation_script.dataset_layouts import ALIASES
 from segjudge.evaluation_script.engine import engine_of
 from segjudge.evaluation_script.instance_truth import InstanceTruth
 from segjudge.evaluation_script.phase import TRACKS, TrackProtocol
@@ -15,7 +16,7 @@ from segjudge.evaluation_script.progress import Progress, ignore_progress
 from segjudge.evaluation_script.sequence_truth import Split
 from segjudge.evaluation_script.truth import DEFAULT_SPLIT, AnnotationFile, SplitTruth
 
-from .layouts import ALIASES, LAYOUTS
+from .layouts import LAYOUTS
 
 __all__ = [
     "DEFAULT_SPLIT", "TruthSource", "is_packed", "open_instances", "open_sequences", "open_truth", "read_published",
@@ -46,7 +47,7 @@ def open_truth(
         return open_instances(source, progress)
     if not is_packed(source.path):
         if "layout" not in options:
-            return engine_of(protocol.track).read_published(source.path, source.subset)
+            return engine_of(protocol.track).read_published(source.path, source.subset, protocol.name)
         default = protocol.name if protocol.name in LAYOUTS else ""
         return read_published(replace(source, layout=source.layout or default))
     for option in ("layout", "unseen"):

@@ -29,7 +29,7 @@ def pack_places(
 
 def pack_units(source: TruthSource, track: str, out: str, *, split: str = "") -> tuple[str, unit_truth.UnitTruth]:
     """Write a dataset that is counted by unit as an annotation file, or add it to one; return its split."""
-    ((name, truth),) = engine_of(track).read_published(source.path, source.subset).splits.items()
+    ((name, truth),) = engine_of(track).read_published(source.path, source.subset, source.layout).splits.items()
     splits = {**(unit_truth.read(out) if split and os.path.exists(out) else {}), split or name: truth}
     os.makedirs(os.path.dirname(out) or ".", exist_ok=True)
     unit_truth.write(out, splits)

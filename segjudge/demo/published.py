@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from segjudge.compression import code_png
-from segjudge.datasets.layouts import ALIASES
+from segjudge.evaluation_script.dataset_layouts import layout_of
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 from segjudge.evaluation_script.panoptic_protocols import PanopticProtocol
 from segjudge.evaluation_script.phase import TrackProtocol
@@ -58,7 +58,7 @@ def _content(protocol: TrackProtocol, videos: list[Scene]) -> Content:
     if isinstance(protocol, TracksProtocol):
         return _burst(videos) if protocol.burst else _kitti(videos) if len(protocol.classes) > 1 else _mots(videos)
     layouts = {"sav": _sav, "mevis": _mevis, "ref-youtube-vos": _ref_youtube_vos}
-    return layouts.get(ALIASES.get(protocol.name, protocol.name), _davis)(videos)
+    return layouts.get(layout_of(protocol.name).name, _davis)(videos)
 
 
 def _frames(video: Scene) -> list[tuple[str, Labels]]:

@@ -21,6 +21,7 @@ from segjudge.errors import UsageError
 from segjudge.evaluation_script import annotation_file, instance_truth, packed_file
 from segjudge.evaluation_script.archive import open_files
 from segjudge.evaluation_script.dataset_layouts import HOST_LIMITS
+from segjudge.evaluation_script.engine import check_fits
 from segjudge.evaluation_script.errors import HostError, listed
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 from segjudge.evaluation_script.phase import PROTOCOLS, TrackProtocol
@@ -94,14 +95,16 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
     os.mkdir(os.path.join(folder, "annotations"))
     packed = os.path.join(folder, "annotations", "truth.zip")
     notes = _pack(challenge.source, protocol, packed, progress)
-    names = packed_file.splits_of(packed)
-    wrong = [name for name in names if not _CODENAME.fullmatch(name)]
+    splits = annotation_file.read(packed, protocol.name).splits
+    for name, truth in splits.items():
+        check_fits(truth, protocol, name)
+    truths = list(splits.values())
+    wrong = [name for name in splits if not _CODENAME.fullmatch(name)]
     if wrong:
         raise UsageError(f"{listed(wrong)}: cannot be a codename on EvalAI; pack the truth with --split NAME first")
-    phase = names[0] if len(names) == 1 else "all"
+    phase = next(iter(splits)) if len(splits) == 1 else "all"
     annotations = f"annotations/{phase}.zip"
     os.rename(packed, os.path.join(folder, annotations))
-    truths = list(annotation_file.read(os.path.join(folder, annotations)).splits.values())
     samples = os.path.join(folder, "examples", phase)
     os.makedirs(samples)
     for name, share in SAMPLES.items():
@@ -116,7 +119,7 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
         "end": challenge.today + datetime.timedelta(days=365),
         "phase": phase,
         "annotations": annotations,
-        "splits": names,
+        "splits": list(splits),
         "protocol": protocol,
         "limits": track.limits,
         **track.facts(truths, protocol),
@@ -128,9 +131,6 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
 def _pack(source: TruthSource, protocol: TrackProtocol, out: str, progress: Progress) -> list[str]:
     """Write the truth as an annotation file; return what is odd about it."""
     if is_packed(source.path):
-        held = packed_file.track_of(source.path)
-        if held != protocol.track:
-            raise HostError(f"{source.path}: holds {held}, which the protocol {protocol.name} does not score")
         shutil.copyfile(source.path, out)
         return []
     if isinstance(protocol, InstanceProtocol):
