@@ -13,7 +13,6 @@ from PIL import Image
 from benchmarks.instances import Blob, Size, blob, shifted, write_set
 from benchmarks.instances import segmentation as with_empty_runs
 from segjudge.evaluation_script.rle import compressed, runs_of
-from segjudge.masks.run_lengths import runs_of_mask
 
 Array = np.ndarray[Any, Any]
 Lot = np.random.Generator
@@ -163,12 +162,12 @@ def mots_lines(lot: Lot, size: Size, frames: int, first: int, classes: list[int]
             for side, off in ((0, 0), (1, int(lot.integers(-stride // 12, stride // 12 + 1)))):
                 if lot.random() < (0.05, 0.1)[side]:
                     continue
-                rows = np.arange(tall)
-                half = (stride * (0.2 + 0.1 * np.sin(rows / 9 + track))).astype(int)
-                mask = np.zeros((height, stride), bool)
-                centre = stride // 2 + off
-                mask[height // 3 : height // 3 + tall] = abs(np.arange(stride) - centre) <= half[:, None]
-                lengths = runs_of_mask(np.pad(mask, ((0, 0), (track * stride, size[1] - (track + 1) * stride))))
+                half = (stride * (0.2 + 0.1 * np.sin(np.arange(tall) / 9 + track))).astype(int)
+                mask = abs(np.arange(stride) - stride // 2 - off) <= half[:, None]
+                flags = np.zeros((stride, height), bool)
+                flags[:, height // 3 : height // 3 + tall] = mask.T
+                borders = np.flatnonzero(np.diff(flags.reshape(-1), prepend=False)) + track * stride * height
+                lengths = np.diff(borders, prepend=0, append=height * size[1]).tolist()
                 number, category = (track + kind * 1000, kind) if not side else (int(names[track]) + 1, kind)
                 if ignored and not side:
                     number, category = 10000, 10

@@ -40,11 +40,12 @@ def count(unit: Unit, submission: TracksSubmission) -> UnitCounts:
     """Count a sequence."""
     problems, frames = Problems(), unit.load()
     sent = submission.masks(unit.name, frames, problems)
+    masks = masks_of(frames, sent)
     if not problems and not submission.protocol.burst:
-        check_disjoint(unit.name, frames, sent, problems)
+        check_disjoint(unit.name, frames, sent, masks, problems)
     if problems:
         return UnitCounts(unit.name, {}, problems.first, problems.count)
-    sequence = ComparedSequence(frames, sent, submission.protocol, unit.facts)
+    sequence = ComparedSequence(frames, (sent, masks), submission.protocol, unit.facts)
     return UnitCounts(unit.name, sequence.tables(submission.classes))
 
 
@@ -52,14 +53,21 @@ class ComparedSequence:
     """The masks of both sides, and how they overlap."""
 
     def __init__(
-        self, frames: List[TruthFrame], sent: List[Rows], protocol: TracksProtocol, facts: Dict[str, Any]
+        self, frames: List[TruthFrame], sent: Tuple[List[Rows], Masks], protocol: TracksProtocol, facts: Dict[str, Any]
     ) -> None:
         self.real = [frame.rows for frame in frames]
-        self._sent, self._protocol, self._facts = sent, protocol, facts
-        self._areas = [(_areas(frame, rows), _areas(frame, frame.rows)) for frame, rows in zip(frames, sent)]
-        self._overlaps = _overlaps(frames, sent, self.real)
-        self._similarities = _box_overlaps(frames, sent) if protocol.boxes else self._overlaps
-        self._ignored = [np.array([row[CATEGORY] == IGNORED for row in rows], bool) for rows in self.real]
+        (self._sent, masks), self._protocol, self._facts = sent, protocol, facts
+        others = masks_of(frames, self.real)
+        self._areas = list(zip(_by_frame(masks.area, self._sent), _by_frame(others.area, self.real)))
+        pairs = _pairs([np.ones((len(one), len(two)), bool) for one, two in zip(self._sent, self.real)])
+        shares = mask_overlaps(pairs, masks, others, np.zeros(len(others.area), bool))
+        parts = np.split(shares, pairs.bounds[1:-1])
+        self._overlaps = [part.reshape(len(one), len(two)) for part, one, two in zip(parts, self._sent, self.real)]
+        self._similarities = _box_overlaps(frames, self._sent) if protocol.boxes else self._overlaps
+        self._numbers, self._kinds = (
+            [[np.array([row[column] for row in rows], np.int64) for rows in side] for side in (self.real, self._sent)]
+            for column in (TRACK_ID, CATEGORY)
+        )
 
     def tables(self, classes: List[Tuple[str, int]]) -> Dict[str, Array]:
         """Return what is counted of each of these categories that occurs."""
@@ -83,12 +91,14 @@ class ComparedSequence:
         for at, real in enumerate(self.real):
             if self._protocol.burst and not real:
                 continue  # a frame in which nothing is annotated
-            one, two = _members(real, category), _members(self._sent[at], category)
-            similarity = self._similarities[at][np.ix_(two, one)].T
+            one, two = (np.flatnonzero(side[at] == category) for side in self._kinds)
+            if not len(one) and not len(two):
+                continue
+            similarity = self._similarities[at][two[:, None], one].T
             if not self._protocol.exemplar:
                 kept = self._kept(at, two, similarity, category)
                 two, similarity = two[kept], similarity[:, kept]
-            found.append((_numbers(real, one), _numbers(self._sent[at], two), similarity))
+            found.append((self._numbers[0][at][one], self._numbers[1][at][two], similarity))
         return _relabelled(found)
 
     def _kept(self, at: int, members: Array, similarity: Array, category: int) -> Array:
@@ -103,7 +113,7 @@ class ComparedSequence:
                 return np.ones(len(members), bool)
             return ~_unmatched(similarity, 0.0)
         areas, real_areas = (areas[:, None] for areas in self._areas[at])
-        shared = _shared(self._overlaps[at], areas + real_areas.T)[:, self._ignored[at]].sum(1)
+        shared = _shared(self._overlaps[at], areas + real_areas.T)[:, self._kinds[0][at] == IGNORED].sum(1)
         share = shared[members] / np.maximum(areas[members, 0], 1)
         kept: Array = ~(_unmatched(similarity, -10_000.0) & (share > MOST_IGNORED + EPSILON))
         return kept
@@ -150,14 +160,6 @@ def _shared(iou: Array, areas: Array) -> Array:
     return shared
 
 
-def _members(rows: Rows, category: int) -> Array:
-    return np.array([at for at, row in enumerate(rows) if row[CATEGORY] == category], int)
-
-
-def _numbers(rows: Rows, members: Array) -> Array:
-    return np.array([rows[at][TRACK_ID] for at in members.tolist()], np.int64)
-
-
 def _relabelled(frames: List[Tuple[Array, Array, Array]]) -> List[ComparedFrame]:
     """Return the frames with the numbers of tracks as indices."""
     sides = []
@@ -180,47 +182,41 @@ def _unmatched(similarity: Array, apart: float) -> Array:
     return unmatched
 
 
-def _overlaps(frames: List[TruthFrame], sent: List[Rows], real: List[Rows]) -> List[Array]:
-    """Return the IoU of the masks of each frame."""
-    mine, other, bounds, starts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [0], [0, 0]
-    for one, two in zip(sent, real):
-        mine.append(starts[0] + np.repeat(np.arange(len(one)), len(two)))
-        other.append(starts[1] + np.tile(np.arange(len(two)), len(one)))
-        bounds.append(bounds[-1] + len(one) * len(two))
-        starts = [starts[0] + len(one), starts[1] + len(two)]
-    pairs = Pairs(np.concatenate(mine), np.concatenate(other), np.array(bounds, np.int64))
-    ious = mask_overlaps(pairs, _masks(frames, sent), _masks(frames, real), np.zeros(starts[1], bool))
-    parts = np.split(ious, bounds[1:-1])
-    return [part.reshape(len(one), len(two)) for part, one, two in zip(parts, sent, real)]
+def _pairs(chosen: List[Array]) -> Pairs:
+    """Return the chosen pairs of each frame, a table of flags for its masks of both sides."""
+    sizes = np.array([(0, 0), *(flags.shape for flags in chosen)], np.int64)
+    starts = sizes.cumsum(0)[:-1].tolist() if len(chosen) else []
+    found = [np.argwhere(flags) + start for flags, start in zip(chosen, starts)]
+    columns = np.concatenate([np.zeros((0, 2), np.int64), *found])
+    return Pairs(columns[:, 0], columns[:, 1], np.cumsum([0, *map(len, found)]))
 
 
-def _masks(frames: List[TruthFrame], rows: List[Rows]) -> Masks:
-    texts = of_texts([row[MASK] for some in rows for row in some])
-    areas = [_areas(frame, some) for frame, some in zip(frames, rows)]
-    sizes = np.repeat(np.array([frame.size for frame in frames], np.int64), [len(some) for some in rows], axis=0)
-    return Masks(texts, np.concatenate([np.zeros(0, np.int64), *areas]), sizes)
+def _by_frame(values: Array, rows: List[Rows]) -> List[Array]:
+    return np.split(values, np.cumsum(list(map(len, rows)))[:-1])
+
+
+def masks_of(frames: List[TruthFrame], rows: List[Rows]) -> Masks:
+    """Return the masks of all frames, one after the other."""
+    texts = [row[MASK] for some in rows for row in some]
+    each = np.array([frame.size for frame in frames], np.int64).reshape(-1, 2)
+    sizes = np.repeat(each, list(map(len, rows)), axis=0)
+    return Masks(of_texts(texts), rle.check_many(texts, sizes.prod(1)).area, sizes)
 
 
 def _encoded(masks: List[str], size: Size) -> List[_EncodedRLE]:
     return [{"size": list(size), "counts": mask} for mask in masks]
 
 
-def check_disjoint(name: str, frames: List[TruthFrame], sent: List[Rows], problems: Problems) -> None:
+def check_disjoint(name: str, frames: List[TruthFrame], sent: List[Rows], masks: Masks, problems: Problems) -> None:
     """Report the first frame in which two predictions share pixels."""
-    from pycocotools.mask import area, merge
-
-    for frame, rows in zip(frames, sent):
-        masks = _encoded([row[MASK] for row in rows], frame.size)
-        if len(masks) < 2 or int(area(merge(masks))) == _areas(frame, rows).sum():
-            continue
-        one, two = np.nonzero(np.triu(_overlaps([frame], [rows], [rows])[0], 1))
-        found = f"tracks {rows[one[0]][TRACK_ID]} and {rows[two[0]][TRACK_ID]} share pixels"
-        problems.add(Problem(f"{printable(name)}, frame {frame.name}", found, "Give each pixel to one track"))
-        return
-
-
-def _areas(frame: TruthFrame, rows: Rows) -> Array:
-    return rle.check_many([row[MASK] for row in rows], np.full(len(rows), frame.size[0] * frame.size[1])).area
+    pairs = _pairs([np.triu(np.ones((len(rows), len(rows)), bool), 1) for rows in sent])
+    shared = np.flatnonzero(mask_overlaps(pairs, masks, masks, np.zeros(len(masks.area), bool)))
+    if len(shared):
+        at = int(np.searchsorted(pairs.bounds, shared[0], side="right")) - 1
+        numbers = [row[TRACK_ID] for rows in sent for row in rows]
+        one, two = numbers[pairs.sent[shared[0]]], numbers[pairs.real[shared[0]]]
+        where = f"{printable(name)}, frame {frames[at].name}"
+        problems.add(Problem(where, f"tracks {one} and {two} share pixels", "Give each pixel to one track"))
 
 
 def _box_overlaps(frames: List[TruthFrame], sent: List[Rows]) -> List[Array]:

@@ -19,7 +19,7 @@ from .archive import UPLOAD, open_files
 from .archive_limits import ArchiveLimits, Files
 from .errors import Flaw, HostError, Problems, SubmissionError, printable
 from .json_limits import read_json
-from .masks import Size
+from .masks import Array, Size
 from .tracks_protocols import BURST_LAYOUT, DISTRACTORS, MOTS_LAYOUT, TracksProtocol
 from .unit_files import HOST_LIMITS
 from .unit_truth import Rows, TruthFrame, Unit, UnitTruth, no_pixels, of_host
@@ -33,8 +33,9 @@ MOST_TRACKS, MOST_MASKS, MOST_IN_FRAME, BURST_MASKS = 20_000, 200_000, 500, 300
 #: Lines of a text.
 MOST_LINES = 1_000_000
 LINE = "frame id class height width run-lengths"
-#: A line that holds anything, from its first character.
+#: A line that holds anything, from its first character; and its fields.
 LINES = re.compile(r"\S[^\n]*")
+FIELDS = re.compile(r"(\d{1,12}) (\d{1,12}) (\d{1,12}) (\d{1,12}) (\d{1,12}) ([^ ]*)", re.ASCII)
 EXAMPLE = (
     '{"sequences": [{"dataset": "…", "seq_name": "…", "annotated_image_paths": […], "track_category_ids": {"1": 5}, '
     '"segmentations": [{"1": {"rle": "…", "score": 0.9}, …}, …]}, …]}'
@@ -100,15 +101,16 @@ def _lines(text: str, size: Optional[Size]) -> Tuple[Dict[int, Rows], Optional[S
     if text.count("\n") > MOST_LINES:
         raise Flaw(f"has more than {MOST_LINES:,} lines", f"Write lines of `{LINE}`")
     for line in LINES.finditer(text):
-        parts = line.group().rstrip("\r").split(" ")
-        if len(parts) != 6 or not all(part.isascii() and part.isdigit() and len(part) < 13 for part in parts[:5]):
+        fields = FIELDS.fullmatch(line.group().rstrip("\r"))
+        if fields is None:
             raise Flaw(f"line {_number(line)} is not `{LINE}`", "Write whole numbers, and compressed run lengths")
-        frame, track, category, height, width = map(int, parts[:5])
+        *numbers, mask = fields.groups()
+        frame, track, category, height, width = map(int, numbers)
         size = size or (height, width)
         if (height, width) != size:
             found = f"line {_number(line)} has the size {height} × {width}, and the frames have {size[0]} × {size[1]}"
             raise Flaw(found, "Write masks at the size of the frames")
-        frames.setdefault(frame, []).append([track, category, parts[5]])
+        frames.setdefault(frame, []).append([track, category, mask])
     return frames, size
 
 
@@ -199,8 +201,7 @@ class TracksSubmission:
         try:
             read: Callable[..., List[Rows]] = self._burst_masks if self.protocol.burst else self._mots_masks
             found = read(entry, frames)
-            for frame, rows in zip(frames, found):
-                check_masks(frame, rows)
+            check_masks(frames, found)
             if len({row[TRACK_ID] for rows in found for row in rows}) > MOST_TRACKS:
                 raise Flaw(f"has more than {MOST_TRACKS:,} tracks", "Send fewer tracks")
             if sum(map(len, found)) > MOST_MASKS:
@@ -261,15 +262,22 @@ def best_rows(rows: Rows) -> Rows:
     return sorted(rows, key=lambda row: -row[SCORE])[:BURST_MASKS] if len(rows) > BURST_MASKS else rows
 
 
-def check_masks(frame: TruthFrame, rows: Rows) -> None:
+def check_masks(frames: List[TruthFrame], found: List[Rows]) -> None:
     """Refuse masks that cannot be read, and tracks that are twice in a frame."""
+    counts = list(map(len, found))
+    pixels = np.repeat([frame.size[0] * frame.size[1] for frame in frames], counts)
+    faults = rle.check_many([row[MASK] for rows in found for row in rows], pixels).fault
+    for frame, rows, fault in zip(frames, found, np.split(faults, np.cumsum(counts)[:-1])):
+        _check(frame, rows, fault)
+
+
+def _check(frame: TruthFrame, rows: Rows, fault: Array) -> None:
     if len(rows) > MOST_IN_FRAME:
         raise Flaw(f"has {len(rows):,} masks in frame {printable(frame.name)}", f"Send at most {MOST_IN_FRAME}")
     numbers = [row[TRACK_ID] for row in rows]
     if len(set(numbers)) < len(rows):
         twice = next(number for number in numbers if numbers.count(number) > 1)
         raise Flaw(f"has the track {twice} twice in frame {printable(frame.name)}", "Give each track one mask a frame")
-    masks = rle.check_many([row[MASK] for row in rows], np.full(len(rows), frame.size[0] * frame.size[1]))
-    for at in np.flatnonzero(masks.fault)[:1].tolist():
-        found = f"track {rows[at][TRACK_ID]} in frame {printable(frame.name)} {rle.FAULTS[int(masks.fault[at])]}"
+    for at in np.flatnonzero(fault)[:1].tolist():
+        found = f"track {rows[at][TRACK_ID]} in frame {printable(frame.name)} {rle.FAULTS[int(fault[at])]}"
         raise Flaw(found, rle.WRITE_AGAIN)

@@ -6,7 +6,7 @@ A frame is the indices of its objects and of its predictions, and their similari
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import List, Tuple
+from typing import List, Optional, Tuple
 
 import numpy as np
 
@@ -20,6 +20,8 @@ THRESHOLD = 0.5
 #: What is counted at each alpha, and once.
 HOTA_FIELDS = ("matched", "missed", "surplus", "AssA", "AssRe", "AssPr", "similarity")
 CLEAR_FIELDS = ("matched", "missed", "surplus", "switches", "similarity", "identical")
+#: The index of the only row or column.
+_ONLY = np.zeros(1, np.int64)
 
 
 @dataclass(frozen=True)
@@ -32,11 +34,34 @@ class ComparedFrame:
 
 
 def best_pairs(quality: Array) -> Tuple[Array, Array]:
-    """Return rows and columns of the assignment whose quality is largest; ties fall as in the official evaluators."""
+    """Return rows and columns of the assignment whose quality is largest; ties fall as in the official evaluators.
+
+    Pairs without a quality above zero are left out where they decide nothing.
+    """
+    found = _plain_pairs(quality)
+    if found is not None:
+        return found
     from scipy.optimize import linear_sum_assignment  # it takes 0.2 s to import
 
     rows, columns = linear_sum_assignment(-quality)
     return rows, columns
+
+
+def _plain_pairs(quality: Array) -> Optional[Tuple[Array, Array]]:
+    """Return the best pair of every row, or of every column, where none has two and no two of them meet."""
+    if quality.size == 1:
+        return _ONLY, _ONLY
+    for table in (quality, quality.T) if quality.size else ():
+        most = table.max(1)
+        rows = np.flatnonzero(most > 0)
+        best = table[rows] == most[rows, None]
+        columns = best.argmax(1)
+        if best.sum() == len(rows) and len(set(columns.tolist())) == len(rows):
+            if table is quality:
+                return rows, columns
+            order = columns.argsort()
+            return columns[order], rows[order]
+    return None
 
 
 def _sizes(frames: List[ComparedFrame]) -> Tuple[Array, Array]:
@@ -51,17 +76,19 @@ def hota_counts(frames: List[ComparedFrame]) -> Array:
     truths, predictions = _sizes(frames)
     counts = np.zeros((len(HOTA_FIELDS), len(ALPHAS)))
     pairs = [np.zeros((3, 0))]
-    alignment = _alignment(frames, truths, predictions)
-    for frame in frames:
-        rows, columns = best_pairs(alignment[np.ix_(frame.truth, frame.prediction)] * frame.similarity)
+    shown = [frame for frame in frames if frame.similarity.size]
+    alignment = _alignment(shown, truths, predictions)
+    for frame in shown:
+        rows, columns = best_pairs(alignment[frame.truth[:, None], frame.prediction] * frame.similarity)
         pairs.append(np.stack((frame.truth[rows], frame.prediction[columns], frame.similarity[rows, columns])))
     one, two, similarity = np.concatenate(pairs, axis=1)
     one, two = one.astype(int), two.astype(int)
+    keys, key = np.unique(one * max(1, len(predictions)) + two, return_inverse=True)
+    one, two = keys // max(1, len(predictions)), keys % max(1, len(predictions))
     for place, alpha in enumerate(ALPHAS):
         hit = similarity >= alpha - EPSILON
-        keys, shared = np.unique(one[hit] * max(1, len(predictions)) + two[hit], return_counts=True)
-        of_truth = truths[keys // max(1, len(predictions))]
-        of_prediction = predictions[keys % max(1, len(predictions))]
+        times = np.bincount(key[hit], minlength=len(keys))
+        shared, of_truth, of_prediction = times[times > 0], truths[one[times > 0]], predictions[two[times > 0]]
         counts[:, place] = (
             hit.sum(), truths.sum() - hit.sum(), predictions.sum() - hit.sum(),
             (shared * shared / (of_truth + of_prediction - shared)).sum(),
@@ -77,7 +104,7 @@ def _alignment(frames: List[ComparedFrame], truths: Array, predictions: Array) -
         similarity = frame.similarity
         joint = similarity.sum(0, keepdims=True) + similarity.sum(1, keepdims=True) - similarity
         share = np.divide(similarity, joint, out=np.zeros_like(similarity), where=joint > EPSILON)
-        together[np.ix_(frame.truth, frame.prediction)] += share
+        together[frame.truth[:, None], frame.prediction] += share
     alignment: Array = together / np.maximum(truths[:, None] + predictions[None, :] - together, EPSILON)
     return alignment
 
@@ -92,7 +119,7 @@ def clear_counts(frames: List[ComparedFrame]) -> Array:
         if not len(frame.truth) or not len(frame.prediction):
             continue
         close = frame.similarity >= THRESHOLD
-        together[np.ix_(frame.truth, frame.prediction)] += close
+        together[frame.truth[:, None], frame.prediction] += close
         same = frame.prediction[None, :] == before[frame.truth][:, None]
         quality = np.where(frame.similarity >= THRESHOLD - EPSILON, 1000 * same + frame.similarity, 0)
         rows, columns = best_pairs(quality)

@@ -8,7 +8,7 @@ from typing import Any
 
 from segjudge.evaluation_script.errors import Flaw, Problems, SubmissionError
 from segjudge.evaluation_script.masks import Array, Size
-from segjudge.evaluation_script.tracks_counting import ComparedSequence, check_disjoint
+from segjudge.evaluation_script.tracks_counting import ComparedSequence, check_disjoint, masks_of
 from segjudge.evaluation_script.tracks_files import CATEGORY, SCORE, TRACK_ID, best_rows, check_masks
 from segjudge.evaluation_script.tracks_protocols import DISTRACTORS, TracksProtocol
 from segjudge.evaluation_script.unit_truth import Rows, TruthFrame, no_pixels
@@ -43,12 +43,11 @@ class TracksInMemory(UnitsInMemory):
             raise refused(where, found, "Give truth and prediction of one size")
         known = TruthFrame(frame, sizes.pop() if sizes else (0, 0), real, no_pixels)
         try:
-            check_masks(known, real)
-            check_masks(known, sent)
+            check_masks([known, known], [real, sent])
         except Flaw as flaw:
             raise SubmissionError.of(flaw.at(sequence)) from None
         if not self.protocol.burst:
-            check_disjoint(sequence, [known], [sent], problems)
+            check_disjoint(sequence, [known], [sent], masks_of([known], [sent]), problems)
         problems.raise_if_any()
         facts = {key: list(truth[key]) for key in SEQUENCE_FACTS if key in truth} if isinstance(truth, Mapping) else {}
         return json.dumps([known.size, real, sent, facts], separators=(",", ":")).encode()
@@ -103,7 +102,7 @@ class TracksInMemory(UnitsInMemory):
             ]
         of_unit = {key: kept[0][2].get(long, []) for long, key in SEQUENCE_FACTS.items()}
         classes = [(name, one) for name, one in self.protocol.classes or facts["classes"]]
-        return ComparedSequence(known, sent, self.protocol, of_unit).tables(classes)
+        return ComparedSequence(known, (sent, masks_of(known, sent)), self.protocol, of_unit).tables(classes)
 
 
 def _kept(data: bytes) -> tuple[TruthFrame, Rows, dict[str, Any]]:
