@@ -43,6 +43,7 @@ KINDS = {
     "truth": str,
     "predictions": str,
     "counted_by": str,
+    "limits": dict,
     "notes": list,
     "splits": list,
     "members": list,
@@ -74,6 +75,7 @@ class Origin:
     notes: list[str]
     version: str = VERSION
     counted_by: str = field(default_factory=counting)
+    limits: Mapping[str, int] = field(default_factory=dict)
 
 
 def write_part(path: str, part: Part, origin: Origin, splits: Mapping[str, Accumulator[Any, Any]]) -> None:
@@ -90,6 +92,7 @@ def write_part(path: str, part: Part, origin: Origin, splits: Mapping[str, Accum
         "truth": origin.truth,
         "predictions": origin.predictions,
         "counted_by": origin.counted_by,
+        "limits": dict(origin.limits),
         "notes": origin.notes,
         "splits": [{"name": name, **accumulator.described()} for name, accumulator in splits.items()],
         "members": [list(state) for state in states],
@@ -110,7 +113,8 @@ def save(path: str, reports: list[Report], notes: list[str], provenance: Mapping
     if _protocol({"protocol": name, "rules": _rules(protocol)}) != protocol:
         raise UsageError(f"the rules of {name} were changed; scores of the protocol's own can be saved")
     digests = provenance["truth"], provenance["submission"]
-    origin = Origin(protocol, STRICT, *digests, notes, provenance["version"], provenance["counted_by"])
+    where = provenance["version"], provenance["counted_by"], provenance["limits"]
+    origin = Origin(protocol, STRICT, *digests, notes, *where)
     write_part(path, Part(1, 1), origin, {report.split: report.counted for report in reports})
 
 
@@ -143,7 +147,7 @@ def merged(paths: Iterable[str]) -> Merged:
         what = "part" if len(missing) == 1 else "parts"
         raise UsageError(f"{what} {listed(missing, 8)} of {first['of']} missing; score what is missing, then merge all")
     reports = _reports(first, accumulators)
-    origin = first["truth"], first["predictions"], " and ".join(sorted(counted_by))
+    origin = first["truth"], first["predictions"], " and ".join(sorted(counted_by)), first["limits"]
     protocols = {report.split: report.protocol for report in reports}
     notes = [str(note) for note in first["notes"]]
     return reports, notes, {**provenance(protocols, *origin), "version": first["version"]}
