@@ -20,7 +20,7 @@ from .parallel import WHOLE, Part, cores
 from .phase import PROTOCOLS, Phase, PhaseSplit, ScoringRules
 from .phases import PHASES
 from .progress import Progress, ignore_progress
-from .provenance import counting, digest_of, provenance
+from .provenance import counting, digest_of, numbers_of, provenance
 from .truth import SplitTruth
 from .tuning import reuse_memory
 
@@ -80,7 +80,8 @@ def _score_in_child(
     started, truth = opened
     answer = score_phase(phase, truths, submission, say, started)
     protocols = {split.codename: PROTOCOLS[split.protocol] for split in phase.splits if not split.hidden}
-    origin = provenance(protocols, truth, digest_of(submission), counting())
+    limits = {**numbers_of(phase.limits), "seconds": phase.seconds, "memory": phase.memory}
+    origin = provenance(protocols, truth, digest_of(submission), counting(), limits)
     answer["submission_metadata"]["provenance"] = origin
     # A participant could recognise a hidden truth by its digest.
     shown = {name: value for name, value in origin.items() if name != "truth" or not phase.hidden}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import asdict
 from typing import Any, Dict, FrozenSet, Iterator, Mapping, Tuple
 
 from . import kernel
+from .archive_limits import ArchiveLimits
 from .packed_file import table_of
 from .phase import PROTOCOLS, TrackProtocol
 from .version import VERSION
@@ -70,8 +72,15 @@ def counting() -> str:
     return "numpy" if kernel.library() is None else "kernel"
 
 
-def provenance(protocols: Mapping[str, TrackProtocol], truth: str, submission: str, counted_by: str) -> Dict[str, Any]:
-    """Return what scores come from: the protocol of each split, two digests, and what counted."""
+def numbers_of(limits: ArchiveLimits) -> Dict[str, int]:
+    """Return limits without their sentences."""
+    return {name: value for name, value in asdict(limits).items() if isinstance(value, int)}
+
+
+def provenance(
+    protocols: Mapping[str, TrackProtocol], truth: str, submission: str, counted_by: str, limits: Mapping[str, int]
+) -> Dict[str, Any]:
+    """Return what scores come from: the protocol of each split, two digests, what counted, and within which limits."""
     return {
         "version": VERSION,
         "protocols": {
@@ -85,4 +94,5 @@ def provenance(protocols: Mapping[str, TrackProtocol], truth: str, submission: s
         "truth": truth,
         "submission": submission,
         "counted_by": counted_by,
+        "limits": dict(limits),
     }

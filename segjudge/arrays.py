@@ -118,7 +118,7 @@ class FrameAccumulator:
         ]
         if missing or not self._frames:
             raise UsageError(f"nothing was counted for {listed(missing, 5)}" if missing else "nothing was counted")
-        origin = provenance({SPLIT: self.protocol}, MEMORY, MEMORY, counting())
+        origin = provenance({SPLIT: self.protocol}, MEMORY, MEMORY, counting(), {})
         return Scores([report_of(SPLIT, self.track.accumulator(self._frames))], provenance=origin)
 
 

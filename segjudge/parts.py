@@ -43,6 +43,7 @@ KINDS = {
     "truth": str,
     "predictions": str,
     "counted_by": str,
+    "limits": dict,
     "notes": list,
     "splits": list,
     "members": list,
@@ -74,6 +75,7 @@ class Origin:
     notes: list[str]
     version: str = VERSION
     counted_by: str = field(default_factory=counting)
+    limits: Mapping[str, int] = field(default_factory=dict)
 
 
 def write_part(path: str, part: Part, origin: Origin, splits: Mapping[str, Accumulator[Any, Any]]) -> None:
@@ -83,13 +85,14 @@ def write_part(path: str, part: Part, origin: Origin, splits: Mapping[str, Accum
         "format": FORMAT,
         "version": origin.version,
         "protocol": origin.protocol.name,
-        "rules": _rules(origin.protocol),
+        "rules": rules_as_json(origin.protocol),
         "strict": origin.strict,
         "part": part.number,
         "of": part.count,
         "truth": origin.truth,
         "predictions": origin.predictions,
         "counted_by": origin.counted_by,
+        "limits": dict(origin.limits),
         "notes": origin.notes,
         "splits": [{"name": name, **accumulator.described()} for name, accumulator in splits.items()],
         "members": [list(state) for state in states],
@@ -107,10 +110,11 @@ def save(path: str, reports: list[Report], notes: list[str], provenance: Mapping
     if len(protocols) != 1:
         raise UsageError(f"splits of {' and '.join(protocols)} are not saved together; score each with split=…")
     ((name, protocol),) = protocols.items()
-    if _protocol({"protocol": name, "rules": _rules(protocol)}) != protocol:
+    if _protocol({"protocol": name, "rules": rules_as_json(protocol)}) != protocol:
         raise UsageError(f"the rules of {name} were changed; scores of the protocol's own can be saved")
     digests = provenance["truth"], provenance["submission"]
-    origin = Origin(protocol, STRICT, *digests, notes, provenance["version"], provenance["counted_by"])
+    where = provenance["version"], provenance["counted_by"], provenance["limits"]
+    origin = Origin(protocol, STRICT, *digests, notes, *where)
     write_part(path, Part(1, 1), origin, {report.split: report.counted for report in reports})
 
 
@@ -143,7 +147,7 @@ def merged(paths: Iterable[str]) -> Merged:
         what = "part" if len(missing) == 1 else "parts"
         raise UsageError(f"{what} {listed(missing, 8)} of {first['of']} missing; score what is missing, then merge all")
     reports = _reports(first, accumulators)
-    origin = first["truth"], first["predictions"], " and ".join(sorted(counted_by))
+    origin = first["truth"], first["predictions"], " and ".join(sorted(counted_by)), first["limits"]
     protocols = {report.split: report.protocol for report in reports}
     notes = [str(note) for note in first["notes"]]
     return reports, notes, {**provenance(protocols, *origin), "version": first["version"]}
@@ -158,7 +162,7 @@ def _reports(manifest: dict[str, Any], accumulators: list[Accumulator[Any, Any]]
     return reports
 
 
-def _rules(protocol: TrackProtocol) -> dict[str, Any]:
+def rules_as_json(protocol: TrackProtocol) -> dict[str, Any]:
     """Return the rules of a protocol as JSON has them."""
     return dict(json.loads(json.dumps(asdict(protocol), default=_name)))
 
@@ -235,7 +239,10 @@ def _protocol(manifest: dict[str, Any]) -> TrackProtocol | None:
     protocol, rules = PROTOCOLS.get(manifest["protocol"]), manifest["rules"]
     if isinstance(protocol, InstanceProtocol):  # with the rules that options of `score` change
         protocol = replace(protocol, **{name: rules.get(name) for name in ("about", "cap", "id_zero_quirk")})
-    return protocol if protocol is not None and _rules(protocol) == rules else None
+    known = rules_as_json(protocol) if protocol is not None else {}
+    # Rules that the part does not know were added since: with one revision they give the same numbers.
+    same = all(known.get(key) == value for key, value in rules.items() if key != "about")
+    return protocol if same and rules.get("revision") == known.get("revision", ...) else None
 
 
 def _add(archive: zipfile.ZipFile, path: str, manifest: dict[str, Any], totals: list[Accumulator[Any, Any]]) -> None:

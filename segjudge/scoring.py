@@ -13,10 +13,11 @@ from segjudge.addresses import digest_of, local
 from segjudge.datasets.opening import TruthSource
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.answer import Report, Row, joined_rows
+from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.evaluation_script.main import open_truth, rules_of, score_split, truth_of
 from segjudge.evaluation_script.phase import Phase, TrackProtocol
 from segjudge.evaluation_script.progress import Progress, ignore_progress
-from segjudge.evaluation_script.provenance import counting, provenance
+from segjudge.evaluation_script.provenance import counting, numbers_of, provenance
 from segjudge.evaluation_script.sequence_metrics import Values
 from segjudge.prepared import PreparedScoring, ScoreRequest, named_protocol, prepared, with_sequences
 
@@ -223,12 +224,12 @@ def scored(request: ScoreRequest, executor: Executor | DaskClient | None, progre
 def scored_here(job: PreparedScoring, request: ScoreRequest, progress: Progress = ignore_progress) -> Scores:
     """Score what was prepared from a request, in this process and those that it forks."""
     reports = [score_split(job.path, name, part, job.rules, progress=progress) for name, part in job.splits.items()]
-    return Scores(reports, job.notes, _provenance(reports, job.truth, job.path), request)
+    return Scores(reports, job.notes, _provenance(reports, job.truth, job.path, job.rules.limits), request)
 
 
-def _provenance(reports: list[Report], truth: str, results: str) -> dict[str, Any]:
+def _provenance(reports: list[Report], truth: str, results: str, limits: ArchiveLimits) -> dict[str, Any]:
     protocols = {report.split: report.protocol for report in reports}
-    return provenance(protocols, digest_of(truth), digest_of(results), counting())
+    return provenance(protocols, digest_of(truth), digest_of(results), counting(), numbers_of(limits))
 
 
 def score_by_phase(
@@ -253,4 +254,4 @@ def score_by_phase(
         name = phase_split.codename
         part, rules = with_sequences(truth_of(phase, truths, name), sequences), rules_of(phase, phase_split)
         reports.append(score_split(results, name, part, rules, progress=progress))
-    return Scores(reports, provenance=_provenance(reports, annotations, results))
+    return Scores(reports, provenance=_provenance(reports, annotations, results, phase.limits))

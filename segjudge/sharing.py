@@ -23,6 +23,7 @@ from segjudge.evaluation_script.main import open_split
 from segjudge.evaluation_script.parallel import Part, cores
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.progress import Progress, ignore_progress
+from segjudge.evaluation_script.provenance import numbers_of
 from segjudge.evaluation_script.version import VERSION
 from segjudge.parts import Merged, Origin, merged, write_part
 from segjudge.prepared import PreparedScoring, ScoreRequest, prepared
@@ -55,7 +56,10 @@ class PartCounter:
     def __init__(self, job: PreparedScoring) -> None:
         rules = job.rules
         self._opened = {name: open_split(job.path, name, truth, rules) for name, truth in job.splits.items()}
-        self._origin = Origin(rules.protocol, rules.strict, digest_of(job.truth), digest_of(job.path), job.notes)
+        self._origin = Origin(
+            rules.protocol, rules.strict, digest_of(job.truth), digest_of(job.path), job.notes,
+            limits=numbers_of(rules.limits),
+        )  # fmt: skip
 
     def write(self, part: Part, out: str, progress: Progress = ignore_progress, *, refuse: bool = True) -> None:
         """Count a part of the sequences or images of every split, and write the counts to a file that `merged` takes.

@@ -60,7 +60,7 @@ def test_a_folder_with_circles_of_links_has_a_digest(tmp_path: Path) -> None:
 def test_every_protocol_has_a_revision_and_says_where_its_rules_were_changed() -> None:
     assert all(type(protocol.revision) is int and protocol.revision > 0 for protocol in PROTOCOLS.values())
     changed = replace(PROTOCOLS["davis2017"], skip_first=False)  # type: ignore[call-arg]
-    found = provenance({"a": PROTOCOLS["davis2017"], "b": changed}, "t", "s", "numpy")["protocols"]
+    found = provenance({"a": PROTOCOLS["davis2017"], "b": changed}, "t", "s", "numpy", {})["protocols"]
     assert found == {
         "a": {"name": "davis2017", "revision": 1, "changed": False},
         "b": {"name": "davis2017", "revision": 1, "changed": True},
@@ -80,7 +80,10 @@ def test_both_files_of_a_submission_say_it(hidden: bool, monkeypatch: pytest.Mon
         "truth": digest_of(str(TRUTH)),
         "submission": digest_of(str(STRONG)),
         "counted_by": "numpy" if kernel.library() is None else "kernel",
+        "limits": kept["limits"],
     }
+    assert kept["limits"].items() >= {"members": phase.limits.members, "links": False, "seconds": phase.seconds}.items()
+    assert not any(isinstance(value, str) for value in kept["limits"].values())
     assert shown == {name: value for name, value in kept.items() if name != "truth" or not hidden}
 
 
