@@ -11,7 +11,6 @@ import numpy as np
 import pycocotools.mask as coco
 import pytest
 
-import segjudge
 from segjudge import FrameAccumulator, SubmissionError, UsageError, score_arrays
 from segjudge.evaluation_script import kernel, sequences
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
@@ -179,18 +178,3 @@ def test_no_object_at_all_is_a_prediction_too() -> None:
     assert scores.metrics["all"]["J-Mean"] < 0.5
     with pytest.raises(ValueError, match="is no state"):
         FrameAccumulator().load_state_dict({"protocol": "vost", "counts": {}})
-
-
-def test_the_example_of_the_docs_logs_a_score(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    text = (Path(segjudge.__file__).parent.parent / "docs/python.md").read_text(encoding="utf-8")
-    snippets = [part.partition("```")[0] for part in text.split("```python\n")[1:]]
-    space: dict[str, Any] = {"segjudge": segjudge, "scores": score_arrays(PREDICTIONS, TRUTHS)}
-    space |= {"prediction": PREDICTIONS["dog"], "truth": TRUTHS["dog"], "loader": [], "rank": 0}
-    space["loader"] = [("dog", k, PREDICTIONS["dog"][k], TRUTHS["dog"][k]) for k in range(6)]
-    for snippet in snippets:
-        if "results.zip" not in snippet:
-            exec(snippet, space)
-    assert "J&F-Mean" in capsys.readouterr().out

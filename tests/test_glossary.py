@@ -43,8 +43,8 @@ def files(*folders: str) -> list[Path]:
         path
         for folder in folders
         for path in sorted((ROOT / folder).rglob("*.py"))
-        # The drop-in has the names of the framework that it stands in for.
-        if not links & set(path.parents) and "davisinteractive" not in path.parts
+        # Drop-ins have the names of what they stand in for.
+        if not links & set(path.parents) and not {"davisinteractive", "drop_in"} & set(path.parts)
     ]
 
 

@@ -30,8 +30,8 @@ def png_bytes(labels: Any) -> bytes:
     return out.getvalue()
 
 
-def frames_of(pair: str) -> Iterator[tuple[str, int, Any, Any]]:
-    """Sequence, number of the frame, truth, prediction."""
+def frames_of(pair: str, only: tuple[str, ...] = ()) -> Iterator[tuple[str, int, Any, Any]]:
+    """Sequence, number of the frame, truth, prediction; of all sequences, or of these alone."""
     maker = _maker()
     osvos, rvos, davis = (
         maker.load(f"{SEQUENCES}/open_{name}.zip", inner)
@@ -44,7 +44,7 @@ def frames_of(pair: str) -> Iterator[tuple[str, int, Any, Any]]:
             return None
         return lambda k: np.array(Image.open(io.BytesIO(archive.read(names[sequence][k]))))
 
-    for sequence in sorted(osvos[1]):
+    for sequence in sorted(only or osvos[1]):
         readers = [reader(source, sequence) for source in (osvos, rvos, davis)]
         for k, truth, prediction in maker.frames(pair, sequence, *readers, len(osvos[1][sequence])):
             yield sequence, k, truth.astype(np.uint8), prediction.astype(np.uint8)

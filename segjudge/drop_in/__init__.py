@@ -1,0 +1,1 @@
+"""Stand-ins for other evaluators, with their names, arguments and results."""

@@ -1,0 +1,90 @@
+"""A stand-in for `vos_benchmark.benchmark`: the same numbers, in percent, and the same results.csv."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from segjudge.errors import UsageError
+from segjudge.scoring import score
+
+#: Of each video J and F of its objects, by their numbers.
+VideoValues = dict[str, tuple[dict[int, float], dict[int, float]]]
+RESULTS = "results.csv"
+
+
+def benchmark(  # noqa: PLR0913 - published
+    gt_roots: Sequence[str],
+    mask_roots: Sequence[str],
+    strict: bool = True,  # noqa: FBT001, FBT002
+    overwrite: bool = False,  # noqa: FBT001, FBT002
+    num_processes: int | None = None,
+    *,
+    verbose: bool = True,
+    skip_first_and_last: bool = True,
+) -> tuple[list[float], list[float], list[float], list[VideoValues]]:
+    """Return J&F, J and F of each dataset, and its videos; a results.csv that is there is kept, and its folder skipped.
+
+    Args:
+        gt_roots: folders with a folder of PNGs for each video.
+        mask_roots: the same of what was predicted.
+        strict: both have the same videos; else those are scored that both have.
+        overwrite: whether a results.csv that is there is replaced.
+        num_processes: as many as there are cores where it is None.
+        verbose: whether the table is printed.
+        skip_first_and_last: whether the first and the last frame of each video are left out.
+
+    """
+    protocol = "vos-benchmark" if skip_first_and_last else "vos-benchmark-all-frames"
+    totals: tuple[list[float], list[float], list[float]] = ([], [], [])
+    videos: list[VideoValues] = []
+    for truth, masks in zip(gt_roots, mask_roots, strict=True):
+        place = os.path.join(masks, RESULTS)
+        if os.path.exists(place) and not overwrite:
+            print(f"{place} already exists. Skipping.")
+            continue
+        root, names = _videos(truth, masks, strict=strict)
+        scores = score(masks, root, protocol, layout="generic", sequences=names, jobs=num_processes or "auto")
+        values, *_ = scores.metrics.values()
+        for total, name in zip(totals, ("J&F-Mean", "J-Mean", "F-Mean"), strict=True):
+            total.append(100 * (values[name] or 0.0))
+        found: VideoValues = {}
+        for row in scores.tables["objects"]:
+            for side, metric in zip(found.setdefault(row["sequence"], ({}, {})), ("J", "F"), strict=True):
+                side[int(row["object"])] = 100 * row[f"{metric}-Mean"]
+        videos.append(found)
+        text = _table([total[-1] for total in totals], found)
+        with open(place, "w", encoding="utf-8") as file:
+            file.write(text)
+        if verbose:
+            print(text.replace(",", " "), end="")
+    return (*totals, videos)
+
+
+def _videos(truth: str, masks: str, *, strict: bool) -> tuple[str, list[str]]:
+    """Return the folder of a truth's videos, and those that are scored."""
+    sent = _folders(masks)
+    if _folders(truth) != sent and "Annotations" in _folders(truth):
+        truth = os.path.join(truth, "Annotations")
+    real = _folders(truth)
+    if strict and real != sent:
+        lacking, surplus = ", ".join(sorted(real - sent)[:5]), ", ".join(sorted(sent - real)[:5])
+        found = " and ".join([*([f"lacks {lacking}"] if lacking else []), *([f"adds {surplus}"] if surplus else [])])
+        raise UsageError(f"{masks} {found}; with strict=False the videos are scored that both have")
+    return truth, sorted(real & sent)
+
+
+def _folders(path: str) -> set[str]:
+    return {entry.name for entry in os.scandir(path) if entry.is_dir()}
+
+
+def _table(totals: list[float], videos: VideoValues) -> str:
+    """Return the lines of results.csv."""
+    width = max(map(len, [*videos, "Global score"]))
+    lines = [f"{'sequence':<{width}},obj,  J&F,    J,    F", f"{'Global score':<{width}},   , "]
+    lines[1] += ", ".join(f"{value:.1f}" for value in totals)
+    for name, (regions, boundaries) in videos.items():
+        for number, j in regions.items():
+            row = ((j + boundaries[number]) / 2, j, boundaries[number])
+            lines.append(f"{name:<{width}},{number:03}, " + ", ".join(f"{value:>4.1f}" for value in row))
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,105 @@
+"""A metric for torch's training loops, with `torchmetrics`: gathered over processes, exact, unharmed by repeats."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torchmetrics import Metric
+from torchmetrics.utilities import dim_zero_cat
+
+from segjudge.arrays import SPLIT, FrameAccumulator
+from segjudge.evaluation_script.phase import TrackProtocol
+
+
+class SegmentationMetric(Metric):  # type: ignore[misc] # torch is not installed everywhere
+    """What a protocol scores, as a dictionary of numbers; NaN where there is nothing to average.
+
+    Its state is what was counted of each frame, as one vector of bytes, so that ranks may have more or fewer frames,
+    or none.  A frame that several ranks had counts once.
+    """
+
+    full_state_update = False
+    higher_is_better = True
+    is_differentiable = False
+    frames: list[torch.Tensor]
+
+    def __init__(
+        self,
+        protocol: str | TrackProtocol = "davis2017",
+        *,
+        unseen: Iterable[str] = (),
+        categories: Sequence[Mapping[str, Any]] = (),
+        **kwargs: Any,
+    ) -> None:
+        """Score by a protocol; `kwargs` are those of `torchmetrics.Metric`."""
+        super().__init__(**kwargs)
+        self._accumulator = partial(FrameAccumulator, protocol, unseen=tuple(unseen), categories=list(categories))
+        self._accumulator()  # refuses protocols that cannot be scored in memory
+        self.add_state("frames", default=[], dist_reduce_fx="cat")
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything; one empty vector stays, so that a rank without frames gathers bytes too."""
+        super().reset()
+        self.frames.append(torch.zeros(0, dtype=torch.uint8, device=self.device))
+
+    def update(self, preds: object, target: object, sequence: object, frame: object = None) -> None:
+        """Count a frame, or, where `sequence` is a list or tuple, a batch of them."""
+        counted = self._accumulator()
+        batch: Iterable[tuple[object, ...]] = [(sequence, frame, preds, target)]
+        if isinstance(sequence, (list, tuple)):
+            frames = [None] * len(sequence) if frame is None else frame
+            batch = zip(sequence, frames, preds, target, strict=True)  # type: ignore[call-overload]
+        for name, one, prediction, truth in batch:
+            counted.update(_plain(name), _plain(one), _on_cpu(prediction), _on_cpu(truth))
+        data = b"".join(_entries(counted.state_dict()))
+        self.frames.append(torch.from_numpy(np.frombuffer(data, np.uint8).copy()).to(self.device))
+
+    def compute(self) -> dict[str, torch.Tensor]:
+        """Return the metrics of all frames of all processes."""
+        accumulator = self._accumulator()
+        for state in _states(dim_zero_cat(self.frames).cpu().numpy().tobytes()):
+            part = self._accumulator()
+            part.load_state_dict(state)
+            accumulator.merge(part)
+        values = accumulator.compute().metrics[SPLIT]
+        numbers = {name: float("nan") if value is None else float(value) for name, value in values.items()}
+        return {name: torch.tensor(number, dtype=torch.float64) for name, number in numbers.items()}
+
+
+def _plain(name: object) -> object:
+    """Return a name or number; loaders make tensors of numbers."""
+    return name.item() if isinstance(name, torch.Tensor) else name
+
+
+def _on_cpu(masks: object) -> object:
+    """Return masks with their tensors in the CPU's memory."""
+    if isinstance(masks, torch.Tensor):
+        return masks.detach().cpu()
+    if isinstance(masks, Mapping):
+        return {key: _on_cpu(one) for key, one in masks.items()}
+    return type(masks)(map(_on_cpu, masks)) if isinstance(masks, (list, tuple)) else masks
+
+
+def _entries(state: Mapping[str, Any]) -> Iterator[bytes]:
+    """Return each frame as bytes: the lengths of a header and of what was counted, and both."""
+    for name, frames in state["frames"].items():
+        for frame, data in frames.items():
+            head = json.dumps([state["protocol"], name, frame]).encode()
+            yield len(head).to_bytes(4, "little") + len(data).to_bytes(4, "little") + head + data
+
+
+def _states(data: bytes) -> Iterator[dict[str, Any]]:
+    """Return the state of each frame that `_entries` wrote."""
+    start = 0
+    while start < len(data):
+        head, body = (int.from_bytes(data[start + at : start + at + 4], "little") for at in (0, 4))
+        middle = start + 8 + head
+        protocol, name, frame = json.loads(data[start + 8 : middle])
+        start = middle + body
+        yield {"protocol": protocol, "frames": {name: {frame: data[middle:start]}}}

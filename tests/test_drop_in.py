@@ -1,0 +1,197 @@
+"""Stand-ins beside the evaluators whose names they have: the same numbers from the same calls."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pycocotools.coco import COCO
+from pycocotools.cocoeval import COCOeval as Incumbent
+
+from segjudge import UsageError
+from segjudge.drop_in.cocoeval import COCOeval
+from segjudge.drop_in.davis2017 import DAVISEvaluation
+from segjudge.drop_in.vos_benchmark import benchmark
+
+from .data import INSTANCES, SEQUENCES
+from .golden.pairs import frames_of, png_bytes
+from .shared import needs_shared
+from .test_in_memory import SIZE, images, records
+
+#: A few sequences of real masks.
+REAL = ("bike-packing", "blackswan", "dogs-jump")
+
+
+def small(seed: int, kind: str) -> tuple[Any, Any]:
+    """A truth and detections as pycocotools holds them; one annotation has the id 0."""
+    found = images(seed, 12)
+    truths: list[Any] = []
+    for image, (_, truth) in enumerate(found):
+        truths += records(truth, image, len(truths))
+    document = {
+        "images": [{"id": image, "height": SIZE[0], "width": SIZE[1]} for image in range(len(found))],
+        "categories": [{"id": number, "name": str(number)} for number in (3, 1, 2)],
+        "annotations": truths,
+        "info": {},
+    }
+    sent = [record for image, (prediction, _) in enumerate(found) for record in records(prediction, image)]
+    unwanted = {"segm": "bbox", "bbox": "segmentation", "both": ""}[kind]
+    sent = [{key: value for key, value in record.items() if key != unwanted} for record in sent]
+    with contextlib.redirect_stdout(io.StringIO()):
+        coco = COCO()
+        coco.dataset = document
+        coco.createIndex()
+        return coco, coco.loadRes(sent)
+
+
+def both(truth: Any, sent: Any, kind: str, **changes: Any) -> tuple[Any, Any, list[str]]:
+    """Ours and theirs, evaluated, and what each printed as its summary."""
+    made, printed = [], []
+    for evaluator in (COCOeval, Incumbent):
+        one = evaluator(truth, sent, kind)
+        for name, value in changes.items():
+            setattr(one.params, name, value)
+        with contextlib.redirect_stdout(io.StringIO()):
+            one.evaluate()
+            one.accumulate()
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            one.summarize()
+        made.append(one)
+        printed.append(output.getvalue())
+    return made[0], made[1], printed
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"useCats": 0},
+        {"maxDets": [1, 2, 3]},
+        {"maxDets": [1, 2, 100]},
+        {"imgIds": [1, 2, 3, 5, 7, 8], "catIds": [1, 2]},
+        {"areaRng": [[0, 1e10], [0, 200], [200, 500], [500, 1e10]]},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["segm", "bbox", "both"])
+def test_cocoeval_has_the_verbs_and_numbers_of_pycocotools(kind: str, changes: dict[str, Any]) -> None:
+    ours, theirs, printed = both(*small(8, kind), "segm" if kind == "both" else kind, **changes)
+    assert ours.stats.tolist() == theirs.stats.tolist()
+    assert printed[0] == printed[1]
+    assert ours.eval["counts"] == theirs.eval["counts"]
+    for name in ("precision", "recall", "scores"):
+        np.testing.assert_array_equal(ours.eval[name], theirs.eval[name], err_msg=name)
+    assert (ours.eval["precision"] > 0).any()
+
+
+@needs_shared
+@pytest.mark.parametrize("kind", ["segm", "bbox"])
+def test_cocoeval_has_the_numbers_of_pycocotools_on_its_own_data(kind: str) -> None:
+    folder = INSTANCES / "coco100"
+    with contextlib.redirect_stdout(io.StringIO()):
+        truth = COCO(str(folder / "instances_val2014_100.json"))
+        sent = truth.loadRes(str(folder / f"instances_val2014_fake{kind}100_results.json"))
+    ours, theirs, printed = both(truth, sent, kind)
+    assert ours.stats.tolist() == theirs.stats.tolist()
+    assert printed[0] == printed[1]
+    for name in ("precision", "recall", "scores"):
+        np.testing.assert_array_equal(ours.eval[name], theirs.eval[name], err_msg=name)
+
+
+def test_what_cocoeval_cannot_do_is_a_sentence() -> None:
+    truth, sent = small(8, "segm")
+    for name, value, sentence in (
+        ("iouType", "keypoints", "iouType 'keypoints' is not scored"),
+        ("iouThrs", np.array([0.5]), "iouThrs and recThrs are those of COCO"),
+        ("maxDets", [100], "maxDets three numbers"),
+    ):
+        evaluation = COCOeval(truth, sent)
+        setattr(evaluation.params, name, value)
+        with pytest.raises(UsageError, match=sentence):
+            evaluation.evaluate()
+    with pytest.raises(UsageError, match="call evaluate"):
+        COCOeval(truth, sent).accumulate()
+    with pytest.raises(UsageError, match="call accumulate"):
+        COCOeval(truth, sent).summarize()
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A root of DAVIS with a few sequences of real masks, and predictions."""
+    folder = tmp_path_factory.mktemp("real")
+    roots = folder / "root/Annotations/480p", folder / "sent"
+    for sequence, frame, *sides in frames_of("B", REAL):
+        for root, labels in zip(roots, sides):
+            path = root / sequence / f"{frame:05d}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(png_bytes(labels))
+    (folder / "root/ImageSets/2017").mkdir(parents=True)
+    (folder / "root/ImageSets/2017/val.txt").write_text("".join(f"{name}\n" for name in REAL))
+    return folder / "root", str(folder / "sent")
+
+
+def golden(evaluator: str) -> Any:
+    sequences = json.loads((SEQUENCES / f"golden_B_{evaluator}_open.json").read_text())["sequences"]
+    return {name: sequences[name]["objects"] for name in REAL}
+
+
+@needs_shared
+def test_davis_evaluation_returns_the_dictionary_of_davis2017(real: Any) -> None:
+    root, sent = real
+    expected = [(name, values) for objects in golden("davis_semi").values() for name, values in objects.items()]
+    found = DAVISEvaluation(str(root), "semi-supervised", "val").evaluate(sent)
+    assert list(found) == ["J", "F"]
+    for metric, of_metric in found.items():
+        assert list(of_metric) == ["M", "R", "D", "M_per_object"]
+        assert list(of_metric["M_per_object"]) == [name for name, _ in expected]
+        for key, name in (("M", "mean"), ("R", "recall"), ("D", "decay")):
+            assert of_metric[key] == pytest.approx([values[f"{metric}_{name}"] for _, values in expected], abs=1e-9)
+        assert list(of_metric["M_per_object"].values()) == of_metric["M"]
+    one = DAVISEvaluation(str(root), "semi-supervised", "val", sequences=REAL[0]).evaluate(sent, metric="J")
+    assert list(one) == ["J"]
+    assert one["J"]["M"] == found["J"]["M"][: len(one["J"]["M"])]
+
+
+@needs_shared
+def test_benchmark_returns_and_writes_what_vos_benchmark_does(real: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    root, sent = str(real[0] / "Annotations/480p"), real[1]
+    expected = golden("vosb")
+    jf, j, f, (videos,) = benchmark([root], [sent])
+    assert list(videos) == list(expected)
+    for name, objects in expected.items():
+        for side, metric in zip(videos[name], ("J", "F")):
+            assert side == {
+                int(one): pytest.approx(values[f"{metric}_mean"], abs=1e-7) for one, values in objects.items()
+            }
+    means = [np.mean([one for sides in videos.values() for one in sides[side].values()]) for side in (0, 1)]
+    assert (j, f) == ([pytest.approx(means[0])], [pytest.approx(means[1])])
+    assert jf == [pytest.approx(sum(means) / 2)]
+    lines = (Path(sent) / "results.csv").read_text().splitlines()
+    assert lines[1].split(",")[2:] == [f" {value[0]:.1f}" for value in (jf, j, f)]
+    assert len(lines) == 2 + sum(map(len, expected.values()))
+    assert lines[2].split(",")[0].strip() == REAL[0]
+    assert "Global score" in capsys.readouterr().out
+    assert benchmark([root], [sent], verbose=False) == ([], [], [], [])
+    assert "already exists" in capsys.readouterr().out
+    again = benchmark([root], [sent], overwrite=True, verbose=False, num_processes=1)
+    assert again == (jf, j, f, [videos])
+    assert not capsys.readouterr().out
+    (Path(sent) / "other").mkdir()
+    with pytest.raises(UsageError, match="adds other; with strict=False"):
+        benchmark([root], [sent], overwrite=True)
+    assert benchmark([root], [sent], strict=False, overwrite=True) == again
+
+
+def test_what_davis_cannot_do_is_said() -> None:
+    with pytest.raises(UsageError, match="there is no task 'interactive'"):
+        DAVISEvaluation("root", "interactive", "val")
+    evaluation = DAVISEvaluation("root", "unsupervised", "val")
+    with pytest.raises(ValueError, match="Temporal"):
+        evaluation.evaluate("sent", metric="T")
+    with pytest.raises(ValueError, match="possible values"):
+        evaluation.evaluate("sent", metric=["X"])
