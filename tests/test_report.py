@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import io
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -231,3 +232,65 @@ def test_dark_mode_follows_the_system_and_can_be_switched(files: Path, browser: 
     page.get_by_role("button", name="Dark").click()
     assert page.evaluate(ground) == dark
     context.close()
+
+
+@pytest.fixture(scope="module")
+def compared(files: Path) -> Path:
+    """A page on two methods, of which the second leaves an object out where the first shows it."""
+    worse = {video: np.where(frames == 1, 0, frames) for video, frames in PREDICTIONS.items()}
+    (files / "worse.zip").write_bytes(label_zip({video: list(frames) for video, frames in worse.items()}))
+    (files / "data").mkdir()
+    pack = [
+        "pack",
+        "--layout",
+        "davis2017",
+        "--root",
+        str(files / "truth.zip"),
+        "--out",
+        str(files / "data/packed.zip"),
+    ]
+    assert main(pack) == 0
+    methods = [f"{name}={files}/{file}.zip" for name, file in (("good", "predictions"), ("worse", "worse"))]
+    command = ["compare", *methods, "--truth", str(files / "data/packed.zip"), "--out", str(files / "compared.html")]
+    assert main([*command, "--kinds", "--json", str(files / "compared.json")]) == 0
+    return files / "compared.html"
+
+
+def test_sequences_in_which_the_second_method_loses_come_first(compared: Path) -> None:
+    rows = re.findall(
+        r"<tr><th scope=\"row\"><a href=\"#frames\"[^>]*>([^<]+)</a></th>(.*?)</tr>", compared.read_text()
+    )
+    differences = [float(re.findall(r'data-value="([^"]+)"', cells)[3]) for _, cells in rows]
+    assert len(rows) == len(TRUTHS)
+    assert differences == sorted(differences)
+    document = json.loads(compared.with_suffix(".json").read_text())
+    assert differences[0] < 0
+    assert document["pairs"][0]["difference"] > 0
+
+
+@needs_chromium
+def test_two_methods_are_stepped_through_side_by_side(compared: Path, browser: Any) -> None:
+    with _opened(browser, compared.as_uri(), WIDE) as page:
+        lines = page.locator("[data-part=numbers] span")
+        assert lines.count() == page.locator(".views canvas").count() == 2
+        assert [text.split(":")[0] for text in lines.all_inner_texts()] == ["good", "worse"]
+        picture = "[...document.querySelectorAll('.views canvas')].map((one) => one.toDataURL())"
+        page.keyboard.press("p")
+        left, right = page.evaluate(picture)
+        assert left != right
+        page.get_by_label("Method at the right").select_option("good")
+        page.wait_for_function(
+            "document.querySelectorAll('[data-part=numbers] span')[1].textContent.startsWith('good')"
+        )
+        left, right = page.evaluate(picture)
+        assert left == right
+        page.keyboard.press("Home")
+        first = lines.all_inner_texts()
+        page.keyboard.press("ArrowRight")
+        assert all(one != other for one, other in zip(first, lines.all_inner_texts()))
+
+
+@needs_chromium
+def test_the_page_of_methods_fits_a_phone(compared: Path, browser: Any) -> None:
+    with _opened(browser, compared.as_uri(), NARROW) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") == NARROW["width"]

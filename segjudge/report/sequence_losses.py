@@ -84,7 +84,10 @@ class MethodLosses:
 
 
 class LossReader:
-    """Reads the masks of one or several methods on the same truth, and collects the streams of a page."""
+    """Reads the masks of one or several methods on the same truth, and collects the streams of a page.
+
+    Where masks are no pixel wide there are no streams.
+    """
 
     def __init__(self, width: int = WIDTH) -> None:
         self._width = width
@@ -99,22 +102,23 @@ class LossReader:
         return MethodLosses(name, report, [one for one in found if one.objects])
 
     def _sequence(self, scored: ScoredSequence, report: SequenceReport) -> SequenceLosses:
-        stream = f"{report.split}/{scored.truth.name}"
-        counter = LossCounter(scored, report.protocol)
+        stream, counter = f"{report.split}/{scored.truth.name}", LossCounter(scored, report.protocol)
         size = scored.truth.blocks[0].size if scored.truth.blocks else (1, 1)
-        names = [score.name for score in scored.scores]
-        truth, predicted = (MaskStream(names, size, self._width) for _ in range(2))
+        names, new = [score.name for score in scored.scores], stream not in self.streams
+        truth, predicted = (MaskStream(names, size, max(self._width, 1)) for _ in range(2))
         for block in compared_blocks(scored, report.protocol):
             counter.add(block)
-            predicted.add(block.predicted, len(block.frames), block.size)
-            if stream not in self.streams:
+            if self._width:
+                predicted.add(block.predicted, len(block.frames), block.size)
+            if self._width and new:
                 truth.add(block.truth, len(block.frames), block.size)
         losses = counter.losses()
-        if stream not in self.streams:
+        if self._width:
+            places = {frame: place for place, frame in enumerate(scored.truth.frames)}
+            entries = [_object_entry(one, places) for one in losses]
+            self.streams[f"{stream}/{self._methods}"] = predicted.packed({"objects": entries})
+        if self._width and new:
             self.streams[stream] = truth.packed({"frames": scored.truth.frames})
-        places = {frame: place for place, frame in enumerate(scored.truth.frames)}
-        objects = [_object_entry(one, places) for one in losses]
-        self.streams[f"{stream}/{self._methods}"] = predicted.packed({"objects": objects})
         return SequenceLosses(scored.truth, losses, stream)
 
 

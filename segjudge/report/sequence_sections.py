@@ -126,11 +126,11 @@ def frames_section(methods: list[MethodLosses], order: list[SequenceLosses]) -> 
         {"name": one.name, "stream": one.stream, "lost": [round(by_name[one.name], 4) for by_name in lost]}
         for one in order
     ]
-    moments = [moment.entry(place) for place, moment in enumerate(moments_of(methods[-1].sequences))]
+    moments = [moment.entry(place) for place, moment in enumerate(moments_of(methods[:2][-1].sequences))]
     kinds = [(kind, *MEANINGS[kind]) for kind in KINDS]
     names = [method.name for method in methods]
     data = {"methods": names, "sequences": sequences, "moments": moments, "kinds": kinds, "scale": SCALE}
-    return Section("frames", "Frames", {"moments": moments, "sequences": sequences, "methods": names}, data)
+    return Section("frames", "Frames", {"moments": moments, "sequences": sequences, "of": names[:2][-1]}, data)
 
 
 # ── tables ──────────────────────────────────────────────────────────────────
