@@ -32,13 +32,15 @@ class _ComparedMethod:
 
 def compare(args: argparse.Namespace) -> int:
     """Compare methods on the same truth: differences, intervals, and which can be told apart."""
-    from segjudge.report.comparison import verdict
-    from segjudge.report.sequence_losses import WIDTH, LossReader
+    from segjudge.report.comparison import ComparedMethods, comparison_sections, verdict
+    from segjudge.report.page import PageOptions, ReportPage, rendered
+    from segjudge.report.sequence_losses import LossReader
     from segjudge.statistics.rankings import differences, means
     from segjudge.statistics.score_tables import sums_of
 
     _check(args)
-    reader = LossReader(WIDTH if args.out else 0)
+    options = PageOptions(args.images or "", args.budget * 1_000_000)
+    reader = LossReader(len(args.results), options if args.out else None)
     methods = [_read(text, args, reader) for text in args.results]
     if len({one.scores.name for one in methods}) < len(methods):
         raise UsageError("two results have the same name; give them as NAME=RESULTS")
@@ -54,11 +56,8 @@ def compare(args: argparse.Namespace) -> int:
     if args.kinds:
         document["kinds"] = _print_losses(losses)
     if args.out:
-        from segjudge.report.comparison import comparison_sections
-        from segjudge.report.page import ReportPage, rendered
-
         origins = {one.scores.name: one.provenance for one in methods}
-        sections = comparison_sections(losses, table, rows, pairs, origins)
+        sections = comparison_sections(ComparedMethods(losses, table, rows, pairs), reader, options, origins)
         with written(args.out) as file:
             file.write(rendered(ReportPage(" · ".join(origins), sections, reader.streams)))
         say(f"wrote {args.out} ({os.path.getsize(args.out) / 1e6:.1f} MB)")
@@ -122,6 +121,7 @@ def _places(rows: list[Mean], metric: str) -> str:
 
 def compare_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `compare`."""
+    from segjudge.commands.report import page_options
     from segjudge.commands.score import jobs_option
 
     sub.add_argument("results", nargs="+", metavar="RESULTS", help="results of each method, or NAME=RESULTS")
@@ -132,5 +132,6 @@ def compare_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--metric", default=METRIC, help=f"which metric (default: {METRIC})")
     sub.add_argument("--kinds", action="store_true", help="say which kinds of failure the loss comes from")
     sub.add_argument("--out", metavar="FILE", help="write a page with the sequences and frames in which they differ")
+    page_options(sub)
     sub.add_argument("--jobs", type=jobs_option, help="score with so many processes (auto: as many as there are cores)")
     sub.add_argument("--json", metavar="FILE", help="write everything with full precision (- for stdout)")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from segjudge.failure_kinds import KINDS
 from segjudge.statistics.rankings import Difference, Mean, Sums
 from segjudge.statistics.significance import cases_needed
 
-from .page import Section
-from .sequence_losses import MethodLosses, SequenceLosses
+from .page import PageOptions, Section
+from .sequence_losses import LossReader, MethodLosses, SequenceLosses
 from .sequence_sections import frames_section, link, loss_cells, parts_of_bar
 from .tables import number
 
@@ -59,19 +60,31 @@ def difference_of_kinds(shares: list[float], base: list[float]) -> str:
     return text or "the same"
 
 
+@dataclass(frozen=True)
+class ComparedMethods:
+    """Methods, the first of which the others are compared with, and what can be told of them."""
+
+    methods: list[MethodLosses]
+    sums: Sums
+    means: list[Mean]
+    pairs: list[Difference]
+
+
 def comparison_sections(
-    methods: list[MethodLosses], table: Sums, rows: list[Mean], pairs: list[Difference], origins: Mapping[str, object]
+    compared: ComparedMethods, reader: LossReader, options: PageOptions, origins: Mapping[str, object]
 ) -> list[Section]:
-    """Return the sections of several methods, the first of which the others are compared with."""
+    """Return the sections of several methods."""
+    methods = compared.methods
     return [
-        _methods(methods, table, rows, pairs),
+        _methods(compared),
         _sequences(methods),
-        frames_section(methods, _by_difference(methods)),
+        frames_section(reader, methods, _by_difference(methods), options),
         Section("origins", "What was scored", {"warnings": [], "provenance": json.dumps(origins, indent=1)}),
     ]
 
 
-def _methods(methods: list[MethodLosses], table: Sums, rows: list[Mean], pairs: list[Difference]) -> Section:
+def _methods(compared: ComparedMethods) -> Section:
+    methods, table, rows, pairs = compared.methods, compared.sums, compared.means, compared.pairs
     by_name = {method.name: method for method in methods}
     names = [row.name for row in rows]
     apart = {(one, other): _sign(pairs, one, other) for one in names for other in names if one != other}
