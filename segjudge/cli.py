@@ -30,7 +30,7 @@ COMMANDS = {
     "run": "bundle",
     "score": "score",
     "merge": "score",
-    "compare": "ranking",
+    "compare": "compare",
     "rank": "ranking",
     "pack": "data",
     "show": "data",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from segjudge.diagnosis.units import UNIT_LOSSES
 from segjudge.evaluation_script.answer import Report, public_warnings
@@ -11,13 +12,13 @@ from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
 from segjudge.prepared import PreparedScoring
 from segjudge.report.instance_sections import instance_sections
 from segjudge.report.overview import origins, summary, tables
-from segjudge.report.page import ReportPage, Section
+from segjudge.report.page import PageOptions, ReportPage, Section
 from segjudge.report.sequence_sections import sequence_sections
 from segjudge.report.unit_sections import unit_sections
 from segjudge.scoring import Scores
 
 #: Returns a track's own sections of a split, and the streams that they read.
-SectionMaker = Callable[[PreparedScoring, Report], tuple[list[Section], dict[str, bytes]]]
+SectionMaker = Callable[[PreparedScoring, Report, PageOptions], tuple[list[Section], dict[str, bytes]]]
 #: What a track shows after its metrics; another track adds a row.
 TRACK_SECTIONS: dict[str, SectionMaker] = {
     InstanceProtocol.track: instance_sections,
@@ -26,13 +27,14 @@ TRACK_SECTIONS: dict[str, SectionMaker] = {
 }
 
 
-def report_page(job: PreparedScoring, scores: Scores, title: str) -> ReportPage:
+def report_page(job: PreparedScoring, scores: Scores, title: str, options: PageOptions) -> ReportPage:
     """Return the page of scores."""
     sections: list[Section] = []
     streams: dict[str, bytes] = {}
+    options = replace(options, budget=options.budget // max(len(scores.reports), 1))
     for report in scores.reports:
         maker = TRACK_SECTIONS.get(report.protocol.track, _tables_alone)
-        own, more = maker(job, report)
+        own, more = maker(job, report, options)
         streams |= more
         found = [summary(report), *own]
         if len(scores.reports) > 1:
@@ -42,5 +44,7 @@ def report_page(job: PreparedScoring, scores: Scores, title: str) -> ReportPage:
     return ReportPage(title, [*sections, origins(public_warnings(warnings), scores.provenance)], streams)
 
 
-def _tables_alone(_job: PreparedScoring, report: Report) -> tuple[list[Section], dict[str, bytes]]:
+def _tables_alone(
+    _job: PreparedScoring, report: Report, _options: PageOptions
+) -> tuple[list[Section], dict[str, bytes]]:
     return [tables(report)], {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import io
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from PIL import Image
 
 from segjudge import score
 from segjudge.cli import main
+from segjudge.report.mask_stream import WIDTHS, width_for
 from segjudge.report.page import ReportPage, Section, rendered
 
 from .browser import chromium, fresh_page, needs_chromium
@@ -231,3 +233,120 @@ def test_dark_mode_follows_the_system_and_can_be_switched(files: Path, browser: 
     page.get_by_role("button", name="Dark").click()
     assert page.evaluate(ground) == dark
     context.close()
+
+
+@pytest.fixture(scope="module")
+def compared(files: Path) -> Path:
+    """A page on two methods, of which the second leaves an object out where the first shows it."""
+    worse = {video: np.where(frames == 1, 0, frames) for video, frames in PREDICTIONS.items()}
+    (files / "worse.zip").write_bytes(label_zip({video: list(frames) for video, frames in worse.items()}))
+    (files / "data").mkdir()
+    pack = [
+        "pack",
+        "--layout",
+        "davis2017",
+        "--root",
+        str(files / "truth.zip"),
+        "--out",
+        str(files / "data/packed.zip"),
+    ]
+    assert main(pack) == 0
+    methods = [f"{name}={files}/{file}.zip" for name, file in (("good", "predictions"), ("worse", "worse"))]
+    command = ["compare", *methods, "--truth", str(files / "data/packed.zip"), "--out", str(files / "compared.html")]
+    assert main([*command, "--kinds", "--json", str(files / "compared.json")]) == 0
+    return files / "compared.html"
+
+
+def test_sequences_in_which_the_second_method_loses_come_first(compared: Path) -> None:
+    rows = re.findall(
+        r"<tr><th scope=\"row\"><a href=\"#frames\"[^>]*>([^<]+)</a></th>(.*?)</tr>", compared.read_text()
+    )
+    differences = [float(re.findall(r'data-value="([^"]+)"', cells)[3]) for _, cells in rows]
+    assert len(rows) == len(TRUTHS)
+    assert differences == sorted(differences)
+    document = json.loads(compared.with_suffix(".json").read_text())
+    assert differences[0] < 0
+    assert document["pairs"][0]["difference"] > 0
+
+
+@needs_chromium
+def test_two_methods_are_stepped_through_side_by_side(compared: Path, browser: Any) -> None:
+    with _opened(browser, compared.as_uri(), WIDE) as page:
+        lines = page.locator("[data-part=numbers] span")
+        assert lines.count() == page.locator(".views canvas").count() == 2
+        assert [text.split(":")[0] for text in lines.all_inner_texts()] == ["good", "worse"]
+        picture = "[...document.querySelectorAll('.views canvas')].map((one) => one.toDataURL())"
+        page.keyboard.press("p")
+        left, right = page.evaluate(picture)
+        assert left != right
+        page.get_by_label("Method at the right").select_option("good")
+        page.wait_for_function(
+            "document.querySelectorAll('[data-part=numbers] span')[1].textContent.startsWith('good')"
+        )
+        left, right = page.evaluate(picture)
+        assert left == right
+        page.keyboard.press("Home")
+        first = lines.all_inner_texts()
+        page.keyboard.press("ArrowRight")
+        assert all(one != other for one, other in zip(first, lines.all_inner_texts()))
+
+
+@needs_chromium
+def test_the_page_of_methods_fits_a_phone(compared: Path, browser: Any) -> None:
+    with _opened(browser, compared.as_uri(), NARROW) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") == NARROW["width"]
+
+
+@needs_chromium
+def test_masks_lie_over_the_pictures_where_there_are_some(
+    files: Path, compared: Path, browser: Any, tmp_path: Path
+) -> None:
+    for video, frames in TRUTHS.items():
+        folder = tmp_path / "JPEGImages" / video
+        folder.mkdir(parents=True)
+        for frame, labels in enumerate(frames):
+            Image.new("RGB", labels.shape[::-1], (250, 240, 10)).save(folder / f"{frame:05d}.jpg")
+    command = ["report", str(files / "predictions.zip"), "--truth", str(files / "data/packed.zip")]
+    assert main([*command, "--images", str(tmp_path), "--out", str(tmp_path / "page.html")]) == 0
+    count = sum(map(len, TRUTHS.values()))
+    assert f"Pictures of {count} of {count} frames." in (tmp_path / "page.html").read_text()
+    with _opened(browser, (tmp_path / "page.html").as_uri(), WIDE) as page:
+        page.wait_for_timeout(200)
+        data = page.evaluate("document.querySelector('.views canvas').toDataURL()")
+        drawn = np.asarray(Image.open(io.BytesIO(base64.b64decode(data.partition(",")[2]))))
+        yellow = np.abs(drawn[..., :3].astype(int) - (250, 240, 10)).max(axis=-1) < 30
+        assert yellow.any()
+        assert (drawn[..., 3] == 255).all()
+
+
+def test_pictures_that_are_not_there_are_named(
+    files: Path, compared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["report", str(files / "predictions.zip"), "--truth", str(files / "data/packed.zip")]
+    assert main([*command, "--images", str(tmp_path), "--out", str(tmp_path / "page.html")]) == 3
+    assert "has no pictures of all frames of any sequence" in capsys.readouterr().err
+
+
+def test_masks_become_smaller_and_then_fewer_where_there_is_little_room() -> None:
+    assert [width_for(1999, 1, size, pictures=False) for size in (6_000_000, 3_000_000)] == [480, 320]
+    assert width_for(100_000, 2, 6_000_000, pictures=True) == WIDTHS[-1]
+
+
+@needs_chromium
+def test_sequences_without_room_keep_their_numbers(files: Path, browser: Any, tmp_path: Path) -> None:
+    """Noise takes more room than any mask; the sequence with the larger loss keeps its masks."""
+    generator = np.random.default_rng(0)
+    noise = {name: list(generator.integers(0, 2, (20, 300, 400)).astype(np.uint8)) for name in ("a", "b")}
+    (tmp_path / "truth.zip").write_bytes(label_zip(noise))
+    noise["b"] = [labels * 0 for labels in noise["b"]]
+    (tmp_path / "sent.zip").write_bytes(label_zip(noise))
+    command = ["report", str(tmp_path / "sent.zip"), "--truth", str(tmp_path / "truth.zip"), "--layout", "davis2017"]
+    assert main([*command, "--budget", "1", "--out", str(tmp_path / "page.html")]) == 0
+    text = (tmp_path / "page.html").read_text()
+    assert len(text) < 1_300_000
+    assert "Masks of 1 sequence with" in text
+    with _opened(browser, (tmp_path / "page.html").as_uri(), WIDE) as page:
+        assert shown(page).startswith("b, frame")
+        page.keyboard.press("j")
+        page.wait_for_function("document.querySelector('[data-part=numbers]').textContent.startsWith('a, frame')")
+        assert "J 1.000, F 1.000" in shown(page)

@@ -10,7 +10,7 @@ from segjudge.errors import OptionError, UsageError
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.files import written
 
-from .shared import DONE, ProgressBar, say
+from .shared import DONE, ProgressBar, say, whole_number
 
 
 def report(args: argparse.Namespace) -> int:
@@ -18,7 +18,7 @@ def report(args: argparse.Namespace) -> int:
     from segjudge.commands.score import request_of
     from segjudge.evaluation_script.tuning import reuse_memory
     from segjudge.prepared import prepared
-    from segjudge.report.page import rendered
+    from segjudge.report.page import PageOptions, rendered
     from segjudge.reporting import report_page
     from segjudge.scoring import scored_here
 
@@ -30,8 +30,10 @@ def report(args: argparse.Namespace) -> int:
             scores = scored_here(job, request, bar)
     except OptionError as error:
         raise UsageError(f"--{error}") from None
+    title = args.title or os.path.basename(os.path.normpath(args.results))
+    options = PageOptions(args.images or "", args.budget * 1_000_000)
     with written(args.out) as file:
-        file.write(rendered(report_page(job, scores, args.title or os.path.basename(os.path.normpath(args.results)))))
+        file.write(rendered(report_page(job, scores, title, options)))
     say(f"wrote {args.out} ({os.path.getsize(args.out) / 1e6:.1f} MB)")
     return DONE
 
@@ -50,6 +52,14 @@ def report_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--unseen", help="file with the names of unseen sequences (lvos) or categories (youtube-vos)")
     sub.add_argument("--categories", metavar="FILE", help="places2017 with a folder of PNGs as TRUTH: their categories")
     sub.add_argument("--jobs", type=jobs_option, help="score with so many processes (auto: as many as there are cores)")
+    page_options(sub)
     sub.add_argument("--title", help="the page's title (default: the name of the results)")
     sub.add_argument("--out", default="report.html", metavar="FILE", help="the page to write (default: report.html)")
     sub.set_defaults(strict=False, cap=None, id_zero_quirk=None)
+
+
+def page_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of whatever writes a page."""
+    sub.add_argument("--images", metavar="DIR", help="the dataset's pictures, over which the page draws masks")
+    size = "megabytes that the page may have: masks become smaller, and pictures fewer (default: 6)"
+    sub.add_argument("--budget", type=whole_number(1, 500), default=6, metavar="MB", help=size)

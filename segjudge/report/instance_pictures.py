@@ -5,15 +5,15 @@ from __future__ import annotations
 import base64
 import io
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageFont, features
+from PIL import Image, ImageFont
 
 from segjudge.diagnosis.error_kinds import KINDS
 from segjudge.diagnosis.instances import InstanceDiagnosis
 
+from .frame_pictures import picture_kind
 from .painting import FALLING, OUTLINED, RISING, PaintedMask, ground_of, painted, pixels_of
 
 #: Pictures are so wide and high at most, in pixels, and so good.
@@ -122,13 +122,8 @@ def _mask(
     return pixels
 
 
-@lru_cache(maxsize=1)
-def _kind() -> str:
-    return "webp" if features.check("webp") else "jpeg"
-
-
 def _address(picture: Image.Image) -> str:
     """Return an address that holds a picture itself."""
     data = io.BytesIO()
-    picture.save(data, _kind(), quality=QUALITY, method=2)
-    return f"data:image/{_kind()};base64,{base64.b64encode(data.getvalue()).decode('ascii')}"
+    picture.save(data, picture_kind(), quality=QUALITY, method=2)
+    return f"data:image/{picture_kind()};base64,{base64.b64encode(data.getvalue()).decode('ascii')}"

@@ -16,7 +16,7 @@ from segjudge.evaluation_script.instance_truth import InstanceTruth
 from .instance_pictures import mistake_pictures
 from .lists import MOST_ROWS, kinds_section, listed
 from .overview import tables
-from .page import Section
+from .page import PageOptions, Section
 
 if TYPE_CHECKING:
     from segjudge.prepared import PreparedScoring
@@ -31,7 +31,9 @@ CHART = 100
 MARKED = (0.5, 0.75)
 
 
-def instance_sections(job: PreparedScoring, report: Report) -> tuple[list[Section], dict[str, bytes]]:
+def instance_sections(
+    job: PreparedScoring, report: Report, options: PageOptions
+) -> tuple[list[Section], dict[str, bytes]]:
     """Return the sections of a split of instance masks."""
     truth, protocol = job.splits[report.split], report.protocol
     if not isinstance(truth, InstanceTruth) or not isinstance(protocol, InstanceProtocol):
@@ -40,7 +42,7 @@ def instance_sections(job: PreparedScoring, report: Report) -> tuple[list[Sectio
     costly = costly_categories(found, report)
     sections = [_errors(found)]
     if not protocol.tubes:
-        sections.append(_worst(found))
+        sections.append(_worst(found, options.images))
     sections += [_categories(costly), _curves(found, costly), _scores(found), _confusion(found)]
     sections.append(listed("Images" if not protocol.tubes else "Videos", found.images(), _about_cut(found)))
     suspects = found.suspects()
@@ -169,6 +171,6 @@ def _about_cut(found: InstanceDiagnosis) -> str:
     return f"{what}, matched at an IoU of one half; those with most mistakes first."
 
 
-def _worst(found: InstanceDiagnosis) -> Section:
-    pictures = mistake_pictures(found, PICTURES)
+def _worst(found: InstanceDiagnosis, images: str) -> Section:
+    pictures = mistake_pictures(found, PICTURES, images)
     return Section("worst_images", "Worst images", {"about": _about_cut(found), "pictures": pictures, "open": OPEN})

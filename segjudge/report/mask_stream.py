@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,24 @@ from segjudge.evaluation_script.masks import WORD, Array, Size, Stack, Window, o
 EFFORT = 6
 #: A run length has at most so many groups of seven bits.
 GROUPS = 4
+
+
+#: Widths of masks in pixels, and how many bytes a frame of one side takes for each pixel of it, by measurement.
+WIDTHS, BYTES = (480, 320, 240, 160), 2.1
+#: What masks may take of a page, alone and where pictures are wanted too.
+ALONE, BESIDE_PICTURES = 0.9, 0.7
+
+
+def width_for(frames: int, methods: int, budget: int, *, pictures: bool) -> int:
+    """Return how wide masks may be in a page of so many bytes."""
+    room = budget * (BESIDE_PICTURES if pictures else ALONE)
+    fitting = [width for width in WIDTHS if frames * (1 + methods) * width * BYTES <= room]
+    return fitting[0] if fitting else WIDTHS[-1]
+
+
+def in_page(streams: Iterable[bytes]) -> int:
+    """Return how many bytes streams take in a page."""
+    return sum(-(-len(stream) // 3) * 4 for stream in streams)
 
 
 class MaskStream:
@@ -32,10 +51,13 @@ class MaskStream:
         self._labels: list[Array] = []
         self._lengths: list[Array] = []
 
-    def packed(self, header: dict[str, object]) -> bytes:
-        """Return a zlib stream: a line of JSON, which says what follows, then runs: labels, and their lengths."""
-        labels = np.concatenate([np.zeros(0, np.uint16), *self._labels])
-        lengths = np.concatenate([np.zeros(0, np.int64), *self._lengths])
+    def packed(self, header: dict[str, object], *, bare: bool = False) -> bytes:
+        """Return a zlib stream: a line of JSON, which says what follows, then runs: labels, and their lengths.
+
+        Bare it has no runs.
+        """
+        labels = np.concatenate([np.zeros(0, np.uint16), *(() if bare else self._labels)])
+        lengths = np.concatenate([np.zeros(0, np.int64), *(() if bare else self._lengths)])
         about = {**header, "size": self.size, "groups": self._groups, "runs": len(labels)}
         text = json.dumps(about, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
         data = text.encode("ascii") + b"\n" + _in_groups(labels.astype(np.int64)) + _in_groups(lengths)

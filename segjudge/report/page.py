@@ -25,6 +25,16 @@ _ANCHOR = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True)
+class PageOptions:
+    """What a user may say of a page."""
+
+    #: The folder of a dataset's pictures, over which masks are drawn.
+    images: str = ""
+    #: Bytes that the page may have, about.
+    budget: int = 6_000_000
+
+
+@dataclass(frozen=True)
 class Section:
     """A part of a page: the template `pages/TEMPLATE.html`, and `pages/TEMPLATE.js` where there is one.
 
@@ -53,7 +63,7 @@ class ReportPage:
 
     title: str
     sections: list[Section]
-    #: What scripts inflate by `page.inflated(NAME)` when they need it: zlib streams.
+    #: What scripts read by `page.bytes(NAME)` when they need it, or `page.inflated(NAME)` where it is a zlib stream.
     streams: Mapping[str, bytes] = field(default_factory=dict)
 
 

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from segjudge.evaluation_script.answer import SequenceReport
-from segjudge.evaluation_script.sequence_truth import Sequence
+from segjudge.evaluation_script.sequence_truth import Sequence, Split
 from segjudge.failure_kinds import KINDS, RIGHT, SHARED, TRACKED
 from segjudge.failures import LossCounter, ObjectLosses, ScoredSequence, compared_blocks, opened_sequences
 from segjudge.prepared import PreparedScoring
 
-from .mask_stream import MaskStream
+from .mask_stream import MaskStream, width_for
+from .page import PageOptions
 
-#: Pixels that masks of the page are wide at most.
-WIDTH = 480
 #: Values in a stream are whole numbers of thousandths.
 SCALE = 1000
 #: How a stream names what is no kind of a whole frame.
@@ -84,38 +83,59 @@ class MethodLosses:
 
 
 class LossReader:
-    """Reads the masks of one or several methods on the same truth, and collects the streams of a page."""
+    """Reads the masks of one or several methods on the same truth, and collects the streams of a page.
 
-    def __init__(self, width: int = WIDTH) -> None:
-        self._width = width
+    Without options of a page there are no streams.
+    """
+
+    def __init__(self, methods: int, options: PageOptions | None) -> None:
+        self._expected, self._options = methods, options
+        #: How wide masks are in the page.
+        self._width = 0
         self._methods = 0
-        #: zlib streams by name.
+        #: zlib streams by name, and without their masks.
         self.streams: dict[str, bytes] = {}
+        self._bare: dict[str, bytes] = {}
 
     def read(self, job: PreparedScoring, report: SequenceReport, name: str) -> MethodLosses:
         """Return what a method lost."""
+        truth = job.splits[report.split]
+        if self._options is not None and isinstance(truth, Split):
+            frames = sum(len(sequence.frames) for sequence in truth.sequences)
+            pictures = bool(self._options.images)
+            self._width = width_for(frames, self._expected, self._options.budget, pictures=pictures)
         found = [self._sequence(scored, report) for scored in opened_sequences(job, report)]
         self._methods += 1
         return MethodLosses(name, report, [one for one in found if one.objects])
 
     def _sequence(self, scored: ScoredSequence, report: SequenceReport) -> SequenceLosses:
-        stream = f"{report.split}/{scored.truth.name}"
-        counter = LossCounter(scored, report.protocol)
+        stream, counter = f"{report.split}/{scored.truth.name}", LossCounter(scored, report.protocol)
         size = scored.truth.blocks[0].size if scored.truth.blocks else (1, 1)
-        names = [score.name for score in scored.scores]
-        truth, predicted = (MaskStream(names, size, self._width) for _ in range(2))
+        names, new = [score.name for score in scored.scores], stream not in self.streams
+        truth, predicted = (MaskStream(names, size, max(self._width, 1)) for _ in range(2))
         for block in compared_blocks(scored, report.protocol):
             counter.add(block)
-            predicted.add(block.predicted, len(block.frames), block.size)
-            if stream not in self.streams:
+            if self._width:
+                predicted.add(block.predicted, len(block.frames), block.size)
+            if self._width and new:
                 truth.add(block.truth, len(block.frames), block.size)
         losses = counter.losses()
-        if stream not in self.streams:
-            self.streams[stream] = truth.packed({"frames": scored.truth.frames})
-        places = {frame: place for place, frame in enumerate(scored.truth.frames)}
-        objects = [_object_entry(one, places) for one in losses]
-        self.streams[f"{stream}/{self._methods}"] = predicted.packed({"objects": objects})
+        if self._width:
+            places = {frame: place for place, frame in enumerate(scored.truth.frames)}
+            entries = [_object_entry(one, places) for one in losses]
+            self._keep(f"{stream}/{self._methods}", predicted, {"objects": entries})
+        if self._width and new:
+            self._keep(stream, truth, {"frames": scored.truth.frames})
         return SequenceLosses(scored.truth, losses, stream)
+
+    def _keep(self, name: str, masks: MaskStream, header: dict[str, object]) -> None:
+        self.streams[name], self._bare[name] = masks.packed(header), masks.packed(header, bare=True)
+
+    def leave_out(self, sequence: SequenceLosses) -> None:
+        """Leave out a sequence's masks; its numbers stay."""
+        for name in self.streams:
+            if name == sequence.stream or name.rpartition("/")[0] == sequence.stream:
+                self.streams[name] = self._bare[name]
 
 
 def _object_entry(one: ObjectLosses, places: dict[str, int]) -> dict[str, object]:

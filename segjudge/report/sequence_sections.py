@@ -12,8 +12,10 @@ from segjudge.evaluation_script.answer import Report, SequenceReport
 from segjudge.failure_kinds import KINDS
 from segjudge.failures import ObjectLosses, kinds_known
 
+from .frame_pictures import frame_pictures, picture_kind
+from .mask_stream import in_page
 from .moments import moments_of
-from .page import Section, environment
+from .page import PageOptions, Section, environment
 from .sequence_losses import SCALE, LossReader, MethodLosses, SequenceLosses, mean_shares
 
 if TYPE_CHECKING:
@@ -32,19 +34,21 @@ MEANINGS = {
     "edge": ("shape", "inexact edge"),
 }
 
+#: Bytes of a page without masks and pictures, about.
+FIXED = 250_000
 
-def sequence_sections(job: PreparedScoring, report: Report) -> tuple[list[Section], dict[str, bytes]]:
+
+def sequence_sections(
+    job: PreparedScoring, report: Report, options: PageOptions
+) -> tuple[list[Section], dict[str, bytes]]:
     """Return the sections of a split of mask sequences, and the masks of each sequence."""
     if not isinstance(report, SequenceReport):
         raise TypeError(f"{report.split} holds no mask sequences")
-    reader = LossReader()
+    reader = LossReader(1, options)
     method = reader.read(job, report, "")
     worst = sorted(method.sequences, key=lambda one: (-one.lost, one.name))
-    return [
-        _loss_section(method, worst),
-        frames_section([method], worst),
-        _table_section(worst, report),
-    ], reader.streams
+    frames = frames_section(reader, [method], worst, options)
+    return [_loss_section(method, worst), frames, _table_section(worst, report)], reader.streams
 
 
 # ── where the loss is ───────────────────────────────────────────────────────
@@ -119,18 +123,39 @@ def _absent(one: ObjectLosses) -> bool:
 # ── frames ──────────────────────────────────────────────────────────────────
 
 
-def frames_section(methods: list[MethodLosses], order: list[SequenceLosses]) -> Section:
-    """Return the player of one or several methods; the sequence that comes first is open."""
+def frames_section(
+    reader: LossReader, methods: list[MethodLosses], order: list[SequenceLosses], options: PageOptions
+) -> Section:
+    """Return the player of one or several methods; the sequence that comes first is open.
+
+    Masks of the last ones are left out where there is no room, and pictures are added where there is some.
+    """
+    bare = 0
+    while in_page(reader.streams.values()) > options.budget and bare < len(order):
+        bare += 1
+        reader.leave_out(order[-bare])
+    if options.images:
+        room = options.budget - FIXED - in_page(reader.streams.values())
+        reader.streams |= frame_pictures(options.images, order, methods[:2][-1], room)
     lost = [{one.name: one.lost for one in method.sequences} for method in methods]
     sequences = [
         {"name": one.name, "stream": one.stream, "lost": [round(by_name[one.name], 4) for by_name in lost]}
         for one in order
     ]
-    moments = [moment.entry(place) for place, moment in enumerate(moments_of(methods[-1].sequences))]
+    moments = [moment.entry(place) for place, moment in enumerate(moments_of(methods[:2][-1].sequences))]
     kinds = [(kind, *MEANINGS[kind]) for kind in KINDS]
     names = [method.name for method in methods]
+    values = {
+        "moments": moments,
+        "sequences": sequences,
+        "of": names[:2][-1],
+        "bare": bare,
+        "pictures": sum("#" in name for name in reader.streams),
+        "frames": sum(len(one.truth.frames) for one in order),
+        "wanted": bool(options.images),
+    }
     data = {"methods": names, "sequences": sequences, "moments": moments, "kinds": kinds, "scale": SCALE}
-    return Section("frames", "Frames", {"moments": moments, "sequences": sequences, "methods": names}, data)
+    return Section("frames", "Frames", values, {**data, "pictures": f"image/{picture_kind()}"})
 
 
 # ── tables ──────────────────────────────────────────────────────────────────

@@ -53,6 +53,19 @@ async function sequence(name) {
   return { ...truth, truth, predicted, objects: predicted.get(at.methods[0]).objects };
 }
 
+// The picture of a frame, where the page has one and it is there by now; a few are kept.
+const pictures = new Map();
+function picture(frame) {
+  const name = `${at.stream}#${frame}`;
+  if (!pictures.has(name)) {
+    const bytes = page.bytes(name);
+    pictures.set(name, null);
+    if (bytes) createImageBitmap(new Blob([bytes], { type: section.data.pictures })).then((made) => { pictures.set(name, made); draw(); });
+    if (pictures.size > 60) pictures.delete(pictures.keys().next().value);
+  }
+  return pictures.get(name);
+}
+
 // The labels of one frame, row by row.
 function labels(side, frame, pixels) {
   const found = new Uint16Array(pixels);
@@ -122,8 +135,11 @@ function draw() {
     const pen = canvas.getContext("2d"), made = new OffscreenCanvas(width, height);
     canvas.width = 2 * width; canvas.height = 2 * height;
     made.getContext("2d").putImageData(image(about, about.predicted.get(at.methods[place]), at.frame), 0, 0);
-    pen.imageSmoothingEnabled = false;
-    pen.drawImage(made, (at.x - half) * width, (at.y - half) * height, 2 * half * width, 2 * half * height, 0, 0, canvas.width, canvas.height);
+    for (const [layer, smooth] of [[picture(at.frame), true], [made, false]]) if (layer) {
+      const [across, down] = [layer.width, layer.height];
+      pen.imageSmoothingEnabled = smooth;
+      pen.drawImage(layer, (at.x - half) * across, (at.y - half) * down, 2 * half * across, 2 * half * down, 0, 0, canvas.width, canvas.height);
+    }
     canvas.setAttribute("aria-label", `${at.layer}: ${numbers(about, at.methods[place])}`);
   });
   part("frame").max = about.frames.length - 1;

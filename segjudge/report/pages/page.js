@@ -7,10 +7,14 @@ const page = {
   // Run a section's script once the page is there; it sees its element and its data.
   section(id, script) { script({ element: document.getElementById(id), data: page.data[id] }); },
 
+  // The bytes of a stream; nothing where the page has none of this name.
+  bytes(name) {
+    const found = document.querySelector(`script[data-stream="${CSS.escape(name)}"]`);
+    return found && Uint8Array.from(atob(found.textContent), (letter) => letter.charCodeAt(0));
+  },
+
   async inflated(name) {
-    const text = document.querySelector(`script[data-stream="${CSS.escape(name)}"]`).textContent;
-    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    const stream = new Blob([page.bytes(name)]).stream().pipeThrough(new DecompressionStream("deflate"));
     return new Uint8Array(await new Response(stream).arrayBuffer());
   },
 

@@ -1,0 +1,137 @@
+"""`segjudge compare`: which methods can be told apart, and where they differ."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from segjudge.errors import UsageError
+from segjudge.evaluation_script.phase import PROTOCOLS
+from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
+from segjudge.files import written
+
+from .ranking import METRIC, write_document
+from .shared import DONE, ProgressBar, say
+
+if TYPE_CHECKING:
+    from segjudge.report.sequence_losses import LossReader, MethodLosses
+    from segjudge.statistics.rankings import Mean
+    from segjudge.statistics.score_tables import AlgorithmScores
+
+
+@dataclass(frozen=True)
+class _ComparedMethod:
+    """What a method scored, where its scores come from, and what it lost where that is asked for."""
+
+    scores: AlgorithmScores
+    provenance: dict[str, Any]
+    losses: MethodLosses | None
+
+
+def compare(args: argparse.Namespace) -> int:
+    """Compare methods on the same truth: differences, intervals, and which can be told apart."""
+    from segjudge.report.comparison import ComparedMethods, comparison_sections, verdict
+    from segjudge.report.page import PageOptions, ReportPage, rendered
+    from segjudge.report.sequence_losses import LossReader
+    from segjudge.statistics.rankings import differences, means
+    from segjudge.statistics.score_tables import sums_of
+
+    _check(args)
+    options = PageOptions(args.images or "", args.budget * 1_000_000)
+    reader = LossReader(len(args.results), options if args.out else None)
+    methods = [_read(text, args, reader) for text in args.results]
+    if len({one.scores.name for one in methods}) < len(methods):
+        raise UsageError("two results have the same name; give them as NAME=RESULTS")
+    table, names = sums_of([one.scores for one in methods], args.metric)
+    pairs = differences(table)
+    rows = sorted(means(table, pairs), key=lambda one: -one.value)
+    about = f"{args.metric} over {len(names)} sequences ({int(table.counts.sum())} objects)"
+    print(f"{about}\n\n{_places(rows, args.metric)}\n")
+    print("\n".join(verdict(pair, table) for pair in pairs))
+    document: dict[str, Any] = {"metric": args.metric, "sequences": names}
+    document |= {"means": list(map(asdict, rows)), "pairs": list(map(asdict, pairs))}
+    losses = [one.losses for one in methods if one.losses is not None]
+    if args.kinds:
+        document["kinds"] = _print_losses(losses)
+    if args.out:
+        origins = {one.scores.name: one.provenance for one in methods}
+        sections = comparison_sections(ComparedMethods(losses, table, rows, pairs), reader, options, origins)
+        with written(args.out) as file:
+            file.write(rendered(ReportPage(" · ".join(origins), sections, reader.streams)))
+        say(f"wrote {args.out} ({os.path.getsize(args.out) / 1e6:.1f} MB)")
+    write_document(document, args.json)
+    return DONE
+
+
+def _check(args: argparse.Namespace) -> None:
+    if len(args.results) < 2:
+        raise UsageError("compare needs two results at least")
+    for option, given in (("--kinds", args.kinds), ("--out", args.out)):
+        if given and args.metric != METRIC:
+            raise UsageError(f"{option} has no meaning for {args.metric}, only for {METRIC}")
+        if given and not isinstance(PROTOCOLS[args.protocol], SequenceProtocol):
+            raise UsageError(f"{option} has no meaning for {args.protocol}, which scores no mask sequences")
+
+
+def _read(text: str, args: argparse.Namespace, reader: LossReader) -> _ComparedMethod:
+    """Score a method, named or not."""
+    from segjudge.datasets.opening import TruthSource
+    from segjudge.evaluation_script.answer import SequenceReport, tables
+    from segjudge.prepared import ScoreRequest, prepared
+    from segjudge.scoring import scored_here
+    from segjudge.statistics.score_tables import algorithm_scores
+
+    name, _, path = text.rpartition("=") if not os.path.exists(text) else ("", "", text)
+    name = name or os.path.basename(path.rstrip(os.sep)).partition(".")[0]
+    source = TruthSource(args.truth, subset=args.subset or "")
+    with ProgressBar() as bar:
+        request = ScoreRequest(path, source, PROTOCOLS[args.protocol], jobs=args.jobs)
+        job = prepared(request, bar)
+        found = scored_here(job, request, bar)
+    scores = algorithm_scores(name, tables(found.reports), args.split or "")
+    (report,) = (one for one in found.reports if one.split == scores.split)
+    losses = None
+    if (args.kinds or args.out) and isinstance(report, SequenceReport):
+        losses = reader.read(job, report, name)
+    return _ComparedMethod(scores, found.provenance, losses)
+
+
+def _print_losses(methods: list[MethodLosses]) -> dict[str, dict[str, float]]:
+    """Print how much of 1 - J&F each kind of failure takes, and in which kinds the methods differ; return both."""
+    from segjudge.failure_kinds import KINDS
+    from segjudge.report.comparison import beside
+    from segjudge.report.tables import number, table
+
+    rows = [[one.name, number(sum(one.shares)), *map(number, one.shares)] for one in methods]
+    print("\nWhere the loss comes from (docs/ranking.md):")
+    print(table(["method", "1 − J&F", *KINDS], rows))
+    print("\n".join(beside(one, methods[0]) for one in methods[1:]))
+    return {one.name: dict(zip(KINDS, one.shares, strict=True)) for one in methods}
+
+
+def _places(rows: list[Mean], metric: str) -> str:
+    from segjudge.report.comparison import place_row
+    from segjudge.report.tables import number, table
+
+    body = [[place, name, number(value), reach] for place, name, value, reach in map(place_row, rows)]
+    return table(["place", "method", metric, "95 %"], body)
+
+
+def compare_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `compare`."""
+    from segjudge.commands.report import page_options
+    from segjudge.commands.score import jobs_option
+
+    sub.add_argument("results", nargs="+", metavar="RESULTS", help="results of each method, or NAME=RESULTS")
+    sub.add_argument("--truth", required=True, help="a packed annotation file, or a dataset root or zip")
+    sub.add_argument("--protocol", default="davis2017", choices=PROTOCOLS, metavar="PROTOCOL")
+    sub.add_argument("--subset", help="the list of sequences to score, e.g. val")
+    sub.add_argument("--split", help="the split to compare")
+    sub.add_argument("--metric", default=METRIC, help=f"which metric (default: {METRIC})")
+    sub.add_argument("--kinds", action="store_true", help="say which kinds of failure the loss comes from")
+    sub.add_argument("--out", metavar="FILE", help="write a page with the sequences and frames in which they differ")
+    page_options(sub)
+    sub.add_argument("--jobs", type=jobs_option, help="score with so many processes (auto: as many as there are cores)")
+    sub.add_argument("--json", metavar="FILE", help="write everything with full precision (- for stdout)")

@@ -1,0 +1,138 @@
+"""Several methods on the same truth: places, what can be told apart, where they differ, and frames side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from segjudge.failure_kinds import KINDS
+from segjudge.statistics.rankings import Difference, Mean, Sums
+from segjudge.statistics.significance import cases_needed
+
+from .page import PageOptions, Section
+from .sequence_losses import LossReader, MethodLosses, SequenceLosses
+from .sequence_sections import frames_section, link, loss_cells, parts_of_bar
+from .tables import number
+
+#: Differences of kinds below this are not named.
+SHOWN_FROM = 0.0005
+
+
+def verdict(pair: Difference, table: Sums) -> str:
+    """Return a sentence on a pair: what the difference is, and whether it can be told from chance."""
+    better, worse = (pair.one, pair.other) if pair.difference >= 0 else (pair.other, pair.one)
+    sign, cases = (1 if pair.difference >= 0 else -1), len(table.counts)
+    rows = [table.algorithms.index(name) for name in (better, worse)]
+    between = (table.sums[rows[0]] - table.sums[rows[1]]).tolist()
+    won, lost = sum(one > 0 for one in between), sum(one < 0 for one in between)
+    reach = ""
+    if pair.low is not None and pair.high is not None:
+        low, high = sorted((sign * pair.low, sign * pair.high))
+        reach = f", 95 % {low:+.3f} to {high:+.3f}"
+    text = (
+        f"{better} − {worse}: {abs(pair.difference):+.3f}{reach}; p {pair.p:.3g}, adjusted {pair.adjusted:.3g}; "
+        f"{won} won, {lost} lost, {cases - won - lost} tied"
+    )
+    if pair.apart:
+        return f"{text}: {better} is better."
+    needed = cases_needed(pair.difference, pair.error, cases, len(table.algorithms))
+    more = "" if needed is None else f"; if it is real, about {needed} would tell"
+    return f"{text}: cannot be told apart on {cases} sequences{more}."
+
+
+def place_row(one: Mean) -> tuple[str, str, float, str]:
+    """Return the places that a method may have, its name, its mean, and the interval of that."""
+    place = str(one.place_from) if one.place_from == one.place_to else f"{one.place_from}–{one.place_to}"
+    return place, one.name, one.value, "too few" if one.low is None else f"{number(one.low)} to {number(one.high)}"
+
+
+def beside(one: MethodLosses, base: MethodLosses) -> str:
+    """Return a sentence on how much more a method loses than another, and by which kinds."""
+    kinds = difference_of_kinds(one.shares, base.shares)
+    return f"{one.name} loses {sum(one.shares) - sum(base.shares):+.3f} beside {base.name}: {kinds}"
+
+
+def difference_of_kinds(shares: list[float], base: list[float]) -> str:
+    """Return in which kinds a loss differs from another, those that differ most first."""
+    parts = sorted(zip(KINDS, shares, base, strict=True), key=lambda part: -abs(part[1] - part[2]))
+    text = ", ".join(f"{kind} {mine - other:+.3f}" for kind, mine, other in parts if abs(mine - other) >= SHOWN_FROM)
+    return text or "the same"
+
+
+@dataclass(frozen=True)
+class ComparedMethods:
+    """Methods, the first of which the others are compared with, and what can be told of them."""
+
+    methods: list[MethodLosses]
+    sums: Sums
+    means: list[Mean]
+    pairs: list[Difference]
+
+
+def comparison_sections(
+    compared: ComparedMethods, reader: LossReader, options: PageOptions, origins: Mapping[str, object]
+) -> list[Section]:
+    """Return the sections of several methods."""
+    methods = compared.methods
+    return [
+        _methods(compared),
+        _sequences(methods),
+        frames_section(reader, methods, _by_difference(methods), options),
+        Section("origins", "What was scored", {"warnings": [], "provenance": json.dumps(origins, indent=1)}),
+    ]
+
+
+def _methods(compared: ComparedMethods) -> Section:
+    methods, table, rows, pairs = compared.methods, compared.sums, compared.means, compared.pairs
+    by_name = {method.name: method for method in methods}
+    names = [row.name for row in rows]
+    apart = {(one, other): _sign(pairs, one, other) for one in names for other in names if one != other}
+    return Section(
+        "methods",
+        "Methods",
+        {
+            "about": f"{len(table.counts)} sequences, {int(table.counts.sum())} objects. Places and verdicts hold "
+            "for all pairs together (sign flips by sequence, adjusted by Holm).",
+            "columns": ["place", "method", "J&F-Mean", "95 %", "loss", "by kind", *KINDS],
+            "rows": [[*place_row(row), *loss_cells(by_name[row.name].shares)] for row in rows],
+            "bars": [(row.name, parts_of_bar(by_name[row.name].shares), sum(by_name[row.name].shares)) for row in rows],
+            "verdicts": [verdict(pair, table) for pair in pairs],
+            "names": names,
+            "apart": apart,
+            "kinds": [beside(one, methods[0]) for one in methods[1:]],
+        },
+    )
+
+
+def _sign(pairs: list[Difference], one: str, other: str) -> str:
+    """Return whether one is better (+) or worse (−) than the other, or cannot be told apart (=)."""
+    for pair in pairs:
+        if {pair.one, pair.other} == {one, other}:
+            return "=" if not pair.apart else "+" if (pair.difference > 0) == (pair.one == one) else "−"
+    return "="
+
+
+def _by_difference(methods: list[MethodLosses]) -> list[SequenceLosses]:
+    """Return the sequences of the second method, those first in which it lost most beside the first."""
+    base = {one.name: one.lost for one in methods[0].sequences}
+    return sorted(methods[1].sequences, key=lambda one: (base[one.name] - one.lost, one.name))
+
+
+def _sequences(methods: list[MethodLosses]) -> Section:
+    base, *others = ({one.name: one for one in method.sequences} for method in methods)
+    rows = []
+    for one in _by_difference(methods):
+        found = [method[one.name] for method in (base, *others)]
+        rows.append(
+            [
+                link(one), len(one.objects), *(1 - method.lost for method in found),
+                *(found[0].lost - method.lost for method in found[1:]),
+                difference_of_kinds(found[1].shares, found[0].shares),
+            ]
+        )  # fmt: skip
+    names = [method.name for method in methods]
+    columns = [
+        "sequence", "objects", *names, *(f"{name} − {names[0]}" for name in names[1:]), f"why {names[1]} loses",
+    ]  # fmt: skip
+    return Section("tables", "Sequences", {"tables": {"sequences": {"columns": columns, "rows": rows}}})

@@ -1,0 +1,94 @@
+"""Which frames have their picture in a page, and how it is made small."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+from PIL import Image, features
+
+from segjudge.datasets.frame_images import frame_images_of
+from segjudge.evaluation_script.errors import HostError
+
+from .mask_stream import in_page
+from .moments import Moment, moments_of
+from .sequence_losses import MethodLosses, SequenceLosses
+
+#: Pictures are so wide at most, so good, and take so many bytes, in the page a third more.
+SIDE, QUALITY, PICTURE_BYTES = 320, 45, 7000
+#: Frames beside the worst one of a moment that have their picture.
+AROUND = 2
+
+
+def frame_pictures(folder: str, found: list[SequenceLosses], method: MethodLosses, room: int) -> dict[str, bytes]:
+    """Return pictures of the frames that are looked at first, as many as there is room for, by the name of a stream."""
+    by_name = {one.name: one for one in found}
+    paths = {one.name: frame_images_of(folder, one.truth) for one in found}
+    if not any(paths.values()):
+        names = ", ".join(list(by_name)[:3])
+        raise HostError(f"{folder}: has no pictures of all frames of any sequence; folders such as {names} are sought")
+    wanted = _wanted([one for one in found if paths[one.name]], moments_of(method.sequences))
+    pictures: dict[str, bytes] = {}
+    for name, frame in wanted:
+        if room < PICTURE_BYTES * 4 / 3:
+            break
+        stream = f"{by_name[name].stream}#{frame}"
+        if stream not in pictures:
+            pictures[stream] = picture_bytes(paths[name][frame])
+            room -= in_page([pictures[stream]])
+    return pictures
+
+
+def _wanted(found: list[SequenceLosses], moments: list[Moment]) -> Iterator[tuple[str, int]]:
+    """Yield sequences and frames: the worst and the median of each, those around moments, then ever more of all."""
+    by_name = {one.name: one for one in found}
+    for share in (1.0, 0.5):
+        for one in found:
+            order = _order(one)
+            yield one.name, order[round(share * (len(order) - 1))]
+    for moment in moments:
+        if moment.sequence in by_name:
+            frames = by_name[moment.sequence].truth.frames
+            place = frames.index(moment.worst)
+            for frame in range(max(0, place - AROUND), min(len(frames), place + AROUND + 1)):
+                yield moment.sequence, frame
+    longest = max((len(one.truth.frames) for one in found), default=0)
+    step = 1 << max(longest, 1).bit_length()
+    while step:
+        for one in found:
+            for frame in range(0, len(one.truth.frames), step):
+                yield one.name, frame
+        step //= 2
+
+
+def _order(one: SequenceLosses) -> list[int]:
+    """Return the frames of a sequence, those that lost least first, as a page's script orders them."""
+    lost = np.full((len(one.objects), len(one.truth.frames)), np.nan)
+    places = {frame: place for place, frame in enumerate(one.truth.frames)}
+    for row, item in enumerate(one.objects):
+        lost[row, [places[frame] for frame in item.score.frames]] = item.parts.sum(axis=1)
+    counted = np.flatnonzero(~np.isnan(lost).all(axis=0))
+    means = np.nanmean(lost[:, counted], axis=0)
+    return [int(frame) for frame in counted[np.lexsort((-counted, means))]] or [0]
+
+
+@lru_cache(maxsize=1)
+def picture_kind() -> str:
+    """Return the kind of pictures in pages."""
+    return "webp" if features.check("webp") else "jpeg"
+
+
+def picture_bytes(path: str) -> bytes:
+    """Return a picture made small."""
+    try:
+        with Image.open(path) as image:
+            image.draft("RGB", (SIDE, SIDE))
+            small = image.convert("RGB")
+            small.thumbnail((SIDE, SIDE))
+    except (OSError, SyntaxError, ValueError) as error:
+        raise HostError(f"{path}: is not a picture ({error})") from None
+    data = io.BytesIO()
+    small.save(data, picture_kind(), quality=QUALITY)
+    return data.getvalue()
