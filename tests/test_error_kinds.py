@@ -219,6 +219,13 @@ def test_what_lies_in_a_crowd_does_not_count(tmp_path: Path) -> None:
     assert by_image(found, 0.0).wrong.tolist() == [1, 0, 0]
 
 
+def test_what_is_ignored_in_a_crowd_may_still_be_the_best_to_repair(tmp_path: Path) -> None:
+    found = made_up([[1, 1, LEFT, 0], [1, 1, [0, 0, 80, 80], 1]], [[1, 1, SHIFTED, 0.9]], tmp_path)
+    errors = errors_of(found)
+    assert found.ignored.tolist() == [True]
+    assert errors.costs() == pytest.approx(dict.fromkeys([*KINDS, "FalsePos"], 0) | {"Loc": 1, "FalseNeg": 0})
+
+
 def test_confusion_tells_what_an_instance_was_taken_for(tmp_path: Path) -> None:
     found = made_up(
         [[1, 1, LEFT, 0], [1, 2, RIGHTMOST, 0]], [[1, 2, LEFT, 0.9], [1, 1, LEFT, 0.8], [2, 2, LEFT, 0.7]], tmp_path
