@@ -41,7 +41,7 @@ class InstanceDiagnosis:
         """The threshold of scores with the largest F1 over all categories."""
         return best_threshold(self.judged)
 
-    @property
+    @cached_property
     def least(self) -> float:
         """The score from which on detections are kept: the best threshold, or all where nothing is right."""
         return self.best.score if self.best else -np.inf
@@ -63,7 +63,7 @@ class InstanceDiagnosis:
         flags[self.judged.partner[self.kept & self.judged.right]] = False
         return flags
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """The names of the categories."""
         return [category.name for category in self.judged.truth.categories]

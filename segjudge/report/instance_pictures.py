@@ -19,8 +19,8 @@ from .painting import FALLING, OUTLINED, RISING, PaintedMask, ground_of, painted
 #: Pictures are so wide and high at most, in pixels, and so good.
 SIDE, QUALITY = 480, 60
 FONT_SIZE = 12
-#: On a picture with more masks only the mistakes are written down.
-MOST_LABELS = 10
+#: On a picture with more masks only the mistakes are written down, and of these so many.
+FEW, MOST_LABELS = 10, 40
 #: Colours that the colour-blind can tell apart, with that of what is written on them.
 RIGHT, MISSED, WRONG = ((0, 158, 115), (0, 0, 0)), ((230, 159, 0), (0, 0, 0)), ((86, 180, 233), (0, 0, 0))
 
@@ -102,11 +102,12 @@ def _detections(diagnosis: InstanceDiagnosis, index: int, ground: Image.Image) -
 
 
 def _readable(masks: list[PaintedMask]) -> list[PaintedMask]:
-    """Return what is right first, so that mistakes lie on top, and without labels where there are many."""
+    """Return what is right first, so that mistakes lie on top, and fewer labels where there are many."""
     right = [mask for mask in masks if mask.fill == OUTLINED]
-    if len(masks) > MOST_LABELS:
+    wrong = [mask for mask in masks if mask.fill != OUTLINED]
+    if len(masks) > FEW:
         right = [replace(mask, label="") for mask in right]
-    return [*right, *(mask for mask in masks if mask.fill != OUTLINED)]
+    return [*right, *(replace(mask, label="") for mask in wrong[MOST_LABELS:]), *wrong[:MOST_LABELS]]
 
 
 def _mask(
