@@ -23,7 +23,7 @@ from segjudge.evaluation_script.instance_records import read_records
 from segjudge.evaluation_script.phase import ScoringRules
 from segjudge.prepared import LOCAL_LIMITS
 
-from .data import GOLDEN, INSTANCES, REPORTS
+from .data import GOLDEN, INSTANCES, REPORTS, TRACKS_DATA
 from .shared import needs_shared
 
 HOTCOCO = REPORTS / "instances/golden_hotcoco.json"
@@ -124,6 +124,20 @@ def test_calibration_and_confusion_are_those_that_hotcoco_finds(key: str, run: s
     rows, columns = np.nonzero(table)
     cells = [list(cell) for cell in zip(rows.tolist(), columns.tolist(), table[rows, columns].tolist(), strict=True)]
     assert cells == theirs["confusion"]["matrix"]
+
+
+@needs_shared
+@pytest.mark.parametrize("name", ["ordinary", "id-zero"])
+def test_what_cannot_be_matched_costs_what_it_costs_in_the_scores(name: str) -> None:
+    folder = TRACKS_DATA / "vis"
+    truth = folder / ("id-zero.truth.json" if name == "id-zero" else "truth.json")
+    known = instance_truth.read(str(truth))["val"]
+    protocol = INSTANCE_PROTOCOLS["youtube-vis-2019"]
+    errors = errors_of(
+        judged(read_records(str(folder / f"{name}.json"), known.images, protocol, LOCAL_LIMITS), known, protocol)
+    )
+    score = instances.score(str(folder / f"{name}.json"), known, protocol, LOCAL_LIMITS)
+    assert errors.average(errors.precision) == pytest.approx(score.values["AP50"], abs=1e-12)
 
 
 @needs_shared
