@@ -23,7 +23,7 @@ from segjudge.evaluation_script.instance_records import read_records
 from segjudge.evaluation_script.phase import ScoringRules
 from segjudge.prepared import LOCAL_LIMITS
 
-from .data import GOLDEN, INSTANCES, REPORTS
+from .data import GOLDEN, INSTANCES, REPORTS, TRACKS_DATA
 from .shared import needs_shared
 
 HOTCOCO = REPORTS / "instances/golden_hotcoco.json"
@@ -127,6 +127,20 @@ def test_calibration_and_confusion_are_those_that_hotcoco_finds(key: str, run: s
 
 
 @needs_shared
+@pytest.mark.parametrize("name", ["ordinary", "id-zero"])
+def test_what_cannot_be_matched_costs_what_it_costs_in_the_scores(name: str) -> None:
+    folder = TRACKS_DATA / "vis"
+    truth = folder / ("id-zero.truth.json" if name == "id-zero" else "truth.json")
+    known = instance_truth.read(str(truth))["val"]
+    protocol = INSTANCE_PROTOCOLS["youtube-vis-2019"]
+    errors = errors_of(
+        judged(read_records(str(folder / f"{name}.json"), known.images, protocol, LOCAL_LIMITS), known, protocol)
+    )
+    score = instances.score(str(folder / f"{name}.json"), known, protocol, LOCAL_LIMITS)
+    assert errors.average(errors.precision) == pytest.approx(score.values["AP50"], abs=1e-12)
+
+
+@needs_shared
 @pytest.mark.parametrize("key", ["coco100-mask", "coco100-box"])
 def test_what_is_right_is_what_ap_at_a_half_counts(key: str) -> None:
     found, results = coco(key), FILES[key][1]
@@ -217,6 +231,13 @@ def test_what_lies_in_a_crowd_does_not_count(tmp_path: Path) -> None:
     assert found.ignored.tolist() == [True, False]
     assert confusion(found).sum() == 1
     assert by_image(found, 0.0).wrong.tolist() == [1, 0, 0]
+
+
+def test_what_is_ignored_in_a_crowd_may_still_be_the_best_to_repair(tmp_path: Path) -> None:
+    found = made_up([[1, 1, LEFT, 0], [1, 1, [0, 0, 80, 80], 1]], [[1, 1, SHIFTED, 0.9]], tmp_path)
+    errors = errors_of(found)
+    assert found.ignored.tolist() == [True]
+    assert errors.costs() == pytest.approx(dict.fromkeys([*KINDS, "FalsePos"], 0) | {"Loc": 1, "FalseNeg": 0})
 
 
 def test_confusion_tells_what_an_instance_was_taken_for(tmp_path: Path) -> None:

@@ -68,11 +68,13 @@ def test_the_area_below_each_curve_is_its_average_precision(diagnosis: tuple[Ins
 
 def test_mistakes_on_pictures_are_those_that_are_counted(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
     found, _ = diagnosis
-    pictures, rows = mistake_pictures(found, 5), found.images()
-    assert [(one.name, one.right, one.wrong, one.missed) for one in pictures] == [
-        (row["image"], row["right"], row["wrong"], row["missed"]) for row in rows[:5]
-    ]
+    pictures, rows = mistake_pictures(found, 6), {row["image"]: row for row in found.images()}
+    assert len(pictures) == 6
+    assert pictures[0].name == next(iter(rows))
     for one in pictures:
+        row = rows[one.name]
+        assert [one.right, one.wrong, one.missed] == [row["right"], row["wrong"], row["missed"]]
+        assert one.words.count("missed: ") <= one.missed
         assert sum(map(int, re.findall(r"\d+", one.mistakes))) == one.wrong
         assert one.truth.startswith("data:image/")
         assert max(one.size) <= 480
@@ -138,3 +140,27 @@ def test_the_worst_image_is_one_click_away(page: Path, browser: Any, width: int,
         assert picture.evaluate("image => image.complete && image.naturalWidth > 100")
         assert picture.bounding_box()["y"] < 900
         assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+
+
+@needs_chromium
+def test_pictures_are_chosen_by_category_and_stepped_through_by_keys(page: Path, browser: Any) -> None:
+    with fresh_page(browser, {"width": 1440, "height": 900}) as (opened, _):
+        opened.goto(page.as_uri())
+        assert opened.locator(".sides:visible").count() == 4
+        opened.keyboard.press("n")
+        opened.keyboard.press("n")
+        second = opened.locator(".sides").nth(1)
+        assert second.evaluate("figure => figure === document.activeElement")
+        opened.keyboard.press("N")
+        assert opened.locator(".sides").first.evaluate("figure => figure === document.activeElement")
+        name = opened.locator("#table-categories tbody th button").first
+        category = name.inner_text()
+        name.click()
+        shown = opened.locator(".sides:visible")
+        assert 0 < shown.count() < 24
+        for words in shown.evaluate_all("figures => figures.map(figure => figure.dataset.words)"):
+            assert category in words
+        cell = opened.locator(".matrix td button").first
+        wanted = cell.get_attribute("title").removeprefix("pictures with ").split()
+        cell.click()
+        assert opened.locator("#worst-images input").input_value().split() == wanted

@@ -46,6 +46,7 @@ def located_error(judged: JudgedDetections, least: float = -np.inf) -> float | N
     quality = np.zeros(len(kept))
     matched = judged.partner[judged.pairs.sent] == judged.pairs.real
     quality[judged.pairs.sent[matched]] = judged.pairs.iou[matched]
+    quality[~judged.right] = 0
     errors = [
         _binned(judged.score[mine], quality[mine], LOCATED_BINS).error
         for number in np.unique(judged.category[kept])

@@ -61,10 +61,10 @@ def errors_of(judged: JudgedDetections, *, as_tide: bool = False) -> DetectionEr
     free = ~judged.used & ~judged.crowd
     missed = free.copy()
     missed[target[target >= 0]] = False
-    every = replace(points_of(judged), recalls=TIDE_RECALLS) if as_tide else points_of(judged)
-    wrong_first = np.argsort(judged.right, kind="stable")
-    wrong_first = wrong_first[~judged.ignored[wrong_first]]  # as TIDE has them once it repaired any
-    points = every.of(wrong_first)
+    points = replace(points_of(judged), recalls=TIDE_RECALLS) if as_tide else points_of(judged)
+    before = points.of(~judged.ignored).precision()
+    wrong_first = np.argsort(judged.right, kind="stable")  # as TIDE has them once it repaired any
+    points, counted = points.of(wrong_first), ~judged.ignored[wrong_first]
     best = _best(judged, target, free)[wrong_first]
     moved = points.category.copy()
     moved[best] = judged.instance_category[target[wrong_first][best]]
@@ -72,13 +72,12 @@ def errors_of(judged: JudgedDetections, *, as_tide: bool = False) -> DetectionEr
     for number, name in enumerate(KINDS):
         mine = kind[wrong_first] == number
         fixed = replace(points, category=np.where(mine, moved, points.category), right=points.right | (mine & best))
-        repaired[name] = fixed.of(~mine | best).precision()
+        repaired[name] = fixed.of(np.where(mine, best, counted)).precision()  # the best counts though it was ignored
+    points = points.of(counted)
     repaired["Miss"] = points.without(judged.instance_category[missed]).precision()
     repaired["FalsePos"] = replace(points, score=points.right.astype(float)).precision()
     repaired["FalseNeg"] = points.without(judged.instance_category[free]).precision()
-    return DetectionErrors(
-        kind, target, missed, (judged.instances > 0) | as_tide, every.of(~judged.ignored).precision(), repaired
-    )
+    return DetectionErrors(kind, target, missed, (judged.instances > 0) | as_tide, before, repaired)
 
 
 def _kinds(judged: JudgedDetections) -> tuple[Array, Array]:

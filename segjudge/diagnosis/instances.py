@@ -41,7 +41,7 @@ class InstanceDiagnosis:
         """The threshold of scores with the largest F1 over all categories."""
         return best_threshold(self.judged)
 
-    @property
+    @cached_property
     def least(self) -> float:
         """The score from which on detections are kept: the best threshold, or all where nothing is right."""
         return self.best.score if self.best else -np.inf
@@ -51,7 +51,19 @@ class InstanceDiagnosis:
         """What is right and wrong in each image, of the detections that are kept."""
         return by_image(self.judged, self.least)
 
-    @property
+    @cached_property
+    def kept(self) -> Array:
+        """Which detections are kept, and count for or against."""
+        return ~self.judged.ignored & (self.judged.score >= self.least)
+
+    @cached_property
+    def missed(self) -> Array:
+        """Which instances none of the detections that are kept is right about."""
+        flags = ~self.judged.crowd
+        flags[self.judged.partner[self.kept & self.judged.right]] = False
+        return flags
+
+    @cached_property
     def names(self) -> list[str]:
         """The names of the categories."""
         return [category.name for category in self.judged.truth.categories]
@@ -133,6 +145,18 @@ class InstanceDiagnosis:
         """Return the indices of so many images, those with most mistakes first."""
         order = np.argsort(-(self.counts.wrong + self.counts.missed), kind="stable")
         return [int(index) for index in order[:count]]
+
+    def worst_of_categories(self) -> list[int]:
+        """Return the image with most mistakes of each category that has any, categories with the lowest AP first."""
+        found, wrong = self.judged, self.kept & ~self.judged.right
+        images = np.concatenate((found.image[wrong], found.instance_image[self.missed]))
+        categories = np.concatenate((found.category[wrong], found.instance_category[self.missed]))
+        chosen = []
+        for index in np.argsort(self.errors.precision, kind="stable"):
+            mine = images[categories == index]
+            if len(mine) and found.instances[index]:
+                chosen.append(int(np.bincount(mine).argmax()))
+        return chosen
 
     def suspects(self) -> list[Row]:
         """Return confident detections that the truth contradicts, where rather the truth may be wrong."""

@@ -31,8 +31,10 @@ class JudgedDetections:
     pairs: Overlapping
     #: Which detections count neither for nor against unless they are right.
     excused: Array
+    #: Whether the annotation with the id 0 takes a detection, which then is wrong.
+    id_zero_quirk: bool
     foreground: float
-    #: The instance that each detection was matched with, or -1.
+    #: The instance that each detection takes, or -1.
     partner: Array
     #: Which detections count neither for nor against.
     ignored: Array
@@ -70,13 +72,16 @@ class JudgedDetections:
     @cached_property
     def right(self) -> Array:
         """Which detections are right."""
-        return self.partner >= 0
+        flags = self.partner >= 0
+        if self.id_zero_quirk:
+            flags[flags] = self.truth.ids[self.annotation[self.partner[flags]]] != 0
+        return flags
 
     @cached_property
     def used(self) -> Array:
-        """Which instances were matched."""
+        """Which instances were taken."""
         flags = np.zeros(len(self.annotation), bool)
-        flags[self.partner[self.right]] = True
+        flags[self.partner[self.partner >= 0]] = True
         return flags
 
     @cached_property
@@ -104,8 +109,8 @@ def judged(
     close = _joined([close_pairs(block, BACKGROUND) for block in blocks])
     pairs = close.pairs.of(np.lexsort((close.real[close.pairs.real], -close.pairs.iou, close.pairs.sent)))
     nobody, nothing = np.full(len(close.sent), -1), np.zeros(len(close.sent), bool)
-    found = JudgedDetections(truth, records, close.sent, close.real, pairs, close.excused, 0.0, nobody, nothing)
-    return found.at(foreground)
+    rules = (close.excused, protocol.id_zero_quirk)
+    return JudgedDetections(truth, records, close.sent, close.real, pairs, *rules, 0.0, nobody, nothing).at(foreground)
 
 
 def _joined(blocks: list[ClosePairs]) -> ClosePairs:

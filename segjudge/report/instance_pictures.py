@@ -19,8 +19,8 @@ from .painting import FALLING, OUTLINED, RISING, PaintedMask, ground_of, painted
 #: Pictures are so wide and high at most, in pixels, and so good.
 SIDE, QUALITY = 480, 60
 FONT_SIZE = 12
-#: On a picture with more masks only the mistakes are written down.
-MOST_LABELS = 10
+#: On a picture with more masks only the mistakes are written down, and of these so many.
+FEW, MOST_LABELS = 10, 40
 #: Colours that the colour-blind can tell apart, with that of what is written on them.
 RIGHT, MISSED, WRONG = ((0, 158, 115), (0, 0, 0)), ((230, 159, 0), (0, 0, 0)), ((86, 180, 233), (0, 0, 0))
 
@@ -38,12 +38,16 @@ class MistakePicture:
     missed: int
     #: How often each kind of error is, in words.
     mistakes: str
+    #: What is written on its masks, to find it by.
+    words: str
 
 
 def mistake_pictures(diagnosis: InstanceDiagnosis, count: int, folder: str = "") -> list[MistakePicture]:
-    """Return so many images with most mistakes, over the images of a folder or on a plain ground."""
+    """Return images with most mistakes, of all and of single categories, over those of a folder or a plain ground."""
     counts = diagnosis.counts
-    worst = [index for index in diagnosis.worst_images(count) if counts.wrong[index] + counts.missed[index]]
+    mistakes = counts.wrong + counts.missed
+    chosen = dict.fromkeys([*diagnosis.worst_images(count - count // 3), *diagnosis.worst_of_categories()])
+    worst = sorted([index for index in chosen if mistakes[index]][:count], key=lambda index: -int(mistakes[index]))
     return [_picture(diagnosis, index, folder) for index in worst]
 
 
@@ -53,32 +57,31 @@ def _picture(diagnosis: InstanceDiagnosis, index: int, folder: str) -> MistakePi
     name = truth.names.get(number, str(number))
     ground = ground_of(folder, name, size)
     ground.thumbnail((SIDE, SIDE))
-    masks, mistakes = _detections(diagnosis, index, ground)
+    instances, (masks, mistakes) = _instances(diagnosis, index, ground), _detections(diagnosis, index, ground)
     font = ImageFont.load_default(size=FONT_SIZE)
     return MistakePicture(
         name,
         ground.size,
-        _address(painted(ground, _readable(_instances(diagnosis, index, ground)), font)),
+        _address(painted(ground, _readable(instances), font)),
         _address(painted(ground, _readable(masks), font)),
         int(counts.right[index]),
         int(counts.wrong[index]),
         int(counts.missed[index]),
         mistakes,
+        " ".join(sorted({mask.label for mask in (*instances, *masks)})),
     )
 
 
 def _instances(diagnosis: InstanceDiagnosis, index: int, ground: Image.Image) -> list[PaintedMask]:
     """Return the instances of an image, those that no detection kept shows as missed."""
     found, truth, masks = diagnosis.judged, diagnosis.judged.truth, []
-    kept = found.right & (found.score >= diagnosis.least)
-    shown = set(found.partner[kept & (found.image == index)].tolist())
     for one in np.flatnonzero((found.instance_image == index) & ~found.crowd).tolist():
         annotation, name = int(found.annotation[one]), diagnosis.names[found.instance_category[one]]
         pixels = _mask(diagnosis, truth.masks[annotation], truth.boxes[annotation].tolist(), index, ground)
-        if one in shown:
-            masks.append(PaintedMask(pixels, name, RIGHT[0], OUTLINED, RIGHT[1]))
-        else:
+        if diagnosis.missed[one]:
             masks.append(PaintedMask(pixels, f"missed: {name}", MISSED[0], RISING, MISSED[1]))
+        else:
+            masks.append(PaintedMask(pixels, name, RIGHT[0], OUTLINED, RIGHT[1]))
     return masks
 
 
@@ -86,8 +89,7 @@ def _detections(diagnosis: InstanceDiagnosis, index: int, ground: Image.Image) -
     """Return the detections of an image that are kept, and how often each kind of error is among them."""
     found, masks, kinds = diagnosis.judged, [], list(KINDS)
     mistakes: dict[str, int] = {}
-    kept = (found.image == index) & (found.score >= diagnosis.least) & ~found.ignored
-    for one in np.flatnonzero(kept).tolist():
+    for one in np.flatnonzero((found.image == index) & diagnosis.kept).tolist():
         record, kind = int(found.record[one]), int(diagnosis.errors.kind[one])
         label = f"{diagnosis.names[found.category[one]]} {found.score[one]:.2f}"
         pixels = _mask(diagnosis, found.records.masks[record], found.records.boxes[record].tolist(), index, ground)
@@ -100,11 +102,12 @@ def _detections(diagnosis: InstanceDiagnosis, index: int, ground: Image.Image) -
 
 
 def _readable(masks: list[PaintedMask]) -> list[PaintedMask]:
-    """Return what is right first, so that mistakes lie on top, and without labels where there are many."""
+    """Return what is right first, so that mistakes lie on top, and fewer labels where there are many."""
     right = [mask for mask in masks if mask.fill == OUTLINED]
-    if len(masks) > MOST_LABELS:
+    wrong = [mask for mask in masks if mask.fill != OUTLINED]
+    if len(masks) > FEW:
         right = [replace(mask, label="") for mask in right]
-    return [*right, *(mask for mask in masks if mask.fill != OUTLINED)]
+    return [*right, *(replace(mask, label="") for mask in wrong[MOST_LABELS:]), *wrong[:MOST_LABELS]]
 
 
 def _mask(
