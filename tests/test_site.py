@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -61,6 +63,15 @@ def test_a_link_that_leads_nowhere_fails_the_build(site: Path, tmp_path: Path) -
         "a.html: #no is not in the site",
         "c.html: https://elsewhere.example/x.js is not in the site",
     ]
+
+
+def test_the_notebook_prints_what_stands_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")  # its cells call us
+    command = [sys.executable, "-W", "ignore", "-c", "import json, notebook; print(json.dumps(notebook.executed()))"]
+    done = subprocess.run(command, cwd=BUILD.parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    kept = json.loads((ROOT / "docs/tutorials/notebook.ipynb").read_text(encoding="utf-8"))
+    assert json.loads(done.stdout)["cells"] == kept["cells"], "run `python docs/site/notebook.py`, and read it"
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import yaml
+from notebook import as_markdown
 
 import segjudge
 from segjudge.cli import COMMANDS
@@ -52,6 +53,7 @@ def build(out: Path) -> list[str]:
         pages = folder / "pages"
         put_pages(pages)
         write_reference(pages / "reference")
+        (pages / "tutorials/notebook.md").write_text(as_markdown(), encoding="utf-8")
         (folder / "mkdocs.yml").write_text(yaml.safe_dump(settings(pages)), encoding="utf-8")
         command = [sys.executable, "-m", "zensical", "build", "--strict", "-f", "mkdocs.yml"]
         done = subprocess.run(
