@@ -86,8 +86,10 @@ def environment(stage: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.long  # `tests/test_benchmark_pages.py` runs those of benchmarks
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.parent.name != "benchmarks"], ids=lambda page: str(page.relative_to(ROOT))
+)
 def test_what_a_page_shows_is_what_works(page: Path, stage: Path) -> None:
     every = snippets(page)
     for one in every:

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import yaml
-from notebook import as_markdown
+from notebook import NOTEBOOK, as_markdown
 
 import segjudge
 from segjudge.cli import COMMANDS
@@ -53,7 +53,6 @@ def build(out: Path) -> list[str]:
         pages = folder / "pages"
         put_pages(pages)
         write_reference(pages / "reference")
-        (pages / "tutorials/notebook.md").write_text(as_markdown(), encoding="utf-8")
         (folder / "mkdocs.yml").write_text(yaml.safe_dump(settings(pages)), encoding="utf-8")
         command = [sys.executable, "-m", "zensical", "build", "--strict", "-f", "mkdocs.yml"]
         done = subprocess.run(
@@ -69,6 +68,8 @@ def build(out: Path) -> list[str]:
 def place_of(source: Path) -> str:
     """Return where a file of the checkout stands in the site."""
     name = source.relative_to(ROOT).as_posix()
+    if source == NOTEBOOK:
+        return "tutorials/notebook.md"
     return OUTSIDE.get(name) or (name.removeprefix("docs/") if name.startswith("docs/") else f"source/{name}")
 
 
@@ -84,6 +85,9 @@ def put_pages(pages: Path) -> None:
             continue
         done.add(target)
         target.parent.mkdir(parents=True, exist_ok=True)
+        if source == NOTEBOOK:
+            target.write_text(as_markdown(), encoding="utf-8")
+            continue
         if source.suffix != ".md":
             shutil.copyfile(source, target)
             continue
