@@ -90,7 +90,7 @@ def environment(stage: Path) -> dict[str, str]:
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if page.parent.name != "benchmarks"], ids=lambda page: str(page.relative_to(ROOT))
 )
-def test_what_a_page_shows_is_what_works(page: Path, stage: Path) -> None:
+def test_what_a_page_shows_is_what_works(page: Path, checkout: Path, stage: Path) -> None:
     every = snippets(page)
     for one in every:
         if one.kind == "file":
@@ -101,6 +101,8 @@ def test_what_a_page_shows_is_what_works(page: Path, stage: Path) -> None:
     for one in every:
         if one.kind == "shell":
             script = script_of(one.text)
+            if "--starter" in script:  # it looks at all that is in the checkout
+                folder = str(shutil.copytree(checkout, stage / "fork", symlinks=True))
             for shown, here in PLACES.items():
                 script = script.replace(shown, here)
 
