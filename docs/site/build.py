@@ -131,7 +131,7 @@ def settings(pages: Path) -> dict[str, Any]:
     named = {"index.md", *(page for section in sections.values() for page in section)}
     for page in sorted(path.relative_to(pages).as_posix() for path in pages.rglob("*.md")):
         if page not in named:
-            sections.get(page.split("/")[0].capitalize(), list(sections.values())[-1]).append(page)
+            sections.get(page.split("/")[0].capitalize(), sections["Reference"]).append(page)
     found["nav"] = [entry for entry in found["nav"] if all(entry.values())]
     for plugin in found["plugins"]:
         if "mkdocstrings" in plugin:
