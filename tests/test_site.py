@@ -46,6 +46,8 @@ def test_the_reference_describes_every_public_name_and_setting(site: Path) -> No
     commands = (site / "reference/commands.html").read_text(encoding="utf-8")
     assert 'id="score"' in commands
     assert "--protocol PROTOCOL" in commands
+    settings = (site / "reference/challenge-config.html").read_text(encoding="utf-8")
+    assert all(name in settings for name in ("default_order_by", "max_submissions_per_day", "1 host, 2 owner and host"))
 
 
 def test_a_link_that_leads_nowhere_fails_the_build(site: Path, tmp_path: Path) -> None:

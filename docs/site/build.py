@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -114,6 +116,26 @@ def write_reference(folder: Path) -> None:
     (folder / "commands.md").write_text(
         f"# Commands\n\nWhat `segjudge COMMAND --help` says.\n\n{helps}", encoding="utf-8"
     )
+    schema = json.loads((ROOT / "docs/challenge_config.schema.json").read_text(encoding="utf-8"))
+    (folder / "challenge-config.md").write_text("\n".join(keys_of(schema)) + "\n", encoding="utf-8")
+
+
+def keys_of(schema: dict[str, Any], title: str = "") -> Iterator[str]:
+    """Yield the lines of a table of a YAML's keys, then those of the tables within it."""
+    head = "key | type | meaning"
+    yield f"## {title}\n" if title else "# challenge_config.yaml, key by key\n"
+    yield from (f"| {head} |", f"| {re.sub('[a-z]+', '---', head)} |")
+    for key, facts in schema["properties"].items():
+        kinds = facts.get("type") or "mapping"
+        kind = " or ".join(one for one in ([kinds] if isinstance(kinds, str) else kinds) if one != "null")
+        needed = ", **required**" if key in schema.get("required", []) else ""
+        kind = kind.replace("object", "mapping").replace("array", "list")
+        yield f"| `{key}` | {kind}{needed} | {facts.get('description', '')} |"
+    yield ""
+    for key, facts in schema["properties"].items():
+        for inner in (facts, facts.get("items")):
+            if isinstance(inner, dict) and "properties" in inner:
+                yield from keys_of(inner, f"{title} → {key}".removeprefix(" → "))
 
 
 def help_of(command: str) -> str:
