@@ -34,15 +34,24 @@ def test_the_first_screen_is_what_the_command_prints() -> None:
     assert all(settled(line) in lines for line in shown)
 
 
+#: A command on a line of its own, or within a sentence; `tests/test_snippets.py` runs the former.
+SHOWN = re.compile(
+    r"^\s*(?:\$ )?(?:\./run\.sh|segjudge) ([a-z].*)$|`(?:\./run\.sh|segjudge) ([a-z][^`]*)`", re.MULTILINE
+)
+#: What `run.sh` does itself, and the name of a format.
+NO_COMMANDS = ("test", "site", "part")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_in_the_docs_are_commands(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for line in re.findall(r"^\s+\./run\.sh (\w.*)$", page.read_text(encoding="utf-8"), re.MULTILINE):
+    for line in (one or other for one, other in SHOWN.findall(page.read_text(encoding="utf-8"))):
         words = shlex.split(line.split("#")[0])
-        if words[0] in ("test", "worker", "site"):  # run.sh's own
+        if words[0] in NO_COMMANDS:
             continue
-        options = [word for word in words[1:] if word.startswith("--")]
+        options = [word.partition("=")[0] for word in words[1:] if word.startswith("--") and word != "--"]
+        platform = words[words.index("--platform") : words.index("--platform") + 2] if "--platform" in words else []
         with pytest.raises(SystemExit) as caught:
-            main([*words[: 2 if words[0] == "interactive" else 1], "--help"])
+            main([*words[: 2 if words[0] == "interactive" else 1], *platform, "--help"])
         assert caught.value.code == 0
         output = capsys.readouterr().out
         assert all(option in output for option in options), line

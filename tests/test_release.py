@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from segjudge.evaluation_script.version import VERSION
+from segjudge.cli import VERSION
 
 from .builders import ROOT
 

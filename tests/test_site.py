@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -44,6 +46,8 @@ def test_the_reference_describes_every_public_name_and_setting(site: Path) -> No
     commands = (site / "reference/commands.html").read_text(encoding="utf-8")
     assert 'id="score"' in commands
     assert "--protocol PROTOCOL" in commands
+    settings = (site / "reference/challenge-config.html").read_text(encoding="utf-8")
+    assert all(name in settings for name in ("default_order_by", "max_submissions_per_day", "1 host, 2 owner and host"))
 
 
 def test_a_link_that_leads_nowhere_fails_the_build(site: Path, tmp_path: Path) -> None:
@@ -61,6 +65,15 @@ def test_a_link_that_leads_nowhere_fails_the_build(site: Path, tmp_path: Path) -
         "a.html: #no is not in the site",
         "c.html: https://elsewhere.example/x.js is not in the site",
     ]
+
+
+def test_the_notebook_prints_what_stands_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")  # its cells call us
+    command = [sys.executable, "-W", "ignore", "-c", "import json, notebook; print(json.dumps(notebook.executed()))"]
+    done = subprocess.run(command, cwd=BUILD.parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    kept = json.loads((ROOT / "docs/tutorials/notebook.ipynb").read_text(encoding="utf-8"))
+    assert json.loads(done.stdout)["cells"] == kept["cells"], "run `python docs/site/notebook.py`, and read it"
 
 
 @pytest.fixture

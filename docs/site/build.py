@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import yaml
+from notebook import NOTEBOOK, as_markdown
 
 import segjudge
 from segjudge.cli import COMMANDS
@@ -67,6 +70,8 @@ def build(out: Path) -> list[str]:
 def place_of(source: Path) -> str:
     """Return where a file of the checkout stands in the site."""
     name = source.relative_to(ROOT).as_posix()
+    if source == NOTEBOOK:
+        return "tutorials/notebook.md"
     return OUTSIDE.get(name) or (name.removeprefix("docs/") if name.startswith("docs/") else f"source/{name}")
 
 
@@ -82,6 +87,9 @@ def put_pages(pages: Path) -> None:
             continue
         done.add(target)
         target.parent.mkdir(parents=True, exist_ok=True)
+        if source == NOTEBOOK:
+            target.write_text(as_markdown(), encoding="utf-8")
+            continue
         if source.suffix != ".md":
             shutil.copyfile(source, target)
             continue
@@ -108,6 +116,26 @@ def write_reference(folder: Path) -> None:
     (folder / "commands.md").write_text(
         f"# Commands\n\nWhat `segjudge COMMAND --help` says.\n\n{helps}", encoding="utf-8"
     )
+    schema = json.loads((ROOT / "docs/challenge_config.schema.json").read_text(encoding="utf-8"))
+    (folder / "challenge-config.md").write_text("\n".join(keys_of(schema)) + "\n", encoding="utf-8")
+
+
+def keys_of(schema: dict[str, Any], title: str = "") -> Iterator[str]:
+    """Yield the lines of a table of a YAML's keys, then those of the tables within it."""
+    head = "key | type | meaning"
+    yield f"## {title}\n" if title else "# challenge_config.yaml, key by key\n"
+    yield from (f"| {head} |", f"| {re.sub('[a-z]+', '---', head)} |")
+    for key, facts in schema["properties"].items():
+        kinds = facts.get("type") or "mapping"
+        kind = " or ".join(one for one in ([kinds] if isinstance(kinds, str) else kinds) if one != "null")
+        needed = ", **required**" if key in schema.get("required", []) else ""
+        kind = kind.replace("object", "mapping").replace("array", "list")
+        yield f"| `{key}` | {kind}{needed} | {facts.get('description', '')} |"
+    yield ""
+    for key, facts in schema["properties"].items():
+        for inner in (facts, facts.get("items")):
+            if isinstance(inner, dict) and "properties" in inner:
+                yield from keys_of(inner, f"{title} → {key}".removeprefix(" → "))
 
 
 def help_of(command: str) -> str:
@@ -125,7 +153,7 @@ def settings(pages: Path) -> dict[str, Any]:
     named = {"index.md", *(page for section in sections.values() for page in section)}
     for page in sorted(path.relative_to(pages).as_posix() for path in pages.rglob("*.md")):
         if page not in named:
-            sections.get(page.split("/")[0].capitalize(), list(sections.values())[-1]).append(page)
+            sections.get(page.split("/")[0].capitalize(), sections["Reference"]).append(page)
     found["nav"] = [entry for entry in found["nav"] if all(entry.values())]
     for plugin in found["plugins"]:
         if "mkdocstrings" in plugin:

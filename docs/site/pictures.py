@@ -5,19 +5,24 @@ Every number in them is what Segjudge's scorers say about the masks that are dra
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 import numpy as np
 from drawing import BOTH, PALE, PREDICTION, TRUTH, Drawing, Mask
+from PIL import Image
 from track_pictures import panoptic, tracks
 
 import segjudge
+from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script.masks import cropped, pack, unpack
 from segjudge.evaluation_script.similarity import Region, reach
-from segjudge.failures import FramePixels, state_of, tracked_parts, with_lateness
+from segjudge.failures import failures
+from segjudge.prepared import ScoreRequest, named_protocol
 
 FOLDER = Path(__file__).resolve().parents[1] / "metrics"
 SIDES = {"truth alone": TRUTH, "prediction alone": PREDICTION, "both": BOTH}
@@ -152,8 +157,8 @@ def kinds() -> Drawing:
     ]
     drawing = Drawing(560, 500, "The nine kinds of failure")
     for number, (kind, mine, other, rest) in enumerate(rows):
-        if kind_of(mine, other, rest, returned=kind == "late") != kind:
-            raise AssertionError(f"this is no {kind}: {kind_of(mine, other, rest, returned=kind == 'late')}")
+        if kind_of((mine, other, rest), returned=kind == "late") != kind:
+            raise AssertionError(f"this is no {kind}")
         corner = (20 + 182 * (number % 3), 15 + 150 * (number // 3))
         drawing.mask(rest & ~other, PALE, corner, 3)
         for mask, colour in ((mine & ~other, TRUTH), (other & ~mine, PREDICTION), (mine & other, BOTH)):
@@ -165,15 +170,24 @@ def kinds() -> Drawing:
     return drawing
 
 
-def kind_of(truth: Mask, prediction: Mask, other: Mask, *, returned: bool) -> str:
-    """Return what the toolkit says about a frame: where the object is tracked, the kind that takes most of the loss."""
-    others = [(other, int(other.sum()))] if other.any() else []
-    sides = boundary_of(truth), boundary_of(prediction)
-    pixels = FramePixels(truth, prediction, *sides, others, np.zeros_like(truth), reach(truth.shape))
-    state = state_of(pixels)
-    parts = tracked_parts(pixels) if state == "tracked" else {state: 1.0}
-    worst = max(parts, key=lambda kind: parts[kind])
-    return with_lateness(["right", worst], [False, True])[1] if returned else worst
+def kind_of(frame: tuple[Mask, Mask, Mask], *, returned: bool) -> str:
+    """Return the kind that takes most of what a frame loses, the second of a video, or the third after an absence."""
+    truth, prediction, other = (side.astype(np.uint8) for side in frame)
+    labels = np.where(truth, truth, 2 * other), np.where(prediction, prediction, 2 * other)
+    first = np.where(ellipse(truth.shape, (20, 18), (12, 11)), np.uint8(1), 2 * other)
+    between = [np.zeros_like(first)] if returned else []
+    with tempfile.TemporaryDirectory() as name:
+        paths = [Path(name, "truth.zip"), Path(name, "results.zip")]
+        for path, middle in zip(paths, labels):
+            with zipfile.ZipFile(path, "w") as archive:
+                for number, image in enumerate([first, *between, middle, first]):
+                    data = io.BytesIO()
+                    Image.fromarray(image).save(data, "PNG")
+                    archive.writestr(f"video/{number:05d}.png", data.getvalue())
+        scores = segjudge.score(paths[1], paths[0], "davis2017", layout="davis2017")
+        source = TruthSource(str(paths[0]), "davis2017", "", "", "")
+        losses = failures(ScoreRequest(str(paths[1]), source, named_protocol("davis2017")), scores.reports)[0]
+    return max(losses, key=lambda kind: losses[kind])
 
 
 def precision() -> Drawing:

@@ -1,0 +1,274 @@
+"""The inputs of a command: a truth as its benchmark publishes it, results that fit it, and what else it names."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import shutil
+import tempfile
+import zipfile
+from pathlib import Path
+
+from PIL import Image
+
+from segjudge import cli
+from segjudge.datasets.layouts import ALIASES
+from segjudge.evaluation_script.phase import PROTOCOLS
+from tests.published import published
+from tests.test_places import PNGS
+
+#: What was made here, and for which truth: results of the same name are made again for another one.
+MADE = Path(".made.json")
+#: A protocol whose layout has another name.
+LAYOUTS = {"places2017": "coco", "generic": "davis2017"}
+
+
+def prepare(words: list[str]) -> None:
+    """Make what is missing."""
+    command = Command(words)
+    maker = MAKERS.get(words[0])
+    if maker:
+        maker(command)
+
+
+class Command:
+    """The words of a command, and its options by name."""
+
+    def __init__(self, words: list[str]) -> None:
+        self.name = words[0]
+        self.places: list[str] = []
+        self.options: dict[str, str] = {}
+        pending = words[1:]
+        while pending:
+            word = pending.pop(0)
+            if word == "--":
+                break
+            if word.startswith("--"):
+                self.options[word] = pending.pop(0) if pending and not pending[0].startswith("--") else ""
+            else:
+                self.places.append(word)
+
+
+def score(command: Command) -> None:
+    options = command.options
+    if "--davis_path" in options:
+        truth(options["--davis_path"], "davis2017", options.get("--set", "val"))
+        results(options["--results_path"], options["--davis_path"], "davis2017")
+    elif "--dataset_json" in options:
+        truth(options["--dataset_json"], "coco")
+        results(options["--preds_json"], options["--dataset_json"], "coco")
+    elif "--phase" in options:
+        sample(command.places[0], options["--phase"])
+    elif "--categories" in options:
+        pngs(options["--truth"], options["--categories"])
+        detections(command.places[0], options["--truth"], options["--categories"])
+    else:
+        scored(command.places, options)
+    if "--part" in options:
+        other_parts(command.places[0], options)
+
+
+def other_parts(path: str, options: dict[str, str]) -> None:
+    """Write the parts beside the one that is asked for, as the other machines do."""
+    asked, of = map(int, options["--part"].split("/"))
+    for number in set(range(1, of + 1)) - {asked}:
+        out = options["--out"].replace(str(asked), str(number))
+        words = ["score", path, "--truth", options["--truth"], "--protocol", options["--protocol"]]
+        if not Path(out).exists():
+            quietly([*words, "--part", f"{number}/{of}", "--out", out])
+
+
+def scored(paths: list[str], options: dict[str, str]) -> None:
+    truth(options["--truth"], options["--protocol"], options.get("--subset", ""))
+    for number, path in enumerate(paths):
+        results(path.rpartition("=")[2], options["--truth"], options["--protocol"], poor=number > 0)
+
+
+def compare(command: Command) -> None:
+    scored(command.places, command.options)
+
+
+def new(command: Command) -> None:
+    options = command.options
+    protocol = options.get("--protocol") or (command.places[0] if command.name == "host" else "davis2017")
+    if "--truth" in options:
+        truth(options["--truth"], protocol, options.get("--subset", ""))
+
+
+def pack(command: Command) -> None:
+    options = command.options
+    if "--categories" in options:
+        pngs(options["--root"], options["--categories"])
+        return
+    layout = options["--layout"]
+    names = [name for name in PROTOCOLS if ALIASES.get(name, name) == layout]
+    truth(options["--root"], names[0] if names else LAYOUTS[layout], options.get("--subset", ""))
+
+
+def convert(command: Command) -> None:
+    options = command.options
+    pngs(
+        *(command.places[1], options["--categories"])
+        if command.places
+        else (options["--ann_dir"], options["--imgCatIdsFile"])
+    )
+
+
+def show(command: Command) -> None:
+    options = command.options
+    truth(options["--truth"], options.get("--protocol", "coco"))
+    for path in command.places:
+        results(path, options["--truth"], options.get("--protocol", "coco"))
+    if "--images" in options:
+        folder = Path(options["--images"])
+        folder.mkdir(parents=True, exist_ok=True)
+        for image in json.loads(Path(options["--truth"]).read_text(encoding="utf-8"))["images"]:
+            Image.new("RGB", (image["width"], image["height"]), "gray").save(folder / image["file_name"])
+
+
+def compress(command: Command) -> None:
+    truth("compressed/DAVIS", "davis2017")
+    results(command.places[0], "compressed/DAVIS", "davis2017")
+
+
+def rank(command: Command) -> None:
+    for path in map(Path, command.places):
+        if path.suffix == ".csv" and not path.exists():
+            rows = [
+                f"{name},{case},{0.5 + place / 10 + case / 50}\n"
+                for place, name in enumerate("abc")
+                for case in range(8)
+            ]
+            path.write_text("algorithm,case,value\n" + "".join(rows), encoding="utf-8")
+        elif not path.exists():
+            truth("ranked/DAVIS", "davis2017")
+            results(f"{path.stem}.zip", "ranked/DAVIS", "davis2017", poor=True)
+            quietly(
+                ["score", f"{path.stem}.zip", "--truth", "ranked/DAVIS", "--protocol", "davis2017", "--json", str(path)]
+            )
+
+
+def interactive(command: Command) -> None:
+    what, *places = command.places
+    if "--users" in command.options:
+        Path(command.options["--users"]).write_text(f"me {'0123456789abcdef' * 2}\n", encoding="utf-8")
+    if what == "plot":
+        for path in (Path(place.rpartition("=")[2]) for place in places):
+            if not path.exists():
+                shutil.copy(next(Path("runs").glob("result_*.csv")), path)
+    if what in ("run", "serve"):
+        root = Path(command.options["--root"])
+        if not root.exists():
+            quietly(["interactive", "demo", "--out", str(root)])
+        subset = root / "ImageSets/2017" / f"{command.options.get('--subset', 'val')}.txt"
+        shutil.copy(root / "ImageSets/2017/val.txt", subset) if not subset.exists() else None
+
+
+MAKERS = {
+    "score": score, "compare": compare, "new": new, "host": new, "pack": pack, "convert": convert, "show": show,
+    "compress": compress, "rank": rank, "interactive": interactive, "report": compare,
+}  # fmt: skip
+
+
+def truth(path: str, protocol: str, subset: str = "") -> None:
+    """Write a truth as its benchmark publishes it, unless it is there."""
+    target = Path(path)
+    if target.exists() and path not in made():
+        return
+    with tempfile.TemporaryDirectory() as name:
+        source = published(protocol, Path(name))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir() and target.suffix == ".zip":
+            quietly(["pack", "--layout", ALIASES.get(protocol, protocol), "--root", str(source), "--out", path])
+        elif source.is_dir():
+            shutil.copytree(source, target, dirs_exist_ok=True)
+        else:
+            shutil.copytree(Path(name), target.parent, dirs_exist_ok=True)
+            (target.parent / source.name).rename(target)
+    lists = target / "ImageSets/2017"
+    if subset and lists.is_dir():
+        shutil.copy(lists / "val.txt", lists / f"{subset}.txt") if subset != "val" else None
+    note(path, protocol)
+
+
+def results(path: str, truth_path: str, protocol: str, *, poor: bool = False) -> None:
+    """Write results as a participant would send them, unless they are there."""
+    key = f"{truth_path} {protocol} {poor}"
+    if Path(path).exists() and made().get(path, key) == key:
+        return
+    with tempfile.TemporaryDirectory() as name:
+        quietly(["host", protocol, "--truth", truth_path, "--out", f"{name}/challenge"])
+        (source,) = Path(name, "challenge/examples").glob("*/poor.zip" if poor else "*/good.zip")
+        as_named(source, Path(path))
+    note(path, key)
+
+
+def as_named(source: Path, target: Path) -> None:
+    """Copy a sample in the form that a name asks for."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.name.endswith(".json.gz"):
+        target.unlink(missing_ok=True)
+        quietly(["compress", str(source), "--out", str(target)])
+    elif target.suffix == ".json":
+        with zipfile.ZipFile(source) as archive:
+            target.write_bytes(archive.read(archive.namelist()[0]))
+    elif target.suffix == ".zip":
+        shutil.copy(source, target)
+    else:
+        shutil.unpack_archive(source, target)
+        for path in target.rglob("*.png"):  # as large as people send them
+            with Image.open(path) as image:
+                image.copy().save(path, compress_level=0)
+
+
+def sample(path: str, phase: str) -> None:
+    """Copy a sample of a phase of the bundle, unless the results are there."""
+    if Path(path).exists() and made().get(path, phase) == phase:
+        return
+    (source,) = [one for one in sorted(Path("examples", phase).iterdir()) if one.suffix == Path(path).suffix][-1:]
+    shutil.copy(source, path)
+    note(path, phase)
+
+
+def pngs(folder: str, categories: str) -> None:
+    """Copy Places-style PNGs and the list of their categories."""
+    if not Path(folder).exists():
+        shutil.copytree(PNGS, folder)
+        images = [
+            {"id": number, "file_name": f"{path.stem}.jpg", "width": 100, "height": 100}
+            for number, path in enumerate(sorted(Path(folder).iterdir()), 1)
+        ]
+        for image in images:
+            with Image.open(Path(folder, image["file_name"]).with_suffix(".png")) as opened:
+                image["width"], image["height"] = opened.size
+        known = [{"id": number, "name": f"category {number}"} for number in range(1, 101)]
+        Path(categories).write_text(json.dumps({"categories": known, "images": images}), encoding="utf-8")
+
+
+def detections(path: str, folder: str, categories: str) -> None:
+    """Write detections that are what such PNGs show."""
+    with tempfile.TemporaryDirectory() as name:
+        document = Path(name, "truth.json")
+        quietly(["convert", "places", folder, str(document), "--categories", categories])
+        annotations = json.loads(document.read_text(encoding="utf-8"))["annotations"]
+    Path(path).write_text(json.dumps([{**one, "score": 0.5} for one in annotations]), encoding="utf-8")
+    note(path, folder)
+
+
+def made() -> dict[str, str]:
+    """Return what was made here."""
+    return json.loads(MADE.read_text(encoding="utf-8")) if MADE.exists() else {}
+
+
+def note(path: str, key: str) -> None:
+    MADE.write_text(json.dumps({**made(), path: key}), encoding="utf-8")
+
+
+def quietly(words: list[str]) -> None:
+    """Run a command of the toolkit."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        code = cli.main(words)
+    if code:
+        raise AssertionError(f"{' '.join(words)}: {said.getvalue()}")
