@@ -13,10 +13,10 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 
+from segjudge.evaluation_script import main, panoptic_files
 from segjudge.evaluation_script.archive_limits import UNIT_LIMITS
 from segjudge.evaluation_script.panoptic_protocols import PANOPTIC_PROTOCOLS
 from segjudge.evaluation_script.phase import ScoringRules
-from segjudge.evaluation_script.unit_scoring import TRACKS, counted_units
 from segjudge.evaluation_script.unit_truth import UnitTruth
 
 from .builders import chunk, png, raw_png, zipped
@@ -50,7 +50,7 @@ def small_truth(folder: Path) -> UnitTruth:
     videos = [{"video_id": "a", "images": []}]
     truth = {"videos": videos, "categories": categories, "annotations": [document]}
     (folder / "t" / "t.json").write_text(json.dumps(truth))
-    return TRACKS["panoptic"].read_truth(str(folder / "t"), "")
+    return panoptic_files.read_truth(str(folder / "t"), "")
 
 
 def upload(videos: Any = None, picture: bytes = IMAGE, **files: bytes) -> bytes:
@@ -139,4 +139,4 @@ def test_hostile_videos_get_a_sentence_soon_and_in_little_memory(name: str, tmp_
     make, sentence = HOSTILE[name]
     truth = small_truth(tmp_path)
     rules = ScoringRules(PANOPTIC_PROTOCOLS["vipseg"], UNIT_LIMITS)
-    assert sentence in sentence_of(make(), tmp_path, lambda path: counted_units(str(path), truth, rules).complete())
+    assert sentence in sentence_of(make(), tmp_path, lambda path: main.score_split(str(path), "val", truth, rules))

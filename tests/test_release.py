@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -21,8 +20,8 @@ def test_the_version_stands_in_every_place_that_says_it() -> None:
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"] == VERSION
     headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert headings[0] in ("Unreleased", VERSION)
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "segjudge.evaluation_script.version.VERSION"}
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert 'version = { attr = "segjudge.evaluation_script.version.VERSION" }' in project
 
 
 def test_the_tag_of_a_release_has_to_be_its_version(tmp_path: Path) -> None:
