@@ -242,16 +242,26 @@ def score_by_phase(
     progress: Progress = ignore_progress,
 ) -> Scores:
     """Score as a phase of a bundle does, limits included; links in a folder are followed, since they are one's own."""
+    job = prepared_by_phase(results, phase, annotations, split, sequences)
+    reports = []
+    for phase_split in phase.splits:
+        if phase_split.codename in job.splits:
+            rules = replace(rules_of(phase, phase_split), limits=job.rules.limits)
+            truth = job.splits[phase_split.codename]
+            reports.append(score_split(job.path, phase_split.codename, truth, rules, progress=progress))
+    return Scores(reports, provenance=_provenance(reports, job.truth, job.path, job.rules.limits))
+
+
+def prepared_by_phase(
+    results: str, phase: Phase, annotations: str, split: str = "", sequences: Iterable[str] | None = None
+) -> PreparedScoring:
+    """Open what a phase of a bundle scores, or one split of it."""
     results, annotations = local(results), local(annotations)
-    phase = replace(phase, limits=replace(phase.limits, links=True))
     chosen = [phase_split for phase_split in phase.splits if split in ("", phase_split.codename)]
     if not chosen:
         known = ", ".join(phase_split.codename for phase_split in phase.splits)
         raise UsageError(f"{phase.codename} has no split {split!r}, only {known}")
-    truths = open_truth(annotations, phase)
-    reports = []
-    for phase_split in chosen:
-        name = phase_split.codename
-        part, rules = with_sequences(truth_of(phase, truths, name), sequences), rules_of(phase, phase_split)
-        reports.append(score_split(results, name, part, rules, progress=progress))
-    return Scores(reports, provenance=_provenance(reports, annotations, results, phase.limits))
+    truths, wanted = open_truth(annotations, phase), None if sequences is None else list(sequences)
+    rules = rules_of(replace(phase, limits=replace(phase.limits, links=True)), chosen[0])
+    splits = {one.codename: with_sequences(truth_of(phase, truths, one.codename), wanted) for one in chosen}
+    return PreparedScoring(results, annotations, rules, splits, [])

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
-from segjudge.files import written
 
+from .pages import options_of, page_options, write_page
 from .ranking import METRIC, write_document
-from .shared import DONE, ProgressBar, say
+from .shared import DONE, ProgressBar
 
 if TYPE_CHECKING:
     from segjudge.report.sequence_losses import LossReader, MethodLosses
@@ -33,13 +33,13 @@ class _ComparedMethod:
 def compare(args: argparse.Namespace) -> int:
     """Compare methods on the same truth: differences, intervals, and which can be told apart."""
     from segjudge.report.comparison import ComparedMethods, comparison_sections, verdict
-    from segjudge.report.page import PageOptions, ReportPage, rendered
+    from segjudge.report.page import ReportPage
     from segjudge.report.sequence_losses import LossReader
     from segjudge.statistics.rankings import differences, means
     from segjudge.statistics.score_tables import sums_of
 
     _check(args)
-    options = PageOptions(args.images or "", args.budget * 1_000_000)
+    options = options_of(args)
     reader = LossReader(len(args.results), options if args.out else None)
     methods = [_read(text, args, reader) for text in args.results]
     if len({one.scores.name for one in methods}) < len(methods):
@@ -58,9 +58,7 @@ def compare(args: argparse.Namespace) -> int:
     if args.out:
         origins = {one.scores.name: one.provenance for one in methods}
         sections = comparison_sections(ComparedMethods(losses, table, rows, pairs), reader, options, origins)
-        with written(args.out) as file:
-            file.write(rendered(ReportPage(" · ".join(origins), sections, reader.streams)))
-        say(f"wrote {args.out} ({os.path.getsize(args.out) / 1e6:.1f} MB)")
+        write_page(ReportPage(" · ".join(origins), sections, reader.streams), args.out)
     write_document(document, args.json)
     return DONE
 
@@ -121,7 +119,6 @@ def _places(rows: list[Mean], metric: str) -> str:
 
 def compare_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `compare`."""
-    from segjudge.commands.report import page_options
     from segjudge.commands.score import jobs_option
 
     sub.add_argument("results", nargs="+", metavar="RESULTS", help="results of each method, or NAME=RESULTS")

@@ -8,9 +8,9 @@ import os
 from segjudge.datasets.layouts import LAYOUTS
 from segjudge.errors import OptionError, UsageError
 from segjudge.evaluation_script.phase import PROTOCOLS
-from segjudge.files import written
 
-from .shared import DONE, ProgressBar, say, whole_number
+from .pages import options_of, page_options, write_page
+from .shared import DONE, ProgressBar
 
 
 def report(args: argparse.Namespace) -> int:
@@ -18,7 +18,6 @@ def report(args: argparse.Namespace) -> int:
     from segjudge.commands.score import request_of
     from segjudge.evaluation_script.tuning import reuse_memory
     from segjudge.prepared import prepared
-    from segjudge.report.page import PageOptions, rendered
     from segjudge.reporting import report_page
     from segjudge.scoring import scored_here
 
@@ -31,10 +30,7 @@ def report(args: argparse.Namespace) -> int:
     except OptionError as error:
         raise UsageError(f"--{error}") from None
     title = args.title or os.path.basename(os.path.normpath(args.results))
-    options = PageOptions(args.images or "", args.budget * 1_000_000)
-    with written(args.out) as file:
-        file.write(rendered(report_page(job, scores, title, options)))
-    say(f"wrote {args.out} ({os.path.getsize(args.out) / 1e6:.1f} MB)")
+    write_page(report_page(job, scores, title, options_of(args)), args.out)
     return DONE
 
 
@@ -56,10 +52,3 @@ def report_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--title", help="the page's title (default: the name of the results)")
     sub.add_argument("--out", default="report.html", metavar="FILE", help="the page to write (default: report.html)")
     sub.set_defaults(strict=False, cap=None, id_zero_quirk=None)
-
-
-def page_options(sub: argparse.ArgumentParser) -> None:
-    """Add the options of whatever writes a page."""
-    sub.add_argument("--images", metavar="DIR", help="the dataset's pictures, over which the page draws masks")
-    size = "megabytes that the page may have: masks become smaller, and pictures fewer (default: 6)"
-    sub.add_argument("--budget", type=whole_number(1, 500), default=6, metavar="MB", help=size)

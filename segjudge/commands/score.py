@@ -20,7 +20,7 @@ from .shared import DONE, ProgressBar, part, say, whole_number
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.answer import Report
-    from segjudge.evaluation_script.phase import TrackProtocol
+    from segjudge.evaluation_script.phase import Phase, TrackProtocol
     from segjudge.prepared import ScoreRequest
     from segjudge.scoring import Scores
 
@@ -61,24 +61,40 @@ def score(args: argparse.Namespace) -> int:
     _show(scores.reports, scores.provenance, args)
     for line in public_warnings(scores.warnings):
         say(f"warning: {line}")
+    if args.report:
+        _write_report(scores, args)
     return DONE
 
 
+def _write_report(scores: Scores, args: argparse.Namespace) -> None:
+    """Write the page that `segjudge report` writes."""
+    from segjudge.commands.pages import write_page
+    from segjudge.prepared import prepared
+    from segjudge.report.page import PageOptions
+    from segjudge.reporting import report_page
+    from segjudge.scoring import prepared_by_phase
+
+    job = prepared_by_phase(*_phase(args)) if scores.request is None else prepared(scores.request)
+    write_page(report_page(job, scores, os.path.basename(os.path.normpath(args.results)), PageOptions()), args.report)
+
+
 def _scored_by_phase(args: argparse.Namespace, bar: ProgressBar) -> Scores:
-    from segjudge.bundle.bundle_source import find_bundle
     from segjudge.scoring import score_by_phase
+
+    results, phase, annotations, split, sequences = _phase(args)
+    return score_by_phase(results, phase, annotations, split=split, sequences=sequences, progress=bar)
+
+
+def _phase(args: argparse.Namespace) -> tuple[str, Phase, str, str, list[str] | None]:
+    """Return the results, a phase as the options change it, its annotation file, and which part of it is scored."""
+    from segjudge.bundle.bundle_source import find_bundle
 
     source = find_bundle()
     phase = source.phase(args.phase)
     jobs = {None: phase.jobs, "auto": 0}.get(args.jobs, args.jobs)
-    return score_by_phase(
-        args.results,
-        replace(phase, strict=args.strict or phase.strict, jobs=jobs),
-        args.annotations or os.path.join(source.root, phase.annotations),
-        split=args.split or "",
-        sequences=_sequences(args),
-        progress=bar,
-    )
+    phase = replace(phase, strict=args.strict or phase.strict, jobs=jobs)
+    annotations = args.annotations or os.path.join(source.root, phase.annotations)
+    return args.results, phase, annotations, args.split or "", _sequences(args)
 
 
 def _scored_on_truth(args: argparse.Namespace, bar: ProgressBar) -> Scores:
@@ -184,6 +200,7 @@ def _check_options(args: argparse.Namespace) -> None:
     ignored = {
         "--phase": (*truth_alone, "part", "scheduler") if args.phase else (),
         "--scheduler": ("part",) if args.scheduler else (),
+        "--part": ("report",) if args.part else (),
         "--truth": ("annotations",) if args.truth else (),
         track: () if track in ("", "instances") else ("cap", "id_zero_quirk", "style"),
     }
@@ -199,7 +216,7 @@ def _check_outputs(args: argparse.Namespace) -> None:
         if args.csv:
             os.makedirs(args.csv, exist_ok=True)
             _check_writable(args.csv)
-        for path in (args.json, args.results_yaml, getattr(args, "out", None)):
+        for path in (args.json, args.results_yaml, *(getattr(args, name, None) for name in ("out", "report"))):
             if path and path != "-":
                 _check_file(path)
     except OSError as error:
@@ -303,6 +320,7 @@ def score_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--strict", action="store_true", help="warnings are errors")
     sub.add_argument("--part", type=part, metavar="K/N", help="count part K of N alone, for `merge`; needs --out")
     sub.add_argument("--out", metavar="FILE", help="with --part: the file to write")
+    sub.add_argument("--report", metavar="FILE", help="write the page that `segjudge report` writes")
     _output_options(sub)
     official = sub.add_argument_group("as the scripts of DAVIS and Places 2017 call them")
     official.add_argument("--davis_path", metavar="DIR", help="TRUTH, by default for the task unsupervised and set val")

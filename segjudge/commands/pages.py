@@ -1,0 +1,37 @@
+"""What the commands that write pages share."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING
+
+from segjudge.files import written
+
+from .shared import say, whole_number
+
+if TYPE_CHECKING:
+    from segjudge.report.page import PageOptions, ReportPage
+
+
+def write_page(page: ReportPage, path: str) -> None:
+    """Write a page, and say how large it is."""
+    from segjudge.report.page import rendered
+
+    with written(path) as file:
+        file.write(rendered(page))
+    say(f"wrote {path} ({os.path.getsize(path) / 1e6:.1f} MB)")
+
+
+def page_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of whatever writes a page."""
+    sub.add_argument("--images", metavar="DIR", help="the dataset's pictures, over which the page draws masks")
+    size = "megabytes that the page may have: masks become smaller, and pictures fewer (default: 6)"
+    sub.add_argument("--budget", type=whole_number(1, 500), default=6, metavar="MB", help=size)
+
+
+def options_of(args: argparse.Namespace) -> PageOptions:
+    """Return what was said of a page."""
+    from segjudge.report.page import PageOptions
+
+    return PageOptions(args.images or "", args.budget * 1_000_000)
