@@ -12,7 +12,7 @@ from segjudge.evaluation_script.unit_counts import UnitAccumulator
 
 from .lists import kinds_section, listed
 from .overview import tables
-from .page import Section
+from .page import PageOptions, Section
 
 if TYPE_CHECKING:
     from segjudge.prepared import PreparedScoring
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 FIRST = "Those that cost most first."
 
 
-def unit_sections(_job: PreparedScoring, report: Report) -> tuple[list[Section], dict[str, bytes]]:
+def unit_sections(
+    _job: PreparedScoring, report: Report, _options: PageOptions
+) -> tuple[list[Section], dict[str, bytes]]:
     """Return the sections of a split that was counted by unit."""
     counted = report.counted
     if not isinstance(counted, UnitAccumulator):
