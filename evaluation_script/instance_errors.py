@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Collection, List, Sequence, Tuple
+from typing import Collection, Dict, List, Sequence, Tuple
 
 import numpy as np
 
@@ -16,14 +16,23 @@ from .masks import Array
 GROUPS = 20
 
 
-def standard_errors(
+def standard_errors(without: Dict[str, Array]) -> Averages:
+    """Return the standard errors of metrics that are known without each group."""
+    return {
+        name: float(np.sqrt((len(values) - 1) / len(values) * ((values - values.mean()) ** 2).sum()))
+        for name, values in without.items()
+        if not np.isnan(values).any()
+    }
+
+
+def without_groups(
     matching: MatchedDetections,
     images: int,
     protocol: InstanceProtocol,
     frequencies: Sequence[str],
     metrics: Collection[str],
-) -> Averages:
-    """Return the standard errors of these metrics, of all if there are none, where each group can be left out.
+) -> Dict[str, Array]:
+    """Return these metrics, or all if there are none, without each group of images; nothing of a single image.
 
     Images are dealt into groups by a lot that is always the same.
     """
@@ -36,12 +45,7 @@ def standard_errors(
     few = metrics and read.keys() >= set(metrics)
     pairs = list({read[name] for name in metrics}) if few else reported_pairs(caps)
     without = [averages(curves, protocol, frequencies) for curves in _without_each(matching, pairs, group, groups)]
-    table = {name: np.array([values[name] for values in without], float) for name in metrics or protocol.metrics}
-    return {
-        name: float(np.sqrt((groups - 1) / groups * ((values - values.mean()) ** 2).sum()))
-        for name, values in table.items()
-        if not np.isnan(values).any()
-    }
+    return {name: np.array([values[name] for values in without], float) for name in metrics or protocol.metrics}
 
 
 def _without_each(matching: MatchedDetections, pairs: Sequence[Pair], group: Array, groups: int) -> List[Curves]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Iterator
@@ -26,6 +27,12 @@ from .data import GOLDEN
 
 PLACES = GOLDEN / "places"
 TRUTH, RESULTS = PLACES / "official_converter_gt.json.gz", PLACES / "preds.json.gz"
+
+
+def records_of(path: Path) -> list[dict[str, Any]]:
+    data = path.read_bytes()
+    records: list[dict[str, Any]] = json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
+    return records
 
 
 @pytest.fixture(scope="module")
