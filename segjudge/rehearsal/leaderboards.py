@@ -29,6 +29,8 @@ class RankedBoard:
     decimals: int
     #: The best first.
     rows: list[BoardRow]
+    #: Every row of the same teams, by when it was submitted.
+    history: list[BoardEntry]
 
 
 def board_of(store: Store, phase: ChallengePhase, split: ChallengePhaseSplit, order: str = "") -> RankedBoard:
@@ -40,16 +42,20 @@ def board_of(store: Store, phase: ChallengePhase, split: ChallengePhaseSplit, or
     partial = phase.flag("is_partial_submission_evaluation_enabled")
     statuses = (FINISHED, "partially_evaluated") if partial else (FINISHED,)
     best: dict[int, tuple[tuple[float, float], BoardRow]] = {}
+    history: list[BoardEntry] = []
     for entry in store.board_entries(split.id, statuses):
         if entry.team_id in hosts and not entry.is_baseline:
             continue
+        history.append(entry)
         bars = {label: (entry.error or {}).get(f"error_{label}") for label in split.labels}
         row = BoardRow(entry, {label: bar for label, bar in bars.items() if bar is not None})
         key = _sort_key(row, order, descending=descending)
         if entry.team_id not in best or key < best[entry.team_id][0]:
             best[entry.team_id] = (key, row)
     ranked = [row for _, row in sorted(best.values(), key=lambda pair: pair[0])]
-    return RankedBoard(split.labels, order, descending, split.decimals, ranked)
+    return RankedBoard(
+        split.labels, order, descending, split.decimals, ranked, sorted(history, key=lambda entry: entry.submitted_at)
+    )
 
 
 def _teams_of_hosts(store: Store, challenge: int) -> set[int]:

@@ -16,6 +16,7 @@ from .challenges import Challenges
 from .evalai_json import EvalAIJson
 from .queue import VISIBILITY, MessageQueues
 from .signed_urls import SignedUrls
+from .standings import Comparisons
 from .store import Store
 from .stored_files import FileStore
 from .submissions import Submissions
@@ -39,6 +40,7 @@ class Services:
         self.json = EvalAIJson(self.store, self.links)
         self.queue = MessageQueues(self.store, visibility, repeats)
         self.challenges = Challenges(self.store)
+        self.comparisons = Comparisons(self.store, self.files)
         self.submissions = Submissions(self.store, self.files, self.queue)
         self.bundles = BundleImport(self.store, self.files)
         self.permissions = Permissions(self.store, self.accounts, self.challenges)

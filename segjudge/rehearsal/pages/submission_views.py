@@ -11,6 +11,7 @@ from segjudge.rehearsal.models import ChallengePhase, ChallengePhaseSplit, Submi
 from segjudge.rehearsal.refusal import Refusal
 from segjudge.rehearsal.stored_files import EXCERPT
 
+from .board_history import history_of
 from .frame import PageRequest, shown_at
 from .views import challenge_page, named_challenge
 
@@ -146,9 +147,18 @@ def leaderboard(request: PageRequest, challenge: int, split: int = 0) -> Respons
     columns = [{"label": label, "about": (described.get(label) or {}).get("description", "")} for label in board.labels]
     current = {**boards[index], "order": board.order, "descending": board.descending}
     team = services.permissions.team_of(request.user, challenge)
+    standings = services.comparisons.of(board, phase_split.dataset_split.codename)
     rows = [_ranked(rank, row, board, team) for rank, row in enumerate(board.rows, 1)]
     return challenge_page(
-        request, challenge, "leaderboard.html", boards=boards, current=current, columns=columns, rows=rows
+        request,
+        challenge,
+        "leaderboard.html",
+        boards=boards,
+        current=current,
+        columns=columns,
+        rows=rows,
+        standings=standings,
+        history=history_of(board),
     )
 
 
@@ -161,6 +171,7 @@ def _ranked(rank: int, row: BoardRow, board: RankedBoard, team: Team | None) -> 
     )
     return {
         "rank": rank,
+        "submission": row.entry.submission,
         "team": row.entry.team_name,
         "method": row.entry.method_name,
         "baseline": row.entry.is_baseline,

@@ -23,6 +23,8 @@ function replace(main, text) {
   if (!fresh) return;
   if (fresh.dataset.live) main.dataset.live = fresh.dataset.live;
   else delete main.dataset.live;
+  const opened = [...main.querySelectorAll("details")].map((one) => one.open);
+  fresh.querySelectorAll("details").forEach((one, k) => { one.open = opened[k] ?? one.open; });
   // Addresses of files carry a new signature each time, which is no news.
   const plain = (node) => node.innerHTML.replace(/expires=\d+&amp;signature=\w+/g, "");
   if (plain(fresh) === plain(main)) return;
