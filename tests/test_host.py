@@ -127,3 +127,17 @@ def test_a_broken_truth_is_a_sentence_and_leaves_nothing(protocol: str, tmp_path
     assert sentence in said
     assert "defect" not in said
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_splits_of_instances_are_packed_one_by_one(tmp_path: Path, capsys: Any) -> None:
+    """As the short and the long videos of YouTube-VIS 2022 are."""
+    truth, packed, folder = published("youtube-vis-2022", tmp_path), str(tmp_path / "truth.zip"), str(tmp_path / "mine")
+    for split in ("short", "long"):
+        words = ["pack", "--layout", "coco", "--root", str(truth), "--out", packed, "--split", split]
+        assert main(words) == 0
+        assert f"split {split}, 2 images or videos, 4 instances" in capsys.readouterr().out
+    assert main(["pack", "--layout", "coco", "--root", packed, "--out", f"{packed}2"]) == 2
+    assert "is packed already" in capsys.readouterr().err
+    assert main(["host", "youtube-vis-2022", "--truth", packed, "--out", folder]) == 0
+    assert main(["run", folder]) == 0
+    assert "all / long" in capsys.readouterr().out

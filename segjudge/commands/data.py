@@ -7,7 +7,7 @@ import json
 import os
 
 from segjudge.bundle.bundle_source import find_bundle
-from segjudge.datasets.layouts import LAYOUTS, PLACES, UNIT_LAYOUTS
+from segjudge.datasets.layouts import INSTANCE_LAYOUTS, LAYOUTS, UNIT_LAYOUTS
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import verb
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
@@ -22,11 +22,9 @@ def pack(args: argparse.Namespace) -> int:
     from segjudge.datasets.opening import TruthSource
 
     source = TruthSource(args.root, args.layout, args.subset, args.unseen, args.categories or "")
-    if args.layout == PLACES:
-        if not args.categories:
-            raise UsageError("--layout places2017 needs --categories FILE")
+    if args.layout in INSTANCE_LAYOUTS:
         with ProgressBar("image") as bar:
-            summary, oddities = packing.pack_places(source, args.out, split=args.split, progress=bar)
+            summary, oddities = packing.pack_instances(source, args.out, split=args.split, progress=bar)
         _warn(oddities)
         print(f"{args.out}: split {args.split or 'val'}, {summary}, {os.path.getsize(args.out) / 1e6:.1f} MB")
         return DONE
@@ -140,9 +138,11 @@ def demo(args: argparse.Namespace) -> int:
 
 def pack_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `pack`."""
-    packable = [*LAYOUTS, PLACES, *UNIT_LAYOUTS]
+    packable = [*LAYOUTS, *INSTANCE_LAYOUTS, *UNIT_LAYOUTS]
     sub.add_argument("--layout", required=True, choices=packable, metavar="LAYOUT", help=", ".join(packable))
-    sub.add_argument("--categories", help="places2017: JSON with categories, and images where there is a list")
+    sub.add_argument(
+        "--categories", help="with Places-style PNGs: JSON with categories, and images where there is a list"
+    )
     sub.add_argument("--root", required=True, help="the dataset's folder or zip")
     sub.add_argument("--subset", default="", help="the list of sequences, e.g. val")
     sub.add_argument("--out", required=True, help="the annotation file to write")

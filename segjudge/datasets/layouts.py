@@ -12,5 +12,5 @@ LAYOUTS = tuple(sorted({*PUBLISHED, *ALIASES}))
 #: Layouts of the tracks that count by unit, and those tracks.
 UNIT_LAYOUTS = {layout: name for name, track in TRACKS.items() for layout in track.layouts}
 
-#: The layout of Places-style PNGs, beside those of mask sequences.
-PLACES = "places2017"
+#: Layouts of instance masks: Places-style PNGs, and COCO's JSON of images or videos.
+INSTANCE_LAYOUTS = ("places2017", "coco")

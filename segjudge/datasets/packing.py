@@ -4,27 +4,45 @@ import json
 import os
 from dataclasses import replace
 
+from segjudge.errors import UsageError
 from segjudge.evaluation_script import instance_truth, sequence_truth, unit_truth
+from segjudge.evaluation_script.archive import open_files
+from segjudge.evaluation_script.dataset_layouts import HOST_LIMITS
 from segjudge.evaluation_script.engine import engine_of
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.progress import Progress, ignore_progress
 from segjudge.evaluation_script.truth import AnnotationFile
 
-from .opening import DEFAULT_SPLIT, TruthSource, read_published
+from .opening import DEFAULT_SPLIT, TruthSource, is_packed, read_published
 from .places import convert
 
 
-def pack_places(
+def pack_instances(
     source: TruthSource, out: str, *, split: str = "", progress: Progress = ignore_progress
 ) -> tuple[str, list[str]]:
-    """Write Places-style PNGs as an annotation file, or add them to one; return what they hold, and what is odd."""
-    document, oddities = convert(source.path, source.categories, progress)
-    splits = {split or DEFAULT_SPLIT: json.dumps(document, separators=(",", ":")).encode()}
+    """Write COCO's JSON or Places-style PNGs as an annotation file, or add them to one.
+
+    Returns what they hold, and what is odd about it.
+    """
+    if os.path.isdir(source.path):
+        if not source.categories:
+            raise UsageError(f"{source.path}: is a folder of PNGs, which needs --categories FILE")
+        document, notes = convert(source.path, source.categories, progress)
+        data = json.dumps(document, separators=(",", ":")).encode()
+        images, instances = len(document["images"]), len(document["annotations"])
+    else:
+        if is_packed(source.path):
+            raise UsageError(f"{source.path}: is packed already")
+        (truth,) = instance_truth.read(source.path).values()  # says what is wrong
+        files = open_files(source.path, HOST_LIMITS)
+        (data,) = (files.read(name) for name in files.sizes if name.endswith(".json"))
+        images, instances, notes = len(truth.images.ids), len(truth.ids), truth.notes
+    splits = {split or DEFAULT_SPLIT: data}
     if split and os.path.exists(out):
         splits = {**instance_truth.documents(out), **splits}
     os.makedirs(os.path.dirname(out) or ".", exist_ok=True)
     instance_truth.write(out, splits)
-    return f"{len(document['images']):,} images, {len(document['annotations']):,} instances", oddities
+    return f"{images:,} images or videos, {instances:,} instances", notes
 
 
 def pack_units(source: TruthSource, track: str, out: str, *, split: str = "") -> tuple[str, unit_truth.UnitTruth]:

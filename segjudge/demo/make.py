@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from segjudge.datasets.opening import TruthSource
-from segjudge.datasets.packing import pack, pack_places
+from segjudge.datasets.packing import pack, pack_instances
 from segjudge.evaluation_script.packed_file import EPOCH, replaced
 from segjudge.evaluation_script.png import davis_palette
 from segjudge.evaluation_script.rle import compressed
@@ -108,7 +108,7 @@ def _instances(root: str, seed: int) -> list[str]:
             Image.fromarray(places_png(instances)).save(os.path.join(masks, f"image_{number:03d}.png"))
         with open(listing, "w", encoding="utf-8") as file:
             json.dump(_listing(), file)
-        pack_places(TruthSource(masks, categories=listing), annotations, split="dev")
+        pack_instances(TruthSource(masks, categories=listing), annotations, split="dev")
     paths = [annotations]
     folder = os.path.join(root, "examples", INSTANCE_PHASE)
     os.makedirs(folder, exist_ok=True)

@@ -16,11 +16,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 
 from segjudge.datasets import packing
 from segjudge.datasets.layouts import LAYOUTS
-from segjudge.datasets.opening import DEFAULT_SPLIT, TruthSource, is_packed
+from segjudge.datasets.opening import TruthSource, is_packed
 from segjudge.errors import UsageError
-from segjudge.evaluation_script import annotation_file, instance_truth, packed_file
-from segjudge.evaluation_script.archive import open_files
-from segjudge.evaluation_script.dataset_layouts import HOST_LIMITS
+from segjudge.evaluation_script import annotation_file, packed_file
 from segjudge.evaluation_script.engine import check_fits
 from segjudge.evaluation_script.errors import HostError, listed
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
@@ -134,23 +132,11 @@ def _pack(source: TruthSource, protocol: TrackProtocol, out: str, progress: Prog
         shutil.copyfile(source.path, out)
         return []
     if isinstance(protocol, InstanceProtocol):
-        return _pack_instances(source, out, progress)
+        return packing.pack_instances(source, out, split=source.subset, progress=progress)[1]
     if isinstance(protocol, SequenceProtocol):
         layout = source.layout or (protocol.name if protocol.name in LAYOUTS else "")
         return packing.pack(replace(source, layout=layout), out, progress=progress).notes
     return packing.pack_units(source, protocol.track, out)[1].notes
-
-
-def _pack_instances(source: TruthSource, out: str, progress: Progress) -> list[str]:
-    if os.path.isdir(source.path):
-        if not source.categories:
-            raise UsageError(f"{source.path}: is a folder of PNGs, which needs --categories FILE")
-        return packing.pack_places(source, out, split=source.subset, progress=progress)[1]
-    opened = instance_truth.read(source.path)  # says what is wrong
-    files = open_files(source.path, HOST_LIMITS)
-    (data,) = (files.read(name) for name in files.sizes if name.endswith(".json"))
-    instance_truth.write(out, {source.subset or DEFAULT_SPLIT: data})
-    return [note for truth in opened.values() for note in truth.notes]
 
 
 def _render(folder: str, values: dict[str, Any]) -> None:
