@@ -166,6 +166,28 @@ def test_seen_and_unseen_ones_are_as_certain_as_the_fewer_of_both() -> None:
         assert value - low == pytest.approx(student(0.95, cases - 1) * error), metric
 
 
+@pytest.mark.parametrize("files", [SEQUENCES, INSTANCES], ids=TABLES)
+def test_metrics_are_a_table_too(files: Any) -> None:
+    scores = segjudge.score(*files)
+    rows = scores.table("metrics").set_index("metric")
+    for name, value in scores.metrics["dev"].items():
+        assert bool(rows.loc[name, "value"] == value) is (value is not None)
+        assert rows.loc[name, "error"] == scores.standard_errors["dev"].get(name) or math.isnan(rows.loc[name, "error"])
+        ends = scores.interval(name)
+        assert (rows.loc[name, "low"], rows.loc[name, "high"]) == ends or (
+            ends is None and math.isnan(rows["low"][name])
+        )
+
+
+def test_saved_results_are_ranked(tmp_path: Path, capsys: Any) -> None:
+    for name in ("strong", "lagging"):
+        segjudge.score(ROOT / f"examples/sequences-dev/{name}.zip", *SEQUENCES[1:]).save(tmp_path / f"{name}.segjudge")
+    assert main(["rank", *map(str, sorted(tmp_path.iterdir())), "--draws", "5"]) == 0
+    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()[2:4]] == ["strong", "lagging"]
+    (tmp_path / "lagging.segjudge").write_bytes((tmp_path / "lagging.segjudge").read_bytes()[:-9])
+    assert main(["rank", *map(str, sorted(tmp_path.iterdir()))]) == 2
+
+
 def test_a_result_is_flat_for_loggers() -> None:
     scores = segjudge.score(*SEQUENCES)
     assert scores.flat("val/") == {f"val/{name}": value for name, value in scores.metrics["dev"].items()}
