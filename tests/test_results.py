@@ -15,9 +15,9 @@ import pytest
 
 import segjudge
 from segjudge.cli import main
+from segjudge.evaluation_script.intervals import student
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
-from segjudge.statistics.significance import student
 
 from .builders import label_zip
 from .data import ROOT

@@ -14,7 +14,6 @@ from segjudge.evaluation_script.instance_accumulator import InstanceAccumulator
 from segjudge.evaluation_script.instance_precision import RECALLS
 from segjudge.evaluation_script.instance_protocols import THRESHOLDS
 from segjudge.evaluation_script.masks import Array
-from segjudge.statistics.intervals import intervals
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -29,7 +28,7 @@ UNKNOWN = (math.nan, math.nan)
 
 def metrics(report: Report) -> Columns:
     """Return each metric with its standard error and Student's t interval at 95 %."""
-    errors, ends, names = report.errors(), intervals(report), list(report.values)
+    errors, ends, names = report.errors(), report.intervals(), list(report.values)
     return {
         "metric": names,
         "value": [as_number(report.values[name]) for name in names],
