@@ -6,6 +6,7 @@ import builtins
 import json
 import math
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from segjudge.evaluation_script.intervals import student
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 
+from . import revisions
 from .builders import label_zip
 from .data import ROOT
 
@@ -48,7 +50,27 @@ def test_a_saved_result_is_the_same_to_the_last_bit(files: Any, tmp_path: Path) 
     assert repr(loaded) == repr(scores)
 
 
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_results_of_every_protocol_are_saved_and_have_tables(name: str, tmp_path: Path) -> None:
+    entry = revisions.known()[name][str(PROTOCOLS[name].revision)]
+    with zipfile.ZipFile(revisions.FILES) as archive:
+        truth, sample = (archive.extract(file, tmp_path) for file in (entry["truth"], entry["samples"]["poor"]["file"]))
+    scores = segjudge.score(sample, truth, name)
+    scores.save(tmp_path / "run")
+    loaded = segjudge.load(tmp_path / "run")
+    for what in ("metrics", "standard_errors", "tables", "warnings", "provenance"):
+        assert getattr(loaded, what) == getattr(scores, what), what
+    for table, rows in scores.tables.items():
+        assert len(loaded.table(table)) == len(rows)
+    assert len(loaded.table("metrics")) == len(scores.metrics["val"])
+    assert PROTOCOLS[name].metrics[0] in scores.flat()
+    assert PROTOCOLS[name].metrics[0].replace("&", "&amp;") in scores._repr_html_()
+
+
 def test_results_of_memory_and_of_executors_are_saved_too(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(2) as executor:
+        segjudge.score(*SEQUENCES, executor=executor).save(tmp_path / "run")
+    assert segjudge.load(tmp_path / "run").metrics == segjudge.score(*SEQUENCES).metrics
     predictions, truths = videos(3)
     for protocol in ("davis2017", "mosev2", "lvos"):
         scores = segjudge.score_arrays(predictions, truths, protocol)
