@@ -12,9 +12,11 @@ import PIL
 from .accumulator import Accumulator
 from .errors import HostError
 from .instance_accumulator import InstanceAccumulator
+from .instance_errors import GROUPS
 from .instance_protocols import InstanceProtocol
+from .intervals import FEWEST_CASES, FEWEST_SHOWN, interval
 from .phase import DETAILS, Phase, PhaseSplit, TrackProtocol
-from .sequence_averages import averaged, by_sequence, standard_errors
+from .sequence_averages import averaged, by_sequence, cases, standard_errors
 from .sequence_metrics import ObjectScore, Values
 from .sequence_protocols import BESIDE, SequenceProtocol
 from .version import VERSION
@@ -54,6 +56,21 @@ class Report:
         del metrics
         return {}
 
+    def cases(self, metric: str) -> int:
+        """Return how many sequences, or groups of images, a metric's standard error is known from."""
+        del metric
+        return 0
+
+    def intervals(self, level: float = 0.95, metrics: Collection[str] = ()) -> Dict[str, Tuple[float, float]]:
+        """Return Student's t interval of each of these metrics, or of all, that has an error from cases enough."""
+        found = {}
+        for metric, error in self.errors(metrics).items():
+            value, cases = self.values[metric], self.cases(metric)
+            if value is not None and error is not None and cases >= FEWEST_CASES:
+                low, high = interval(value, error, cases, level)
+                found[metric] = max(low, -1.0 if metric.endswith("-Decay") else 0.0), min(high, 1.0)
+        return found
+
     def rows(self) -> Dict[str, List[Row]]:
         """Return the tables of what was averaged, by name."""
         return {name: [{"split": self.split, **row} for row in rows] for name, rows in self._tables.items()}
@@ -77,6 +94,9 @@ class SequenceReport(Report):
     def errors(self, metrics: Collection[str] = ()) -> Values:
         del metrics  # they cost nothing
         return standard_errors(self.scores, self.protocol)
+
+    def cases(self, metric: str) -> int:
+        return cases(self.scores, self.protocol, metric)
 
     def rows(self) -> Dict[str, List[Row]]:
         means = by_sequence(self.scores, self.metrics)
@@ -106,6 +126,10 @@ class InstanceReport(Report):
             self._errors[wanted] = self._accumulator.standard_errors(wanted)
         return self._errors[wanted]
 
+    def cases(self, metric: str) -> int:
+        del metric
+        return min(GROUPS, len(self._accumulator.images))
+
 
 def public_warnings(lines: List[str]) -> List[str]:
     """Return at most twenty lines, the last of which counts those left out."""
@@ -131,7 +155,19 @@ def build_answer(phase: Phase, reports: List[Report], timings: Dict[str, float])
     error_bars = [_error_bars(phase, split, report) for split, report in zip(phase.splits, reports)]
     if all(error_bars):
         answer["error"] = error_bars
+    shown = [{split.codename: _ends(phase, split, report)} for split, report in zip(phase.splits, reports)]
+    answer["interval"] = [ends for ends in shown if any(ends.values())]
     return answer
+
+
+def _ends(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, List[float]]:
+    """Return the intervals of the leaderboard's labels as a page may show them, rounded and of enough cases."""
+    least, decimals = FEWEST_CASES if phase.detail == DETAILS[2] else FEWEST_SHOWN, DECIMALS - 2 * phase.percent
+    return {
+        metric: [round(_number(phase, end), decimals) for end in ends]
+        for metric, ends in report.intervals(metrics=split.metrics).items()
+        if metric in split.metrics and report.cases(metric) >= least
+    }
 
 
 def public(phase: Phase, reports: List[Report]) -> Dict[str, Any]:

@@ -94,6 +94,16 @@ def _average(*parts: Array) -> Array:
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
+def cases(scores: List[ObjectScore], protocol: SequenceProtocol, metric: str) -> int:
+    """Return how many videos a metric is of; of a mean over seen and unseen ones, the fewer of both."""
+    seen, unseen = (len({video_of(score) for score in scores if score.unseen is group}) for group in (False, True))
+    if "-seen-" in metric or "-unseen-" in metric:
+        return unseen if "-unseen-" in metric else seen
+    if protocol.by_class and metric in protocol.metrics:
+        return min(seen or unseen, unseen or seen)
+    return len({video_of(score) for score in scores})
+
+
 def by_sequence(scores: List[ObjectScore], metrics: List[str]) -> Dict[str, Values]:
     """Return the values of each sequence, the means over its objects."""
     sequences: Dict[str, List[ObjectScore]] = {}

@@ -118,12 +118,10 @@ class Scores:
 
     def interval(self, metric: str, level: float = 0.95, *, split: str = "") -> tuple[float, float] | None:
         """Return Student's t interval of a metric; None where too few sequences or images tell one."""
-        from segjudge.statistics.intervals import intervals
-
         report = self._report(split)
         if metric not in report.values:
             raise UsageError(f"{report.protocol.name} has no metric {metric}, only {', '.join(report.values)}")
-        return intervals(report, level).get(metric)
+        return report.intervals(level).get(metric)
 
     def _report(self, split: str) -> Report:
         chosen = [report for report in self.reports if split in ("", report.split)]

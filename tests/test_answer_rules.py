@@ -147,6 +147,22 @@ def test_the_leaderboard_has_full_numbers_percent_and_errors() -> None:
         assert given["submission_metadata"]["seconds"] == {"open": 0, "dev": 2}
 
 
+@pytest.mark.parametrize(("count", "detail", "there"), [(9, "means", False), (10, "means", True), (9, "all", True)])
+def test_intervals_are_rounded_and_of_enough_sequences(count: int, detail: str, there: bool) -> None:
+    """Of hidden truth few sequences would tell more than their mean."""
+    scores = [
+        replace(SCORES[0], sequence=str(k), values={**SCORES[0].values, "J-Mean": 0.5 + k / 40}) for k in range(count)
+    ]
+    one = report(scores=scores)
+    low, high = one.intervals(metrics=["J-Mean"])["J-Mean"]
+    for percent, ends in (
+        (False, [round(low, 3), round(high, 3)]),
+        (True, [round(100 * low, 1), round(100 * high, 1)]),
+    ):
+        phase = replace(phase_of(PhaseSplit("dev", PLAIN.name, ("J-Mean",)), percent=percent), detail=detail)
+        assert build_answer(phase, [one], {})["interval"] == ([{"dev": {"J-Mean": ends}}] if there else [])
+
+
 def test_a_split_without_an_error_leaves_all_errors_out() -> None:
     two = phase_of(
         PhaseSplit("dev", PLAIN.name, ("J-Mean",)), PhaseSplit("alone", PLAIN.name, ("J-Mean",)), percent=True

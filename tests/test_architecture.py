@@ -31,7 +31,7 @@ LAYERS = {
 #: Rooms of the uploaded folder, from the ground up; a room imports from those before it.
 ROOMS = (
     (
-        "errors guard_messages inflate instance_protocols masks panoptic_protocols positioned_file progress "
+        "errors guard_messages inflate instance_protocols intervals masks panoptic_protocols positioned_file progress "
         "semantic_protocols sequence_protocols supervisor tracks_protocols truth tuning version"
     ),
     "accumulator archive_limits kernel_frames label_maps mask_texts tracks_metrics",

@@ -236,11 +236,14 @@ def test_the_page_shows_scores_and_escapes_what_others_wrote(
     answer = {
         "result": [{"dev": {"A": 0.5}}, {"test": {"A": 0.987}}],
         "error": [{"dev": {"error_A": 0.01}}],
+        "interval": [{"dev": {"A": [0.48, 0.52]}}, {"test": {"A": [0.91, 0.99]}}],
         "submission_result": {"warnings": ["<script>"], "versions": {"segjudge": "1"}},
     }
     page = results_page({"title": "T & T", "columns": columns}, answer)
     assert "0.500 ± 0.010" in page
+    assert "(0.480 to 0.520)" in page
     assert "0.987" not in page
+    assert "0.910" not in page
     assert "&lt;script&gt;" in page
     assert "T &amp; T" in page
 

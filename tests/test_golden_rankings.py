@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from segjudge.evaluation_script.intervals import student
 from segjudge.statistics.rankings import (
     Rule,
     Sums,
@@ -25,7 +26,7 @@ from segjudge.statistics.rankings import (
     stability,
 )
 from segjudge.statistics.ranks import footrule, kendall
-from segjudge.statistics.significance import adjusted, jackknife_error, signed_rank, signed_rank_exactly, student
+from segjudge.statistics.significance import adjusted, jackknife_error, signed_rank, signed_rank_exactly
 
 from .data import SEQUENCES
 from .shared import needs_shared

@@ -6,6 +6,7 @@ import builtins
 import json
 import math
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,11 @@ import pytest
 
 import segjudge
 from segjudge.cli import main
+from segjudge.evaluation_script.intervals import student
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
-from segjudge.statistics.significance import student
 
+from . import revisions
 from .builders import label_zip
 from .data import ROOT
 
@@ -48,7 +50,27 @@ def test_a_saved_result_is_the_same_to_the_last_bit(files: Any, tmp_path: Path) 
     assert repr(loaded) == repr(scores)
 
 
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_results_of_every_protocol_are_saved_and_have_tables(name: str, tmp_path: Path) -> None:
+    entry = revisions.known()[name][str(PROTOCOLS[name].revision)]
+    with zipfile.ZipFile(revisions.FILES) as archive:
+        truth, sample = (archive.extract(file, tmp_path) for file in (entry["truth"], entry["samples"]["poor"]["file"]))
+    scores = segjudge.score(sample, truth, name)
+    scores.save(tmp_path / "run")
+    loaded = segjudge.load(tmp_path / "run")
+    for what in ("metrics", "standard_errors", "tables", "warnings", "provenance"):
+        assert getattr(loaded, what) == getattr(scores, what), what
+    for table, rows in scores.tables.items():
+        assert len(loaded.table(table)) == len(rows)
+    assert len(loaded.table("metrics")) == len(scores.metrics["val"])
+    assert PROTOCOLS[name].metrics[0] in scores.flat()
+    assert PROTOCOLS[name].metrics[0].replace("&", "&amp;") in scores._repr_html_()
+
+
 def test_results_of_memory_and_of_executors_are_saved_too(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(2) as executor:
+        segjudge.score(*SEQUENCES, executor=executor).save(tmp_path / "run")
+    assert segjudge.load(tmp_path / "run").metrics == segjudge.score(*SEQUENCES).metrics
     predictions, truths = videos(3)
     for protocol in ("davis2017", "mosev2", "lvos"):
         scores = segjudge.score_arrays(predictions, truths, protocol)
@@ -164,6 +186,28 @@ def test_seen_and_unseen_ones_are_as_certain_as_the_fewer_of_both() -> None:
         assert value
         assert error
         assert value - low == pytest.approx(student(0.95, cases - 1) * error), metric
+
+
+@pytest.mark.parametrize("files", [SEQUENCES, INSTANCES], ids=TABLES)
+def test_metrics_are_a_table_too(files: Any) -> None:
+    scores = segjudge.score(*files)
+    rows = scores.table("metrics").set_index("metric")
+    for name, value in scores.metrics["dev"].items():
+        assert bool(rows.loc[name, "value"] == value) is (value is not None)
+        assert rows.loc[name, "error"] == scores.standard_errors["dev"].get(name) or math.isnan(rows.loc[name, "error"])
+        ends = scores.interval(name)
+        assert (rows.loc[name, "low"], rows.loc[name, "high"]) == ends or (
+            ends is None and math.isnan(rows["low"][name])
+        )
+
+
+def test_saved_results_are_ranked(tmp_path: Path, capsys: Any) -> None:
+    for name in ("strong", "lagging"):
+        segjudge.score(ROOT / f"examples/sequences-dev/{name}.zip", *SEQUENCES[1:]).save(tmp_path / f"{name}.segjudge")
+    assert main(["rank", *map(str, sorted(tmp_path.iterdir())), "--draws", "5"]) == 0
+    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()[2:4]] == ["strong", "lagging"]
+    (tmp_path / "lagging.segjudge").write_bytes((tmp_path / "lagging.segjudge").read_bytes()[:-9])
+    assert main(["rank", *map(str, sorted(tmp_path.iterdir()))]) == 2
 
 
 def test_a_result_is_flat_for_loggers() -> None:

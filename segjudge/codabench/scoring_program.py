@@ -134,12 +134,16 @@ def results_page(task: Dict[str, Any], answer: Dict[str, Any]) -> str:
     """Return the page of one submission: what the leaderboard shows, error bars, warnings and versions."""
     results = {split: values for entry in answer["result"] for split, values in entry.items()}
     errors = {split: values for entry in answer.get("error") or [] for split, values in entry.items()}
+    ends = {split: values for entry in answer.get("interval") or [] for split, values in entry.items()}
     public = answer.get("submission_result") or {}
     shown: Dict[str, List[str]] = {}
     for column in task["columns"]:
         if not column["hidden"]:
             shown.setdefault(column["split"], []).append(column["label"])
-    body = [_table(split, labels, results[split], errors.get(split, {})) for split, labels in shown.items()]
+    body = [
+        _table(split, labels, results[split], errors.get(split, {}), ends.get(split, {}))
+        for split, labels in shown.items()
+    ]
     warnings = [f"<li>{html.escape(str(line))}</li>" for line in public.get("warnings", [])]
     if warnings:
         body += ["<h2>Warnings</h2>", "<ul>", *warnings, "</ul>"]
@@ -147,12 +151,17 @@ def results_page(task: Dict[str, Any], answer: Dict[str, Any]) -> str:
     return _PAGE.format(title=html.escape(task["title"]), body="\n".join(body), footer=html.escape(footer))
 
 
-def _table(split: str, labels: List[str], values: Dict[str, float], errors: Dict[str, float]) -> str:
+def _table(
+    split: str, labels: List[str], values: Dict[str, float], errors: Dict[str, float], ends: Dict[str, List[float]]
+) -> str:
     rows = []
     for label in labels:
         value, error = float(values[label]), errors.get(f"error_{label}")
         width = max(0.0, min(1.0, value / 100 if value > 1 else value))
         number = f"{value:.3f}" if error is None else f"{value:.3f} ± {float(error):.3f}"
+        if label in ends:
+            low, high = map(float, ends[label])
+            number += f' <span title="Student’s t interval, 95 %">({low:.3f} to {high:.3f})</span>'
         rows.append(
             f'<tr><th>{html.escape(label)}</th><td class="number">{number}</td>'
             f'<td class="bar"><div style="width: {100 * width:.1f}%"></div></td></tr>'

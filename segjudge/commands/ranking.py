@@ -115,7 +115,7 @@ def rank_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `rank`."""
     from segjudge.statistics.rankings import METHODS
 
-    what = "JSONs of `score --json` (or NAME=FILE), or one CSV with the columns algorithm, case, value and maybe task"
+    what = "JSONs of `score --json` or saved scores (or NAME=FILE), or one CSV: algorithm, case, value and maybe task"
     sub.add_argument("scores", nargs="+", metavar="SCORES", help=what)
     sub.add_argument("--metric", default=METRIC, help=f"of JSONs, which metric (default: {METRIC})")
     sub.add_argument("--split", help="of JSONs, which split")

@@ -245,12 +245,11 @@ def _show(reports: list[Report], provenance: dict[str, Any], args: argparse.Name
     from segjudge.evaluation_script.answer import InstanceReport, tables
     from segjudge.report import official_csv
     from segjudge.report.tables import of_report
-    from segjudge.statistics.intervals import intervals
 
     document = ""
     if args.json:
         errors = [{report.split: report.errors()} for report in reports]
-        reaches = [{report.split: intervals(report)} for report in reports]
+        reaches = [{report.split: report.intervals()} for report in reports]
         found = {**tables(reports), "errors": errors, "intervals": reaches, "provenance": provenance}
         document = json.dumps(found, indent=1, allow_nan=False)
     try:

@@ -22,6 +22,20 @@ if TYPE_CHECKING:
 Columns = dict[str, Any]
 #: Columns of names, which repeat.
 NAMES = ("split", "sequence", "object", "frame", "category")
+#: The ends of no interval.
+UNKNOWN = (math.nan, math.nan)
+
+
+def metrics(report: Report) -> Columns:
+    """Return each metric with its standard error and Student's t interval at 95 %."""
+    errors, ends, names = report.errors(), report.intervals(), list(report.values)
+    return {
+        "metric": names,
+        "value": [as_number(report.values[name]) for name in names],
+        "error": [as_number(errors.get(name)) for name in names],
+        "low": [ends.get(name, UNKNOWN)[0] for name in names],
+        "high": [ends.get(name, UNKNOWN)[1] for name in names],
+    }
 
 
 def frames(report: Report) -> Columns:
@@ -94,7 +108,7 @@ def data_frame(reports: list[Report], name: str) -> DataFrame:
     """Return a table of all splits; raises UsageError where there is none of this name."""
     tables = []
     for report in reports:
-        rows, made = report.rows(), MADE.get(type(report), {})
+        rows, made = report.rows(), {**MADE.get(type(report), {}), "metrics": metrics}
         if name in made:
             tables.append(frame_of({"split": report.split, **made[name](report)}))
         elif name in rows:
@@ -109,9 +123,14 @@ def data_frame(reports: list[Report], name: str) -> DataFrame:
 def frame_of(content: Columns | list[Row]) -> DataFrame:
     """Return columns or rows as a table of pandas; None becomes NaN."""
     if isinstance(content, list):
-        content = [{key: math.nan if value is None else value for key, value in row.items()} for row in content]
+        content = [{key: as_number(value) for key, value in row.items()} for row in content]
     frame: DataFrame = _pandas().DataFrame(content)
     return frame
+
+
+def as_number(value: Any) -> Any:
+    """Return a value as pandas has it: NaN for None."""
+    return math.nan if value is None else value
 
 
 def _pandas() -> Any:

@@ -7,7 +7,6 @@ from html import escape
 from typing import Any
 
 from segjudge.evaluation_script.answer import Report
-from segjudge.statistics.intervals import intervals
 
 from .tables import number
 
@@ -27,7 +26,7 @@ def html_of(reports: list[Report], warnings: list[str], provenance: Mapping[str,
 
 
 def _table(report: Report) -> str:
-    found, errors = intervals(report), report.errors()
+    found, errors = report.intervals(), report.errors()
     rows = []
     for metric, value in report.values.items():
         low, high = (number(end) for end in found.get(metric, (None, None)))

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from segjudge.evaluation_script.answer import Report
 from segjudge.evaluation_script.sequence_protocols import BESIDE
-from segjudge.statistics.intervals import intervals
 
 from .page import Section
 from .tables import published
@@ -31,7 +30,7 @@ def summary(report: Report) -> Section:
             "first": metrics[0],
             "rest": [name for name in metrics[1:] if name in values],
             "beside": [name for name in BESIDE if name in values],
-            "intervals": intervals(report),
+            "intervals": report.intervals(),
             "errors": report.errors(),
             "columns": ["method", *metrics],
             "rows": [["these results", *(values[name] for name in metrics)], *others] if others else [],

@@ -7,7 +7,6 @@ from typing import TypedDict
 
 from segjudge.evaluation_script.answer import Report
 from segjudge.evaluation_script.sequence_protocols import BESIDE
-from segjudge.statistics.intervals import intervals
 
 PUBLISHED = os.path.join(os.path.dirname(__file__), "published.json")
 
@@ -58,7 +57,7 @@ def means(report: Report, *, compare: bool) -> str:
     """Return the protocol's metrics, their intervals, what others reached, and the statistics beside the protocol."""
     names = list(report.protocol.metrics)
     rows = [["this submission", *(number(report.values[name]) for name in names)]]
-    found = intervals(report)
+    found = report.intervals()
     if found:
         ends = {name: f"{number(low)}–{number(high)}" for name, (low, high) in found.items()}
         rows.append(["95 % interval", *(ends.get(name, "–") for name in names)])

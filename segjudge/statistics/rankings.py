@@ -10,8 +10,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from segjudge.evaluation_script.intervals import interval
+
 from .ranks import Floats, Ties, kendall, ranks_of
-from .significance import Adjustment, adjusted, interval, jackknife_error, sign_flips, signed_rank
+from .significance import Adjustment, adjusted, jackknife_error, sign_flips, signed_rank
 
 Method = Literal["mean-then-rank", "median-then-rank", "rank-then-mean", "rank-then-median", "test-then-rank"]
 METHODS: tuple[Method, ...] = (
@@ -23,8 +25,6 @@ METHODS: tuple[Method, ...] = (
 )
 #: A p that is at most this decides.
 ALPHA = 0.05
-#: Fewer cases make no interval.
-FEWEST_CASES = 5
 #: Rows of weights that are looked at together, which bounds the memory.
 BLOCK = 250
 

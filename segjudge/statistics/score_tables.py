@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import os
+import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from segjudge.errors import UsageError
+from segjudge.evaluation_script.answer import tables
+from segjudge.parts import merged
 
 from .rankings import Sums, TaskScores
 
@@ -134,19 +137,26 @@ def _task(name: str, cells: Mapping[tuple[str, str], float], *, smaller: bool) -
     return TaskScores(name, tuple(algorithms), tuple(cases), values, smaller)
 
 
+def _document(path: str) -> Any:
+    """Return what `score --json` wrote to a file, or would of what `Scores.save` wrote there."""
+    if zipfile.is_zipfile(path):
+        return tables(merged([path])[0])
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
 def read_scores(names_and_files: list[str], split: str = "") -> list[AlgorithmScores]:
-    """Read files of `score --json`, each given as FILE or NAME=FILE."""
+    """Read files of `score --json` or of `Scores.save`, each given as FILE or NAME=FILE."""
     found = []
     for text in names_and_files:
         name, _, path = text.rpartition("=") if not os.path.exists(text) else ("", "", text)
         try:
-            with open(path, encoding="utf-8") as file:
-                document = json.load(file)
+            document = _document(path)
             found.append(algorithm_scores(name or os.path.basename(path).partition(".")[0], document, split))
         except OSError as error:
             raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise UsageError(f"{path}: is not what `score --json` writes") from None
+            raise UsageError(f"{path}: is not what `score --json` writes, nor saved scores") from None
     names = [one.name for one in found]
     twice = [name for name in names if names.count(name) > 1]
     if twice:

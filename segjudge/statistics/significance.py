@@ -1,10 +1,9 @@
-"""Paired tests, their adjustment for how many there are, and intervals by the jackknife."""
+"""Paired tests, their adjustment for how many there are, and the errors of ratios by the jackknife."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -141,37 +140,6 @@ def jackknife_error(sums: Floats, counts: Floats) -> Floats:
     spread = means - means.mean(axis=-1, keepdims=True)
     error: Floats = np.sqrt((cases - 1) / cases * np.sum(spread**2, axis=-1))
     return error
-
-
-@lru_cache(maxsize=1024)
-def student(level: float, freedom: int) -> float:
-    """Return the quantile of Student's t that an interval of this level reaches on either side."""
-    scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)
-    quantile, step = 0.0, 1.0
-    while step > SAME * quantile:  # by Newton's steps, from below; SciPy would take longer to import
-        density = scale * (1 + quantile**2 / freedom) ** (-(freedom + 1) / 2)
-        step = (level - _student_within(math.atan(quantile / math.sqrt(freedom)), freedom)) / (2 * density)
-        quantile += step
-    return quantile
-
-
-def _student_within(angle: float, freedom: int) -> float:
-    """Return the probability that t lies within sqrt(freedom) * tan(angle), by the finite sums for whole freedoms."""
-    odd = freedom % 2
-    term, total = math.cos(angle) if odd else 1.0, 0.0
-    for place in range(2 + odd, freedom + 1, 2):
-        total += term
-        term *= (place - 1) / place * math.cos(angle) ** 2
-        if term < 1e-18:
-            break
-    inside = math.sin(angle) * total
-    return 2 / math.pi * (angle + inside) if odd else inside
-
-
-def interval(value: float, error: float, cases: int, level: float = 0.95) -> tuple[float, float]:
-    """Return Student's t interval of a value whose error is known from so many cases."""
-    reach = student(level, cases - 1) * error
-    return value - reach, value + reach
 
 
 def cases_needed(difference: float, error: float, cases: int, algorithms: int) -> int | None:

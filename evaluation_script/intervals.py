@@ -1,0 +1,43 @@
+"""Student's t intervals, from a standard error and the number of cases that it is known from."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Tuple
+
+#: Fewer cases make no interval, and fewer than these none that participants see where the truth is hidden.
+FEWEST_CASES, FEWEST_SHOWN = 5, 10
+#: A quantile is found when a step changes it by less than this share.
+PRECISE = 1e-12
+
+
+@lru_cache(maxsize=1024)
+def student(level: float, freedom: int) -> float:
+    """Return the quantile of Student's t that an interval of this level reaches on either side."""
+    scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)
+    quantile, step = 0.0, 1.0
+    while step > PRECISE * quantile:  # by Newton's steps, from below; SciPy would take longer to import
+        density = scale * (1 + quantile**2 / freedom) ** (-(freedom + 1) / 2)
+        step = (level - _student_within(math.atan(quantile / math.sqrt(freedom)), freedom)) / (2 * density)
+        quantile += step
+    return quantile
+
+
+def _student_within(angle: float, freedom: int) -> float:
+    """Return the probability that t lies within sqrt(freedom) * tan(angle), by the finite sums for whole freedoms."""
+    odd = freedom % 2
+    term, total = math.cos(angle) if odd else 1.0, 0.0
+    for place in range(2 + odd, freedom + 1, 2):
+        total += term
+        term *= (place - 1) / place * math.cos(angle) ** 2
+        if term < 1e-18:
+            break
+    inside = math.sin(angle) * total
+    return 2 / math.pi * (angle + inside) if odd else inside
+
+
+def interval(value: float, error: float, cases: int, level: float = 0.95) -> Tuple[float, float]:
+    """Return Student's t interval of a value whose error is known from so many cases."""
+    reach = student(level, cases - 1) * error
+    return value - reach, value + reach
