@@ -7,11 +7,11 @@ with another is what they share in all frames.  Some of its runs are empty, whic
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import List
+from typing import List, Tuple
 
 import numpy as np
 
-from . import rle
+from . import kernel, kernel_runs, rle
 from .masks import Array
 
 #: How much of an instance is hidden in a frame, as OVIS labels it.
@@ -33,20 +33,33 @@ def joined(texts: List[str], shown: Array, tube: Array, pixels: Array, count: in
 
     Of each frame it is known whether it has a text, the index of its tube, and how many pixels it has.
     """
+    ends = np.cumsum(np.bincount(tube, minlength=count))
+    library = kernel.library()
+    if library is None:
+        wide, area = _joined(texts, shown, pixels, ends)
+    else:
+        found = kernel_runs.join_frames(texts, shown, pixels, np.append(0, ends), library)
+        if found is None or not all(map(str.isascii, texts)):
+            raise ValueError
+        wide, area = found
+    total = np.bincount(tube, area, count)
+    visible = np.bincount(tube, area > 0, count)
+    return Tubes(wide, total.astype(np.int64), total / np.maximum(visible, 1))
+
+
+def _joined(texts: List[str], shown: Array, pixels: Array, ends: Array) -> Tuple[List[str], Array]:
+    """Return the wide masks, whose frames end there, and the area of each frame."""
     checked = rle.check_many(texts, pixels[shown])
     if checked.fault.any():
         raise ValueError
-    area, parts = np.zeros(len(tube), np.int64), np.ones(len(tube), np.int64)
+    area, parts = np.zeros(len(shown), np.int64), np.ones(len(shown), np.int64)
     background, covered, first = rle.decoded(texts)
     area[shown], parts[shown] = checked.area, np.diff(np.append(first, len(covered)))
     known = np.repeat(shown, parts)
     runs = np.zeros((len(known), 2), np.int64)
     runs[~known, 0] = pixels[~shown]
     runs[known, 0], runs[known, 1] = background, covered
-    ends = 2 * np.cumsum(np.bincount(tube, parts, count)).astype(np.int64)
-    total = np.bincount(tube, area, count)
-    visible = np.bincount(tube, area > 0, count)
-    return Tubes(rle.texts_of(runs.reshape(-1), ends), total.astype(np.int64), total / np.maximum(visible, 1))
+    return rle.texts_of(runs.reshape(-1), 2 * np.append(0, np.cumsum(parts))[ends]), area
 
 
 def hidden(labels: object) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 
 from .kernel_frames import PackedFrames, compare
 from .kernel_matches import Overlapping, RankedBits, curve, curves_without, match
-from .kernel_runs import Pairs, check_runs, overlaps, records
+from .kernel_runs import Pairs, check_runs, join_frames, overlaps, records
 from .mask_texts import of_texts
 from .masks import Stack
 
@@ -43,6 +43,9 @@ _SIGNATURES = {
         *[_POINTER, _INT64, _POINTER, _POINTER, _INT64] * 2, _POINTER, _POINTER, _POINTER, _INT64, _POINTER,
     ],
     "sj_records": [_POINTER, _INT64, _INT64, _POINTER, _POINTER, _POINTER],
+    "sj_join_frames": [
+        _POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _INT64, _POINTER, _INT64, _POINTER, _POINTER,
+    ],
     "sj_match": [
         _POINTER, _POINTER, _POINTER, _INT64, _POINTER, _INT64, _POINTER, ctypes.c_int32, ctypes.c_int32, _INT64,
         _POINTER, _POINTER,
@@ -145,6 +148,12 @@ def _runs_are_right(loaded: ctypes.CDLL) -> bool:
         return False
     pairs = Pairs(np.array([0, 1]), np.array([0, 0]), np.array([0, 2]))
     if overlaps(of_texts(["233", "08"]), of_texts(["143"]), pairs, loaded).tolist() != [3, 4]:
+        return False
+    # Two frames of 8 pixels and a hidden one as an instance, and one that breaks off.
+    wide = join_frames(["233", "08"], np.array([1, 0, 1], np.uint8), np.full(3, 8), np.array([0, 3]), loaded)
+    if wide is None or (wide[0], wide[1].tolist()) != (["233M50H8"], [3, 0, 8]):
+        return False
+    if join_frames(["2P"], np.ones(1, np.uint8), np.full(1, 8), np.array([0, 1]), loaded) is not None:
         return False
     text = '{"image_id": 7, "category_id":-2,"score":0.125,"segmentation":{"counts":"08","size":[2,4]}}'
     table = records(f"{text}, {text}", loaded)

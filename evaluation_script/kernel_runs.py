@@ -57,6 +57,30 @@ def overlaps(sent: MaskTexts, real: MaskTexts, pairs: Pairs, loaded: ctypes.CDLL
     return shared
 
 
+def join_frames(
+    texts: List[str], shown: Array, pixels: Array, frames: Array, loaded: ctypes.CDLL
+) -> Optional[Tuple[List[str], Array]]:
+    """Return the masks of frames as one wide mask for each instance, and the area of each frame.
+
+    `frames` are the bounds of the instances; None where a mask is not sound.
+    """
+    text, bounds = _text_of(texts)
+    columns = [bounds, np.ascontiguousarray(shown, np.uint8), _whole(pixels), _whole(frames)]
+    stops, area = np.zeros(len(frames), np.int64), np.zeros(len(pixels), np.int64)
+    for room in (2 * len(text) + 16 * len(pixels) + 64, 8 * len(text) + 16 * len(pixels) + 64):
+        out = np.empty(room, np.uint8)
+        status = loaded.sj_join_frames(
+            text.ctypes.data, *(column.ctypes.data for column in columns), len(frames) - 1,
+            out.ctypes.data, room, stops.ctypes.data, area.ctypes.data,
+        )  # fmt: skip
+        if status == FINE:
+            joined, ends = out[: stops[-1]].tobytes().decode("ascii"), stops.tolist()
+            return [joined[start:stop] for start, stop in zip(ends, ends[1:])], area
+        if status != FULL:
+            break
+    return None
+
+
 @dataclass(frozen=True)
 class RecordTable:
     """Records of the usual form: a row of whole numbers for each, and the text of all masks."""

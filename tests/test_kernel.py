@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from segjudge.evaluation_script import instance_json, kernel, kernel_runs, rle
+from segjudge.evaluation_script import instance_json, instance_tubes, kernel, kernel_runs, rle
 from segjudge.evaluation_script.errors import Problems
 from segjudge.evaluation_script.instance_columns import KnownImages, columns_of, columns_of_plain
 from segjudge.evaluation_script.instance_counts import DETECTION, IMAGE, TRUTH, InstanceCounts
@@ -550,6 +550,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
         "sj_check_runs",
         "sj_overlaps",
         "sj_records",
+        "sj_join_frames",
         "sj_match",
         "sj_curve",
         "sj_curves_without",
@@ -569,3 +570,34 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_curve(None, None, None, 1, 1, 0, 1, None, 1, None, None) == -1
     assert LOADED.sj_curves_without(None, None, None, 1, 0, 1, 1, None, 1, None, None) == -1
     assert LOADED.sj_records(None, 1, 1, None, None, None) == -1
+    assert LOADED.sj_join_frames(None, None, None, None, None, 1, None, 1, None, None) == -1
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_frames_are_joined_as_numpy_joins_them(seed: int, switch: Any) -> None:
+    lot = np.random.default_rng(seed)
+    frames = lot.integers(1, 9, int(lot.integers(1, 6)))
+    tube = np.repeat(np.arange(len(frames)), frames)
+    pixels = (lot.integers(1, 200, len(frames)) * 7)[tube]
+    shown = lot.random(len(tube)) < 0.8
+    texts = []
+    for count in pixels[shown].tolist():
+        inner = int(lot.integers(0, min(count, 60)))
+        borders = np.sort(lot.choice(count + 1, inner, replace=bool(seed % 2)))
+        texts.append(rle.compressed(np.diff(borders, prepend=0, append=count).tolist()))
+    joined, other = switch(lambda: instance_tubes.joined(texts, shown, tube, pixels, len(frames)))
+    assert joined.texts == other.texts
+    assert joined.pixels.tolist() == other.pixels.tolist()
+    assert joined.mean_area.tolist() == other.mean_area.tolist()
+    for broken in ("", "2P", "\x7f", "\u00e9", "2N"):
+        if texts:
+            with pytest.raises(ValueError):
+                instance_tubes.joined([*texts[:-1], broken], shown, tube, pixels, len(frames))
+
+
+def test_frames_whose_text_grows_a_lot_are_joined_too() -> None:
+    """Each frame begins with runs that are no differences in its own mask, and large ones in the wide mask."""
+    texts, pixels = [rle.compressed([0, 1, 29_999_999]), rle.compressed([29_999_999, 1])] * 400, 30_000_000
+    shown = np.ones(len(texts), bool)
+    joined = instance_tubes.joined(texts, shown, np.zeros(len(texts), int), np.full(len(texts), pixels), 1)
+    assert joined.pixels.tolist() == [len(texts)]

@@ -1,0 +1,98 @@
+/* The masks of a video's frames, side by side, as one wide mask: run lengths go down the columns. */
+#include "kernel.h"
+
+/* Room for any number: seven characters of five bits hold more than runs can. */
+#define LONGEST_NUMBER 7
+#define FIRST_CHARACTER 48
+#define CONTINUED 0x20
+#define NEGATIVE 0x10
+
+/* A wide mask that is being written: its last two runs, since all but three runs are differences to the one before last. */
+typedef struct {
+    uint8_t *at, *end;
+    int64_t count, last[2];
+} writer;
+
+/* Write one run; return whether there was room. */
+static int put_run(writer *to, int64_t run)
+{
+    int64_t value = run - (to->count > 2 ? to->last[to->count & 1] : 0);
+    int more = 1;
+    if (to->end - to->at < LONGEST_NUMBER)
+        return 0;
+    to->last[to->count++ & 1] = run;
+    while (more) {
+        uint8_t bits = (uint8_t)(value & 0x1f);
+        value >>= 5;
+        more = value != (bits & NEGATIVE ? -1 : 0);
+        *to->at++ = (uint8_t)((more ? bits | CONTINUED : bits) + FIRST_CHARACTER);
+    }
+    return 1;
+}
+
+/* Read one number of a text that was checked. */
+static const uint8_t *take_number(const uint8_t *at, int64_t *value)
+{
+    int64_t taken = 0;
+    int shift = 0;
+    uint8_t code;
+    do {
+        code = (uint8_t)(*at++ - FIRST_CHARACTER);
+        taken |= (int64_t)(code & 0x1f) << shift;
+        shift += 5;
+    } while (code & CONTINUED);
+    *value = code & NEGATIVE ? taken - ((int64_t)1 << shift) : taken;
+    return at;
+}
+
+/* Add the runs of a frame, in pairs of background and object; return whether there was room. */
+static int put_frame(writer *to, const uint8_t *at, const uint8_t *end)
+{
+    int64_t runs[2] = {0, 0}, value;
+    for (int64_t i = 0; at != end; i++) {
+        at = take_number(at, &value);
+        runs[i & 1] = i > 2 ? runs[i & 1] + value : value;
+        if (!put_run(to, runs[i & 1]))
+            return 0;
+    }
+    return to->count & 1 ? put_run(to, 0) : 1;
+}
+
+/* Join the masks of the frames of each instance; a frame that is not shown has an empty mask, and no text.
+ *
+ * The texts of the frames that are shown stand one after the other, each between two bounds; frames are ordered by
+ * instance, whose frames stand between two bounds as well.
+ */
+SJ_EXPORT int sj_join_frames(
+    const uint8_t *text, const int64_t *bounds, const uint8_t *shown, const int64_t *pixels,
+    const int64_t *frames, int64_t instances, uint8_t *out, int64_t room, int64_t *out_bounds, int64_t *area)
+{
+    writer to = {out, out + room, 0, {0, 0}};
+    int64_t next = 0;
+    if (!text || !bounds || !shown || !pixels || !frames || instances < 0 || !out || room < 0 || !out_bounds || !area
+        || frames[0] != 0 || bounds[0] != 0)
+        return SJ_BAD_CALL;
+    out_bounds[0] = 0;
+    for (int64_t i = 0; i < instances; i++) {
+        to.count = 0;
+        if (frames[i + 1] < frames[i])
+            return SJ_BAD_CALL;
+        for (int64_t f = frames[i]; f < frames[i + 1]; f++) {
+            area[f] = 0;
+            if (!shown[f]) {
+                if (!put_run(&to, pixels[f]) || !put_run(&to, 0))
+                    return SJ_FULL;
+                continue;
+            }
+            if (bounds[next + 1] < bounds[next])
+                return SJ_BAD_CALL;
+            if (sj_check_mask(text + bounds[next], bounds[next + 1] - bounds[next], pixels[f], &area[f]))
+                return SJ_BAD_DATA;
+            if (!put_frame(&to, text + bounds[next], text + bounds[next + 1]))
+                return SJ_FULL;
+            next++;
+        }
+        out_bounds[i + 1] = to.at - out;
+    }
+    return SJ_FINE;
+}
