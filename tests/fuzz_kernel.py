@@ -129,6 +129,26 @@ def runs(generator: random.Random, loaded: ctypes.CDLL) -> None:
     loaded.sj_overlaps(*given[0], *given[1], *pointers, groups, shared.ctypes.data)
 
 
+def videos(generator: random.Random, loaded: ctypes.CDLL) -> None:
+    """Masks of frames, sound or not, joined; in more or less room than they need."""
+    shown = np.array([generator.random() < 0.7 for _ in range(generator.randrange(9))], np.uint8)
+    texts = [sound(generator, 99) if generator.random() < 0.9 else text_of(generator) for _ in range(int(shown.sum()))]
+    cuts = sorted(generator.randrange(len(shown) + 1) for _ in range(generator.randrange(3)))
+    pixels = np.array([generator.choice([99, 99, 99, 0, 1 << 40]) for _ in shown], np.int64)
+    kernel_runs.join_frames(texts, shown, pixels, np.array([0, *cuts, len(shown)], np.int64), loaded)
+    text = np.frombuffer("".join(texts).encode(), np.uint8).copy()  # bytes would end with one more
+    bounds, frames = np.cumsum([0, *map(len, texts)]), np.array([0, len(shown)], np.int64)
+    out, stops, area = (
+        np.zeros(generator.randrange(60), np.uint8),
+        np.zeros(2, np.int64),
+        np.zeros(len(shown), np.int64),
+    )
+    given = (text, bounds, shown, pixels, frames)
+    loaded.sj_join_frames(
+        *(column.ctypes.data for column in given), 1, out.ctypes.data, len(out), stops.ctypes.data, area.ctypes.data
+    )
+
+
 def damaged(generator: random.Random, numbers: np.ndarray) -> None:
     """Change one of some numbers, now and then."""
     if len(numbers) and generator.random() < 0.1:
@@ -180,7 +200,9 @@ def records(generator: random.Random, loaded: ctypes.CDLL) -> None:
     kernel_runs.records("".join(text)[: generator.choice([None, generator.randrange(1, 300)])], loaded)
 
 
-TARGETS: tuple[Callable[[random.Random, ctypes.CDLL], None], ...] = (rows, boundaries, runs, records, matches)
+TARGETS: tuple[Callable[[random.Random, ctypes.CDLL], None], ...] = (
+    rows, boundaries, runs, videos, records, matches,
+)  # fmt: skip
 
 
 def fuzz(seed: int, inputs: int, seconds: float) -> int:
