@@ -20,7 +20,7 @@ from .archive_limits import ArchiveLimits, Files
 from .errors import Flaw, HostError, Problems, SubmissionError, printable
 from .json_limits import read_json
 from .masks import Array, Size
-from .tracks_protocols import BURST_LAYOUT, DISTRACTORS, MOTS_LAYOUT, TracksProtocol
+from .tracks_protocols import BURST_LAYOUT, DISTRACTORS, MERGED, MOTS_LAYOUT, TracksProtocol
 from .unit_files import HOST_LIMITS
 from .unit_truth import Rows, TruthFrame, Unit, UnitTruth, no_pixels, of_host
 
@@ -121,9 +121,9 @@ def _number(line: Match[str]) -> int:
 
 
 def _burst_truth(document: Dict[str, Any]) -> UnitTruth:
-    merged = {
-        int(one["id"]): int(category["id"]) for category in document["categories"] for one in category.get("merged", [])
-    }
+    merged = dict(MERGED)
+    for category in document["categories"]:
+        merged.update({int(one["id"]): int(category["id"]) for one in category.get("merged", [])})
     names = {str(category["id"]): category["name"] for category in document["categories"]}
     seen: Set[int] = set()
 
