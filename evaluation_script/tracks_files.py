@@ -20,7 +20,7 @@ from .archive_limits import ArchiveLimits, Files
 from .errors import Flaw, HostError, Problems, SubmissionError, printable
 from .json_limits import read_json
 from .masks import Array, Size
-from .tracks_protocols import BURST_LAYOUT, DISTRACTORS, MOTS_LAYOUT, TracksProtocol
+from .tracks_protocols import BURST_LAYOUT, DISTRACTORS, MERGED, MOTS_LAYOUT, TracksProtocol
 from .unit_files import HOST_LIMITS
 from .unit_truth import Rows, TruthFrame, Unit, UnitTruth, no_pixels, of_host
 
@@ -33,9 +33,10 @@ MOST_TRACKS, MOST_MASKS, MOST_IN_FRAME, BURST_MASKS = 20_000, 200_000, 500, 300
 #: Lines of a text.
 MOST_LINES = 1_000_000
 LINE = "frame id class height width run-lengths"
-#: A line that holds anything, from its first character; and its fields.
-LINES = re.compile(r"\S[^\n]*")
-FIELDS = re.compile(r"(\d{1,12}) (\d{1,12}) (\d{1,12}) (\d{1,12}) (\d{1,12}) ([^ ]*)", re.ASCII)
+#: A line with its fields, or any other that holds something, from its first character.
+LINES = re.compile(
+    r"(\d{1,12}) (\d{1,12}) (\d{1,12}) (\d{1,12}) (\d{1,12}) ([^ \r\n]*)\r*$|\S[^\n]*", re.ASCII | re.MULTILINE
+)
 EXAMPLE = (
     '{"sequences": [{"dataset": "…", "seq_name": "…", "annotated_image_paths": […], "track_category_ids": {"1": 5}, '
     '"segmentations": [{"1": {"rle": "…", "score": 0.9}, …}, …]}, …]}'
@@ -100,17 +101,18 @@ def _lines(text: str, size: Optional[Size]) -> Tuple[Dict[int, Rows], Optional[S
     frames: Dict[int, Rows] = {}
     if text.count("\n") > MOST_LINES:
         raise Flaw(f"has more than {MOST_LINES:,} lines", f"Write lines of `{LINE}`")
+    sides: Tuple[str, str] = ("", "")
     for line in LINES.finditer(text):
-        fields = FIELDS.fullmatch(line.group().rstrip("\r"))
-        if fields is None:
+        frame, track, category, height, width, mask = line.groups()
+        if mask is None:
             raise Flaw(f"line {_number(line)} is not `{LINE}`", "Write whole numbers, and compressed run lengths")
-        *numbers, mask = fields.groups()
-        frame, track, category, height, width = map(int, numbers)
-        size = size or (height, width)
-        if (height, width) != size:
-            found = f"line {_number(line)} has the size {height} × {width}, and the frames have {size[0]} × {size[1]}"
-            raise Flaw(found, "Write masks at the size of the frames")
-        frames.setdefault(frame, []).append([track, category, mask])
+        if (height, width) != sides:
+            sides = height, width
+            size = size or (int(height), int(width))
+            if (int(height), int(width)) != size:
+                found = f"has the size {int(height)} × {int(width)}, and the frames have {size[0]} × {size[1]}"
+                raise Flaw(f"line {_number(line)} {found}", "Write masks at the size of the frames")
+        frames.setdefault(int(frame), []).append([int(track), int(category), mask])
     return frames, size
 
 
@@ -119,9 +121,9 @@ def _number(line: Match[str]) -> int:
 
 
 def _burst_truth(document: Dict[str, Any]) -> UnitTruth:
-    merged = {
-        int(one["id"]): int(category["id"]) for category in document["categories"] for one in category.get("merged", [])
-    }
+    merged = dict(MERGED)
+    for category in document["categories"]:
+        merged.update({int(one["id"]): int(category["id"]) for one in category.get("merged", [])})
     names = {str(category["id"]): category["name"] for category in document["categories"]}
     seen: Set[int] = set()
 

@@ -53,7 +53,7 @@ def _plain_pairs(quality: Array) -> Optional[Tuple[Array, Array]]:
         return _ONLY, _ONLY
     for table in (quality, quality.T) if quality.size else ():
         most = table.max(1)
-        rows = np.flatnonzero(most > 0)
+        rows = (most > 0).nonzero()[0]
         best = table[rows] == most[rows, None]
         columns = best.argmax(1)
         if best.sum() == len(rows) and len(set(columns.tolist())) == len(rows):

@@ -18,7 +18,7 @@ from segjudge.evaluation_script.archive_limits import UNIT_LIMITS
 from segjudge.evaluation_script.errors import HostError, SubmissionError
 from segjudge.evaluation_script.phase import ScoringRules
 from segjudge.evaluation_script.tracks_metrics import ALPHAS
-from segjudge.evaluation_script.tracks_protocols import TRACKS_PROTOCOLS
+from segjudge.evaluation_script.tracks_protocols import MERGED, TRACKS_PROTOCOLS
 from segjudge.evaluation_script.unit_counts import UnitAccumulator
 from segjudge.evaluation_script.unit_truth import UnitTruth
 
@@ -265,6 +265,18 @@ def first_frame(masks: Any) -> bytes:
 
 def first_mask(**changes: Any) -> bytes:
     return first_frame({"1": {"rle": mask(1), "score": 0.5, **changes}})
+
+
+def test_mugs_are_cups_on_either_side_as_in_tao(tmp_path: Path) -> None:
+    mug, cup = next(iter(MERGED.items()))
+    for real, sent in ((mug, cup), (cup, mug), (mug, mug)):
+        tracks_of = [{"1": one, "2": 13} for one in (real, sent)]
+        document_of = {"categories": [], "sequences": [{**SEQUENCE, "track_category_ids": tracks_of[0]}]}
+        (tmp_path / "t.json").write_text(json.dumps(document_of))
+        (tmp_path / "s.json").write_bytes(document(track_category_ids=tracks_of[1]))
+        accumulator = counted(tmp_path / "s.json", tracks_files.read_truth(str(tmp_path / "t.json"), ""), "burst")
+        assert tracks.values(accumulator)["HOTA"] == pytest.approx(1)
+        assert [row["id"] for row in tracks.tables(accumulator)["categories"]] == [13, cup]
 
 
 HOSTILE_JSON: dict[str, tuple[Callable[[], bytes], str]] = {

@@ -1,8 +1,8 @@
 /* The masks of a video's frames, side by side, as one wide mask: run lengths go down the columns. */
 #include "kernel.h"
 
-/* Room for any number: seven characters of five bits hold more than runs can. */
-#define LONGEST_NUMBER 7
+/* Room for any number: thirteen characters of five bits. */
+#define LONGEST_NUMBER 13
 #define FIRST_CHARACTER 48
 #define CONTINUED 0x20
 #define NEGATIVE 0x10
