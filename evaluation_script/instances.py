@@ -9,9 +9,8 @@ import numpy as np
 
 from . import instance_truth
 from .answer import InstanceReport
-from .archive_limits import ArchiveLimits
 from .engine import Engine
-from .instance_accumulator import InstanceAccumulator, InstanceScore
+from .instance_accumulator import InstanceAccumulator
 from .instance_boundaries import smaller_of_both
 from .instance_counts import DETECTION, IMAGE, InstanceCounts, by_falling_score, decoded, truth_rows
 from .instance_matching import REACHED, Detections, Instances, Overlap, match, rank_in_group, similar_pairs
@@ -31,20 +30,6 @@ from .truth import DEFAULT_SPLIT, AnnotationFile
 RECORDS_AT_ONCE = 1 << 16
 #: Blocks of images for each process, so that all end at about the same time.
 BLOCKS_OF_PROCESS = 4
-
-
-def score(
-    path: str,
-    truth: InstanceTruth,
-    protocol: InstanceProtocol,
-    limits: ArchiveLimits,
-    *,
-    strict: bool = False,
-    jobs: int = 1,
-) -> InstanceScore:
-    """Score a submission, by several processes if there are cores to spare; when strict a warning refuses it."""
-    rules = ScoringRules(protocol, limits, strict=strict, jobs=jobs)
-    return OpenedRecords(path, truth, protocol, rules).counted().compute()
 
 
 class OpenedRecords:
@@ -258,8 +243,11 @@ def _overlap(block: ImageBlock, kept: Array, known: Array) -> Overlap:
     return overlap
 
 
-def _published(path: str, subset: str, _protocol: str) -> AnnotationFile[InstanceTruth]:
-    return AnnotationFile(instance_truth.read(path, subset or DEFAULT_SPLIT))
-
-
-ENGINE = Engine(InstanceAccumulator, instance_truth.read, _published, OpenedRecords, InstanceReport, parts_each=1)
+ENGINE = Engine(
+    InstanceAccumulator,
+    instance_truth.read,
+    lambda path, subset, _protocol: AnnotationFile(instance_truth.read(path, subset or DEFAULT_SPLIT)),
+    OpenedRecords,
+    InstanceReport,
+    parts_each=1,
+)

@@ -10,10 +10,9 @@ from .masks import Array
 from .panoptic_counting import IOU, MATCHED, MISSED, SURPLUS, count
 from .panoptic_files import PanopticSubmission, read_truth
 from .panoptic_protocols import GROUPS, QUALITIES, PanopticProtocol
+from .sequence_metrics import Values
 from .unit_counts import UnitAccumulator
 from .unit_scoring import unit_engine
-
-Values = Dict[str, Optional[float]]
 
 
 def qualities(counts: Array) -> Array:

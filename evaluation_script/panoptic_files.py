@@ -17,7 +17,7 @@ from .errors import Flaw, HostError, Problem, Problems, SubmissionError, counted
 from .json_limits import read_json
 from .masks import Array, Size
 from .panoptic_protocols import IMAGE_LAYOUT, VIDEO_LAYOUT, PanopticProtocol
-from .unit_files import HOST_LIMITS, PictureFiles
+from .unit_files import HOST_LIMITS, PictureFiles, UnitSubmission
 from .unit_truth import TruthFrame, Unit, UnitTruth, of_host, png_frame
 
 #: Ids are colours of 24 bits; 0 is void.
@@ -99,7 +99,7 @@ class SentFrame:
     segments: Dict[int, int]
 
 
-class PanopticSubmission:
+class PanopticSubmission(UnitSubmission):
     """The units of a submission, by the names that the truth gives them."""
 
     def __init__(self, path: str, truth: UnitTruth, protocol: PanopticProtocol, limits: ArchiveLimits) -> None:
@@ -115,10 +115,6 @@ class PanopticSubmission:
             self._pictures = PictureFiles(self.files, _stem(name))
         except Flaw as flaw:
             raise SubmissionError.of(flaw.at(UPLOAD)) from None
-
-    def close(self) -> None:
-        """Close the file."""
-        self.files.close()
 
     def _listed(self, document: object) -> Dict[str, Dict[str, Any]]:
         """Return the entries of images or videos by name."""
@@ -136,7 +132,6 @@ class PanopticSubmission:
         return units
 
     def names(self) -> AbstractSet[str]:
-        """Return the names of the units that were sent."""
         return self._units.keys()
 
     def frames(self, unit: str, truth: List[TruthFrame], problems: Problems) -> List[SentFrame]:

@@ -18,7 +18,7 @@ from .label_maps import SHIFT, LabelMap, overlaps_of, summed
 from .masks import Array
 from .semantic_protocols import SemanticProtocol
 from .unit_counts import UnitAccumulator, UnitCounts
-from .unit_files import HOST_LIMITS, PictureFiles
+from .unit_files import HOST_LIMITS, PictureFiles, UnitSubmission
 from .unit_scoring import unit_engine
 from .unit_truth import TruthFrame, Unit, UnitTruth, png_frame
 
@@ -50,31 +50,26 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
     return UnitTruth(SemanticProtocol.track, "vspw", {}, [unit(video) for video in chosen])
 
 
-class SemanticSubmission:
+class SemanticSubmission(UnitSubmission):
     """The videos of a submission: `VIDEO/FRAME.png`, under any other folders."""
 
     noun = "video"
 
     def __init__(self, path: str, truth: UnitTruth, protocol: SemanticProtocol, limits: ArchiveLimits) -> None:
         del truth
-        self.protocol, self._files = protocol, open_files(path, limits)
-        self._pictures = PictureFiles(self._files)
+        self.protocol, self.files = protocol, open_files(path, limits)
+        self._pictures = PictureFiles(self.files)
 
     def names(self) -> AbstractSet[str]:
-        """Return the names of the videos that were sent."""
         return self._pictures.folders()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._files.close()
 
     def read(self, video: str, frame: TruthFrame, truth: Array, problems: Problems) -> Optional[Array]:
         """Return the labels of a frame; None where there is a problem with it."""
         where = f"{video}, frame {frame.name}"
         try:
             where = self._pictures.find(f"{frame.name}.png", video)
-            png.check_length(self._files.sizes[where], frame.size)
-            labels = png.read_labels(self._files.read(where), frame.size)
+            png.check_length(self.files.sizes[where], frame.size)
+            labels = png.read_labels(self.files.read(where), frame.size)
             check_labels(labels, truth, self.protocol)
         except Flaw as flaw:
             problems.add(flaw.at(where))

@@ -6,16 +6,14 @@ memory is a few frames whatever their length.
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import replace
-from typing import List, Mapping, Optional, Tuple
+from typing import List, Optional, Tuple
 
 import numpy as np
 
 from . import dataset_reader, sequence_truth
 from .answer import SequenceReport
 from .archive import UPLOAD
-from .archive_limits import ArchiveLimits
 from .engine import Engine
 from .errors import Problem, SubmissionError, counted, listed, verb
 from .mask_files import MaskFiles, ObjectMasks, RequiredFrames
@@ -25,30 +23,14 @@ from .progress import Progress, ignore_progress
 from .sequence_accumulator import SequenceAccumulator, Warnings
 from .sequence_counting import count
 from .sequence_counts import decoded
-from .sequence_metrics import ObjectScore
 from .sequence_objects import frames_to_read
 from .sequence_protocols import MissingRule, SequenceProtocol
 from .sequence_submission import SequenceSubmission
 from .sequence_truth import Sequence, Split
-from .truth import AnnotationFile
 
 #: Whose size MeViS's script takes for that of all frames.
 FIRST_FRAME = "00000"
 SEND_FOLDERS = "Send a folder of masks for each sequence"
-
-
-def score(
-    path: str,
-    split: Split,
-    protocol: SequenceProtocol,
-    limits: ArchiveLimits,
-    *,
-    strict: bool = False,
-    progress: Progress = ignore_progress,
-) -> Tuple[List[ObjectScore], List[str]]:
-    """Score a submission against one split; return the score of every object, and warnings."""
-    with closing(OpenedSequences(path, split, protocol, ScoringRules(protocol, limits, strict=strict))) as opened:
-        return opened.counted(progress=progress).compute()
 
 
 class OpenedSequences:
@@ -186,16 +168,10 @@ def _check_frames(sequence: Sequence, masks: MaskFiles, protocol: SequenceProtoc
         warnings.add("frames", Problem(sequence.name, found, "Name the frames as the truth does"))
 
 
-def _report(split: str, counts: SequenceAccumulator) -> SequenceReport:
-    return SequenceReport(split, counts.protocol, *counts.compute())
-
-
-def _packed(path: str) -> Mapping[str, Split]:
-    return sequence_truth.read(path).splits
-
-
-def _published(path: str, subset: str, protocol: str) -> AnnotationFile[Split]:
-    return dataset_reader.read(path, dataset_reader.layout_of(protocol), subset)
-
-
-ENGINE = Engine(SequenceAccumulator, _packed, _published, OpenedSequences, _report)
+ENGINE = Engine(
+    SequenceAccumulator,
+    lambda path: sequence_truth.read(path).splits,
+    lambda path, subset, protocol: dataset_reader.read(path, dataset_reader.layout_of(protocol), subset),
+    OpenedSequences,
+    lambda split, counts: SequenceReport(split, counts.protocol, *counts.compute()),
+)

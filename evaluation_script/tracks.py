@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
 from .masks import Array
+from .sequence_metrics import Values
 from .tracks_counting import TRACK_THRESHOLDS, count
 from .tracks_files import TracksSubmission, read_truth
 from .tracks_metrics import ALPHAS, CLEAR_FIELDS, HOTA_FIELDS
@@ -14,7 +15,6 @@ from .tracks_protocols import BURST, CLEAR, COMMON, HOTA, TracksProtocol
 from .unit_counts import UnitAccumulator
 from .unit_scoring import unit_engine
 
-Values = Dict[str, Optional[float]]
 #: AP looks at precision at these recalls.
 RECALLS = np.linspace(0, 1, 101)
 

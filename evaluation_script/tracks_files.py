@@ -21,7 +21,7 @@ from .errors import Flaw, HostError, Problems, SubmissionError, printable
 from .json_limits import read_json
 from .masks import Array, Size
 from .tracks_protocols import BURST_LAYOUT, DISTRACTORS, MERGED, MOTS_LAYOUT, TracksProtocol
-from .unit_files import HOST_LIMITS
+from .unit_files import HOST_LIMITS, UnitSubmission
 from .unit_truth import Rows, TruthFrame, Unit, UnitTruth, no_pixels, of_host
 
 #: Columns of a mask: the number of its track, its category, its run lengths, its score.
@@ -148,7 +148,7 @@ def _burst_truth(document: Dict[str, Any]) -> UnitTruth:
     return UnitTruth(TracksProtocol.track, BURST_LAYOUT, {"classes": classes, "merged": sorted(merged.items())}, units)
 
 
-class TracksSubmission:
+class TracksSubmission(UnitSubmission):
     """The sequences of a submission."""
 
     noun = "sequence"
@@ -158,23 +158,18 @@ class TracksSubmission:
         #: Names and numbers of the categories that are scored.
         self.classes: List[Tuple[str, int]] = [(name, one) for name, one in protocol.classes or truth.facts["classes"]]
         self._merged = dict(truth.facts.get("merged", []))
-        self._files = open_files(path, limits)
+        self.files = open_files(path, limits)
         try:
             self._sequences = self._documents(limits) if protocol.burst else self._texts()
         except Flaw as flaw:
             raise SubmissionError.of(flaw.at(UPLOAD)) from None
 
     def names(self) -> AbstractSet[str]:
-        """Return the names of the sequences that were sent."""
         return self._sequences.keys()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._files.close()
 
     def _texts(self) -> Dict[str, Any]:
         found: Dict[str, Any] = {}
-        for name in self._files.sizes:
+        for name in self.files.sizes:
             if name.lower().endswith(".txt"):
                 other = found.setdefault(os.path.basename(name)[:-4], name)
                 if other != name:
@@ -182,10 +177,10 @@ class TracksSubmission:
         return found
 
     def _documents(self, limits: ArchiveLimits) -> Dict[str, Any]:
-        names = [name for name in self._files.sizes if name.lower().endswith(".json")]
+        names = [name for name in self.files.sizes if name.lower().endswith(".json")]
         if len(names) != 1:
             raise Flaw(f"holds {len(names)} JSON files", "Send one, with all sequences")
-        document = read_json(self._files.read(names[0]), limits, EXAMPLE)
+        document = read_json(self.files.read(names[0]), limits, EXAMPLE)
         entries = document.get("sequences") if isinstance(document, dict) else None
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             raise Flaw("has no list of sequences in its JSON", f"Write {EXAMPLE}")
@@ -215,7 +210,7 @@ class TracksSubmission:
 
     def _mots_masks(self, member: str, frames: List[TruthFrame]) -> List[Rows]:
         try:
-            text = self._files.read(member).decode("ascii")
+            text = self.files.read(member).decode("ascii")
         except UnicodeDecodeError:
             raise Flaw("has characters that no run lengths have", f"Write lines of `{LINE}`") from None
         size = frames[0].size

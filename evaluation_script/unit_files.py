@@ -1,7 +1,8 @@
-"""The PNGs of truth and submissions of the tracks that count by unit, wherever they lie."""
+"""The files of truths and submissions of the tracks that count by unit."""
 
 from __future__ import annotations
 
+import abc
 from typing import AbstractSet, Dict, List
 
 from .archive_limits import ArchiveLimits, Files
@@ -11,6 +12,22 @@ from .errors import Flaw, printable
 HOST_LIMITS = ArchiveLimits(
     members=10_000_000, total_bytes=1 << 42, json_bytes=1 << 32, memory_bytes=1 << 36, links=True
 )
+
+
+class UnitSubmission(abc.ABC):
+    """An open submission of a track that counts by unit."""
+
+    #: What a unit is called.
+    noun: str
+    files: Files
+
+    @abc.abstractmethod
+    def names(self) -> AbstractSet[str]:
+        """Return the names of the units that were sent."""
+
+    def close(self) -> None:
+        """Close the file."""
+        self.files.close()
 
 
 class PictureFiles:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import AbstractSet, Any, Callable, Dict, List, Protocol
+from typing import Any, Callable, Dict, List
 
 from . import unit_truth
 from .answer import Report, Row
@@ -16,21 +16,8 @@ from .progress import Progress, ignore_progress
 from .sequence_metrics import Values
 from .truth import DEFAULT_SPLIT, AnnotationFile
 from .unit_counts import UnitAccumulator, UnitCounts, decoded_unit
+from .unit_files import UnitSubmission
 from .unit_truth import Unit, UnitTruth
-
-
-class UnitSubmission(Protocol):
-    """An open submission."""
-
-    #: What a unit is called.
-    noun: str
-
-    def names(self) -> AbstractSet[str]:
-        """Return the names of the units that were sent."""
-
-    def close(self) -> None:
-        """Close the file."""
-
 
 Count = Callable[[Unit, Any], UnitCounts]
 
@@ -78,17 +65,15 @@ def unit_engine(
     tables: Callable[[UnitAccumulator[Any]], Dict[str, List[Row]]],
 ) -> Engine[UnitTruth, Any, UnitAccumulator[Any]]:
     """Return the engine of a track: how truths and submissions are read, what is counted, and what follows."""
-
-    def published(path: str, subset: str, _protocol: str) -> AnnotationFile[UnitTruth]:
-        return AnnotationFile({subset or DEFAULT_SPLIT: read_truth(path, subset)})
-
-    def opened(path: str, truth: UnitTruth, protocol: Any, rules: ScoringRules) -> OpenedUnits:
-        return OpenedUnits(open_submission(path, truth, protocol, rules.limits), truth, count, rules)
-
-    def report(split: str, counts: UnitAccumulator[Any]) -> Report:
-        return Report(split, counts.protocol, values(counts), tables(counts), counts.notes)
-
-    return Engine(UnitAccumulator, unit_truth.read, published, opened, report)
+    return Engine(
+        UnitAccumulator,
+        unit_truth.read,
+        lambda path, subset, _protocol: AnnotationFile({subset or DEFAULT_SPLIT: read_truth(path, subset)}),
+        lambda path, truth, protocol, rules: OpenedUnits(
+            open_submission(path, truth, protocol, rules.limits), truth, count, rules
+        ),
+        lambda split, counts: Report(split, counts.protocol, values(counts), tables(counts), counts.notes),
+    )
 
 
 def _surplus(submission: UnitSubmission, names: List[str], *, strict: bool) -> List[str]:

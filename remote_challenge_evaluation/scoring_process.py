@@ -82,18 +82,15 @@ def _annotations(choice: ScorerChoice) -> dict[str, AnnotationReport]:
 
 def _facts(phase: Phase, path: str) -> str:
     """Return what an annotation file holds, in words; raise if it cannot be used to score the phase."""
-    from segjudge.evaluation_script.errors import HostError
+    from segjudge.evaluation_script.engine import check_fits
     from segjudge.evaluation_script.main import open_truth, truth_of
     from segjudge.evaluation_script.phase import PROTOCOLS
 
     truths, facts = open_truth(path, phase), []
-    for phase_split in phase.splits:
-        name, protocol = phase_split.codename, phase_split.protocol
-        truth = truth_of(phase, truths, name)
-        fact = truth.read_through()
-        if protocol not in PROTOCOLS or PROTOCOLS[protocol].track != truth.track:
-            raise HostError(f"{path}: holds {truth.track}, which {protocol} does not score")
-        facts.append(f"{name} {fact}")
+    for split in phase.splits:
+        truth = truth_of(phase, truths, split.codename)
+        check_fits(truth, PROTOCOLS[split.protocol], split.codename)
+        facts.append(f"{split.codename} {truth.read_through()}")
     return ", ".join(facts)
 
 

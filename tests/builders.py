@@ -7,6 +7,7 @@ import struct
 import tarfile
 import zipfile
 import zlib
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,16 @@ import numpy as np
 from PIL import Image
 
 from segjudge.evaluation_script import sequence_truth
+from segjudge.evaluation_script.archive_limits import ArchiveLimits
+from segjudge.evaluation_script.instance_accumulator import InstanceScore
+from segjudge.evaluation_script.instance_protocols import InstanceProtocol
+from segjudge.evaluation_script.instance_truth import InstanceTruth
+from segjudge.evaluation_script.instances import OpenedRecords
 from segjudge.evaluation_script.masks import Stack, cropped, empty_labels, pack
+from segjudge.evaluation_script.phase import ScoringRules
+from segjudge.evaluation_script.sequence_metrics import ObjectScore
+from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
+from segjudge.evaluation_script.sequences import OpenedSequences
 
 ROOT = Path(__file__).resolve().parent.parent
 DEV = "sequences-dev"
@@ -93,3 +103,19 @@ def label_zip(videos: dict[str, list[Any]]) -> bytes:
             for k, frame in enumerate(frames)
         }
     )
+
+
+def score_sequences(
+    path: str, split: sequence_truth.Split, protocol: SequenceProtocol, limits: ArchiveLimits, **options: Any
+) -> tuple[list[ObjectScore], list[str]]:
+    """Score a submission against one split; return the score of every object, and warnings."""
+    rules = ScoringRules(protocol, limits, strict=options.pop("strict", False))
+    with closing(OpenedSequences(path, split, protocol, rules)) as opened:
+        return opened.counted(**options).compute()
+
+
+def score_instances(
+    path: str, truth: InstanceTruth, protocol: InstanceProtocol, limits: ArchiveLimits, **options: Any
+) -> InstanceScore:
+    """Score detections on one split."""
+    return OpenedRecords(path, truth, protocol, ScoringRules(protocol, limits, **options)).counted().compute()

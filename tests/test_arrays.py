@@ -12,11 +12,11 @@ import pycocotools.mask as coco
 import pytest
 
 from segjudge import FrameAccumulator, SubmissionError, UsageError, score_arrays
-from segjudge.evaluation_script import kernel, sequences
+from segjudge.evaluation_script import kernel
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS, MissingRule, ObjectRule, SequenceProtocol
 
-from .builders import label_truth, label_zip
+from .builders import label_truth, label_zip, score_sequences
 
 
 def of_whole_results(protocol: SequenceProtocol) -> bool:
@@ -56,7 +56,7 @@ def of_files(folder: Path, protocol: str) -> Any:
     path = folder / "predictions.zip"
     path.write_bytes(label_zip({name: list(frames) for name, frames in PREDICTIONS.items()}))
     split = label_truth(folder, {name: list(frames) for name, frames in TRUTHS.items()})
-    return sequences.score(str(path), split, SEQUENCE_PROTOCOLS[protocol], ArchiveLimits())
+    return score_sequences(str(path), split, SEQUENCE_PROTOCOLS[protocol], ArchiveLimits())
 
 
 def same(found: Any, expected: Any) -> bool:

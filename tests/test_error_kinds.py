@@ -23,6 +23,7 @@ from segjudge.evaluation_script.instance_records import read_records
 from segjudge.evaluation_script.phase import ScoringRules
 from segjudge.prepared import LOCAL_LIMITS
 
+from .builders import score_instances
 from .data import GOLDEN, INSTANCES, REPORTS, TRACKS_DATA
 from .shared import needs_shared
 
@@ -136,7 +137,7 @@ def test_what_cannot_be_matched_costs_what_it_costs_in_the_scores(name: str) -> 
     errors = errors_of(
         judged(read_records(str(folder / f"{name}.json"), known.images, protocol, LOCAL_LIMITS), known, protocol)
     )
-    score = instances.score(str(folder / f"{name}.json"), known, protocol, LOCAL_LIMITS)
+    score = score_instances(str(folder / f"{name}.json"), known, protocol, LOCAL_LIMITS)
     assert errors.average(errors.precision) == pytest.approx(score.values["AP50"], abs=1e-12)
 
 

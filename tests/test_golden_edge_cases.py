@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from segjudge.evaluation_script import dataset_reader, sequence_metrics, sequences
+from segjudge.evaluation_script import dataset_reader, sequence_metrics
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.evaluation_script.errors import SubmissionError
 from segjudge.evaluation_script.masks import cropped, empty_labels, pack
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.similarity import Region, boundary_similarity, disk, reach, region_similarity
 
+from .builders import score_sequences
 from .data import GOLDEN
 from .golden.comparison import EVALUATORS, EXACT, check_values, close, in_official_order, rows_by_sequence
 from .golden.pairs import png_bytes
@@ -159,13 +160,13 @@ def test_tiny_videos_score_as_the_official_evaluator_says(name: str, evaluator: 
         refusal = [words for cases, words in REFUSED.items() if re.match(cases, f"{name}-{evaluator}")]
         if refusal:
             with pytest.raises(SubmissionError, match=refusal[0]):
-                sequences.score(str(prediction_path), split, protocol, ArchiveLimits())
+                score_sequences(str(prediction_path), split, protocol, ArchiveLimits())
             return
-        scores, _ = sequences.score(str(prediction_path), split, protocol, ArchiveLimits())
+        scores, _ = score_sequences(str(prediction_path), split, protocol, ArchiveLimits())
         assert all(value is None or math.isfinite(value) for one in scores for value in one.values.values())
         return
 
-    scores, _ = sequences.score(str(prediction_path), split, protocol, ArchiveLimits())
+    scores, _ = score_sequences(str(prediction_path), split, protocol, ArchiveLimits())
 
     rows = rows_by_sequence(scores).get(name, [])
     if "number_of_entries" in golden:

@@ -17,6 +17,7 @@ from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE
 from segjudge.evaluation_script.phase import ScoringRules
 
+from .builders import score_instances
 from .data import GOLDEN, INSTANCES
 from .shared import needs_shared
 
@@ -38,7 +39,7 @@ def places_truth() -> Any:
 
 
 def check(run: Any, truth: Any, path: Path, protocol: Any) -> None:
-    score = instances.score(str(path), truth, protocol, INSTANCE_LIMITS)
+    score = score_instances(str(path), truth, protocol, INSTANCE_LIMITS)
 
     for name, number in run["stats"].items():
         assert score.values[name] == pytest.approx(number, abs=EXACT), name
@@ -98,5 +99,5 @@ def test_coco_scores_as_the_official_code_says(key: str) -> None:
 def test_coco_boxes_score_as_the_official_code_says() -> None:
     truth = instance_truth.read(str(COCO / "instances_val2014_100.json"))["val"]
     path = str(COCO / "instances_val2014_fakebbox100_results.json")
-    score = instances.score(path, truth, INSTANCE_PROTOCOLS["coco-box"], INSTANCE_LIMITS)
+    score = score_instances(path, truth, INSTANCE_PROTOCOLS["coco-box"], INSTANCE_LIMITS)
     assert score.values["AP"] == pytest.approx(0.5045806987249628, abs=EXACT)

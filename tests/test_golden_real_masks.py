@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script import dataset_reader, sequence_averages, sequences
+from segjudge.evaluation_script import dataset_reader, sequence_averages
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS, SequenceProtocol
 from segjudge.evaluation_script.sequence_truth import Split
 
+from .builders import score_sequences
 from .data import SEQUENCES
 from .golden.comparison import EVALUATORS, EXACT, check_values, close, in_official_order, rows_by_sequence
 from .golden.pairs import write_pair
@@ -74,7 +75,7 @@ def test_real_masks_score_as_the_official_evaluator_says(path: Path, pair_files:
     truth = dataset_reader.read(str(truth_path), layout, unseen=str(SEQUENCES / "unseen_videos.txt"))
     split = without(truth.splits["val"], golden.get("errors", {}))
 
-    scores, _ = sequences.score(str(prediction_path), split, protocol, ArchiveLimits())
+    scores, _ = score_sequences(str(prediction_path), split, protocol, ArchiveLimits())
 
     scale = 100 if golden["unit"].startswith("percent") else 1
     values = sequence_averages.averaged(scores, protocol)

@@ -18,7 +18,7 @@ from segjudge.evaluation_script.errors import Flaw, SubmissionError
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.json_limits import read_json
 
-from .builders import zipped
+from .builders import score_instances, zipped
 
 coco = pytest.importorskip("pycocotools.mask")
 
@@ -61,7 +61,7 @@ def read(data: bytes, folder: Path, protocol: str = "places2017") -> instances.I
     path = folder / "upload"
     path.write_bytes(data)
     known = instance_truth.read_document(json.dumps(TRUTH).encode(), "truth")
-    return instances.score(str(path), known, INSTANCE_PROTOCOLS[protocol], INSTANCE_LIMITS)
+    return score_instances(str(path), known, INSTANCE_PROTOCOLS[protocol], INSTANCE_LIMITS)
 
 
 def outcome(data: bytes, folder: Path, protocol: str = "places2017") -> str:

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from segjudge.evaluation_script import instance_truth, instances
+from segjudge.evaluation_script import instance_truth
 from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 
-from .builders import zipped
+from .builders import score_instances, zipped
 from .hostile_units import sentence_of
 from .test_track_lvis import HEIGHT, WIDTH, mask, truth
 
@@ -112,7 +112,7 @@ def test_a_hostile_submission_is_a_sentence(name: str, protocol: str, tmp_path: 
     known = instance_truth.read_document(json.dumps(document).encode(), "truth")
 
     def score(path: Path) -> Any:
-        return instances.score(str(path), known, INSTANCE_PROTOCOLS[protocol], INSTANCE_LIMITS)
+        return score_instances(str(path), known, INSTANCE_PROTOCOLS[protocol], INSTANCE_LIMITS)
 
     said = sentence_of(data, tmp_path, score)
     assert re.search(expected, said), said

@@ -20,7 +20,7 @@ from segjudge.evaluation_script.instance_precision import averages
 from segjudge.evaluation_script.instance_protocols import AREAS, INSTANCE_PROTOCOLS, THRESHOLDS
 from segjudge.evaluation_script.phase import ScoringRules
 
-from .builders import zipped
+from .builders import score_instances, zipped
 from .test_instances import EVERY_PAIR, box, encoded, official, ours
 
 EXACT = 1e-9
@@ -62,7 +62,7 @@ def scored(truth: Any, found: Any, folder: Path, protocol: Any = PLACES) -> inst
     path = folder / "found.json"
     path.write_text(json.dumps(found))
     read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
-    return instances.score(str(path), read, protocol, INSTANCE_LIMITS)
+    return score_instances(str(path), read, protocol, INSTANCE_LIMITS)
 
 
 # ── areas ───────────────────────────────────────────────────────────────────

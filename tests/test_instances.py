@@ -21,7 +21,7 @@ from segjudge.evaluation_script.errors import HostError, SubmissionError
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.phase import ScoringRules
 
-from .builders import zipped
+from .builders import score_instances, zipped
 
 coco = pytest.importorskip("pycocotools.mask")
 SIZE = (30, 40)
@@ -163,7 +163,7 @@ def score(data: Any, folder: Path, protocol: str = "places2017", limits: Archive
     path = folder / "upload"
     path.write_bytes(data if isinstance(data, bytes) else json.dumps(data).encode())
     truth = instance_truth.read_document(json.dumps(TRUTH).encode(), "truth")
-    return instances.score(str(path), truth, INSTANCE_PROTOCOLS[protocol], limits)
+    return score_instances(str(path), truth, INSTANCE_PROTOCOLS[protocol], limits)
 
 
 def with_rle(**changes: Any) -> list[Any]:
@@ -327,7 +327,7 @@ def test_two_caps_differ_where_an_image_has_many(tmp_path: Path) -> None:
     path = tmp_path / "found.json"
     path.write_text(json.dumps([*[{**GOOD, "category_id": 2, "score": 0.95}] * 255, GOOD]))
     scores = {
-        name: instances.score(str(path), read, INSTANCE_PROTOCOLS[name], INSTANCE_LIMITS).values["AP"]
+        name: score_instances(str(path), read, INSTANCE_PROTOCOLS[name], INSTANCE_LIMITS).values["AP"]
         for name in ("places2017", "places2017-official")
     }
     assert scores == {"places2017": 0.0, "places2017-official": ONE}
@@ -405,7 +405,7 @@ def test_several_processes_score_the_same(jobs: int, tmp_path: Path) -> None:
     read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
     for name in ("coco", "places2017-official"):
         alone, together = (
-            instances.score(str(path), read, INSTANCE_PROTOCOLS[name], INSTANCE_LIMITS, jobs=count)
+            score_instances(str(path), read, INSTANCE_PROTOCOLS[name], INSTANCE_LIMITS, jobs=count)
             for count in (1, jobs)
         )
         assert alone == together
@@ -440,7 +440,7 @@ def test_several_processes_refuse_in_the_same_words(tmp_path: Path) -> None:
         for jobs in (1, 2):
             try:
                 answers.append(
-                    instances.score(str(path), truth, INSTANCE_PROTOCOLS["coco"], INSTANCE_LIMITS, jobs=jobs)
+                    score_instances(str(path), truth, INSTANCE_PROTOCOLS["coco"], INSTANCE_LIMITS, jobs=jobs)
                 )
             except SubmissionError as error:
                 answers.append(str(error))
@@ -452,7 +452,7 @@ def test_when_strict_a_warning_is_an_error(tmp_path: Path) -> None:
     path.write_text(json.dumps([GOOD, {**GOOD, "category_id": 77}]))
     truth = instance_truth.read_document(json.dumps(TRUTH).encode(), "truth")
     with pytest.raises(SubmissionError, match="1 of 2 records has a category that the truth lacks"):
-        instances.score(str(path), truth, INSTANCE_PROTOCOLS["coco"], INSTANCE_LIMITS, strict=True)
+        score_instances(str(path), truth, INSTANCE_PROTOCOLS["coco"], INSTANCE_LIMITS, strict=True)
 
 
 def test_malformed_records_do_not_hide_the_problems_of_others(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from segjudge.evaluation_script.phase import Notify, Phase, PhaseSplit
 from segjudge.evaluation_script.phases import PHASES
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 
-from .builders import ANNOTATIONS, DEV, ROOT, STRONG, files_of, label_zip, png, zipped
+from .builders import ANNOTATIONS, DEV, ROOT, STRONG, files_of, label_zip, png, score_sequences, zipped
 
 
 class Stream:
@@ -296,7 +296,7 @@ def test_nothing_to_average_is_null_in_tables_and_zero_for_evalai(tmp_path: Path
     split = dataset_reader.read(str(path)).splits["val"]
     from segjudge.evaluation_script.archive_limits import ArchiveLimits
 
-    scores, _ = sequences.score(str(path), split, SEQUENCE_PROTOCOLS["davis2017"], ArchiveLimits())
+    scores, _ = score_sequences(str(path), split, SEQUENCE_PROTOCOLS["davis2017"], ArchiveLimits())
     report = SequenceReport("val", SEQUENCE_PROTOCOLS["davis2017"], scores, [])
     phase = Phase("p", "", (PhaseSplit("val", "davis2017", ("J-Mean",)),))
 

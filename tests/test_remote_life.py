@@ -431,7 +431,7 @@ def test_annotations_of_another_phase_are_said(operator: Operator, tmp_path: Pat
     shutil.copy(broken / "sequences-dev.zip", broken / "instances-dev.zip")
     output = operator.run("--check", expected=3, ANNOTATIONS=str(broken))
     assert "has no split 'test'" in output
-    assert "holds sequences, which places2017 does not score" in output
+    assert "holds sequences, which the protocol places2017 does not score" in output
 
 
 def test_a_check_compares_the_labels(server: Rehearsal, operator: Operator) -> None:

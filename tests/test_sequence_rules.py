@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from segjudge.evaluation_script import dataset_reader, sequence_averages, sequence_metrics, sequences
+from segjudge.evaluation_script import dataset_reader, sequence_averages, sequence_metrics
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.evaluation_script.errors import SubmissionError
 from segjudge.evaluation_script.mask_files import labels_in
@@ -30,7 +30,7 @@ from segjudge.evaluation_script.sequence_truth import (
     ranges_of,
 )
 
-from .builders import drawn, label_zip, png, zipped
+from .builders import drawn, label_zip, png, score_sequences, zipped
 from .test_sequences import BIG, BOTH, NONE, ONE, SMALL, TRUTH, score
 
 TWO = (SMALL * 2).astype(np.uint8)
@@ -47,7 +47,7 @@ def split_of(files: dict[str, bytes], tmp_path: Path, layout: str = "generic", *
 
 def sent(files: dict[str, bytes], split: Any, protocol: str, tmp_path: Path, **options: Any) -> Any:
     (tmp_path / "sent").write_bytes(zipped(files))
-    return sequences.score(str(tmp_path / "sent"), split, SEQUENCE_PROTOCOLS[protocol], ArchiveLimits(), **options)
+    return score_sequences(str(tmp_path / "sent"), split, SEQUENCE_PROTOCOLS[protocol], ArchiveLimits(), **options)
 
 
 # ── which frames and objects count ──────────────────────────────────────────
@@ -98,7 +98,7 @@ def test_each_protocol_skips_its_frames(protocol: str, tmp_path: Path) -> None:
     video = label_zip({"b": [ONE] * 6})
     (tmp_path / "t.zip").write_bytes(video)
     split = dataset_reader.read(str(tmp_path / "t.zip")).splits["val"]
-    (one,), _ = sequences.score(str(tmp_path / "t.zip"), split, SEQUENCE_PROTOCOLS[protocol], ArchiveLimits())
+    (one,), _ = score_sequences(str(tmp_path / "t.zip"), split, SEQUENCE_PROTOCOLS[protocol], ArchiveLimits())
     assert one.frames == [f"{k:05d}" for k in FRAMES[protocol]]
     assert len(one.j) == len(one.f) == len(FRAMES[protocol])
 
@@ -497,7 +497,7 @@ def test_a_proposal_is_matched_by_region_and_boundary_together(tmp_path: Path) -
     (tmp_path / "t.zip").write_bytes(label_zip({"a": [BOTH] * 4}))
     (tmp_path / "p.zip").write_bytes(label_zip({"a": [labels] * 4}))
     split = dataset_reader.read(str(tmp_path / "t.zip")).splits["val"]
-    scores, _ = sequences.score(
+    scores, _ = score_sequences(
         str(tmp_path / "p.zip"), split, SEQUENCE_PROTOCOLS["davis2017-unsupervised"], ArchiveLimits()
     )
     assert [one.proposal for one in scores] == [5, 2]
@@ -522,7 +522,7 @@ def test_an_object_counts_from_the_frame_in_which_either_side_shows_it(tmp_path:
         (tmp_path / "t.zip").write_bytes(label_zip(truth))
         (tmp_path / "p.zip").write_bytes(label_zip({"a": prediction}))
         split = dataset_reader.read(str(tmp_path / "t.zip")).splits["val"]
-        (one,), _ = sequences.score(
+        (one,), _ = score_sequences(
             str(tmp_path / "p.zip"), split, SEQUENCE_PROTOCOLS["vos-benchmark"], ArchiveLimits()
         )
         assert len(one.frames) == frames
@@ -549,9 +549,9 @@ def test_of_objects_that_share_pixels_the_right_two_are_named(tmp_path: Path) ->
     runs = {"size": [6, 8], "counts": [8, 30, 10]}
     document = json.dumps({"v": {"1": [runs] * 4, "2": [runs] * 4}}).encode()
     (tmp_path / "sent").write_bytes(document)
-    assert sequences.score(str(tmp_path / "sent"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())[0]
+    assert score_sequences(str(tmp_path / "sent"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())[0]
     with pytest.raises(SubmissionError, match="objects 1 and 2 share pixels"):
-        sequences.score(str(tmp_path / "sent"), split, SEQUENCE_PROTOCOLS["davis2017"], ArchiveLimits())
+        score_sequences(str(tmp_path / "sent"), split, SEQUENCE_PROTOCOLS["davis2017"], ArchiveLimits())
 
 
 def test_a_sequence_holds_masks_or_folders_of_masks(tmp_path: Path) -> None:
@@ -573,7 +573,7 @@ def test_as_many_objects_as_the_limit_allows(tmp_path: Path) -> None:
         for data in (label_zip({"v": [image * 20] * 4}), zipped(folders), document):
             (tmp_path / "sent").write_bytes(data)
             if fits:
-                assert sequences.score(str(tmp_path / "sent"), split, SEQUENCE_PROTOCOLS["davis2017"], limits)[0]
+                assert score_sequences(str(tmp_path / "sent"), split, SEQUENCE_PROTOCOLS["davis2017"], limits)[0]
                 continue
             with pytest.raises(SubmissionError, match="has 3 objects; this phase allows 2 in a sequence"):
-                sequences.score(str(tmp_path / "sent"), split, SEQUENCE_PROTOCOLS["davis2017"], limits)
+                score_sequences(str(tmp_path / "sent"), split, SEQUENCE_PROTOCOLS["davis2017"], limits)

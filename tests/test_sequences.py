@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script import dataset_reader, sequence_averages, sequences
+from segjudge.evaluation_script import dataset_reader, sequence_averages
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.evaluation_script.errors import SubmissionError
 from segjudge.evaluation_script.sequence_protocols import (
@@ -21,7 +21,7 @@ from segjudge.evaluation_script.sequence_protocols import (
     SequenceProtocol,
 )
 
-from .builders import drawn, label_zip, png, zipped
+from .builders import drawn, label_zip, png, score_sequences, zipped
 
 BIG = drawn("........", ".####...", ".####...", ".####...", "........", "........")
 SMALL = drawn("........", "........", "........", "........", ".....##.", ".....##.")
@@ -60,7 +60,7 @@ def score(
     )
     split = dataset_reader.read(str(tmp_path / "truth.zip")).splits["val"]
     split = replace(split, elsewhere=elsewhere)
-    scores, warnings = sequences.score(
+    scores, warnings = score_sequences(
         str(tmp_path / "prediction"), split, SEQUENCE_PROTOCOLS[protocol], ArchiveLimits(), **options
     )
     return {f"{one.sequence}/{one.name}": one.values for one in scores}, warnings
@@ -195,7 +195,7 @@ def means(videos: Any, prediction: Any, protocol: str, tmp_path: Path, unseen: s
     (tmp_path / "prediction").write_bytes(label_zip(prediction))
     (tmp_path / "unseen.txt").write_text(unseen)
     split = dataset_reader.read(str(tmp_path / "truth.zip"), unseen=str(tmp_path / "unseen.txt")).splits["val"]
-    scores, _ = sequences.score(str(tmp_path / "prediction"), split, SEQUENCE_PROTOCOLS[protocol], ArchiveLimits())
+    scores, _ = score_sequences(str(tmp_path / "prediction"), split, SEQUENCE_PROTOCOLS[protocol], ArchiveLimits())
     return sequence_averages.averaged(scores, SEQUENCE_PROTOCOLS[protocol])
 
 
@@ -214,7 +214,7 @@ def test_standard_errors_are_those_of_leaving_each_sequence_out(tmp_path: Path) 
     (tmp_path / "t.zip").write_bytes(label_zip(videos))
     (tmp_path / "p").write_bytes(label_zip(prediction))
     split = dataset_reader.read(str(tmp_path / "t.zip")).splits["val"]
-    scores, _ = sequences.score(str(tmp_path / "p"), split, SEQUENCE_PROTOCOLS["davis2017"], ArchiveLimits())
+    scores, _ = score_sequences(str(tmp_path / "p"), split, SEQUENCE_PROTOCOLS["davis2017"], ArchiveLimits())
 
     errors = sequence_averages.standard_errors(scores, SEQUENCE_PROTOCOLS["davis2017"])
 
@@ -239,15 +239,15 @@ def test_object_folders_may_overlap_in_sav_alone(tmp_path: Path) -> None:
     images = {f"v/{label}/{k:05d}.png": png(BIG.astype(np.uint8) * 255) for label in ("000", "001") for k in range(5)}
     (tmp_path / "t.zip").write_bytes(zipped(images))
     split = dataset_reader.read(str(tmp_path / "t.zip"), dataset_reader.LAYOUTS["sav"]).splits["val"]
-    scores, _ = sequences.score(str(tmp_path / "t.zip"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())
+    scores, _ = score_sequences(str(tmp_path / "t.zip"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())
     assert [one.values["J-Mean"] for one in scores] == [1.0, 1.0]
     del images["v/001/00002.png"]
     (tmp_path / "p.zip").write_bytes(zipped(images))
     with pytest.raises(SubmissionError, match="v/001/00002.png: is missing"):
-        sequences.score(str(tmp_path / "p.zip"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())
+        score_sequences(str(tmp_path / "p.zip"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())
     missing = {name: data for name, data in images.items() if "/001/" not in name}
     (tmp_path / "p.zip").write_bytes(zipped(missing))
-    scores, _ = sequences.score(str(tmp_path / "p.zip"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())
+    scores, _ = score_sequences(str(tmp_path / "p.zip"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())
     assert [one.values["J-Mean"] for one in scores] == [1.0, 0.0]
 
 
@@ -266,7 +266,7 @@ def test_an_object_of_its_own_frames_is_not_seen_outside_them(tmp_path: Path) ->
     (tmp_path / "p.zip").write_bytes(zipped({**whole, **sent}))
     split = dataset_reader.read(str(tmp_path / "t.zip"), dataset_reader.LAYOUTS["sav"]).splits["val"]
 
-    scores, _ = sequences.score(str(tmp_path / "p.zip"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())
+    scores, _ = score_sequences(str(tmp_path / "p.zip"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())
 
     assert scores[1].frames == ["00006"], "its frame 2 is its skipped first one"
 

@@ -15,6 +15,7 @@ from segjudge.evaluation_script.errors import SubmissionError
 from segjudge.evaluation_script.instance_boundaries import boundary_of, reach_of
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 
+from .builders import score_instances
 from .data import TRACKS_DATA
 from .shared import needs_shared
 
@@ -43,7 +44,7 @@ def cases() -> list[tuple[str, str]]:
 
 def scored(path: Path, truth: Path, protocol: str) -> instances.InstanceScore:
     known = instance_truth.read(str(truth))["val"]
-    return instances.score(str(path), known, INSTANCE_PROTOCOLS[protocol], INSTANCE_LIMITS)
+    return score_instances(str(path), known, INSTANCE_PROTOCOLS[protocol], INSTANCE_LIMITS)
 
 
 def agree(score: instances.InstanceScore, run: Any) -> None:

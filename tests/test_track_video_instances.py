@@ -11,12 +11,12 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script import instance_truth, instances, kernel, rle
+from segjudge.evaluation_script import instance_truth, kernel, rle
 from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.errors import HostError, SubmissionError
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 
-from .builders import zipped
+from .builders import score_instances, zipped
 from .data import TRACKS_DATA
 from .hostile_units import sentence_of
 from .shared import needs_shared
@@ -262,7 +262,7 @@ def test_a_hostile_submission_is_a_sentence(name: str, tmp_path: Path) -> None:
     known = instance_truth.read_document(json.dumps(truth([MASK] * FRAMES)).encode(), "truth")
 
     def score(path: Path) -> Any:
-        return instances.score(str(path), known, INSTANCE_PROTOCOLS["ovis"], INSTANCE_LIMITS)
+        return score_instances(str(path), known, INSTANCE_PROTOCOLS["ovis"], INSTANCE_LIMITS)
 
     said = sentence_of(data, tmp_path, score)
     assert re.search(expected, said), said
