@@ -66,6 +66,8 @@ class FrameAccumulator:
 
         """
         self.protocol = named_protocol(protocol)
+        if self.protocol.track not in _TRACKS:
+            raise UsageError(f"{self.protocol.name} scores files alone")
         self.track = _TRACKS[self.protocol.track](self.protocol, categories, unseen)
         wanted = expected.items() if isinstance(expected, Mapping) else ((name, [None]) for name in expected)
         self._expected = {str(name): {frame_name(frame) for frame in frames} for name, frames in wanted}

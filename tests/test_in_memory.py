@@ -6,6 +6,7 @@ import json
 import pickle
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -146,6 +147,13 @@ def test_records_of_coco_and_columns_are_the_same() -> None:
     same(score_arrays(*zip(*encoded), "coco"), expected)
 
 
+def test_polygons_are_drawn_at_the_size_that_is_said() -> None:
+    square, label = [[10, 10, 30, 10, 30, 30, 10, 30]], {"category_id": 1}
+    truth = {"annotations": [{**label, "segmentation": square}], "height": 60, "width": 80}
+    scores = score_arrays([[{**label, "segmentation": square, "score": 0.5}]], [truth], "coco")
+    assert scores["APs"] == pytest.approx(1.0)
+
+
 @needs_shared
 @pytest.mark.parametrize("case", ["plain", "many"])
 def test_lvis_in_memory_scores_as_files_do(case: str) -> None:
@@ -177,6 +185,11 @@ def test_instances_of_videos_score_as_files_do(protocol: str) -> None:
     same(of_parts(protocol, updates, categories=truth["categories"]), expected)
     with pytest.raises(UsageError, match="compares whole videos"):
         FrameAccumulator(protocol).update("a", 3, [], [])
+
+
+def test_a_track_without_masks_in_memory_says_so() -> None:
+    with pytest.raises(UsageError, match="counting scores files alone"):
+        FrameAccumulator(SimpleNamespace(track="counting", name="counting"))
 
 
 @pytest.mark.parametrize(
