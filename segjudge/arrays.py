@@ -66,6 +66,8 @@ class FrameAccumulator:
 
         """
         self.protocol = named_protocol(protocol)
+        if self.protocol.track not in _TRACKS:
+            raise UsageError(f"{self.protocol.name} scores files alone")
         self.track = _TRACKS[self.protocol.track](self.protocol, categories, unseen)
         wanted = expected.items() if isinstance(expected, Mapping) else ((name, [None]) for name in expected)
         self._expected = {str(name): {frame_name(frame) for frame in frames} for name, frames in wanted}
@@ -102,12 +104,15 @@ class FrameAccumulator:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Hold what `state_dict` returned, and nothing else; raises ValueError where it cannot be that."""
-        frames = state.get("frames")
-        if state.get("protocol") != self.protocol.name or not isinstance(frames, Mapping):
-            raise ValueError(f"is no state of an accumulator of {self.protocol.name}")
-        for data in (data for counted in frames.values() for data in counted.values()):
-            self.track.check(data)
-        self._frames = {str(name): dict(counted) for name, counted in frames.items()}
+        try:
+            if state["protocol"] != self.protocol.name:
+                raise KeyError(state["protocol"])
+            frames = {str(name): dict(counted) for name, counted in state["frames"].items()}
+            for data in (data for counted in frames.values() for data in counted.values()):
+                self.track.check(data)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ValueError(f"is no state of an accumulator of {self.protocol.name} ({error!r})") from None
+        self._frames = frames
 
     def compute(self) -> Scores:
         """Return the scores of all frames that were counted; raises UsageError where expected ones are missing."""

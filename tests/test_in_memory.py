@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -146,6 +148,13 @@ def test_records_of_coco_and_columns_are_the_same() -> None:
     same(score_arrays(*zip(*encoded), "coco"), expected)
 
 
+def test_polygons_are_drawn_at_the_size_that_is_said() -> None:
+    square, label = [[10, 10, 30, 10, 30, 30, 10, 30]], {"category_id": 1}
+    truth = {"annotations": [{**label, "segmentation": square}], "height": 60, "width": 80}
+    scores = score_arrays([[{**label, "segmentation": square, "score": 0.5}]], [truth], "coco")
+    assert scores["APs"] == pytest.approx(1.0)
+
+
 @needs_shared
 @pytest.mark.parametrize("case", ["plain", "many"])
 def test_lvis_in_memory_scores_as_files_do(case: str) -> None:
@@ -177,6 +186,38 @@ def test_instances_of_videos_score_as_files_do(protocol: str) -> None:
     same(of_parts(protocol, updates, categories=truth["categories"]), expected)
     with pytest.raises(UsageError, match="compares whole videos"):
         FrameAccumulator(protocol).update("a", 3, [], [])
+
+
+CATEGORIES = [{"id": 1, "name": "x", "isthing": 1}]
+
+
+@pytest.mark.parametrize("protocol", ["davis2017", "coco", "ovis", "coco-panoptic", "vipseg", "vspw", "mots", "burst"])
+def test_a_state_that_is_none_is_refused(protocol: str) -> None:
+    accumulator, draw = FrameAccumulator(protocol, categories=CATEGORIES), np.random.default_rng(0)
+    broken = [b"", b"[]", b"{}", b"[[1,2],[],[]]", "text", None, *(draw.bytes(length) for length in range(1, 200))]
+    for data in broken:
+        with pytest.raises(ValueError):
+            accumulator.load_state_dict({"protocol": protocol, "frames": {"dog": {"00000": data}}})
+    for state in ({}, {"protocol": protocol}, {"protocol": protocol, "frames": 5}, {"protocol": "other", "frames": {}}):
+        with pytest.raises(ValueError, match=f"is no state of an accumulator of {protocol}"):
+            accumulator.load_state_dict(state)
+
+
+def test_an_accumulator_goes_to_another_process_as_it_is() -> None:
+    found = images(5)
+    whole, labels = FrameAccumulator("coco"), FrameAccumulator("davis2017")
+    for image, sides in enumerate(found):
+        whole.update(image, None, *sides)
+        labels.update("dog", image, found[3][0]["masks"][0], found[3][1]["masks"][0])
+    for one in (whole, labels):
+        sent = pickle.loads(pickle.dumps(one))
+        assert sent.compute().metrics == one.compute().metrics
+        assert copy.deepcopy(one).merge(sent).state_dict() == one.state_dict()
+
+
+def test_a_track_without_masks_in_memory_says_so() -> None:
+    with pytest.raises(UsageError, match="counting scores files alone"):
+        FrameAccumulator(SimpleNamespace(track="counting", name="counting"))
 
 
 @pytest.mark.parametrize(

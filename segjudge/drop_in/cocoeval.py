@@ -17,6 +17,7 @@ from segjudge.evaluation_script.instance_records import checked_records
 from segjudge.evaluation_script.instance_truth import truth_of
 from segjudge.evaluation_script.instances import blocks_of, matched
 from segjudge.evaluation_script.masks import Array
+from segjudge.evaluation_script.rle import compressed
 from segjudge.in_memory.frame_masks import run_lengths
 
 #: Our row for each kind of comparison.
@@ -103,9 +104,17 @@ class COCOeval:
         if not self.params.useCats:
             chosen = [{**one, "category_id": -1} for one in sorted(chosen, key=lambda one: place[one["category_id"]])]
         if self.params.iouType == "bbox":
-            sizes = {one["id"]: [one["height"], one["width"]] for one in self.cocoGt.dataset["images"]}
-            empty = {number: {"size": size, "counts": [size[0] * size[1]]} for number, size in sizes.items()}
-            return [{**one, "segmentation": empty[one["image_id"]]} for one in chosen]
+            sizes = {one["id"]: (one["height"], one["width"]) for one in self.cocoGt.dataset["images"]}
+            nothing = {
+                size: {"size": list(size), "counts": compressed([size[0] * size[1]])} for size in {*sizes.values()}
+            }
+            boxes = [
+                np.asarray(one["bbox"], float).tolist() for one in chosen
+            ]  # `loadRes` makes arrays of masks' boxes
+            return [
+                {**one, "bbox": box, "segmentation": nothing[sizes[one["image_id"]]]}
+                for one, box in zip(chosen, boxes, strict=True)
+            ]
         masks = [one["segmentation"] for one in chosen]
         texts = [run_lengths(mask, "a mask") if isinstance(mask, dict) else mask for mask in masks]
         return [{**one, "segmentation": text} for one, text in zip(chosen, texts, strict=True)]

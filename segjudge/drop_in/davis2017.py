@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from segjudge.errors import UsageError
-from segjudge.scoring import score
+from segjudge.evaluation_script.answer import SequenceReport
+from segjudge.evaluation_script.sequence_metrics import ObjectScore
+from segjudge.scoring import Scores, score
 
 #: Our protocol for each task.
 TASKS = {"semi-supervised": "davis2017", "unsupervised": "davis2017-unsupervised"}
@@ -44,10 +46,17 @@ class DAVISEvaluation:
             one: {**{key: [] for key in STATISTICS}, "M_per_object": {}} for one in wanted
         }
         numbers: dict[str, int] = {}
-        for row in scores.tables["objects"]:
-            number = numbers[row["sequence"]] = numbers.get(row["sequence"], 0) + 1
+        for scored in _in_order(scores):
+            number = numbers[scored.sequence] = numbers.get(scored.sequence, 0) + 1
             for one in wanted:
                 for key, name in STATISTICS.items():
-                    found[one][key].append(row[f"{one}-{name}"])
-                found[one]["M_per_object"][f"{row['sequence']}_{number}"] = row[f"{one}-Mean"]
+                    found[one][key].append(scored.values[f"{one}-{name}"])
+                found[one]["M_per_object"][f"{scored.sequence}_{number}"] = scored.values[f"{one}-Mean"]
         return found
+
+
+def _in_order(scores: Scores) -> list[ObjectScore]:
+    """Return the objects of each sequence, in the order of the proposals that were matched with them."""
+    objects = [one for report in scores.reports if isinstance(report, SequenceReport) for one in report.scores]
+    place = {name: number for number, name in enumerate(dict.fromkeys(one.sequence for one in objects))}
+    return sorted(objects, key=lambda one: (place[one.sequence], one.proposal))

@@ -24,6 +24,9 @@ class FrameReader:
     def __init__(self) -> None:
         self._packers: dict[Size, kernel_frames.PackedFrames] = {}
 
+    def __getstate__(self) -> dict[str, object]:
+        return {"_packers": {}}  # they are the kernel's, and of this process
+
     def stacks(self, masks: FrameMasks, where: str) -> Stacks:
         """Return the objects of a frame; raises SubmissionError where these are no masks."""
         if isinstance(masks, Mapping):

@@ -26,7 +26,7 @@ COLUMNS = {"labels": "category_id", "scores": "score", "iscrowd": "iscrowd", "ar
 #: How many categories there are, records of unknown ones, and records.
 HEAD = "<III"
 #: What a truth may say of a whole image.
-IMAGE_FACTS = ("neg_category_ids", "not_exhaustive_category_ids")
+IMAGE_FACTS = ("height", "width", "neg_category_ids", "not_exhaustive_category_ids")
 
 
 class InstancesInMemory(MemoryTrack):
@@ -91,6 +91,7 @@ class InstancesInMemory(MemoryTrack):
     def _document(self, records: list[Record], annotations: list[Record], facts: Mapping[str, Any]) -> Record:
         """Return a truth of one image or video in COCO's form."""
         size, length = self._size(records)
+        size = facts.get("height", size[0]), facts.get("width", size[1])
         kind = "video" if self.protocol.tubes else "image"
         ids = sorted({int(one.get("category_id", 0)) for one in records})
         nothing = {"size": list(size), "counts": [size[0] * size[1]]}
@@ -101,7 +102,7 @@ class InstancesInMemory(MemoryTrack):
                 more |= {"segmentation": nothing, "area": float(np.prod(one["bbox"][2:]))}
             completed.append({**more, **one, f"{kind}_id": 1})
         return {
-            f"{kind}s": [{"id": 1, "height": size[0], "width": size[1], "length": length, **facts}],
+            f"{kind}s": [{"id": 1, "length": length, **facts, "height": size[0], "width": size[1]}],
             "categories": self._categories or [{"id": number, "name": str(number)} for number in ids],
             "annotations": completed,
         }

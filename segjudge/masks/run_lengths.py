@@ -28,9 +28,11 @@ def encoded(labels: ArrayLike) -> dict[int, str]:
 
 def runs_of_mask(mask: NDArray[np.bool_]) -> list[int]:
     """Return the uncompressed run lengths of one mask: down the columns, background first."""
-    padded = np.concatenate(([0], mask.T.reshape(-1).astype(np.int8), [0]))
-    edges = np.diff(padded)
-    return _runs(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1), mask.size)
+    down = np.ascontiguousarray(mask.T).reshape(-1)
+    edges = np.flatnonzero(down[1:] != down[:-1]) + 1
+    first = [0, 0] if down[:1].any() else [0]
+    runs: list[int] = np.diff(np.concatenate((first, edges, [down.size]))).tolist()
+    return runs
 
 
 def _runs(starts: NDArray[np.int_], ends: NDArray[np.int_], total: int) -> list[int]:
