@@ -365,3 +365,14 @@ def test_a_phase_has_its_page_too(sample: str, tmp_path: Path, monkeypatch: pyte
     page = tmp_path / "page.html"
     assert main(["score", f"examples/sequences-dev/{sample}", "--phase", "sequences-dev", "--report", str(page)]) == 0
     assert sample in page.read_text(encoding="utf-8")
+
+
+@needs_chromium
+def test_a_printed_page_holds_the_tables_and_fits_the_paper(files: Path, browser: Any) -> None:
+    with opened(browser, files, {"width": 1040, "height": 1400}) as page:
+        page.emulate_media(media="print")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.locator("#tables-objects").is_visible()
+        assert page.locator(".views canvas").is_visible()
+        assert not page.locator("#theme").is_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1040

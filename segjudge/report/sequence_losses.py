@@ -91,7 +91,7 @@ class LossReader:
     def __init__(self, methods: int, options: PageOptions | None) -> None:
         self._expected, self._options = methods, options
         #: How wide masks are in the page.
-        self._width = 0
+        self.width = 0
         self._methods = 0
         #: zlib streams by name, and without their masks.
         self.streams: dict[str, bytes] = {}
@@ -103,7 +103,7 @@ class LossReader:
         if self._options is not None and isinstance(truth, Split):
             frames = sum(len(sequence.frames) for sequence in truth.sequences)
             pictures = bool(self._options.images)
-            self._width = width_for(frames, self._expected, self._options.budget, pictures=pictures)
+            self.width = width_for(frames, self._expected, self._options.budget, pictures=pictures)
         found = [self._sequence(scored, report) for scored in opened_sequences(job, report)]
         self._methods += 1
         return MethodLosses(name, report, [one for one in found if one.objects])
@@ -112,19 +112,19 @@ class LossReader:
         stream, counter = f"{report.split}/{scored.truth.name}", LossCounter(scored, report.protocol)
         size = scored.truth.blocks[0].size if scored.truth.blocks else (1, 1)
         names, new = [score.name for score in scored.scores], stream not in self.streams
-        truth, predicted = (MaskStream(names, size, max(self._width, 1)) for _ in range(2))
+        truth, predicted = (MaskStream(names, size, max(self.width, 1)) for _ in range(2))
         for block in compared_blocks(scored, report.protocol):
             counter.add(block)
-            if self._width:
+            if self.width:
                 predicted.add(block.predicted, len(block.frames), block.size)
-            if self._width and new:
+            if self.width and new:
                 truth.add(block.truth, len(block.frames), block.size)
         losses = counter.losses()
-        if self._width:
+        if self.width:
             places = {frame: place for place, frame in enumerate(scored.truth.frames)}
             entries = [_object_entry(one, places) for one in losses]
             self._keep(f"{stream}/{self._methods}", predicted, {"objects": entries})
-        if self._width and new:
+        if self.width and new:
             self._keep(stream, truth, {"frames": scored.truth.frames})
         return SequenceLosses(scored.truth, losses, stream)
 

@@ -139,7 +139,7 @@ def frames_section(
         reader.streams |= frame_pictures(options.images, order, methods[:2][-1], room)
     lost = [{one.name: one.lost for one in method.sequences} for method in methods]
     sequences = [
-        {"name": one.name, "stream": one.stream, "lost": [round(by_name[one.name], 4) for by_name in lost]}
+        {"name": one.name, "stream": one.stream, "lost": [round(by_name[one.name], 6) for by_name in lost]}
         for one in order
     ]
     moments = [moment.entry(place) for place, moment in enumerate(moments_of(methods[:2][-1].sequences))]
@@ -153,6 +153,7 @@ def frames_section(
         "pictures": sum("#" in name for name in reader.streams),
         "frames": sum(len(one.truth.frames) for one in order),
         "wanted": bool(options.images),
+        "smaller": any(block.size[1] > reader.width for one in order for block in one.truth.blocks),
     }
     data = {"methods": names, "sequences": sequences, "moments": moments, "kinds": kinds, "scale": SCALE}
     return Section("frames", "Frames", values, {**data, "pictures": f"image/{picture_kind()}"})

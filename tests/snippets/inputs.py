@@ -87,6 +87,12 @@ def scored(paths: list[str], options: dict[str, str]) -> None:
 
 def compare(command: Command) -> None:
     scored(command.places, command.options)
+    if "--images" in command.options:
+        with zipfile.ZipFile(command.places[0]) as archive:
+            for name in archive.namelist():
+                picture = Path(command.options["--images"], "JPEGImages/480p", name).with_suffix(".jpg")
+                picture.parent.mkdir(parents=True, exist_ok=True)
+                Image.open(archive.open(name)).convert("RGB").save(picture)
 
 
 def new(command: Command) -> None:

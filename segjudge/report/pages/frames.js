@@ -89,7 +89,9 @@ function image(about, predicted, frame) {
     let colour = null, alpha = 165;
     if (at.layer === "difference") {
       const isThere = inTruth[t], isPredicted = inPrediction[p];
-      if (isThere && isPredicted) [colour, alpha] = at.object >= 0 || same(t, p) ? [COLOURS.right, 90] : [COLOURS.mixed, 200];
+      // What is right has an outline, and hides little of the picture.
+      const inside = x && y && x < width - 1 && y < height - 1 && [1, -1, width, -width].every((step) => truth[here + step] === t && prediction[here + step] === p);
+      if (isThere && isPredicted) [colour, alpha] = at.object >= 0 || same(t, p) ? [COLOURS.right, inside ? 90 : 255] : [COLOURS.mixed, 200];
       else if (isThere) [colour, alpha] = [COLOURS.missing, (x + y) & 4 ? 235 : 150];
       else if (isPredicted) [colour, alpha] = [COLOURS.extra, (x - y) & 4 ? 235 : 150];
     } else {

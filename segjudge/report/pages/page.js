@@ -95,6 +95,8 @@ page.key(["/"], "filter the table", () => {
   if (field) { field.focus(); field.scrollIntoView({ block: "center" }); }
 });
 
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => { one.open = true; }));
+
 // Tables as CSV files.
 for (const button of document.querySelectorAll("button[data-csv]")) button.onclick = () => {
   const table = document.getElementById(button.dataset.csv);
