@@ -19,7 +19,7 @@ from .tables import number
 SHOWN_FROM = 0.0005
 
 
-def verdict(pair: Difference, table: Sums) -> str:
+def verdict(pair: Difference, table: Sums, cases_are: str = "sequences") -> str:
     """Return a sentence on a pair: what the difference is, and whether it can be told from chance."""
     better, worse = (pair.one, pair.other) if pair.difference >= 0 else (pair.other, pair.one)
     sign, cases = (1 if pair.difference >= 0 else -1), len(table.counts)
@@ -38,7 +38,7 @@ def verdict(pair: Difference, table: Sums) -> str:
         return f"{text}: {better} is better."
     needed = cases_needed(pair.difference, pair.error, cases, len(table.algorithms))
     more = "" if needed is None else f"; if it is real, about {needed} would tell"
-    return f"{text}: cannot be told apart on {cases} sequences{more}."
+    return f"{text}: cannot be told apart on {cases} {cases_are}{more}."
 
 
 def place_row(one: Mean) -> tuple[str, str, float, str]:
@@ -87,7 +87,7 @@ def _methods(compared: ComparedMethods) -> Section:
     methods, table, rows, pairs = compared.methods, compared.sums, compared.means, compared.pairs
     by_name = {method.name: method for method in methods}
     names = [row.name for row in rows]
-    apart = {(one, other): _sign(pairs, one, other) for one in names for other in names if one != other}
+    apart = {(one, other): sign_of(pairs, one, other) for one in names for other in names if one != other}
     return Section(
         "methods",
         "Methods",
@@ -105,7 +105,7 @@ def _methods(compared: ComparedMethods) -> Section:
     )
 
 
-def _sign(pairs: list[Difference], one: str, other: str) -> str:
+def sign_of(pairs: list[Difference], one: str, other: str) -> str:
     """Return whether one is better (+) or worse (−) than the other, or cannot be told apart (=)."""
     for pair in pairs:
         if {pair.one, pair.other} == {one, other}:
