@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -83,6 +84,16 @@ def test_a_method_is_compared_with_others_of_other_names(capsys: pytest.CaptureF
     for results, problem in (([str(RESULTS)], "two results at least"), ([str(RESULTS)] * 2, "have the same name")):
         assert main(["compare", *results, "--truth", str(TRUTH), "--protocol", "places2017"]) == 2
         assert problem in capsys.readouterr().err
+
+
+def test_what_groups_cannot_tell_apart_takes_more_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records = records_of(RESULTS)
+    (tmp_path / "worse.json").write_text(json.dumps([one for number, one in enumerate(records) if number % 40]))
+    command = ["compare", f"all={RESULTS}", f"fewer={tmp_path / 'worse.json'}", "--truth", str(TRUTH)]
+    assert main([*command, "--protocol", "places2017"]) == 0
+    assert re.search(
+        r"on 20 groups of images or videos; if it is real, [\d.]+ times as many would tell", capsys.readouterr().out
+    )
 
 
 @needs_shared
