@@ -19,7 +19,7 @@ from .painting import FALLING, OUTLINED, RISING, PaintedMask, ground_of, painted
 
 #: Pictures are so wide and high at most, in pixels, and so good.
 SIDE, QUALITY = 480, 60
-FONT_SIZE = 12
+FONT_SIZE, OUTLINE = 12, 2
 #: So much of a page may be pictures.
 SHARE = 0.7
 #: On a picture with more masks only the mistakes are written down, and of these so many.
@@ -114,6 +114,7 @@ def _detections(diagnosis: InstanceDiagnosis, index: int, ground: Image.Image) -
 
 def _readable(masks: list[PaintedMask]) -> list[PaintedMask]:
     """Return what is right first, so that mistakes lie on top, and fewer labels where there are many."""
+    masks = [replace(mask, width=OUTLINE) for mask in masks]
     right = [mask for mask in masks if mask.fill == OUTLINED]
     wrong = [mask for mask in masks if mask.fill != OUTLINED]
     if len(masks) > FEW:
