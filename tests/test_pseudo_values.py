@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import segjudge
+from segjudge.cli import main
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.answer import Report
 from segjudge.statistics.pseudo_values import grouped_sums
@@ -58,3 +60,55 @@ def test_what_cannot_be_compared_says_why() -> None:
     with pytest.raises(UsageError, match="vspw has no metric AP, only mIoU"):
         grouped_sums({"A": vspw}, "AP")
     assert np.isfinite(grouped_sums({"A": vspw}, "mIoU").sums).all()
+
+
+def test_detections_are_compared_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    worse, out = tmp_path / "worse.json", tmp_path / "page.html"
+    worse.write_text(json.dumps(records_of(RESULTS)[::3]))
+    command = ["compare", f"all={RESULTS}", f"third={worse}", "--truth", str(TRUTH), "--protocol", "places2017"]
+    assert main([*command, "--kinds", "--out", str(out), "--json", str(tmp_path / "compared.json")]) == 0
+    printed = capsys.readouterr().out
+    assert "AP over 20 groups of images or videos" in printed
+    assert "all is better" in printed
+    assert "third loses, beside all: Miss +" in printed
+    document = json.loads((tmp_path / "compared.json").read_text())
+    assert document["metric"] == "AP"
+    assert document["kinds"]["third"]["Miss"] > document["kinds"]["all"]["Miss"]
+    text = out.read_text(encoding="utf-8")
+    assert "third − all" in text
+    names = [row["name"] for row in segjudge.score(RESULTS, TRUTH, "places2017").tables["categories"]]
+    assert all(f'<th scope="row">{name}</th>' in text for name in names)
+
+
+def test_a_method_is_compared_with_others_of_other_names(capsys: pytest.CaptureFixture[str]) -> None:
+    for results, problem in (([str(RESULTS)], "two results at least"), ([str(RESULTS)] * 2, "have the same name")):
+        assert main(["compare", *results, "--truth", str(TRUTH), "--protocol", "places2017"]) == 2
+        assert problem in capsys.readouterr().err
+
+
+def test_what_groups_cannot_tell_apart_takes_more_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records = records_of(RESULTS)
+    (tmp_path / "worse.json").write_text(json.dumps([one for number, one in enumerate(records) if number % 40]))
+    command = ["compare", f"all={RESULTS}", f"fewer={tmp_path / 'worse.json'}", "--truth", str(TRUTH)]
+    assert main([*command, "--protocol", "places2017"]) == 0
+    assert re.search(
+        r"on 20 groups of images or videos; if it is real, [\d.]+ times as many would tell", capsys.readouterr().out
+    )
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("submission", "truth", "protocol", "first"),
+    [("vspw/submission", "vspw/truth", "vspw", "mIoU"), ("mots/trackers/ours/data", "mots/gt", "mots", "HOTA")],
+)
+def test_every_track_is_compared(
+    submission: str, truth: str, protocol: str, first: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = [f"{name}={TRACKS_DATA / submission}" for name in "AB"]
+    command = ["compare", *results, "--truth", str(TRACKS_DATA / truth), "--protocol", protocol, "--kinds"]
+    assert main([*command, "--out", str(tmp_path / "page.html")]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"{first} over ")
+    assert "cannot be told apart" in printed
+    assert "B loses, beside A: the same" in printed
+    assert "Images or videos" in (tmp_path / "page.html").read_text(encoding="utf-8")

@@ -20,6 +20,7 @@ from segjudge.evaluation_script.instance_truth import InstanceTruth
 from segjudge.prepared import ScoreRequest, named_protocol, prepared
 from segjudge.report.instance_pictures import mistake_pictures
 from segjudge.report.instance_sections import costly_categories
+from segjudge.report.page import PageOptions
 from segjudge.scoring import score
 
 from .browser import chromium, fresh_page, needs_chromium
@@ -75,7 +76,7 @@ def test_the_area_below_each_curve_is_its_average_precision(diagnosis: tuple[Ins
 
 def test_mistakes_on_pictures_are_those_that_are_counted(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
     found, _ = diagnosis
-    pictures, rows = mistake_pictures(found, 6), {row["image"]: row for row in found.images()}
+    pictures, rows = mistake_pictures(found, 6, PageOptions()), {row["image"]: row for row in found.images()}
     assert len(pictures) == 6
     assert pictures[0].name == next(iter(rows))
     for one in pictures:
@@ -85,6 +86,13 @@ def test_mistakes_on_pictures_are_those_that_are_counted(diagnosis: tuple[Instan
         assert sum(map(int, re.findall(r"\d+", one.mistakes))) == one.wrong
         assert one.truth.startswith("data:image/")
         assert max(one.size) <= 480
+
+
+def test_pictures_fit_into_a_page(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
+    small = mistake_pictures(diagnosis[0], 24, PageOptions(budget=200_000))
+    assert 1 < len(small) < 24
+    assert sum(len(one.truth) + len(one.detections) for one in small) < 200_000
+    assert len(mistake_pictures(diagnosis[0], 24, PageOptions(budget=1))) == 1
 
 
 def test_every_confusion_is_of_two_categories(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +10,14 @@ from segjudge.errors import UsageError
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
 
+from .compare_groups import compare_groups
+from .methods import places, scored_method
 from .pages import options_of, page_options, write_page
 from .ranking import METRIC, write_document
-from .shared import DONE, ProgressBar
+from .shared import DONE
 
 if TYPE_CHECKING:
     from segjudge.report.sequence_losses import LossReader, MethodLosses
-    from segjudge.statistics.rankings import Mean
     from segjudge.statistics.score_tables import AlgorithmScores
 
 
@@ -38,7 +38,13 @@ def compare(args: argparse.Namespace) -> int:
     from segjudge.statistics.rankings import differences, means
     from segjudge.statistics.score_tables import sums_of
 
-    _check(args)
+    if len(args.results) < 2:
+        raise UsageError("compare needs two results at least")
+    if not isinstance(PROTOCOLS[args.protocol], SequenceProtocol):
+        return compare_groups(args)
+    for option, given in (("--kinds", args.kinds), ("--out", args.out)):
+        if given and args.metric != METRIC:
+            raise UsageError(f"{option} has no meaning for {args.metric}, only for {METRIC}")
     options = options_of(args)
     reader = LossReader(len(args.results), options if args.out else None)
     methods = [_read(text, args, reader) for text in args.results]
@@ -48,7 +54,7 @@ def compare(args: argparse.Namespace) -> int:
     pairs = differences(table)
     rows = sorted(means(table, pairs), key=lambda one: -one.value)
     about = f"{args.metric} over {len(names)} sequences ({int(table.counts.sum())} objects)"
-    print(f"{about}\n\n{_places(rows, args.metric)}\n")
+    print(f"{about}\n\n{places(rows, args.metric)}\n")
     print("\n".join(verdict(pair, table) for pair in pairs))
     document: dict[str, Any] = {"metric": args.metric, "sequences": names}
     document |= {"means": list(map(asdict, rows)), "pairs": list(map(asdict, pairs))}
@@ -63,37 +69,17 @@ def compare(args: argparse.Namespace) -> int:
     return DONE
 
 
-def _check(args: argparse.Namespace) -> None:
-    if len(args.results) < 2:
-        raise UsageError("compare needs two results at least")
-    for option, given in (("--kinds", args.kinds), ("--out", args.out)):
-        if given and args.metric != METRIC:
-            raise UsageError(f"{option} has no meaning for {args.metric}, only for {METRIC}")
-        if given and not isinstance(PROTOCOLS[args.protocol], SequenceProtocol):
-            raise UsageError(f"{option} has no meaning for {args.protocol}, which scores no mask sequences")
-
-
 def _read(text: str, args: argparse.Namespace, reader: LossReader) -> _ComparedMethod:
     """Score a method, named or not."""
-    from segjudge.datasets.opening import TruthSource
     from segjudge.evaluation_script.answer import SequenceReport, tables
-    from segjudge.prepared import ScoreRequest, prepared
-    from segjudge.scoring import scored_here
     from segjudge.statistics.score_tables import algorithm_scores
 
-    name, _, path = text.rpartition("=") if not os.path.exists(text) else ("", "", text)
-    name = name or os.path.basename(path.rstrip(os.sep)).partition(".")[0]
-    source = TruthSource(args.truth, subset=args.subset or "")
-    with ProgressBar() as bar:
-        request = ScoreRequest(path, source, PROTOCOLS[args.protocol], jobs=args.jobs)
-        job = prepared(request, bar)
-        found = scored_here(job, request, bar)
-    scores = algorithm_scores(name, tables(found.reports), args.split or "")
-    (report,) = (one for one in found.reports if one.split == scores.split)
-    losses = None
+    method = scored_method(text, args)
+    scores = algorithm_scores(method.name, tables(method.scores.reports), args.split or "")
+    report, losses = method.report(scores.split), None
     if (args.kinds or args.out) and isinstance(report, SequenceReport):
-        losses = reader.read(job, report, name)
-    return _ComparedMethod(scores, found.provenance, losses)
+        losses = reader.read(method.job, report, method.name)
+    return _ComparedMethod(scores, method.scores.provenance, losses)
 
 
 def _print_losses(methods: list[MethodLosses]) -> dict[str, dict[str, float]]:
@@ -107,14 +93,6 @@ def _print_losses(methods: list[MethodLosses]) -> dict[str, dict[str, float]]:
     print(table(["method", "1 − J&F", *KINDS], rows))
     print("\n".join(beside(one, methods[0]) for one in methods[1:]))
     return {one.name: dict(zip(KINDS, one.shares, strict=True)) for one in methods}
-
-
-def _places(rows: list[Mean], metric: str) -> str:
-    from segjudge.report.comparison import place_row
-    from segjudge.report.tables import number, table
-
-    body = [[place, name, number(value), reach] for place, name, value, reach in map(place_row, rows)]
-    return table(["place", "method", metric, "95 %"], body)
 
 
 def compare_options(sub: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 from segjudge.evaluation_script.instance_truth import InstanceTruth
 from segjudge.evaluation_script.unit_counts import UnitAccumulator
 from segjudge.failures import failures
-from segjudge.prepared import ScoreRequest, prepared
+from segjudge.prepared import PreparedScoring, ScoreRequest, prepared
 
 
 def kinds_of(request: ScoreRequest | None, reports: list[Report]) -> list[Row]:
@@ -32,6 +32,17 @@ def kinds_of(request: ScoreRequest | None, reports: list[Report]) -> list[Row]:
         else:
             rows += _of_categories(request, report)
     return rows
+
+
+def costs_of(job: PreparedScoring, report: Report) -> dict[str, float]:
+    """Return what each kind costs a split altogether: AP50 of instances, the metrics of units."""
+    truth, protocol, counted = job.splits[report.split], report.protocol, report.counted
+    if isinstance(counted, UnitAccumulator):
+        return UNIT_LOSSES[protocol.track](counted).totals()
+    if not isinstance(truth, InstanceTruth) or not isinstance(protocol, InstanceProtocol):
+        raise UsageError(f"failures of {protocol.name} have no kinds here")
+    costs = diagnosed(job.path, truth, protocol, job.rules.limits).errors.costs()
+    return {name: costs[name] for name in KINDS}
 
 
 def _of_objects(request: ScoreRequest, report: SequenceReport) -> list[Row]:

@@ -15,11 +15,13 @@ from .sequence_losses import LossReader, MethodLosses, SequenceLosses
 from .sequence_sections import frames_section, link, loss_cells, parts_of_bar
 from .tables import number
 
+#: What is compared, where nothing else is said; of groups there are always as many.
+CASES = "sequences"
 #: Differences of kinds below this are not named.
 SHOWN_FROM = 0.0005
 
 
-def verdict(pair: Difference, table: Sums) -> str:
+def verdict(pair: Difference, table: Sums, cases_are: str = CASES) -> str:
     """Return a sentence on a pair: what the difference is, and whether it can be told from chance."""
     better, worse = (pair.one, pair.other) if pair.difference >= 0 else (pair.other, pair.one)
     sign, cases = (1 if pair.difference >= 0 else -1), len(table.counts)
@@ -37,8 +39,9 @@ def verdict(pair: Difference, table: Sums) -> str:
     if pair.apart:
         return f"{text}: {better} is better."
     needed = cases_needed(pair.difference, pair.error, cases, len(table.algorithms))
-    more = "" if needed is None else f"; if it is real, about {needed} would tell"
-    return f"{text}: cannot be told apart on {cases} sequences{more}."
+    many = f"about {needed}" if cases_are == CASES or not needed else f"{needed / cases:.1f} times as many"
+    more = "" if needed is None else f"; if it is real, {many} would tell"
+    return f"{text}: cannot be told apart on {cases} {cases_are}{more}."
 
 
 def place_row(one: Mean) -> tuple[str, str, float, str]:
@@ -87,7 +90,7 @@ def _methods(compared: ComparedMethods) -> Section:
     methods, table, rows, pairs = compared.methods, compared.sums, compared.means, compared.pairs
     by_name = {method.name: method for method in methods}
     names = [row.name for row in rows]
-    apart = {(one, other): _sign(pairs, one, other) for one in names for other in names if one != other}
+    apart = {(one, other): sign_of(pairs, one, other) for one in names for other in names if one != other}
     return Section(
         "methods",
         "Methods",
@@ -105,7 +108,7 @@ def _methods(compared: ComparedMethods) -> Section:
     )
 
 
-def _sign(pairs: list[Difference], one: str, other: str) -> str:
+def sign_of(pairs: list[Difference], one: str, other: str) -> str:
     """Return whether one is better (+) or worse (−) than the other, or cannot be told apart (=)."""
     for pair in pairs:
         if {pair.one, pair.other} == {one, other}:

@@ -14,11 +14,14 @@ from segjudge.diagnosis.error_kinds import KINDS
 from segjudge.diagnosis.instances import InstanceDiagnosis
 
 from .frame_pictures import picture_kind
+from .page import PageOptions
 from .painting import FALLING, OUTLINED, RISING, PaintedMask, ground_of, painted, pixels_of
 
 #: Pictures are so wide and high at most, in pixels, and so good.
 SIDE, QUALITY = 480, 60
-FONT_SIZE = 12
+FONT_SIZE, OUTLINE = 12, 2
+#: So much of a page may be pictures.
+SHARE = 0.7
 #: On a picture with more masks only the mistakes are written down, and of these so many.
 FEW, MOST_LABELS = 10, 40
 #: Colours that the colour-blind can tell apart, with that of what is written on them.
@@ -42,13 +45,21 @@ class MistakePicture:
     words: str
 
 
-def mistake_pictures(diagnosis: InstanceDiagnosis, count: int, folder: str = "") -> list[MistakePicture]:
-    """Return images with most mistakes, of all and of single categories, over those of a folder or a plain ground."""
+def mistake_pictures(diagnosis: InstanceDiagnosis, count: int, options: PageOptions) -> list[MistakePicture]:
+    """Return images with most mistakes, of all and of single categories, as many as fit; the first one always does."""
     counts = diagnosis.counts
     mistakes = counts.wrong + counts.missed
     chosen = dict.fromkeys([*diagnosis.worst_images(count - count // 3), *diagnosis.worst_of_categories()])
     worst = sorted([index for index in chosen if mistakes[index]][:count], key=lambda index: -int(mistakes[index]))
-    return [_picture(diagnosis, index, folder) for index in worst]
+    pictures: list[MistakePicture] = []
+    room = options.budget * SHARE
+    for index in worst:
+        one = _picture(diagnosis, index, options.images)
+        room -= len(one.truth) + len(one.detections)
+        if pictures and room < 0:
+            break
+        pictures.append(one)
+    return pictures
 
 
 def _picture(diagnosis: InstanceDiagnosis, index: int, folder: str) -> MistakePicture:
@@ -103,6 +114,7 @@ def _detections(diagnosis: InstanceDiagnosis, index: int, ground: Image.Image) -
 
 def _readable(masks: list[PaintedMask]) -> list[PaintedMask]:
     """Return what is right first, so that mistakes lie on top, and fewer labels where there are many."""
+    masks = [replace(mask, width=OUTLINE) for mask in masks]
     right = [mask for mask in masks if mask.fill == OUTLINED]
     wrong = [mask for mask in masks if mask.fill != OUTLINED]
     if len(masks) > FEW:

@@ -42,7 +42,7 @@ def instance_sections(
     costly = costly_categories(found, report)
     sections = [_errors(found)]
     if not protocol.tubes:
-        sections.append(_worst(found, options.images))
+        sections.append(_worst(found, options))
     sections += [_categories(costly), _curves(found, costly), _scores(found), _confusion(found)]
     sections.append(listed("Images" if not protocol.tubes else "Videos", found.images(), _about_cut(found)))
     suspects = found.suspects()
@@ -171,6 +171,6 @@ def _about_cut(found: InstanceDiagnosis) -> str:
     return f"{what}, matched at an IoU of one half; those with most mistakes first."
 
 
-def _worst(found: InstanceDiagnosis, images: str) -> Section:
-    pictures = mistake_pictures(found, PICTURES, images)
+def _worst(found: InstanceDiagnosis, options: PageOptions) -> Section:
+    pictures = mistake_pictures(found, PICTURES, options)
     return Section("worst_images", "Worst images", {"about": _about_cut(found), "pictures": pictures, "open": OPEN})

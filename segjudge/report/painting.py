@@ -36,6 +36,8 @@ class PaintedMask:
     fill: str = EVENLY
     #: The colour of what is written on it.
     ink: Colour = (255, 255, 255)
+    #: How wide its outline is, in pixels.
+    width: int = 1
 
 
 def pixels_of(mask: str, size: list[int]) -> NDArray[np.bool_]:
@@ -65,7 +67,10 @@ def painted(ground: Image.Image, masks: list[PaintedMask], font: Font) -> Image.
         pixels, under = mask.pixels[window], canvas[window]
         filled = pixels & _pattern(mask.fill, pixels.shape)
         under[filled] = (1 - ALPHA) * under[filled] + ALPHA * np.array(mask.colour)
-        under[_outline(pixels)] = mask.colour
+        for _ in range(mask.width):
+            outline = _outline(pixels)
+            under[outline] = mask.colour
+            pixels = pixels & ~outline
     image = Image.fromarray(canvas.astype(np.uint8))
     draw = ImageDraw.Draw(image)
     for mask, (x, y) in _label_corners(masks):
