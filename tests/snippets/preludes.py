@@ -31,7 +31,6 @@ loader = [("dog", f"{k:05d}", prediction[k], truth[k]) for k in range(5)]
 """
 PRELUDES: dict[str, dict[str, str]] = {
     "interactive.md": {"my_method.py": _METHOD, "prelude.py": _INTERACTIVE},
-    "python.md": {"prelude.py": _ARRAYS},
     "participant.md": {"prelude.py": _ARRAYS},
     "benchmark.md": {"prelude.py": _ARRAYS},
     "scale.md": {"prelude.py": "import segjudge\nfrom concurrent.futures import ProcessPoolExecutor\n"},
