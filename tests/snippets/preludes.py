@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 #: Python with these words is parsed alone: it needs another process.
-PARSED_PYTHON = ("http://", "counting_protocols", "segjudge.agent import", "with Environment()")
+PARSED_PYTHON = ("http://", "segjudge.agent import", "with Environment()")
 
 _METHOD = """
 def answer(*, sequence, scribbles, new_sequence, images):
