@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 #: Python with these words is parsed alone: it needs another process.
-PARSED_PYTHON = (
-    "http://",
-    "import torch",
-    "client.gather",
-    "counting_protocols",
-    "segjudge.agent import",
-    "with Environment()",
-)
+PARSED_PYTHON = ("http://", "segjudge.agent import", "with Environment()")
 
 _METHOD = """
 def answer(*, sequence, scribbles, new_sequence, images):
@@ -36,25 +29,8 @@ truth[:, 10:30, 10:40] = 1
 prediction = np.roll(truth, 1, axis=2)
 loader = [("dog", f"{k:05d}", prediction[k], truth[k]) for k in range(5)]
 """
-_LOOP = f"""{_ARRAYS}
-def model(image): return image
-class Logger(dict): log = dict.update
-logger, sequences, expected = Logger(), ["dog"], {{"dog": range(5)}}
-def frames_of(sequence): return [(k, prediction[k], truth[k]) for k in range(5)]
-"""
-_INCUMBENTS = f"""{_ARRAYS}
-import shutil
-from tests.test_drop_in import small
-shutil.unpack_archive("results.zip", "results")
-truth, detections = small(8, "segm")
-"""
 PRELUDES: dict[str, dict[str, str]] = {
     "interactive.md": {"my_method.py": _METHOD, "prelude.py": _INTERACTIVE},
-    "python.md": {"prelude.py": _ARRAYS},
-    "training.md": {"prelude.py": _LOOP},
-    "notebooks.md": {"prelude.py": _ARRAYS},
-    "clusters.md": {"prelude.py": _LOOP},
-    "switching.md": {"prelude.py": _INCUMBENTS},
     "participant.md": {"prelude.py": _ARRAYS},
     "benchmark.md": {"prelude.py": _ARRAYS},
     "scale.md": {"prelude.py": "import segjudge\nfrom concurrent.futures import ProcessPoolExecutor\n"},
