@@ -376,3 +376,26 @@ def test_a_printed_page_holds_the_tables_and_fits_the_paper(files: Path, browser
         assert page.locator(".views canvas").is_visible()
         assert not page.locator("#theme").is_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= 1040
+
+
+@needs_chromium
+def test_a_truth_alone_is_stepped_through_too(files: Path, browser: Any, tmp_path: Path) -> None:
+    out = tmp_path / "truth.html"
+    assert main(["report", "--truth", str(files / "truth.zip"), "--layout", "davis2017", "--out", str(out)]) == 0
+    with _opened(browser, out.as_uri(), NARROW) as page:
+        name, frame = re.match(r"(.+), frame (\S+)\.", shown(page)).groups()  # type: ignore[union-attr]
+        data = page.evaluate("document.querySelector('.views canvas').toDataURL()")
+        drawn = np.asarray(Image.open(io.BytesIO(base64.b64decode(data.partition(",")[2]))))
+        labels = TRUTHS[name][int(frame)]
+        assert np.array_equal(drawn[::2, ::2, 3] > 0, (labels > 0) & (labels < 255))
+        page.keyboard.press("d")  # there is nothing that could differ
+        assert page.evaluate("document.querySelector('.views canvas').toDataURL()") == data
+        page.keyboard.press("ArrowRight")
+        assert shown(page) != f"{name}, frame {frame}."
+        assert not page.get_by_role("button", name="Difference").count()
+
+
+def test_only_the_truth_of_sequences_has_a_page_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    truth = str(ROOT / "annotations/instances-dev.zip")
+    assert main(["report", "--truth", truth, "--protocol", "coco", "--out", str(tmp_path / "a.html")]) == 2
+    assert "`show` draws" in capsys.readouterr().err

@@ -77,6 +77,11 @@ def environment() -> Environment:
     return made
 
 
+def link(name: str, stream: str) -> Markup:
+    """Return the name of a sequence, which opens it."""
+    return Markup('<a href="#frames" data-open="{}">{}</a>').format(stream, name)
+
+
 def rendered(page: ReportPage) -> str:
     """Return the page as HTML; equal pages give equal bytes."""
     script = _script(page)
