@@ -23,6 +23,8 @@ from segjudge.report.page import ReportPage, Section, rendered
 
 from .browser import chromium, fresh_page, needs_chromium
 from .builders import ROOT, label_zip
+from .golden.pairs import write_pair
+from .shared import needs_shared
 from .test_arrays import PREDICTIONS, TRUTHS
 
 WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 375, "height": 800}
@@ -399,3 +401,34 @@ def test_only_the_truth_of_sequences_has_a_page_alone(tmp_path: Path, capsys: py
     truth = str(ROOT / "annotations/instances-dev.zip")
     assert main(["report", "--truth", truth, "--protocol", "coco", "--out", str(tmp_path / "a.html")]) == 2
     assert "`show` draws" in capsys.readouterr().err
+
+
+@needs_chromium
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_one_key_brings_the_worst_frame_of_the_worst_sequence_into_view(
+    files: Path, browser: Any, size: dict[str, int]
+) -> None:
+    seen = (
+        "(() => { const box = document.querySelector('.views canvas').getBoundingClientRect();"
+        " return box.top >= -1 && box.top < innerHeight && box.bottom <= innerHeight + 1; })()"
+    )
+    with opened(browser, files, size) as page:
+        first = shown(page)
+        page.evaluate("scrollTo(0, 0)")
+        page.keyboard.press("w")
+        page.wait_for_timeout(100)
+        assert page.evaluate(seen)
+        assert shown(page) == first
+
+
+@needs_shared
+@pytest.mark.long
+def test_a_page_of_real_masks_has_its_size(tmp_path: Path) -> None:
+    """1,220 frames here; 1,999 frames, as DAVIS 2017 val has, are to take 6 MB at most."""
+    truth, predictions = write_pair("L", tmp_path, by_object=False)
+    out = tmp_path / "page.html"
+    assert main(["report", str(predictions), "--truth", str(truth), "--out", str(out)]) == 0
+    assert out.stat().st_size < 6_000_000 * 1220 / 1999
+    assert main(["report", str(predictions), "--truth", str(truth), "--budget", "1", "--out", str(out)]) == 0
+    assert out.stat().st_size < 1_300_000
+    assert "are left out" not in out.read_text(encoding="utf-8")

@@ -65,7 +65,7 @@ def difference_of_kinds(shares: list[float], base: list[float]) -> str:
 
 @dataclass(frozen=True)
 class ComparedMethods:
-    """Methods, the first of which the others are compared with, and what can be told of them."""
+    """Methods, the first of which the others are compared with, and what can be said of them."""
 
     methods: list[MethodLosses]
     sums: Sums

@@ -281,16 +281,17 @@ page.key(["ArrowLeft"], "the frame before (with Shift ten)", (event) => go(at.fr
 page.key(["ArrowRight"], "the next frame (with Shift ten)", (event) => go(at.frame + (event.shiftKey ? 10 : 1)));
 page.key(["Home"], "the first frame", () => go(0));
 page.key(["End"], "the last frame", () => go(at.loaded.frames.length - 1));
-page.key(["w"], "the worst frame", actions.worst);
-page.key(["m"], "the median frame", actions.median);
+const inView = (action) => () => { player.scrollIntoView({ block: "nearest" }); action(); };
+page.key(["w"], "the worst frame", inView(actions.worst));
+page.key(["m"], "the median frame", inView(actions.median));
 page.key(["d"], "the difference", () => layer("difference"));
 page.key(["t"], "the truth", () => layer("truth"));
 page.key(["p"], "the prediction", () => layer("prediction"));
 page.key([" "], "play, or stop", (event) => event.target.matches("button, a, summary") ? false : play());
-page.key(["n"], "the next of the worst moments", () => moments.length && show(moments[((at.moment ?? -1) + 1) % moments.length]));
-page.key(["N"], "the one before", () => moments.length && show(moments[((at.moment ?? 0) + moments.length - 1) % moments.length]));
-page.key(["j"], "the next sequence, which lost less", () => neighbour(1));
-page.key(["k"], "the sequence before", () => neighbour(-1));
+page.key(["n"], "the next of the worst moments", inView(() => moments.length && show(moments[((at.moment ?? -1) + 1) % moments.length])));
+page.key(["N"], "the one before", inView(() => moments.length && show(moments[((at.moment ?? 0) + moments.length - 1) % moments.length])));
+page.key(["j"], "the next sequence, which lost less", inView(() => neighbour(1)));
+page.key(["k"], "the sequence before", inView(() => neighbour(-1)));
 page.key(["1", "2", "3", "4", "5", "6", "7", "8", "9"], "an object alone, or all again", (event) => {
   const number = Number(event.key) - 1;
   if (number >= at.loaded.objects.length) return;
