@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from segjudge.diagnosis.units import UNIT_LOSSES
+from segjudge.errors import UsageError
 from segjudge.evaluation_script.answer import Report, public_warnings
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
+from segjudge.evaluation_script.sequence_truth import Split
+from segjudge.evaluation_script.truth import SplitTruth
 from segjudge.prepared import PreparedScoring
 from segjudge.report.instance_sections import instance_sections
 from segjudge.report.overview import origins, summary, tables
 from segjudge.report.page import PageOptions, ReportPage, Section
 from segjudge.report.sequence_sections import sequence_sections
+from segjudge.report.truth_sections import truth_sections
 from segjudge.report.unit_sections import unit_sections
 from segjudge.scoring import Scores
 
@@ -48,3 +52,16 @@ def _tables_alone(
     _job: PreparedScoring, report: Report, _options: PageOptions
 ) -> tuple[list[Section], dict[str, bytes]]:
     return [tables(report)], {}
+
+
+def truth_page(splits: Mapping[str, SplitTruth], title: str, options: PageOptions) -> ReportPage:
+    """Return the page of a truth of mask sequences alone."""
+    sections: list[Section] = []
+    streams: dict[str, bytes] = {}
+    for name, truth in splits.items():
+        if not isinstance(truth, Split):
+            raise UsageError("the truth alone is reported of mask sequences; `show` draws that of images")
+        own, more = truth_sections(name, truth, options)
+        streams |= more
+        sections += [one.of_split(name) for one in own] if len(splits) > 1 else own
+    return ReportPage(title, sections, streams)

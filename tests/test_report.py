@@ -23,6 +23,8 @@ from segjudge.report.page import ReportPage, Section, rendered
 
 from .browser import chromium, fresh_page, needs_chromium
 from .builders import ROOT, label_zip
+from .golden.pairs import write_pair
+from .shared import needs_shared
 from .test_arrays import PREDICTIONS, TRUTHS
 
 WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 375, "height": 800}
@@ -376,3 +378,57 @@ def test_a_printed_page_holds_the_tables_and_fits_the_paper(files: Path, browser
         assert page.locator(".views canvas").is_visible()
         assert not page.locator("#theme").is_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= 1040
+
+
+@needs_chromium
+def test_a_truth_alone_is_stepped_through_too(files: Path, browser: Any, tmp_path: Path) -> None:
+    out = tmp_path / "truth.html"
+    assert main(["report", "--truth", str(files / "truth.zip"), "--layout", "davis2017", "--out", str(out)]) == 0
+    with _opened(browser, out.as_uri(), NARROW) as page:
+        name, frame = re.match(r"(.+), frame (\S+)\.", shown(page)).groups()  # type: ignore[union-attr]
+        data = page.evaluate("document.querySelector('.views canvas').toDataURL()")
+        drawn = np.asarray(Image.open(io.BytesIO(base64.b64decode(data.partition(",")[2]))))
+        labels = TRUTHS[name][int(frame)]
+        assert np.array_equal(drawn[::2, ::2, 3] > 0, (labels > 0) & (labels < 255))
+        page.keyboard.press("d")  # there is nothing that could differ
+        assert page.evaluate("document.querySelector('.views canvas').toDataURL()") == data
+        page.keyboard.press("ArrowRight")
+        assert shown(page) != f"{name}, frame {frame}."
+        assert not page.get_by_role("button", name="Difference").count()
+
+
+def test_only_the_truth_of_sequences_has_a_page_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    truth = str(ROOT / "annotations/instances-dev.zip")
+    assert main(["report", "--truth", truth, "--protocol", "coco", "--out", str(tmp_path / "a.html")]) == 2
+    assert "`show` draws" in capsys.readouterr().err
+
+
+@needs_chromium
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_one_key_brings_the_worst_frame_of_the_worst_sequence_into_view(
+    files: Path, browser: Any, size: dict[str, int]
+) -> None:
+    seen = (
+        "(() => { const box = document.querySelector('.views canvas').getBoundingClientRect();"
+        " return box.top >= -1 && box.top < innerHeight && box.bottom <= innerHeight + 1; })()"
+    )
+    with opened(browser, files, size) as page:
+        first = shown(page)
+        page.evaluate("scrollTo(0, 0)")
+        page.keyboard.press("w")
+        page.wait_for_timeout(100)
+        assert page.evaluate(seen)
+        assert shown(page) == first
+
+
+@needs_shared
+@pytest.mark.long
+def test_a_page_of_real_masks_has_its_size(tmp_path: Path) -> None:
+    """1,220 frames here; 1,999 frames, as DAVIS 2017 val has, are to take 6 MB at most."""
+    truth, predictions = write_pair("L", tmp_path, by_object=False)
+    out = tmp_path / "page.html"
+    assert main(["report", str(predictions), "--truth", str(truth), "--out", str(out)]) == 0
+    assert out.stat().st_size < 6_000_000 * 1220 / 1999
+    assert main(["report", str(predictions), "--truth", str(truth), "--budget", "1", "--out", str(out)]) == 0
+    assert out.stat().st_size < 1_300_000
+    assert "are left out" not in out.read_text(encoding="utf-8")

@@ -22,6 +22,8 @@ def report(args: argparse.Namespace) -> int:
     from segjudge.scoring import scored_here
 
     reuse_memory()
+    if not args.results:
+        return _truth_alone(args)
     try:
         with ProgressBar() as bar:
             request = request_of(args)
@@ -34,11 +36,31 @@ def report(args: argparse.Namespace) -> int:
     return DONE
 
 
+def _truth_alone(args: argparse.Namespace) -> int:
+    from segjudge.datasets.opening import TruthSource, open_truth
+    from segjudge.prepared import with_sequences
+    from segjudge.reporting import truth_page
+
+    source = TruthSource(args.truth, args.layout or "", args.subset, args.unseen or "", args.categories or "")
+    with ProgressBar() as bar:
+        found = open_truth(source, PROTOCOLS[args.protocol], bar).splits
+    chosen = args.split or args.subset
+    if chosen and chosen not in found:
+        raise UsageError(f"{args.truth} has no split {chosen!r}, only {', '.join(found)}")
+    sequences = args.sequences.split(",") if args.sequences else None
+    title = args.title or os.path.basename(os.path.normpath(args.truth))
+    splits = {name: with_sequences(found[name], sequences) for name in ([chosen] if chosen else found)}
+    write_page(truth_page(splits, title, options_of(args)), args.out)
+    return DONE
+
+
 def report_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `report`."""
     from segjudge.commands.score import jobs_option
 
-    sub.add_argument("results", help="folder, zip, tar(.gz) or JSON with the predicted masks")
+    sub.add_argument(
+        "results", nargs="?", help="folder, zip, tar(.gz) or JSON with the predicted masks (without: the truth)"
+    )
     sub.add_argument("--truth", required=True, help="a packed annotation file, or a dataset root or zip")
     sub.add_argument("--protocol", default="davis2017", choices=PROTOCOLS, metavar="PROTOCOL")
     sub.add_argument("--subset", default="", help="the list of sequences to score, e.g. val")

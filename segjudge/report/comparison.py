@@ -12,7 +12,7 @@ from segjudge.statistics.significance import cases_needed
 
 from .page import PageOptions, Section
 from .sequence_losses import LossReader, MethodLosses, SequenceLosses
-from .sequence_sections import frames_section, link, loss_cells, parts_of_bar
+from .sequence_sections import frames_section, loss_cells, parts_of_bar
 from .tables import number
 
 #: What is compared, where nothing else is said; of groups there are always as many.
@@ -65,7 +65,7 @@ def difference_of_kinds(shares: list[float], base: list[float]) -> str:
 
 @dataclass(frozen=True)
 class ComparedMethods:
-    """Methods, the first of which the others are compared with, and what can be told of them."""
+    """Methods, the first of which the others are compared with, and what can be said of them."""
 
     methods: list[MethodLosses]
     sums: Sums
@@ -129,7 +129,7 @@ def _sequences(methods: list[MethodLosses]) -> Section:
         found = [method[one.name] for method in (base, *others)]
         rows.append(
             [
-                link(one), len(one.objects), *(1 - method.lost for method in found),
+                one.link, len(one.objects), *(1 - method.lost for method in found),
                 *(found[0].lost - method.lost for method in found[1:]),
                 difference_of_kinds(found[1].shares, found[0].shares),
             ]

@@ -8,18 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import jinja2
 import numpy as np
 import pycocotools.mask as coco
 from PIL import Image, ImageDraw, ImageFont
 
-from segjudge.evaluation_script.errors import counted
 from segjudge.evaluation_script.instance_records import InstanceRecords
 from segjudge.evaluation_script.instance_truth import InstanceTruth
 from segjudge.evaluation_script.packed_file import replaced
 from segjudge.evaluation_script.progress import Progress
 from segjudge.files import written
 
+from .page import ReportPage, Section, rendered
 from .painting import FONT_SIZE, PaintedMask, ground_of, painted, pixels_of
 
 if TYPE_CHECKING:
@@ -144,16 +143,8 @@ def _picture(ground: Image.Image, sides: Sequence[list[PaintedMask]]) -> Image.I
 
 
 def _page(images: list[DrawnImage], view: View, *, alone: bool) -> str:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(os.path.dirname(__file__)), autoescape=True, keep_trailing_newline=True
-    )
-    environment.filters["number"] = "{:g}".format
     rows = (("right", MATCHED, "matched"), ("wrong", WRONG, "wrong"), ("missed", MISSED, "missed"))
-    return environment.get_template("drawn_images.html").render(
-        title="Truth" if alone else "Truth and detections",
-        images=images,
-        view=view,
-        alone=alone,
-        totals=[(word, colour, sum(getattr(image, field) for image in images)) for word, colour, field in rows],
-        counted=counted,
-    )
+    totals = [(word, colour, sum(getattr(image, field) for image in images)) for word, colour, field in rows]
+    title = "Truth" if alone else "Truth and detections"
+    values = {"images": images, "view": view, "alone": alone, "totals": totals}
+    return rendered(ReportPage(title, [Section("drawn_images", "Images", values)], images_beside=True))

@@ -11,6 +11,7 @@ from PIL import Image, features
 
 from segjudge.datasets.frame_images import frame_images_of
 from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.sequence_truth import Sequence
 
 from .mask_stream import in_page
 from .moments import Moment, moments_of
@@ -25,10 +26,7 @@ AROUND = 2
 def frame_pictures(folder: str, found: list[SequenceLosses], method: MethodLosses, room: int) -> dict[str, bytes]:
     """Return pictures of the frames that are looked at first, as many as there is room for, by the name of a stream."""
     by_name = {one.name: one for one in found}
-    paths = {one.name: frame_images_of(folder, one.truth) for one in found}
-    if not any(paths.values()):
-        names = ", ".join(list(by_name)[:3])
-        raise HostError(f"{folder}: has no pictures of all frames of any sequence; folders such as {names} are sought")
+    paths = pictures_of(folder, [one.truth for one in found])
     wanted = _wanted([one for one in found if paths[one.name]], moments_of(method.sequences))
     pictures: dict[str, bytes] = {}
     for name, frame in wanted:
@@ -39,6 +37,15 @@ def frame_pictures(folder: str, found: list[SequenceLosses], method: MethodLosse
             pictures[stream] = picture_bytes(paths[name][frame])
             room -= in_page([pictures[stream]])
     return pictures
+
+
+def pictures_of(folder: str, sequences: list[Sequence]) -> dict[str, list[str]]:
+    """Return the pictures of each sequence's frames, none where one is missing; refuses a folder without any."""
+    paths = {one.name: frame_images_of(folder, one) for one in sequences}
+    if not any(paths.values()):
+        names = ", ".join(list(paths)[:3])
+        raise HostError(f"{folder}: has no pictures of all frames of any sequence; folders such as {names} are sought")
+    return paths
 
 
 def _wanted(found: list[SequenceLosses], moments: list[Moment]) -> Iterator[tuple[str, int]]:

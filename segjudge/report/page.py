@@ -65,6 +65,8 @@ class ReportPage:
     sections: list[Section]
     #: What scripts read by `page.bytes(NAME)` when they need it, or `page.inflated(NAME)` where it is a zlib stream.
     streams: Mapping[str, bytes] = field(default_factory=dict)
+    #: Whether it shows pictures that are files beside it.
+    images_beside: bool = False
 
 
 @lru_cache(maxsize=1)
@@ -77,9 +79,15 @@ def environment() -> Environment:
     return made
 
 
+def link(name: str, stream: str) -> Markup:
+    """Return the name of a sequence, which opens it."""
+    return Markup('<a href="#frames" data-open="{}">{}</a>').format(stream, name)
+
+
 def rendered(page: ReportPage) -> str:
     """Return the page as HTML; equal pages give equal bytes."""
     script = _script(page)
+    beside = " 'self' file:" if page.images_beside else ""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     return (
         environment()
@@ -87,7 +95,8 @@ def rendered(page: ReportPage) -> str:
         .render(
             page=page,
             version=VERSION,
-            policy=f"default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
+            policy=f"default-src 'none'; img-src data: blob:{beside}; "
+            f"style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
             "base-uri 'none'; form-action 'none'",
             style=Markup(_asset("page.css")),  # noqa: S704 - a file of the package
             script=Markup(script),  # noqa: S704 - files of the package

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from markupsafe import Markup
 
 from segjudge.evaluation_script.answer import SequenceReport
 from segjudge.evaluation_script.sequence_truth import Sequence, Split
@@ -15,7 +16,7 @@ from segjudge.failures import LossCounter, ObjectLosses, ScoredSequence, compare
 from segjudge.prepared import PreparedScoring
 
 from .mask_stream import MaskStream, width_for
-from .page import PageOptions
+from .page import PageOptions, link
 
 #: Values in a stream are whole numbers of thousandths.
 SCALE = 1000
@@ -36,6 +37,11 @@ class SequenceLosses:
     def name(self) -> str:
         """The sequence."""
         return self.truth.name
+
+    @property
+    def link(self) -> Markup:
+        """The name, which opens it in the page."""
+        return link(self.name, self.stream)
 
     @property
     def shares(self) -> list[float]:

@@ -153,6 +153,7 @@ def frames_section(
         "pictures": sum("#" in name for name in reader.streams),
         "frames": sum(len(one.truth.frames) for one in order),
         "wanted": bool(options.images),
+        "alone": False,
         "smaller": any(block.size[1] > reader.width for one in order for block in one.truth.blocks),
     }
     data = {"methods": names, "sequences": sequences, "moments": moments, "kinds": kinds, "scale": SCALE}
@@ -169,12 +170,17 @@ def _table_section(found: list[SequenceLosses], report: SequenceReport) -> Secti
     values = {(row["sequence"], row["object"]): row for row in rows["objects"]}
     ends = [*metrics, "loss", "by kind", *KINDS]
     sequences = [
-        [link(one), len(one.objects), *(means[one.name][name] for name in metrics), *loss_cells(one.shares)]
+        [
+            one.link,
+            len(one.objects),
+            *(means[one.name][name] for name in metrics),
+            *loss_cells(one.shares),
+        ]
         for one in found
     ]
     objects = [
         [
-            link(sequence), one.score.name, _attributes(sequence, one), len(one.kinds), _area(one), _line(one),
+            sequence.link, one.score.name, _attributes(sequence, one), len(one.kinds), _area(one), _line(one),
             *(values[sequence.name, one.score.name][name] for name in metrics), *loss_cells(one.shares),
         ]
         for sequence in found
@@ -192,11 +198,6 @@ def loss_cells(shares: list[float]) -> list[object]:
     """Return a loss, its kinds as a bar, and each kind."""
     bar = environment().get_template("parts.html").module.bar  # type: ignore[attr-defined]
     return [sum(shares), bar(parts_of_bar(shares)[1:], max(sum(shares), 1e-9)), *shares]
-
-
-def link(one: SequenceLosses) -> Markup:
-    """Return the name of a sequence, which opens it."""
-    return Markup('<a href="#frames" data-open="{}">{}</a>').format(one.stream, one.name)
 
 
 def _attributes(sequence: SequenceLosses, one: ObjectLosses) -> str:

@@ -1,7 +1,8 @@
 // Steps through the frames of sequences: masks as label images, strips of J and F, all from streams inflated when needed.
 const { methods, sequences, moments, kinds, scale } = section.data;
 const player = section.element.querySelector(".player"), part = (name) => player.querySelector(`[data-part="${name}"]`);
-const at = { stream: "", object: -1, frame: 0, layer: "difference", zoom: 1, x: .5, y: .5, loaded: null, methods: methods.length > 1 ? [0, 1] : [0] };
+const at = { stream: "", object: -1, frame: 0, layer: "difference", zoom: 1, x: .5, y: .5, loaded: null, methods: methods.slice(0, 2).map((_, number) => number) };
+if (!methods.length) at.layer = "truth";  // the truth alone
 const COLOURS = { missing: [230, 159, 0], extra: [0, 114, 178], mixed: [213, 94, 0], right: [0, 158, 115] };
 const OBJECTS = [[0, 114, 178], [213, 94, 0], [0, 158, 115], [204, 121, 167], [230, 159, 0], [86, 180, 233], [240, 228, 66], [128, 128, 128]];
 const FAMILY = { time: "#cc79a7", place: "#d55e00", shape: "#56b4e9" };
@@ -50,7 +51,7 @@ async function sequence(name) {
       return lost.length ? lost.reduce((sum, one) => sum + one, 0) / lost.length : null;
     });
   }
-  return { ...truth, truth, predicted, objects: predicted.get(at.methods[0]).objects };
+  return { ...truth, truth, predicted, objects: methods.length ? predicted.get(at.methods[0]).objects : truth.objects.map((name) => ({ name })) };
 }
 
 // The picture of a frame, where the page has one and it is there by now; a few are kept.
@@ -79,7 +80,7 @@ const has = (side, object) => side.groups.map((group) => object < 0 ? group.leng
 
 // The colour of each pixel: what differs, or each object of a side in a colour of its own.
 function image(about, predicted, frame) {
-  const [height, width] = about.size, sides = [about.truth, predicted];
+  const [height, width] = about.size, sides = [about.truth, predicted ?? about.truth];
   const [truth, prediction] = sides.map((side) => labels(side, frame, height * width));
   const [inTruth, inPrediction] = sides.map((side) => has(side, at.object));
   const side = at.layer === "truth" ? 0 : 1, shown = new ImageData(width, height), data = shown.data;
@@ -104,7 +105,8 @@ function image(about, predicted, frame) {
 }
 
 // A canvas for each method that is shown, with a choice of method where there are several.
-const views = at.methods.map((_, place) => {
+const shown = methods.length ? at.methods : [undefined];
+const views = shown.map((_, place) => {
   const figure = document.createElement("figure"), canvas = document.createElement("canvas");
   canvas.setAttribute("role", "img");
   if (methods.length > 1) {
@@ -146,7 +148,7 @@ function draw() {
   });
   part("frame").max = about.frames.length - 1;
   part("frame").value = at.frame;
-  const lines = at.methods.map((method) => numbers(about, method));
+  const lines = shown.map((method) => numbers(about, method));
   part("frame").setAttribute("aria-valuetext", lines.join(" "));
   part("numbers").replaceChildren(...lines.map((line) => Object.assign(document.createElement("span"), { textContent: line })));
   for (const button of player.querySelectorAll("[data-layer]")) button.setAttribute("aria-pressed", button.dataset.layer === at.layer);
@@ -158,6 +160,7 @@ const nameOf = () => sequences.find((one) => one.stream === at.stream).name;
 
 // What a method scored in a frame, in words.
 function numbers(about, method) {
+  if (method === undefined) return `${nameOf()}, frame ${about.frames[at.frame]}.`;
   const objects = about.predicted.get(method).objects;
   const shown = objects.filter((_, number) => at.object < 0 || number === at.object).map((one) => {
     const k = one.frame.get(at.frame);
@@ -209,6 +212,7 @@ function go(frame) {
 
 // What a frame lost; of two methods by how much more the right one lost.
 function lossOf(frame) {
+  if (!methods.length) return null;
   const [first, last] = [at.methods[0], at.methods.at(-1)].map((method) => {
     const side = at.loaded.predicted.get(method);
     if (at.object < 0) return side.loss[frame];
@@ -255,7 +259,7 @@ function play() {
 
 function zoom(factor) { at.zoom = Math.max(1, Math.min(16, at.zoom * factor)); draw(); }
 const actions = { worst: () => ranked(1), median: () => ranked(.5), best: () => ranked(0), in: () => zoom(2), out: () => zoom(.5), fit: () => zoom(0), play };
-function layer(name) { at.layer = name; draw(); }
+function layer(name) { if (methods.length) { at.layer = name; draw(); } }
 function neighbour(step) {
   const place = sequences.findIndex((one) => one.stream === at.stream);
   open(sequences[(place + step + sequences.length) % sequences.length].stream);
@@ -277,16 +281,17 @@ page.key(["ArrowLeft"], "the frame before (with Shift ten)", (event) => go(at.fr
 page.key(["ArrowRight"], "the next frame (with Shift ten)", (event) => go(at.frame + (event.shiftKey ? 10 : 1)));
 page.key(["Home"], "the first frame", () => go(0));
 page.key(["End"], "the last frame", () => go(at.loaded.frames.length - 1));
-page.key(["w"], "the worst frame", actions.worst);
-page.key(["m"], "the median frame", actions.median);
+const inView = (action) => () => { player.scrollIntoView({ block: "nearest" }); action(); };
+page.key(["w"], "the worst frame", inView(actions.worst));
+page.key(["m"], "the median frame", inView(actions.median));
 page.key(["d"], "the difference", () => layer("difference"));
 page.key(["t"], "the truth", () => layer("truth"));
 page.key(["p"], "the prediction", () => layer("prediction"));
 page.key([" "], "play, or stop", (event) => event.target.matches("button, a, summary") ? false : play());
-page.key(["n"], "the next of the worst moments", () => moments.length && show(moments[((at.moment ?? -1) + 1) % moments.length]));
-page.key(["N"], "the one before", () => moments.length && show(moments[((at.moment ?? 0) + moments.length - 1) % moments.length]));
-page.key(["j"], "the next sequence, which lost less", () => neighbour(1));
-page.key(["k"], "the sequence before", () => neighbour(-1));
+page.key(["n"], "the next of the worst moments", inView(() => moments.length && show(moments[((at.moment ?? -1) + 1) % moments.length])));
+page.key(["N"], "the one before", inView(() => moments.length && show(moments[((at.moment ?? 0) + moments.length - 1) % moments.length])));
+page.key(["j"], "the next sequence, which lost less", inView(() => neighbour(1)));
+page.key(["k"], "the sequence before", inView(() => neighbour(-1)));
 page.key(["1", "2", "3", "4", "5", "6", "7", "8", "9"], "an object alone, or all again", (event) => {
   const number = Number(event.key) - 1;
   if (number >= at.loaded.objects.length) return;
