@@ -14,7 +14,7 @@ from typing import Optional, Tuple
 
 import numpy as np
 
-from .kernel_frames import PackedFrames, compare
+from .kernel_frames import PackedFrames, codes_of, compare
 from .kernel_matches import Overlapping, RankedBits, curve, curves_without, match
 from .kernel_runs import Pairs, check_runs, join_frames, overlaps, records
 from .mask_texts import of_texts
@@ -38,6 +38,7 @@ _SIGNATURES = {
         _POINTER, _INT64, _POINTER, _POINTER, _POINTER, _POINTER, ctypes.c_int32,
     ],
     "sj_compare": [_POINTER, _POINTER, _POINTER, _POINTER, _INT64, _INT64, _INT64, _POINTER, _INT64, _POINTER],
+    "sj_codes": [_POINTER, _INT64, _INT64, _INT64, ctypes.c_int32, _POINTER],
     "sj_check_runs": [_POINTER, _POINTER, _INT64, _POINTER, _POINTER, _POINTER],
     "sj_overlaps": [
         *[_POINTER, _INT64, _POINTER, _POINTER, _INT64] * 2, _POINTER, _POINTER, _POINTER, _INT64, _POINTER,
@@ -133,6 +134,15 @@ def _frames_are_right(loaded: ctypes.CDLL) -> bool:
         return False
     (stack,) = frame.take(1).values()
     if stack.words.tolist() != [[[0xF << 60, 0x3F], [0, 0x20]]] or (stack.top, stack.left) != (0, 0):
+        return False
+    # Two colours, the second filtered by Sub, and their row again by Up; then a filter that there is not.
+    colours = bytes([1, 1, 2, 3, 1, 1, 255, 2, *[0] * 6])
+    codes = codes_of(colours, (2, 2), 3, loaded)
+    if (
+        codes is None
+        or codes.tolist() != [[0x030201, 0x020302]] * 2
+        or codes_of(b"\7" * 14, (2, 2), 3, loaded) is not None
+    ):
         return False
     other = Stack(np.array([[[0x38]]], np.uint64), 1, 1, (2, 70))
     columns = ((-1, 0, 0), (0, -1, 1), (1, 0, 0))

@@ -41,6 +41,15 @@ def _columns(disk: Tuple[Tuple[int, int, int], ...]) -> ctypes.Array[ctypes.c_in
     return (ctypes.c_int32 * (3 * len(disk)))(*(number for column in disk for number in column))
 
 
+def codes_of(rows: Optional[Inflated], size: Size, channels: int, loaded: ctypes.CDLL) -> Optional[Array]:
+    """Return red + 256 × green + 65,536 × blue of each pixel, of filtered rows; None where there is anything odd."""
+    if rows is None:
+        return None
+    source, codes = np.frombuffer(rows, np.uint8), np.empty(size, np.uint32)
+    status = loaded.sj_codes(source.ctypes.data, len(source), *size, channels, codes.ctypes.data)
+    return codes if status == FINE else None
+
+
 class PackedFrames:
     """Packs the frames of one block after the other; its memory serves every block of a sequence."""
 

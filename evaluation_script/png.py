@@ -13,8 +13,10 @@ from typing import List, Optional, Tuple
 
 import numpy as np
 
+from . import kernel
 from .errors import Flaw
 from .inflate import Inflated, crc32, quickly_inflated, whole_stream
+from .kernel_frames import codes_of
 from .masks import Array, Size
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -86,12 +88,15 @@ def read_labels(data: bytes, size: Size) -> Array:
 def read_codes(data: bytes, size: Size) -> Array:
     """Return red + 256 × green + 65,536 × blue for every pixel of a picture of this (height, width)."""
     header, pixels = _chunks_of_size(data, size)
-    if header.colour not in (RGB, RGBA) or header.depth != 8:
+    if (header.colour, header.depth) not in ((RGB, 8), (RGBA, 8)):
         raise Flaw("is not an RGB picture of 8 bits a channel", "Write the ids of segments as colours, in RGB")
-    wide = np.zeros((*size, 4), np.uint8)
-    wide[..., :3] = _decoded(header, pixels)[..., :3]
-    codes: Array = wide.view("<u4")[..., 0]
-    return codes
+    library = kernel.library()
+    if library is not None and not header.interlaced:
+        codes = codes_of(whole_stream(pixels, header.inflated_bytes()), size, header.channels, library)
+        if codes is not None:
+            return codes
+    red, green, blue = np.moveaxis(_decoded(header, pixels)[..., :3].astype(np.uint32), -1, 0)
+    return red | green << 8 | blue << 16  # type: ignore[no-any-return]
 
 
 def is_coloured(data: bytes) -> bool:

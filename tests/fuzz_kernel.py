@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from segjudge.evaluation_script import kernel, kernel_matches, kernel_runs
-from segjudge.evaluation_script.kernel_frames import LABELS, PackedFrames, compare
+from segjudge.evaluation_script.kernel_frames import LABELS, PackedFrames, codes_of, compare
 from segjudge.evaluation_script.masks import Stack, words_across
 from segjudge.kernel.compiling import SOURCES
 
@@ -63,6 +63,16 @@ def rows(generator: random.Random, loaded: ctypes.CDLL) -> None:
         exactly = np.array(data, np.uint8)  # bytes would end with one more, which nobody may read
         frames.add(frame, memoryview(exactly), depth, most, merged=generator.random() < 0.3)
     frames.take(frames.most_frames)
+
+
+def colours(generator: random.Random, loaded: ctypes.CDLL) -> None:
+    """Rows of pictures in colours, with filters that there are not, of a size that may not be theirs."""
+    height, width, channels = generator.randrange(1, 6), generator.randrange(1, 20), generator.choice([3, 4])
+    rows = [
+        bytes([generator.choice([0, 1, 2, 3, 4, 5])]) + generator.randbytes(width * channels) for _ in range(height)
+    ]
+    exactly = np.array(bytearray(b"".join(rows)), np.uint8)  # bytes would end with one more, which nobody may read
+    codes_of(memoryview(exactly), (height, width), generator.choice([channels, channels, 3, 4, 5]), loaded)
 
 
 def boundaries(generator: random.Random, loaded: ctypes.CDLL) -> None:
@@ -201,7 +211,7 @@ def records(generator: random.Random, loaded: ctypes.CDLL) -> None:
 
 
 TARGETS: tuple[Callable[[random.Random, ctypes.CDLL], None], ...] = (
-    rows, boundaries, runs, videos, records, matches,
+    rows, colours, boundaries, runs, videos, records, matches,
 )  # fmt: skip
 
 

@@ -19,7 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from segjudge.evaluation_script import instance_json, instance_tubes, kernel, kernel_runs, rle
-from segjudge.evaluation_script.errors import Problems
+from segjudge.evaluation_script import png as png_reader
+from segjudge.evaluation_script.errors import Flaw, Problems
 from segjudge.evaluation_script.instance_columns import KnownImages, columns_of, columns_of_plain
 from segjudge.evaluation_script.instance_counts import DETECTION, IMAGE, TRUTH, InstanceCounts
 from segjudge.evaluation_script.instance_errors import _without_each
@@ -31,7 +32,7 @@ from segjudge.evaluation_script.mask_texts import of_texts
 from segjudge.evaluation_script.sequence_metrics import fractional_disk
 from segjudge.evaluation_script.similarity import Region, disk
 
-from .builders import chunk, png, stack_of
+from .builders import chunk, png, raw_png, stack_of
 from .shared import IN_CI
 
 COMPILED = Path(kernel.__file__).parent / kernel.NAME
@@ -545,8 +546,8 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
             return (lambda *_: self._result) if name == self._name else getattr(LOADED, name)
 
     for name in (
-        "sj_pack_frame", "sj_compare", "sj_check_runs", "sj_overlaps", "sj_records", "sj_join_frames", "sj_match",
-        "sj_curve", "sj_curves_without",
+        "sj_pack_frame", "sj_codes", "sj_compare", "sj_check_runs", "sj_overlaps", "sj_records", "sj_join_frames",
+        "sj_match", "sj_curve", "sj_curves_without",
     ):  # fmt: skip
         for result in (0, -1, 1):
             with pytest.raises(kernel._Unusable, match="self-test"):
@@ -557,6 +558,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
 def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_compare(None, None, None, None, 1, 1, 1, None, 1, None) == -1
     assert LOADED.sj_pack_frame(None, 0, 8, 1, 1, 0, 1, None, 1, None, None, None, None, 0) == -1
+    assert LOADED.sj_codes(None, 1, 1, 1, 3, None) == -1
     assert LOADED.sj_check_runs(None, None, 1, None, None, None) == -1
     assert LOADED.sj_overlaps(None, 1, None, None, 1, None, 1, None, None, 1, None, None, None, 1, None) == -1
     assert LOADED.sj_match(None, None, None, 1, None, 1, None, 1, 1, 1, None, None) == -1
@@ -594,3 +596,25 @@ def test_frames_whose_text_grows_a_lot_are_joined_too() -> None:
     shown = np.ones(len(texts), bool)
     joined = instance_tubes.joined(texts, shown, np.zeros(len(texts), int), np.full(len(texts), pixels), 1)
     assert joined.pixels.tolist() == [len(texts)]
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+@pytest.mark.parametrize("seed", range(20))
+def test_colours_are_read_as_pillow_reads_them(seed: int, channels: int, switch: Any) -> None:
+    """Rows by each of the filters, and now and then one that there is not, or too few."""
+    lot = random.Random(seed)
+    height, width = lot.randrange(1, 12), lot.randrange(1, 40)
+    filters = 6 if seed % 5 == 4 else 5
+    rows = [bytes([lot.randrange(filters)]) + lot.randbytes(width * channels) for _ in range(height)]
+    data = raw_png(width, height, 8, 2 if channels == 3 else 6, b"".join(rows)[: None if seed % 7 else -1])
+
+    def codes() -> Any:
+        try:
+            return png_reader.read_codes(data, (height, width)).tolist()
+        except Flaw as flaw:
+            return str(flaw.at("x"))
+
+    by_kernel, by_pillow = switch(codes)
+    assert by_kernel == by_pillow
+    if filters == 5 and seed % 7:
+        assert isinstance(by_kernel, list)
