@@ -139,6 +139,15 @@ def test_instances_in_memory_score_as_files_do(
     same(score_arrays(list(predictions.values()), list(truths.values()), protocol), expected)
 
 
+@pytest.mark.parametrize("parts", [1, 2, 7, 64])
+@pytest.mark.parametrize("protocol", ["coco", "lvis", "coco-box"])
+def test_parts_of_images_have_the_same_bits(protocol: str, parts: int) -> None:
+    found = images(4, 30)
+    found = found if protocol != "coco-box" else [(boxed(one), boxed(two)) for one, two in found]
+    expected = score_arrays(*map(list, zip(*found)), protocol)
+    same(of_parts(protocol, [(image, None, *sides) for image, sides in enumerate(found)], parts), expected)
+
+
 def test_records_of_coco_and_columns_are_the_same() -> None:
     found = images(6)
     expected = score_arrays(*zip(*found), "coco")
