@@ -389,7 +389,7 @@ def test_curves_are_drawn_as_numpy_draws_them(seed: int, switch: Any) -> None:
     matching, group = MatchedDetections(counts, categories, (1, 5, 10)), lot.integers(0, 4, 9)
     by_kernel, by_numpy = switch(lambda: [matching.curves(pairs), *_without_each(matching, pairs, group, 4)])
 
-    for one, other in zip(by_kernel, by_numpy, strict=True):
+    for one, other in zip(by_kernel, by_numpy):
         assert np.array_equal(one.precision, other.precision)
         assert np.array_equal(one.recall, other.recall)
 
