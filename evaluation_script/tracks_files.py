@@ -128,23 +128,27 @@ def _burst_truth(document: Dict[str, Any]) -> UnitTruth:
     seen: Set[int] = set()
 
     def unit(entry: Dict[str, Any]) -> Unit:
-        categories = {int(key): merged.get(one, one) for key, one in entry["track_category_ids"].items()}
-        seen.update(categories.values())
+        categories = {int(key): one for key, one in entry["track_category_ids"].items()}
+        # as officially distractors go before categories are merged, so a frame of theirs alone has no annotation
+        distracting = {key for key, one in categories.items() if one in DISTRACTORS}
+        categories = {key: merged.get(one, one) for key, one in categories.items()}
+        seen.update(one for key, one in categories.items() if key not in distracting)
         size = (entry["height"], entry["width"])
 
         def load() -> List[TruthFrame]:
-            paired = zip(entry["annotated_image_paths"], entry["segmentations"])
-            return [
-                TruthFrame(name, size, [[int(k), categories[int(k)], m["rle"]] for k, m in masks.items()], no_pixels)
-                for name, masks in paired
-            ]
+            frames = []
+            for name, masks in zip(entry["annotated_image_paths"], entry["segmentations"]):
+                rows = [[int(key), categories[int(key)], mask["rle"]] for key, mask in masks.items()]
+                kept = [row for row in rows if row[TRACK_ID] not in distracting]
+                frames.append(TruthFrame(name, size, kept, no_pixels))
+            return frames
 
         facts = {"neg": entry["neg_category_ids"], "loose": entry["not_exhaustive_category_ids"]}
         name = f"{entry['dataset']}/{entry['seq_name']}"
         return Unit(name, len(entry["segmentations"]), of_host(name, load), facts)
 
     units = [unit(entry) for entry in document["sequences"]]
-    classes = [[names.get(str(one), str(one)), one] for one in sorted(seen - DISTRACTORS)]
+    classes = [[names.get(str(one), str(one)), one] for one in sorted(seen)]
     return UnitTruth(TracksProtocol.track, BURST_LAYOUT, {"classes": classes, "merged": sorted(merged.items())}, units)
 
 

@@ -18,7 +18,7 @@ from segjudge.evaluation_script.archive_limits import UNIT_LIMITS
 from segjudge.evaluation_script.errors import HostError, SubmissionError
 from segjudge.evaluation_script.phase import ScoringRules
 from segjudge.evaluation_script.tracks_metrics import ALPHAS
-from segjudge.evaluation_script.tracks_protocols import MERGED, TRACKS_PROTOCOLS
+from segjudge.evaluation_script.tracks_protocols import DISTRACTORS, MERGED, TRACKS_PROTOCOLS
 from segjudge.evaluation_script.unit_counts import UnitAccumulator
 from segjudge.evaluation_script.unit_truth import UnitTruth
 
@@ -277,6 +277,36 @@ def test_mugs_are_cups_on_either_side_as_in_tao(tmp_path: Path) -> None:
         accumulator = counted(tmp_path / "s.json", tracks_files.read_truth(str(tmp_path / "t.json"), ""), "burst")
         assert tracks.values(accumulator)["HOTA"] == pytest.approx(1)
         assert [row["id"] for row in tracks.tables(accumulator)["categories"]] == [13, cup]
+
+
+def with_distractor(folder: Path, category: int, protocol: str, **sent: Any) -> UnitAccumulator[Any]:
+    """Score perfect results, with changes, where the second frame has a distractor alone."""
+    tracks_of, frames = {"1": 5, "2": 13, "3": category}, [SEQUENCE["segmentations"][0], {"3": {"rle": mask(20)}}]
+    truth = {**SEQUENCE, "track_category_ids": tracks_of, "segmentations": frames, "neg_category_ids": [5]}
+    (folder / "t.json").write_text(json.dumps({"categories": [], "sequences": [truth]}))
+    (folder / "s.json").write_bytes(document(track_category_ids=tracks_of, **sent))
+    return counted(folder / "s.json", tracks_files.read_truth(str(folder / "t.json"), ""), protocol)
+
+
+@pytest.mark.parametrize("category", sorted(DISTRACTORS))
+def test_a_distractor_is_no_object_even_where_its_category_is_merged(category: int, tmp_path: Path) -> None:
+    accumulator = with_distractor(tmp_path, category, "burst")
+    assert [row["id"] for row in tracks.tables(accumulator)["categories"]] == [5, 13]
+
+
+@pytest.mark.parametrize("protocol", ["burst", "burst-official"])
+def test_a_frame_of_distractors_alone_has_no_annotation_and_does_not_count(protocol: str, tmp_path: Path) -> None:
+    found = tracks.values(with_distractor(tmp_path, min(DISTRACTORS), protocol))
+    assert (found["HOTA"], found["DetA"]) == (pytest.approx(1), 1)
+
+
+def test_masks_of_distractors_take_no_places_in_exemplar_guided_frames(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracks_files, "BURST_MASKS", 2)
+    masks = {"3": {"rle": mask(20), "score": 0.9}, **SEQUENCE["segmentations"][0]}
+    accumulator = with_distractor(tmp_path, min(DISTRACTORS), "burst-exemplar-guided", segmentations=[masks, {}])
+    assert tracks.values(accumulator)["HOTA"] == pytest.approx(1)
 
 
 HOSTILE_JSON: dict[str, tuple[Callable[[], bytes], str]] = {
