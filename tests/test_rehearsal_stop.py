@@ -158,7 +158,7 @@ def test_a_stop_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
     assert list((tmp_path / "tmp").iterdir()) == []
     server.start()
     waited(lambda: running(server, wanted))
-    left = list((tmp_path / "tmp").glob("segjudge-worker-*"))
+    left = waited(lambda: list((tmp_path / "tmp").glob("segjudge-worker-*")))
     server.stop(signal.SIGKILL)
     assert left
     server.start("--workers", "0")
