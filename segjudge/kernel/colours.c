@@ -1,4 +1,4 @@
-/* The rows of a PNG in colours → one number for each pixel. */
+/* The rows of a PNG → one number for each pixel. */
 #include "kernel.h"
 
 #include <stdlib.h>
@@ -69,18 +69,19 @@ static int undo(uint8_t *row, const uint8_t *source, const uint8_t *above, int64
     }
 }
 
-/* Write red + 256 × green + 65,536 × blue of each pixel, from the filtered rows of 3 or 4 channels of a byte. */
+/* Write red + 256 × green + 65,536 × blue of each pixel, from the filtered rows of 3 or 4 channels of a byte; or the only byte. */
 SJ_EXPORT int sj_codes(
     const uint8_t *raw, int64_t length, int64_t height, int64_t width, int32_t channels, uint32_t *codes)
 {
     if (!raw || !codes || height < 1 || width < 1 || height > MOST_SIDE || width > MOST_SIDE
-        || (channels != 3 && channels != MOST_CHANNELS) || length != height * (1 + width * channels))
+        || (channels != 1 && channels != 3 && channels != MOST_CHANNELS) || length != height * (1 + width * channels))
         return SJ_BAD_CALL;
     int64_t count = width * channels;
     uint8_t *space = calloc(1, (size_t)(2 * count + 3 * MOST_CHANNELS)); /* an empty pixel around each row */
     if (!space)
         return SJ_NO_MEMORY;
     uint8_t *row = space + MOST_CHANNELS, *above = row + count + MOST_CHANNELS;
+    uint32_t mask = channels == 1 ? 0xff : 0xffffff;
     int status = SJ_FINE;
     for (int64_t y = 0; y < height && status == SJ_FINE; y++) {
         if (y && repeats(raw + y * (count + 1), count)) {
@@ -95,7 +96,7 @@ SJ_EXPORT int sj_codes(
         const uint8_t *at = row;
         for (int64_t x = 0; x < width; x++, at += channels)
             *codes++ = ((uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24)
-                & 0xffffff; /* four bytes are one load */
+                & mask; /* four bytes are one load */
         uint8_t *other = above;
         above = row;
         row = other;
