@@ -15,6 +15,9 @@ import pytest
 
 from segjudge import processes
 from segjudge.evaluation_script import supervisor
+from segjudge.hosted_worker import process as hosted_process
+from segjudge.hosted_worker.folder import WorkerFolder
+from segjudge.hosted_worker.interpreter import Interpreter
 from segjudge.processes import Child, ExitCode, Streams, clean_environment
 
 from .builders import ROOT
@@ -287,3 +290,22 @@ def test_elsewhere_than_on_linux_the_group_is_ended(monkeypatch: pytest.MonkeyPa
         assert end(child) == (-9 if end is Child.end else 0)
         assert is_gone(left)
         child.close_streams()
+
+
+@pytest.mark.parametrize(
+    ("code", "number"), [("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 0), (None, 2)]
+)
+def test_a_start_that_is_killed_is_told_from_a_start_that_fails(
+    code: str | None, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = WorkerFolder()
+    try:
+        if code:
+            (tmp_path / "supervisor.py").write_text(code)
+            monkeypatch.setattr(processes, "SUPERVISOR", str(tmp_path / "supervisor.py"))
+        monkeypatch.setattr(hosted_process, "_command", lambda *_: ["/nowhere/python"])
+        with pytest.raises(hosted_process.DiedError) as caught:
+            hosted_process.WorkerProcess(Interpreter(sys.executable, "", ()), folder, 1, hosted_process.WorkerTerms())
+        assert caught.value.killed is (number == 0)
+    finally:
+        folder.remove()

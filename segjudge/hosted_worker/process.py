@@ -116,7 +116,8 @@ class WorkerProcess:
                 folder=folder.temporary,
             )
         except OSError as error:
-            raise DiedError(f"its process could not be started ({error})", killed=False) from None
+            # Without an error number nothing refused to start: what starts it was killed from outside.
+            raise DiedError(f"its process could not be started ({error})", killed=not error.errno) from None
         os.set_blocking(self._child.input.fileno(), False)
         self._log = Tail(self._child.errors, _LOG_BYTES, beginning=True)
 
