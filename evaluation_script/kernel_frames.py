@@ -42,7 +42,7 @@ def _columns(disk: Tuple[Tuple[int, int, int], ...]) -> ctypes.Array[ctypes.c_in
 
 
 def codes_of(rows: Optional[Inflated], size: Size, channels: int, loaded: ctypes.CDLL) -> Optional[Array]:
-    """Return red + 256 × green + 65,536 × blue of each pixel, of filtered rows; None where there is anything odd."""
+    """Return red + 256 × green + 65,536 × blue of each pixel, or its only byte; None where rows are odd."""
     if rows is None:
         return None
     source, codes = np.frombuffer(rows, np.uint8), np.empty(size, np.uint32)

@@ -29,19 +29,15 @@ DEPTHS = {GREY: (1, 2, 4, 8, 16), RGB: (8, 16), PALETTE: (1, 2, 4, 8), GREY_ALPH
 #: The first bytes of other files that people send instead.
 OTHER_KINDS = (
     (b"\xff\xd8\xff", "a JPEG image"),
-    (b"GIF8", "a GIF image"),
-    (b"BM", "a BMP image"),
-    (b"II*\0", "a TIFF image"),
-    (b"MM\0*", "a TIFF image"),
-    (b"RIFF", "a WebP image"),
+    (b"GIF8", "a GIF image"), (b"BM", "a BMP image"), (b"RIFF", "a WebP image"),
+    (b"II*\0", "a TIFF image"), (b"MM\0*", "a TIFF image"),
     (b"PK\x03\x04", "a zip archive"),
     (b"\x1f\x8b", "gzipped"),
-)
+)  # fmt: skip
 #: Encoders write a few dozen; an untrusted file could hold millions of empty ones.
 MOST_CHUNKS = 4096
 #: A mask takes no more bytes than this for a pixel, and this beside its pixels.
-BYTES_PER_PIXEL = 8
-BYTES_BESIDE = 1 << 20
+BYTES_PER_PIXEL, BYTES_BESIDE = 8, 1 << 20
 #: The rectangles that an interlaced PNG holds one after the other: first column and row, steps between them.
 ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 #: The value of pixels that are not decoded yet: no label of 4 bits, and no colour of a palette.
@@ -81,7 +77,8 @@ def read_labels(data: bytes, size: Size) -> Array:
         raise Flaw("is grey with an alpha channel", SAVE_AGAIN)
     if header.colour in (RGB, RGBA) and header.depth == 16:
         raise Flaw("is a 16-bit colour image", SAVE_AGAIN)
-    labels = _decoded(header, pixels)
+    codes = _codes(header, pixels) if header.channels == 1 else None
+    labels = _decoded(header, pixels) if codes is None else codes.astype(np.uint8)
     return labels if labels.ndim == 2 else _by_colour(labels)
 
 
@@ -90,13 +87,21 @@ def read_codes(data: bytes, size: Size) -> Array:
     header, pixels = _chunks_of_size(data, size)
     if (header.colour, header.depth) not in ((RGB, 8), (RGBA, 8)):
         raise Flaw("is not an RGB picture of 8 bits a channel", "Write the ids of segments as colours, in RGB")
-    library = kernel.library()
-    if library is not None and not header.interlaced:
-        codes = codes_of(whole_stream(pixels, header.inflated_bytes()), size, header.channels, library)
-        if codes is not None:
-            return codes
+    codes = _codes(header, pixels)
+    if codes is not None:
+        return codes
     red, green, blue = np.moveaxis(_decoded(header, pixels)[..., :3].astype(np.uint32), -1, 0)
     return red | green << 8 | blue << 16  # type: ignore[no-any-return]
+
+
+def _codes(header: _Header, pixels: bytes) -> Optional[Array]:
+    """Return the bytes of each pixel as one number, by the kernel; None where it cannot say."""
+    library = kernel.library()
+    if library is None or header.interlaced or header.depth != 8 or header.colour == GREY_ALPHA:
+        return None
+    return codes_of(
+        whole_stream(pixels, header.inflated_bytes()), (header.height, header.width), header.channels, library
+    )
 
 
 def is_coloured(data: bytes) -> bool:
@@ -189,12 +194,8 @@ def _chunks(data: bytes) -> tuple[_Header, bytes]:
 
 
 def _other_kind(data: bytes) -> str:
-    if not data:
-        return "is empty"
-    for start, kind in OTHER_KINDS:
-        if data.startswith(start):
-            return f"is {kind}, not a PNG"
-    return "is not a PNG"
+    kinds = [f"is {kind}, not a PNG" for start, kind in OTHER_KINDS if data.startswith(start)]
+    return [*kinds, "is not a PNG" if data else "is empty"][0]
 
 
 def _header(body: bytes) -> _Header:
@@ -231,9 +232,8 @@ def _decoded(header: _Header, pixels: bytes) -> Array:
 
 def _modes(header: _Header) -> Tuple[str, str]:
     """Return what Pillow calls this kind of image, and its pixels in the file."""
-    if header.colour in (RGB, RGBA):
-        name = "RGB" if header.colour == RGB else "RGBA"
-        return name, name
+    if header.colour in CHANNELS:
+        return ("RGB",) * 2 if header.colour == RGB else ("RGBA",) * 2
     if header.depth == 16:
         return "I;16", "I;16B"
     return "P", "P" if header.depth == 8 else f"P;{header.depth}"

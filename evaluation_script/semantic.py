@@ -98,7 +98,8 @@ class _Steps:
             self.kept = np.ones(labels.shape, np.uint8)
         else:
             np.minimum(self.kept, MOST_STEPS - 1, out=self.kept)
-            self.kept = self.kept * (labels == self._before) + np.uint8(1)
+            self.kept *= (labels == self._before).view(np.uint8)
+            self.kept += np.uint8(1)
         self._before = labels
 
 
@@ -137,7 +138,7 @@ def counted_maps(maps: Iterable[Tuple[Array, Array]], frames: int, protocol: Sem
         for length, found in windows.items():
             if place >= length - 1:
                 same = real.kept >= length
-                found.append([int((same & (sent.kept >= length)).sum()), int(same.sum())])
+                found.append([int(np.count_nonzero(one)) for one in (same & (sent.kept >= length), same)])
     tables = {f"VC{length}": np.array(found, np.int64).reshape(-1, 2) for length, found in windows.items()}
     return {"cells": np.stack(summed(*np.concatenate(cells, axis=1))), **tables}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -39,8 +39,8 @@ TRACK_THRESHOLDS = np.arange(0.5, 0.96, 0.05)
 def count(unit: Unit, submission: TracksSubmission) -> UnitCounts:
     """Count a sequence."""
     problems, frames = Problems(), unit.load()
-    sent = submission.masks(unit.name, frames, problems)
-    masks = masks_of(frames, sent)
+    sent, area = submission.masks(unit.name, frames, problems)
+    masks = masks_of(frames, sent, area)
     if not problems and not submission.protocol.burst:
         check_disjoint(unit.name, frames, sent, masks, problems)
     if problems:
@@ -68,6 +68,12 @@ class ComparedSequence:
             [[np.array([row[column] for row in rows], np.int64) for rows in side] for side in (self.real, self._sent)]
             for column in (TRACK_ID, CATEGORY)
         )
+        ignored = np.concatenate(self._kinds[0] + [np.zeros(0, np.int64)])[pairs.real] == IGNORED
+        shared = _shared(shares, masks.area[pairs.sent] + others.area[pairs.real])
+        inside = np.bincount(pairs.sent, shared * ignored, len(masks.area))
+        outside = inside / np.maximum(masks.area, 1) <= MOST_IGNORED + EPSILON
+        #: Which predictions do not lie in ignored regions for the most part.
+        self._outside = _by_frame(outside, self._sent)
 
     def tables(self, classes: List[Tuple[str, int]]) -> Dict[str, Array]:
         """Return what is counted of each of these categories that occurs."""
@@ -91,7 +97,7 @@ class ComparedSequence:
         for at, real in enumerate(self.real):
             if self._protocol.burst and not real:
                 continue  # a frame in which nothing is annotated
-            one, two = (np.flatnonzero(side[at] == category) for side in self._kinds)
+            one, two = ((side[at] == category).nonzero()[0] for side in self._kinds)
             if not len(one) and not len(two):
                 continue
             similarity = self._similarities[at][two[:, None], one].T
@@ -112,11 +118,8 @@ class ComparedSequence:
             if not absent and category not in self._facts["loose"]:
                 return np.ones(len(members), bool)
             return ~_unmatched(similarity, 0.0)
-        areas, real_areas = (areas[:, None] for areas in self._areas[at])
-        shared = _shared(self._overlaps[at], areas + real_areas.T)[:, self._kinds[0][at] == IGNORED].sum(1)
-        share = shared[members] / np.maximum(areas[members, 0], 1)
-        kept: Array = ~(_unmatched(similarity, -10_000.0) & (share > MOST_IGNORED + EPSILON))
-        return kept
+        kept = self._outside[at][members]
+        return kept if kept.all() else kept | ~_unmatched(similarity, -10_000.0)
 
     def matched_tracks(self, place: int, category: int) -> Array:
         """Return a row for each predicted track: the category's index, score, bits of matches, whether it is loose."""
@@ -167,7 +170,7 @@ def _relabelled(frames: List[Tuple[Array, Array, Array]]) -> List[ComparedFrame]
         numbers = np.concatenate([np.zeros(0, np.int64), *(frame[side] for frame in frames)])
         sides.append(np.unique(numbers))
     return [
-        ComparedFrame(np.searchsorted(sides[0], one), np.searchsorted(sides[1], two), similarity)
+        ComparedFrame(sides[0].searchsorted(one), sides[1].searchsorted(two), similarity)
         for one, two, similarity in frames
     ]
 
@@ -195,12 +198,12 @@ def _by_frame(values: Array, rows: List[Rows]) -> List[Array]:
     return np.split(values, np.cumsum(list(map(len, rows)))[:-1])
 
 
-def masks_of(frames: List[TruthFrame], rows: List[Rows]) -> Masks:
-    """Return the masks of all frames, one after the other."""
+def masks_of(frames: List[TruthFrame], rows: List[Rows], area: Optional[Array] = None) -> Masks:
+    """Return the masks of all frames, one after the other, and their areas where they are not known yet."""
     texts = [row[MASK] for some in rows for row in some]
     each = np.array([frame.size for frame in frames], np.int64).reshape(-1, 2)
     sizes = np.repeat(each, list(map(len, rows)), axis=0)
-    return Masks(of_texts(texts), rle.check_many(texts, sizes.prod(1)).area, sizes)
+    return Masks(of_texts(texts), rle.check_many(texts, sizes.prod(1)).area if area is None else area, sizes)
 
 
 def _encoded(masks: List[str], size: Size) -> List[_EncodedRLE]:

@@ -34,9 +34,7 @@ MOST_TRACKS, MOST_MASKS, MOST_IN_FRAME, BURST_MASKS = 20_000, 200_000, 500, 300
 MOST_LINES = 1_000_000
 LINE = "frame id class height width run-lengths"
 #: A line with its fields, or any other that holds something, from its first character.
-LINES = re.compile(
-    r"(\d{1,12}) (\d{1,12}) (\d{1,12}) (\d{1,12}) (\d{1,12}) ([^ \r\n]*)\r*$|\S[^\n]*", re.ASCII | re.MULTILINE
-)
+LINES = re.compile(r"(\d{1,12}) (\d{1,12}) (\d{1,12}) (\d{1,12}) (\d{1,12}) (.*)|\S.*", re.ASCII | re.MULTILINE)
 EXAMPLE = (
     '{"sequences": [{"dataset": "…", "seq_name": "…", "annotated_image_paths": […], "track_category_ids": {"1": 5}, '
     '"segmentations": [{"1": {"rle": "…", "score": 0.9}, …}, …]}, …]}'
@@ -102,9 +100,9 @@ def _lines(text: str, size: Optional[Size]) -> Tuple[Dict[int, Rows], Optional[S
     if text.count("\n") > MOST_LINES:
         raise Flaw(f"has more than {MOST_LINES:,} lines", f"Write lines of `{LINE}`")
     sides: Tuple[str, str] = ("", "")
-    for line in LINES.finditer(text):
+    for line in LINES.finditer(re.sub(r"\r+$", "", text, flags=re.MULTILINE) if "\r" in text else text):
         frame, track, category, height, width, mask = line.groups()
-        if mask is None:
+        if mask is None or " " in mask or "\r" in mask:
             raise Flaw(f"line {_number(line)} is not `{LINE}`", "Write whole numbers, and compressed run lengths")
         if (height, width) != sides:
             sides = height, width
@@ -195,22 +193,22 @@ class TracksSubmission(UnitSubmission):
                 raise Flaw(f"lists the sequence {printable(name)} twice", "Send each sequence once")
         return found
 
-    def masks(self, name: str, frames: List[TruthFrame], problems: Problems) -> List[Rows]:
-        """Return the masks of each frame of the truth, checked; what is wrong is added to the problems."""
+    def masks(self, name: str, frames: List[TruthFrame], problems: Problems) -> Tuple[List[Rows], Array]:
+        """Return the masks of each frame of the truth, checked, and all their areas; problems are added."""
         entry = self._sequences[name]
         where = name if self.protocol.burst else entry
         try:
             read: Callable[..., List[Rows]] = self._burst_masks if self.protocol.burst else self._mots_masks
             found = read(entry, frames)
-            check_masks(frames, found)
+            area = check_masks(frames, found)
             if len({row[TRACK_ID] for rows in found for row in rows}) > MOST_TRACKS:
                 raise Flaw(f"has more than {MOST_TRACKS:,} tracks", "Send fewer tracks")
             if sum(map(len, found)) > MOST_MASKS:
                 raise Flaw(f"has more than {MOST_MASKS:,} masks", "Send fewer masks")
         except Flaw as flaw:
             problems.add(flaw.at(where))
-            return [[] for _ in frames]
-        return found
+            return [[] for _ in frames], np.zeros(0, np.int64)
+        return found, area
 
     def _mots_masks(self, member: str, frames: List[TruthFrame]) -> List[Rows]:
         try:
@@ -263,13 +261,14 @@ def best_rows(rows: Rows) -> Rows:
     return sorted(rows, key=lambda row: -row[SCORE])[:BURST_MASKS] if len(rows) > BURST_MASKS else rows
 
 
-def check_masks(frames: List[TruthFrame], found: List[Rows]) -> None:
-    """Refuse masks that cannot be read, and tracks that are twice in a frame."""
+def check_masks(frames: List[TruthFrame], found: List[Rows]) -> Array:
+    """Return the areas of all masks; refuse those that cannot be read, and tracks that are twice in a frame."""
     counts = list(map(len, found))
     pixels = np.repeat([frame.size[0] * frame.size[1] for frame in frames], counts)
-    faults = rle.check_many([row[MASK] for rows in found for row in rows], pixels).fault
-    for frame, rows, fault in zip(frames, found, np.split(faults, np.cumsum(counts)[:-1])):
+    checked = rle.check_many([row[MASK] for rows in found for row in rows], pixels)
+    for frame, rows, fault in zip(frames, found, np.split(checked.fault, np.cumsum(counts)[:-1])):
         _check(frame, rows, fault)
+    return checked.area
 
 
 def _check(frame: TruthFrame, rows: Rows, fault: Array) -> None:

@@ -11,6 +11,7 @@ from typing import List, Optional, Tuple
 import numpy as np
 
 from .masks import Array
+from .matching import best_assignment
 
 EPSILON = float(np.finfo(float).eps)
 #: A pair matches at these similarities; the scores are means over them.
@@ -20,8 +21,6 @@ THRESHOLD = 0.5
 #: What is counted at each alpha, and once.
 HOTA_FIELDS = ("matched", "missed", "surplus", "AssA", "AssRe", "AssPr", "similarity")
 CLEAR_FIELDS = ("matched", "missed", "surplus", "switches", "similarity", "identical")
-#: The index of the only row or column.
-_ONLY = np.zeros(1, np.int64)
 
 
 @dataclass(frozen=True)
@@ -38,19 +37,14 @@ def best_pairs(quality: Array) -> Tuple[Array, Array]:
 
     Pairs without a quality above zero are left out where they decide nothing.
     """
-    found = _plain_pairs(quality)
-    if found is not None:
-        return found
-    from scipy.optimize import linear_sum_assignment  # it takes 0.2 s to import
-
-    rows, columns = linear_sum_assignment(-quality)
-    return rows, columns
+    return _plain_pairs(quality) or best_assignment(quality)
 
 
 def _plain_pairs(quality: Array) -> Optional[Tuple[Array, Array]]:
-    """Return the best pair of every row, or of every column, where none has two and no two of them meet."""
-    if quality.size == 1:
-        return _ONLY, _ONLY
+    """Return the pairs above zero where no two of them meet, else the best of every row or column in the same case."""
+    rows, columns = (quality > 0).nonzero()
+    if len(set(rows.tolist())) == len(set(columns.tolist())) == len(rows):
+        return rows, columns
     for table in (quality, quality.T) if quality.size else ():
         most = table.max(1)
         rows = (most > 0).nonzero()[0]
@@ -75,14 +69,14 @@ def hota_counts(frames: List[ComparedFrame]) -> Array:
     """Return the fields of HOTA (rows) at each alpha (columns)."""
     truths, predictions = _sizes(frames)
     counts = np.zeros((len(HOTA_FIELDS), len(ALPHAS)))
-    pairs = [np.zeros((3, 0))]
+    pairs: Tuple[List[Array], ...] = ([np.zeros(0, int)], [np.zeros(0, int)], [np.zeros(0)])
     shown = [frame for frame in frames if frame.similarity.size]
     alignment = _alignment(shown, truths, predictions)
     for frame in shown:
         rows, columns = best_pairs(alignment[frame.truth[:, None], frame.prediction] * frame.similarity)
-        pairs.append(np.stack((frame.truth[rows], frame.prediction[columns], frame.similarity[rows, columns])))
-    one, two, similarity = np.concatenate(pairs, axis=1)
-    one, two = one.astype(int), two.astype(int)
+        for column, part in zip(pairs, (frame.truth[rows], frame.prediction[columns], frame.similarity[rows, columns])):
+            column.append(part)
+    one, two, similarity = map(np.concatenate, pairs)
     keys, key = np.unique(one * max(1, len(predictions)) + two, return_inverse=True)
     one, two = keys // max(1, len(predictions)), keys % max(1, len(predictions))
     for place, alpha in enumerate(ALPHAS):

@@ -12,10 +12,12 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
+from scipy.optimize import linear_sum_assignment
 
 from segjudge.evaluation_script import main, rle, tracks, tracks_files, unit_truth
 from segjudge.evaluation_script.archive_limits import UNIT_LIMITS
-from segjudge.evaluation_script.errors import HostError, SubmissionError
+from segjudge.evaluation_script.errors import Flaw, HostError, SubmissionError
+from segjudge.evaluation_script.matching import best_assignment
 from segjudge.evaluation_script.phase import ScoringRules
 from segjudge.evaluation_script.tracks_metrics import ALPHAS
 from segjudge.evaluation_script.tracks_protocols import DISTRACTORS, MERGED, TRACKS_PROTOCOLS
@@ -49,6 +51,24 @@ def packed(truth: UnitTruth, folder: Path) -> UnitTruth:
 def golden(folder: Path) -> Any:
     path = folder / "golden.json"
     return json.loads(path.read_text()) if path.exists() else {"sequences": {}}
+
+
+def test_ties_of_assignments_fall_as_in_scipy() -> None:
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        quality = rng.integers(0, 4, rng.integers(1, 7, 2)).astype(float)
+        ours, theirs = best_assignment(quality), linear_sum_assignment(-quality)
+        assert [side.tolist() for side in ours] == [side.tolist() for side in theirs]
+
+
+def test_lines_may_end_as_on_any_system() -> None:
+    line = "1 2001 2 10 10 abc"
+    assert tracks_files._lines(f"{line}\r\n\r\n {line}\r\r", None) == (
+        {1: [[2001, 2, "abc"], [2001, 2, "abc"]]}, (10, 10),
+    )  # fmt: skip
+    for wrong in ("a\rb", "a b", "abc \r"):
+        with pytest.raises(Flaw, match="line 2 is not"):
+            tracks_files._lines(f"{line}\r\n1 2001 2 10 10 {wrong}\n", None)
 
 
 @needs_shared

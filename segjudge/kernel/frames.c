@@ -12,20 +12,13 @@
 /* A side of an image; the caller's frames are far smaller. */
 #define MOST_SIDE (1 << 24)
 
-static uint64_t load(const uint8_t *bytes)
-{
-    uint64_t word;
-    memcpy(&word, bytes, sizeof word);
-    return word;
-}
-
 /* Undo "Sub": each residual is added to the pixel on the left.  Most are zero, and then eight pixels are one. */
 static void add_left(uint8_t *row, const uint8_t *residuals, int64_t count)
 {
     uint8_t left = 0;
     int64_t x = 0;
     while (x < count) {
-        if (x + 8 <= count && load(residuals + x) == 0) {
+        if (x + 8 <= count && sj_load(residuals + x) == 0) {
             memset(row + x, left, 8);
             x += 8;
         } else {
@@ -48,7 +41,7 @@ static void add_average(uint8_t *row, const uint8_t *residuals, const uint8_t *a
     uint8_t left = 0;
     int64_t x = 0;
     while (x < count) {
-        if (x + 8 <= count && load(residuals + x) == 0 && load(above + x) == left * 0x0101010101010101u) {
+        if (x + 8 <= count && sj_load(residuals + x) == 0 && sj_load(above + x) == left * 0x0101010101010101u) {
             memset(row + x, left, 8);
             x += 8;
         } else {
@@ -71,7 +64,7 @@ static void add_paeth(uint8_t *row, const uint8_t *residuals, const uint8_t *abo
     uint8_t left = 0, corner = 0;
     int64_t x = 0;
     while (x < count) {
-        if (x + 8 <= count && load(residuals + x) == 0 && load(above + x) == corner * 0x0101010101010101u) {
+        if (x + 8 <= count && sj_load(residuals + x) == 0 && sj_load(above + x) == corner * 0x0101010101010101u) {
             memset(row + x, left, 8);
             x += 8;
         } else {
@@ -120,7 +113,7 @@ static uint64_t equal(const uint8_t *labels, uint8_t label)
     }
 #else
     for (int part = 0; part < 8; part++) {
-        uint64_t other = load(labels + 8 * part) ^ label * 0x0101010101010101u;
+        uint64_t other = sj_load(labels + 8 * part) ^ label * 0x0101010101010101u;
         uint64_t differs = ((other & 0x7f7f7f7f7f7f7f7fu) + 0x7f7f7f7f7f7f7f7fu) | other;
         uint64_t same = (~differs >> 7) & 0x0101010101010101u;
         bits |= (same * 0x0102040810204080u >> 56) << (8 * part);

@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "the kernel is for little-endian machines; numpy serves others"
@@ -27,6 +28,14 @@ enum {
     SJ_BAD_DATA = 1,   /* the numpy path finds the words for what is wrong */
     SJ_FULL = 2        /* more objects than there is space for: call again with more */
 };
+
+/* Eight bytes, which need not be aligned. */
+static inline uint64_t sj_load(const uint8_t *bytes)
+{
+    uint64_t word;
+    memcpy(&word, bytes, sizeof word);
+    return word;
+}
 
 /* Set bits of a word, without an instruction that old processors lack; words of masks are mostly empty or full. */
 static inline int64_t sj_ones(uint64_t word)
