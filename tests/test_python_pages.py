@@ -129,7 +129,7 @@ def test_clusters_md_merges_what_jobs_counted(
         monkeypatch.setenv("SLURM_ARRAY_TASK_ID", str(task))
         exec(job, space)
     exec(merging, space)
-    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None) as client:
+    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0") as client:
         exec(dask, {**space, "client": client})
     expected = score_arrays(PREDICTIONS, TRUTHS)["J&F-Mean"]
     assert [float(line) for line in capsys.readouterr().out.splitlines()] == [expected, expected]
