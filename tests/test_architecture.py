@@ -45,8 +45,8 @@ ROOMS = (
     ),
     "archive_tar instance_boundaries instance_errors instance_flaws mask_files notify phases provenance sequence_averages",
     "mask_run_lengths sequence_truth unit_counts unit_files unit_truth",
-    "archive dataset_masks instance_columns sequence_counts sequence_objects",
-    "dataset_expressions",
+    "archive dataset_masks failure_kinds instance_columns mask_stream sequence_counts sequence_objects",
+    "dataset_expressions sequence_failures",
     (
         "dataset_reader instance_accumulator instance_records instance_video_truth panoptic_files sequence_accumulator "
         "sequence_counting sequence_submission tracks_files"
@@ -54,7 +54,7 @@ ROOMS = (
     "answer instance_truth panoptic_counting tracks_counting",
     "engine",
     "annotation_file instances sequences unit_scoring",
-    "panoptic semantic tracks",
+    "panoptic semantic sequence_losses tracks",
     "main",
     "__init__",
 )

@@ -18,7 +18,7 @@ from PIL import Image
 
 from segjudge import score
 from segjudge.cli import main
-from segjudge.report.mask_stream import WIDTHS, width_for
+from segjudge.evaluation_script.mask_stream import WIDTHS, width_for
 from segjudge.report.page import ReportPage, Section, rendered
 
 from .browser import chromium, fresh_page, needs_chromium
@@ -131,6 +131,14 @@ def test_the_kinds_on_the_page_sum_to_the_loss_that_it_shows(files: Path) -> Non
     shares = [float(share) for share in re.findall(r"<b>([\d.]+)</b></dt>", text)]
     assert len(shares) == 9
     assert sum(shares) == pytest.approx(1 - kept, abs=0.005)  # nine numbers of three decimals
+
+
+def test_where_a_number_is_no_mean_over_frames_the_page_says_so(tmp_path: Path) -> None:
+    paths = [str(ROOT / "examples/sequences-dev/lagging.zip"), "--truth", str(ROOT / "annotations/sequences-dev.zip")]
+    assert main(["report", *paths, "--protocol", "mosev2", "--out", str(tmp_path / "out.html")]) == 0
+    text = (tmp_path / "out.html").read_text(encoding="utf-8")
+    assert "the kinds sum to 1 − J&amp;F as plain means over frames have it" in text
+    assert len(re.findall(r"<b>([\d.]+)</b></dt>", text)) == 9
 
 
 @needs_chromium

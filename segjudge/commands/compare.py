@@ -72,19 +72,21 @@ def compare(args: argparse.Namespace) -> int:
 def _read(text: str, args: argparse.Namespace, reader: LossReader) -> _ComparedMethod:
     """Score a method, named or not."""
     from segjudge.evaluation_script.answer import SequenceReport, tables
+    from segjudge.failures import check_kinds
     from segjudge.statistics.score_tables import algorithm_scores
 
     method = scored_method(text, args)
     scores = algorithm_scores(method.name, tables(method.scores.reports), args.split or "")
     report, losses = method.report(scores.split), None
     if (args.kinds or args.out) and isinstance(report, SequenceReport):
+        check_kinds(report.protocol)
         losses = reader.read(method.job, report, method.name)
     return _ComparedMethod(scores, method.scores.provenance, losses)
 
 
 def _print_losses(methods: list[MethodLosses]) -> dict[str, dict[str, float]]:
     """Print how much of 1 - J&F each kind of failure takes, and in which kinds the methods differ; return both."""
-    from segjudge.failure_kinds import KINDS
+    from segjudge.evaluation_script.failure_kinds import KINDS
     from segjudge.report.comparison import beside
     from segjudge.report.tables import number, table
 

@@ -75,7 +75,7 @@ class MaskDataset:
 
     def image_paths(self, sequence: str) -> list[str]:
         """Return the path of an image for each frame; none if any is missing."""
-        return frame_images_of(self._images, self._sequences[sequence])
+        return frame_images_of(self._images, sequence, self._sequences[sequence].frames)
 
     def _record(self, name: str) -> SequenceRecord:
         sequence = self._sequences[name]

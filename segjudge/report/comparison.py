@@ -6,12 +6,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from segjudge.failure_kinds import KINDS
+from segjudge.evaluation_script.failure_kinds import KINDS
+from segjudge.evaluation_script.sequence_losses import SequenceLosses
 from segjudge.statistics.rankings import Difference, Mean, Sums
 from segjudge.statistics.significance import cases_needed
 
-from .page import PageOptions, Section
-from .sequence_losses import LossReader, MethodLosses, SequenceLosses
+from .page import PageOptions, Section, link
+from .sequence_losses import LossReader, MethodLosses
 from .sequence_sections import frames_section, loss_cells, parts_of_bar
 from .tables import number
 
@@ -129,7 +130,7 @@ def _sequences(methods: list[MethodLosses]) -> Section:
         found = [method[one.name] for method in (base, *others)]
         rows.append(
             [
-                one.link, len(one.objects), *(1 - method.lost for method in found),
+                link(one.name, one.stream), len(one.objects), *(1 - method.lost for method in found),
                 *(found[0].lost - method.lost for method in found[1:]),
                 difference_of_kinds(found[1].shares, found[0].shares),
             ]

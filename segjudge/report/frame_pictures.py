@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -11,11 +11,11 @@ from PIL import Image, features
 
 from segjudge.datasets.frame_images import frame_images_of
 from segjudge.evaluation_script.errors import HostError
-from segjudge.evaluation_script.sequence_truth import Sequence
+from segjudge.evaluation_script.mask_stream import in_page
+from segjudge.evaluation_script.sequence_losses import SequenceLosses
 
-from .mask_stream import in_page
 from .moments import Moment, moments_of
-from .sequence_losses import MethodLosses, SequenceLosses
+from .sequence_losses import MethodLosses
 
 #: Pictures are so wide at most, so good, and take so many bytes, in the page a third more.
 SIDE, QUALITY, PICTURE_BYTES = 320, 45, 7000
@@ -26,7 +26,7 @@ AROUND = 2
 def frame_pictures(folder: str, found: list[SequenceLosses], method: MethodLosses, room: int) -> dict[str, bytes]:
     """Return pictures of the frames that are looked at first, as many as there is room for, by the name of a stream."""
     by_name = {one.name: one for one in found}
-    paths = pictures_of(folder, [one.truth for one in found])
+    paths = pictures_of(folder, {one.name: one.frames for one in found})
     wanted = _wanted([one for one in found if paths[one.name]], moments_of(method.sequences))
     pictures: dict[str, bytes] = {}
     for name, frame in wanted:
@@ -39,9 +39,9 @@ def frame_pictures(folder: str, found: list[SequenceLosses], method: MethodLosse
     return pictures
 
 
-def pictures_of(folder: str, sequences: list[Sequence]) -> dict[str, list[str]]:
+def pictures_of(folder: str, sequences: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Return the pictures of each sequence's frames, none where one is missing; refuses a folder without any."""
-    paths = {one.name: frame_images_of(folder, one) for one in sequences}
+    paths = {name: frame_images_of(folder, name, frames) for name, frames in sequences.items()}
     if not any(paths.values()):
         names = ", ".join(list(paths)[:3])
         raise HostError(f"{folder}: has no pictures of all frames of any sequence; folders such as {names} are sought")
@@ -57,23 +57,23 @@ def _wanted(found: list[SequenceLosses], moments: list[Moment]) -> Iterator[tupl
             yield one.name, order[round(share * (len(order) - 1))]
     for moment in moments:
         if moment.sequence in by_name:
-            frames = by_name[moment.sequence].truth.frames
+            frames = by_name[moment.sequence].frames
             place = frames.index(moment.worst)
             for frame in range(max(0, place - AROUND), min(len(frames), place + AROUND + 1)):
                 yield moment.sequence, frame
-    longest = max((len(one.truth.frames) for one in found), default=0)
+    longest = max((len(one.frames) for one in found), default=0)
     step = 1 << max(longest, 1).bit_length()
     while step:
         for one in found:
-            for frame in range(0, len(one.truth.frames), step):
+            for frame in range(0, len(one.frames), step):
                 yield one.name, frame
         step //= 2
 
 
 def _order(one: SequenceLosses) -> list[int]:
     """Return the frames of a sequence, those that lost least first, as a page's script orders them."""
-    lost = np.full((len(one.objects), len(one.truth.frames)), np.nan)
-    places = {frame: place for place, frame in enumerate(one.truth.frames)}
+    lost = np.full((len(one.objects), len(one.frames)), np.nan)
+    places = {frame: place for place, frame in enumerate(one.frames)}
     for row, item in enumerate(one.objects):
         lost[row, [places[frame] for frame in item.score.frames]] = item.parts.sum(axis=1)
     counted = np.flatnonzero(~np.isnan(lost).all(axis=0))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from segjudge.failure_kinds import KINDS, RIGHT, TRACKED
-from segjudge.failures import ObjectLosses
-
-from .sequence_losses import SequenceLosses
+from segjudge.evaluation_script.failure_kinds import KINDS, RIGHT, TRACKED
+from segjudge.evaluation_script.sequence_failures import ObjectLosses
+from segjudge.evaluation_script.sequence_losses import SequenceLosses
 
 #: Frames between two runs of a family that still make one moment.
 GAP = 2

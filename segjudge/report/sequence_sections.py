@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from segjudge.evaluation_script.answer import Report, SequenceReport
-from segjudge.failure_kinds import KINDS
-from segjudge.failures import ObjectLosses, kinds_known
+from segjudge.evaluation_script.failure_kinds import KINDS
+from segjudge.evaluation_script.mask_stream import in_page
+from segjudge.evaluation_script.sequence_failures import ObjectLosses, kinds_known
+from segjudge.evaluation_script.sequence_losses import SCALE, SequenceLosses, mean_shares
+from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
 
 from .frame_pictures import frame_pictures, picture_kind
-from .mask_stream import in_page
 from .moments import moments_of
-from .page import PageOptions, Section, environment
-from .sequence_losses import SCALE, LossReader, MethodLosses, SequenceLosses, mean_shares
+from .page import PageOptions, Section, environment, link
+from .sequence_losses import LossReader, MethodLosses
 
 if TYPE_CHECKING:
     from segjudge.prepared import PreparedScoring
@@ -48,14 +50,15 @@ def sequence_sections(
     method = reader.read(job, report, "")
     worst = sorted(method.sequences, key=lambda one: (-one.lost, one.name))
     frames = frames_section(reader, [method], worst, options)
-    return [_loss_section(method, worst), frames, _table_section(worst, report)], reader.streams
+    return [loss_section(method, worst, report.protocol), frames, table_section(worst, report)], reader.streams
 
 
 # ── where the loss is ───────────────────────────────────────────────────────
 
 
-def _loss_section(method: MethodLosses, found: list[SequenceLosses]) -> Section:
-    protocol, total = method.report.protocol, method.shares
+def loss_section(method: MethodLosses, found: list[SequenceLosses], protocol: SequenceProtocol) -> Section:
+    """Return what each kind costs, in total, by sequence, and by what objects are like."""
+    total = method.shares
     families: dict[str, list[tuple[str, str, float]]] = {}
     for kind, share in zip(KINDS, total, strict=True):
         families.setdefault(MEANINGS[kind][0], []).append((kind, MEANINGS[kind][1], share))
@@ -100,24 +103,14 @@ def _class_of(value: float, bounds: Sequence[float], names: Sequence[str]) -> st
 
 #: Groups of objects; their names begin with what they are sorted by.
 _GROUPINGS: dict[str, Callable[[SequenceLosses, ObjectLosses], str]] = {
-    "size": lambda _, one: _class_of(_area(one), (0.01, 0.05), ("below 1 % of the frame", "1 to 5 %", "from 5 % on")),
-    "frames": lambda _, one: _class_of(len(one.kinds), (50, 100), ("below 50", "50 to 99", "from 100 on")),
+    "size": lambda _, one: _class_of(one.area, (0.01, 0.05), ("below 1 % of the frame", "1 to 5 %", "from 5 % on")),
+    "frames": lambda _, one: _class_of(len(one.score.frames), (50, 100), ("below 50", "50 to 99", "from 100 on")),
     "objects": lambda sequence, _: _class_of(
         len(sequence.objects), (2, 4), ("alone", "2 or 3 in the sequence", "4 and more")
     ),
-    "absence": lambda _, one: "1 absent at times" if _absent(one) else "0 always there",
+    "absence": lambda _, one: "1 absent at times" if one.absent else "0 always there",
     "class": lambda _, one: "1 unseen" if one.score.unseen else "0 seen",
 }
-
-
-def _area(one: ObjectLosses) -> float:
-    """Return the mean share of the frame that an object takes where it is there."""
-    visible = one.areas[one.areas > 0]
-    return float(visible.mean()) if len(visible) else 0.0
-
-
-def _absent(one: ObjectLosses) -> bool:
-    return bool((one.areas == 0).any())
 
 
 # ── frames ──────────────────────────────────────────────────────────────────
@@ -151,10 +144,10 @@ def frames_section(
         "of": names[:2][-1],
         "bare": bare,
         "pictures": sum("#" in name for name in reader.streams),
-        "frames": sum(len(one.truth.frames) for one in order),
+        "frames": sum(len(one.frames) for one in order),
         "wanted": bool(options.images),
         "alone": False,
-        "smaller": any(block.size[1] > reader.width for one in order for block in one.truth.blocks),
+        "smaller": any(one.width > reader.width for one in order),
     }
     data = {"methods": names, "sequences": sequences, "moments": moments, "kinds": kinds, "scale": SCALE}
     return Section("frames", "Frames", values, {**data, "pictures": f"image/{picture_kind()}"})
@@ -163,15 +156,16 @@ def frames_section(
 # ── tables ──────────────────────────────────────────────────────────────────
 
 
-def _table_section(found: list[SequenceLosses], report: SequenceReport) -> Section:
-    metrics = [name for name in report.metrics if name in report.protocol.metrics]
+def table_section(found: list[SequenceLosses], report: Report) -> Section:
+    """Return tables of sequences and of objects: their metrics, and what each kind costs."""
     rows = report.rows()
+    metrics = [name for name in report.protocol.metrics if any(name in row for row in rows["sequences"])]
     means = {row["sequence"]: row for row in rows["sequences"]}
     values = {(row["sequence"], row["object"]): row for row in rows["objects"]}
     ends = [*metrics, "loss", "by kind", *KINDS]
     sequences = [
         [
-            one.link,
+            link(one.name, one.stream),
             len(one.objects),
             *(means[one.name][name] for name in metrics),
             *loss_cells(one.shares),
@@ -180,7 +174,8 @@ def _table_section(found: list[SequenceLosses], report: SequenceReport) -> Secti
     ]
     objects = [
         [
-            sequence.link, one.score.name, _attributes(sequence, one), len(one.kinds), _area(one), _line(one),
+            link(sequence.name, sequence.stream), one.score.name, _attributes(sequence, one), len(one.score.frames),
+            one.area, _line(one),
             *(values[sequence.name, one.score.name][name] for name in metrics), *loss_cells(one.shares),
         ]
         for sequence in found
@@ -202,9 +197,8 @@ def loss_cells(shares: list[float]) -> list[object]:
 
 def _attributes(sequence: SequenceLosses, one: ObjectLosses) -> str:
     """Return in words what the dataset and its masks say of an object."""
-    facts = sequence.truth.objects.get(one.score.name)
-    words = [facts.category if facts and facts.category else "", "unseen" if one.score.unseen else ""]
-    words.append("absent at times" if _absent(one) else "")
+    words = [sequence.categories.get(one.score.name, ""), "unseen" if one.score.unseen else ""]
+    words.append("absent at times" if one.absent else "")
     return ", ".join(word for word in words if word)
 
 

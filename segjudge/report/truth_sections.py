@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from segjudge.evaluation_script.mask_stream import MaskStream, in_page, width_for
 from segjudge.evaluation_script.sequence_truth import VOID, Split, label_order
 
 from .frame_pictures import picture_bytes, picture_kind, pictures_of
-from .mask_stream import MaskStream, in_page, width_for
 from .page import PageOptions, Section, link
 
 
@@ -43,7 +43,7 @@ def truth_sections(name: str, truth: Split, options: PageOptions) -> tuple[list[
 def _pictures(truth: Split, name: str, options: PageOptions, room: int) -> dict[str, bytes]:
     """Return pictures of frames spread over all sequences, as many as there is room for."""
     pictures: dict[str, bytes] = {}
-    paths = pictures_of(options.images, truth.sequences) if options.images else {}
+    paths = pictures_of(options.images, {one.name: one.frames for one in truth.sequences}) if options.images else {}
     step = 1 << 16
     while step and room > 0:
         for sequence, files in paths.items():

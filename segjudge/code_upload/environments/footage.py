@@ -47,7 +47,7 @@ def footage(path: str, frames: str | None = None, sequence: str | None = None, l
     found = [one for split in splits.values() for one in split.sequences if sequence in (None, one.name)]
     if not found:
         raise HostError(f"{path}: has no sequence" + (f" {sequence!r}" if sequence else ""))
-    pictures = {one.name: frame_images_of(frames or path, one) for one in found}
+    pictures = {one.name: frame_images_of(frames or path, one.name, one.frames) for one in found}
     for one in found:
         if not pictures[one.name]:
             raise HostError(

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable
+from typing import Dict, Iterable, List, Tuple, Type
 
 import numpy as np
 from numpy.typing import NDArray
 
-from segjudge.compression import deflated
-from segjudge.evaluation_script.mask_files import Stacks
-from segjudge.evaluation_script.masks import WORD, Array, Size, Stack, Window, overlaps
+from .mask_files import Stacks
+from .masks import WORD, Array, Size, Stack, Window, overlaps
 
 #: What a stream is compressed by: more takes longer, and gains little.
 EFFORT = 6
 #: A run length has at most so many groups of seven bits.
 GROUPS = 4
-
+#: A stream has no more runs and no more labels: masks of noise are left out.
+MOST_RUNS, MOST_LABELS = 8_000_000, 1 << 14
 
 #: Widths of masks in pixels, and how many bytes a frame of one side takes for each pixel of it, by measurement.
 WIDTHS, BYTES = (480, 320, 240, 160), 2.1
@@ -40,36 +40,46 @@ def in_page(streams: Iterable[bytes]) -> int:
 class MaskStream:
     """Collects the masks of some objects, block by block; pixels of several objects have labels of their own."""
 
-    def __init__(self, objects: list[str], size: Size, width: int) -> None:
+    def __init__(self, objects: List[str], size: Size, width: int) -> None:
         across = min(width, size[1])
         #: Height and width in the page.
         self.size: Size = (max(1, round(size[0] * across / size[1])), across)
         self._places = {name: place for place, name in enumerate(objects)}
         #: What each label is: places of objects; label 0 is nothing.
-        self._groups: list[tuple[int, ...]] = [()]
-        self._known: dict[tuple[int, ...], int] = {(): 0}
-        self._labels: list[Array] = []
-        self._lengths: list[Array] = []
+        self._groups: List[Tuple[int, ...]] = [()]
+        self._known: Dict[Tuple[int, ...], int] = {(): 0}
+        self._labels: List[Array] = []
+        self._lengths: List[Array] = []
+        self._runs = 0
 
-    def packed(self, header: dict[str, object], *, bare: bool = False) -> bytes:
+    def packed(self, header: Dict[str, object], *, bare: bool = False) -> bytes:
         """Return a zlib stream: a line of JSON, which says what follows, then runs: labels, and their lengths.
 
         Bare it has no runs.
         """
+        bare = bare or self.is_full
         labels = np.concatenate([np.zeros(0, np.uint16), *(() if bare else self._labels)])
         lengths = np.concatenate([np.zeros(0, np.int64), *(() if bare else self._lengths)])
-        about = {**header, "size": self.size, "groups": self._groups, "runs": len(labels)}
+        groups = [()] if bare else self._groups
+        about = {**header, "size": self.size, "groups": groups, "runs": len(labels)}
         text = json.dumps(about, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
         data = text.encode("ascii") + b"\n" + _in_groups(labels.astype(np.int64)) + _in_groups(lengths)
-        return deflated(data, zlib.MAX_WBITS, EFFORT)
+        return zlib.compress(data, EFFORT)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there were more runs or labels than a stream may have."""
+        return self._runs > MOST_RUNS or len(self._groups) > MOST_LABELS
 
     def add(self, stacks: Stacks, frames: int, size: Size) -> None:
         """Take the masks of some frames, at the size that they have in the page."""
+        if self.is_full:
+            return
         rows, columns = (
-            ((np.arange(count) + 0.5) * whole / count).astype(int) for count, whole in zip(self.size, size, strict=True)
+            ((np.arange(count) + 0.5) * whole / count).astype(int) for count, whole in zip(self.size, size)
         )
-        image = np.zeros((frames, *self.size), np.uint8 if len(self._places) < 1 << 7 else np.uint16)
-        painted: list[Stack] = []
+        image = np.zeros((frames, *self.size), self._kind())
+        painted: List[Stack] = []
         for name, stack in stacks.items():
             if name not in self._places or not stack.words.size:
                 continue
@@ -92,12 +102,16 @@ class MaskStream:
         place, below = self._places[name], image[window][flags]
         found, numbers = np.unique(below, return_inverse=True)
         labels = [self._label((*self._groups[label], place)) for label in found.tolist()]
-        if len(self._groups) > 1 << 8:
-            image = image.astype(np.uint16)
-        image[window][flags] = np.array(labels, image.dtype)[numbers]
+        if not self.is_full:
+            image = image.astype(self._kind(), copy=False)
+            image[window][flags] = np.array(labels, image.dtype)[numbers]
         return image
 
-    def _label(self, group: tuple[int, ...]) -> int:
+    def _kind(self) -> Type[np.generic]:
+        """Return the kind of numbers that holds all labels, and those that objects may yet have alone."""
+        return np.uint8 if len(self._groups) + len(self._places) <= 1 << 8 else np.uint16
+
+    def _label(self, group: Tuple[int, ...]) -> int:
         if group not in self._known:
             self._known[group] = len(self._groups)
             self._groups.append(group)
@@ -108,6 +122,7 @@ class MaskStream:
         changes = np.ones(images.shape, bool)
         np.not_equal(images[:, 1:], images[:, :-1], out=changes[:, 1:])
         starts: Array = np.flatnonzero(changes)
+        self._runs += len(starts)
         self._labels.append(images.reshape(-1)[starts])
         self._lengths.append(np.diff(np.append(starts, images.size)))
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import List, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from segjudge.evaluation_script.mask_files import Stacks
-from segjudge.evaluation_script.masks import WORD, Array, Size, Stack, nothing, ones
-from segjudge.evaluation_script.sequence_truth import VOID
-from segjudge.evaluation_script.similarity import Region, reach, shared_pixels
+from .mask_files import Stacks
+from .masks import WORD, Array, Size, Stack, nothing, ones
+from .sequence_truth import VOID
+from .similarity import Region, reach, shared_pixels
 
 Words = NDArray[np.uint64]
 #: The kinds, those of a whole frame first; the last four share the loss of a frame in which the object is tracked.
@@ -27,7 +28,7 @@ LOST = 0.1
 class ComparedBlock:
     """Frames that follow each other; predictions have the names of the objects that they are compared with."""
 
-    frames: list[str]
+    frames: List[str]
     size: Size
     truth: Stacks
     predicted: Stacks
@@ -53,7 +54,7 @@ def _count(words: Words) -> Array:
     return ones(np.ascontiguousarray(words).reshape(len(words), -1))
 
 
-def states_of(name: str, block: ComparedBlock) -> list[str]:
+def states_of(name: str, block: ComparedBlock) -> List[str]:
     """Return the kind of each frame by itself, or that it is right, or that the object is tracked."""
     truth, prediction = _of(block.truth, name, block), _of(block.predicted, name, block)
     in_truth, predicted, shared = truth.area, prediction.area, shared_pixels(truth, prediction)
@@ -89,7 +90,7 @@ def tracked_parts(window: ObjectWindow, *, boundaries: bool = True) -> NDArray[n
     if not boundaries:
         return shares.T
     shares /= 2
-    for row, (kind, missed) in enumerate(zip(("part", "leak"), _boundary_losses(window, near), strict=True), 1):
+    for row, (kind, missed) in enumerate(zip(("part", "leak"), _boundary_losses(window, near)), 1):
         of_others = missed / 2 * mixed[kind] / np.maximum(far[kind], 1)
         shares[0] += of_others
         shares[row] += np.where(far[kind] > 0, missed / 2 - of_others, 0)
@@ -97,7 +98,7 @@ def tracked_parts(window: ObjectWindow, *, boundaries: bool = True) -> NDArray[n
     return shares.T
 
 
-def _boundary_losses(window: ObjectWindow, near: Words) -> tuple[Array, Array]:
+def _boundary_losses(window: ObjectWindow, near: Words) -> Tuple[Array, Array]:
     """Return the two halves of 1 - F: boundary for which the prediction is too small, and too large."""
     of_truth, of_prediction = _count(window.truth_boundary), _count(window.prediction_boundary)
     open_truth = window.truth_boundary & ~_grown(window.prediction_boundary, window.radius)
@@ -141,10 +142,10 @@ def _spread(words: Words, step: int, moved: Words) -> Words:
     return joined
 
 
-def with_lateness(states: list[str], visible: list[bool]) -> list[str]:
+def with_lateness(states: List[str], visible: List[bool]) -> List[str]:
     """Return the states of an object's frames in order; what is not found again since its return is late."""
     kinds, waiting = [], False
-    for number, (state, seen) in enumerate(zip(states, visible, strict=True)):
+    for number, (state, seen) in enumerate(zip(states, visible)):
         if not seen:
             waiting = False
         elif number and not visible[number - 1]:
