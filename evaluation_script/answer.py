@@ -170,6 +170,18 @@ def _ends(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, List[flo
     }
 
 
+def shown_intervals(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, Tuple[float, float]]:
+    """Return the intervals that a participant may read beside the leaderboard's metrics, as fractions."""
+    found = report.intervals(metrics=split.metrics)
+    if phase.detail == DETAILS[2]:
+        return {metric: found[metric] for metric in split.metrics if metric in found}
+    return {
+        metric: (round(found[metric][0], DECIMALS), round(found[metric][1], DECIMALS))
+        for metric in split.metrics
+        if metric in found and report.cases(metric) >= FEWEST_SHOWN
+    }
+
+
 def public(phase: Phase, reports: List[Report]) -> Dict[str, Any]:
     """Return what a participant may read: rounded means of what the leaderboard shows, and nothing of hidden splits.
 

@@ -130,14 +130,19 @@ def score_phase(
 ) -> Dict[str, Any]:
     """Score every split of a phase; `started` is when the annotation file began to be opened."""
     timings = {"open": time.monotonic() - started}
-    reports = []
+    reports, scored = [], []
     for split in phase.splits:
         begun = time.monotonic()
-        truth = truth_of(phase, truths, split.codename)
-        progress = _progress(split, say)
-        reports.append(score_split(submission, split.codename, truth, rules_of(phase, split), progress=progress))
+        truth, rules = truth_of(phase, truths, split.codename), rules_of(phase, split)
+        reports.append(score_split(submission, split.codename, truth, rules, progress=_progress(split, say)))
+        scored.append((split, truth, rules, reports[-1]))
         timings[split.codename] = time.monotonic() - begun
-    return build_answer(phase, reports, timings)
+    answer = build_answer(phase, reports, timings)
+    if phase.report:
+        from .phase_report import add_report  # most phases leave none
+
+        _log(add_report(answer, phase, scored, submission, started + phase.seconds))
+    return answer
 
 
 def rules_of(phase: Phase, split: PhaseSplit) -> ScoringRules:

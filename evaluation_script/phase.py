@@ -110,6 +110,9 @@ class Phase:
     #: What participants may read of the splits that are not hidden: the leaderboard's means, the means of each
     #: sequence too, or (where the truth is public) everything.
     detail: str = "means"
+    #: What participants may read has what a page of their submission shows too (`docs/report.md`): intervals, and with
+    #: `detail="all"` what mask sequences lost frame by frame; that takes about as long as scoring them.
+    report: bool = False
     #: Wall clock for one submission, in seconds.
     seconds: int = 3600
     #: Memory for scoring, in bytes, beside what the worker holds already (290 MB of its 1 GiB).

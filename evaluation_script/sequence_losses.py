@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Dict, Iterable, List, Optional, Tuple
 
 import numpy as np
 
 from .answer import SequenceReport
 from .failure_kinds import KINDS, RIGHT, SHARED, TRACKED
 from .mask_stream import MaskStream
-from .phase import ScoringRules
 from .sequence_failures import LossCounter, ObjectLosses, ScoredSequence, compared_blocks
+from .sequence_metrics import ObjectScore
 from .sequence_protocols import SequenceProtocol
-from .sequence_truth import Split
 from .sequences import OpenedSequences
 
 #: Values in a stream are whole numbers of thousandths.
@@ -55,22 +54,22 @@ def mean_shares(weighted: Iterable[Tuple[List[float], float]]) -> List[float]:
     return [math.fsum(shares[kind] * weight for shares, weight in rows) / total for kind in range(len(KINDS))]
 
 
-def shares_of(sequences: List[SequenceLosses], protocol: SequenceProtocol) -> List[float]:
-    """Return the loss by kind, as the protocol's mean takes it: seen and unseen classes alike where it tells them."""
-    objects = [one for sequence in sequences for one in sequence.objects if one.score.frames]
-    counts = {unseen: sum(one.score.unseen is unseen for one in objects) for unseen in (False, True)}
+def shares_of(objects: List[Tuple[List[float], bool]], protocol: SequenceProtocol) -> List[float]:
+    """Return the loss by kind as the protocol's mean takes it, from that of each object and whether it is unseen.
+
+    Where the protocol tells classes apart, those that are seen count as much as those that are not.
+    """
+    counts = {unseen: sum(one[1] is unseen for one in objects) for unseen in (False, True)}
     weights = {unseen: 1 / max(count, 1) if protocol.by_class else 1.0 for unseen, count in counts.items()}
-    return mean_shares((one.shares, weights[one.score.unseen]) for one in objects)
+    return mean_shares((shares, weights[unseen]) for shares, unseen in objects)
 
 
-def opened_sequences(path: str, truth: Split, report: SequenceReport, rules: ScoringRules) -> Iterator[ScoredSequence]:
-    """Yield the sequences that were scored, and keep the submission open meanwhile."""
-    opened = OpenedSequences(path, truth, report.protocol, rules)
-    try:
-        for sequence, masks in opened.pairs:
-            yield ScoredSequence(sequence, masks, [one for one in report.scores if one.sequence == sequence.name])
-    finally:
-        opened.close()
+def scored_sequences(opened: OpenedSequences, report: SequenceReport) -> List[ScoredSequence]:
+    """Return the sequences of a submission with their scores."""
+    scores: Dict[str, List[ObjectScore]] = {}
+    for score in report.scores:
+        scores.setdefault(score.sequence, []).append(score)
+    return [ScoredSequence(sequence, masks, scores.get(sequence.name, [])) for sequence, masks in opened.pairs]
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.answer import SequenceReport
 from segjudge.evaluation_script.failure_kinds import KINDS
 from segjudge.evaluation_script.sequence_failures import ScoredSequence, kinds_known
-from segjudge.evaluation_script.sequence_losses import opened_sequences, viewed
+from segjudge.evaluation_script.sequence_losses import scored_sequences, viewed
 from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
 from segjudge.evaluation_script.sequence_truth import Split
+from segjudge.evaluation_script.sequences import OpenedSequences
 from segjudge.prepared import PreparedScoring, ScoreRequest, prepared
 
 
@@ -36,4 +38,5 @@ def sequences_of(job: PreparedScoring, report: SequenceReport) -> Iterator[Score
     truth = job.splits[report.split]
     if not isinstance(truth, Split):
         raise UsageError(f"failures of {report.protocol.name} have no kinds")
-    return opened_sequences(job.path, truth, report, job.rules)
+    with closing(OpenedSequences(job.path, truth, report.protocol, job.rules)) as opened:
+        yield from scored_sequences(opened, report)

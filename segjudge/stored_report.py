@@ -2,34 +2,54 @@
 
 from __future__ import annotations
 
-import math
+import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.answer import Report, Row
+from segjudge.evaluation_script.archive_limits import size_text
+from segjudge.evaluation_script.errors import Flaw
+from segjudge.evaluation_script.json_limits import check_memory
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.sequence_metrics import Values
 from segjudge.report.lists import listed
 from segjudge.report.overview import origins, summary, tables
 from segjudge.report.page import ReportPage, Section, rendered
+from segjudge.report.stored_losses import stored_sections
+from segjudge.report.stored_shapes import by_split, list_of, mapping_of, number_of, refuse, text_of, value_of
 
+#: The file of a stored result has so many bytes at most, and takes so much memory.
+MOST_BYTES, MOST_MEMORY = 256 << 20, 1 << 31
 #: What a stored result holds beside its tables.
 _BESIDE_TABLES = frozenset({"result", "scored", "warnings", "errors", "intervals"})
 
 
 def stored_page(result: Mapping[str, object], title: str) -> str:
     """Return the page of a `submission_result`, of any track and level; raises UsageError for anything else."""
-    sections = []
-    reports = _reports(result)
+    sections: list[Section] = []
+    streams: dict[str, bytes] = {}
+    reports, losses = _reports(result), mapping_of(result.get("losses", {}))
     for report in reports:
-        found = [summary(report), *([tables(report)] if report.rows() else [])]
+        found = [summary(report)]
+        if report.split in losses:
+            own, more = stored_sections(mapping_of(losses[report.split]), report)
+            streams |= more
+            found += own
+        elif report.rows():
+            found.append(tables(report))
         sections += [one.of_split(report.split) for one in found] if len(reports) > 1 else found
     if not reports:
         sections.append(listed("Summary", [], "The scores of this phase are not shown."))
-    provenance = result.get("provenance") or result.get("versions") or {}
-    return rendered(ReportPage(title, [*sections, _origins(result, _mapping(provenance))]))
+    warnings = [text_of(line) for line in list_of(result.get("warnings", []))]
+    try:
+        sections.append(origins(warnings, mapping_of(result.get("provenance") or result.get("versions") or {})))
+    except RecursionError:
+        refuse("is nested too deeply")
+    page = rendered(ReportPage(title, sections, streams))
+    return page.encode("utf-8", "replace").decode("utf-8")  # a name may have half of a character
 
 
 @dataclass(frozen=True)
@@ -42,6 +62,21 @@ class StoredProtocol:
     metrics: tuple[str, ...]
     revision: int = 0
     form: str = ""
+
+
+def read_stored(path: str) -> Mapping[str, object]:
+    """Return the JSON of a stored result; raises UsageError where it is none."""
+    try:
+        if os.path.getsize(path) > MOST_BYTES:
+            refuse(f"is larger than {size_text(MOST_BYTES)}")
+        with open(path, "rb") as file:
+            data = file.read()
+        check_memory(data, MOST_MEMORY, "")
+        return mapping_of(json.loads(data))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
+    except (Flaw, ValueError, RecursionError):
+        raise UsageError(f"{path}: is not JSON that can be read; without --truth, name what a phase left") from None
 
 
 class StoredReport(Report):
@@ -63,22 +98,26 @@ class StoredReport(Report):
 
 def _reports(result: Mapping[str, object]) -> list[StoredReport]:
     """Return the splits of a stored result."""
-    values, errors, intervals = (_by_split(result, key) for key in ("result", "errors", "intervals"))
+    values, errors, intervals = (by_split(result, key) for key in ("result", "errors", "intervals"))
     if "result" not in result:
-        raise _wrong("has no result")
-    every = {name: _rows(name, rows) for name, rows in result.items() if _is_table(name, rows)}
+        refuse("has no result")
+    every = {
+        name: _rows(name, rows)
+        for name, rows in result.items()
+        if name not in _BESIDE_TABLES and isinstance(rows, list)
+    }
     reports = []
     for split, found in values.items():
-        scores = {metric: _number(value) for metric, value in found.items()}
+        scores = {metric: value_of(value) for metric, value in found.items()}
         if not scores:
-            raise _wrong("has a split without metrics")
+            refuse("has a split without metrics")
         rows = {
             name: [{key: cell for key, cell in row.items() if key != "split"} for row in table if row["split"] == split]
             for name, table in every.items()
         }
         protocol = _protocol(result, split, scores)
         report = StoredReport(split, scores, protocol, {name: table for name, table in rows.items() if table})
-        report.found_errors = {metric: _number(value) for metric, value in errors.get(split, {}).items()}
+        report.found_errors = {metric: value_of(value) for metric, value in errors.get(split, {}).items()}
         report.found_intervals = {metric: _interval(ends) for metric, ends in intervals.get(split, {}).items()}
         reports.append(report)
     return reports
@@ -86,7 +125,7 @@ def _reports(result: Mapping[str, object]) -> list[StoredReport]:
 
 def _protocol(result: Mapping[str, object], split: str, values: Values) -> StoredProtocol:
     """Return what is known of a split's protocol; metrics in its order, if it is one of ours."""
-    named = _mapping(_mapping(_mapping(result.get("provenance", {})).get("protocols", {})).get(split, {}))
+    named = mapping_of(mapping_of(mapping_of(result.get("provenance", {})).get("protocols", {})).get(split, {}))
     name = str(named.get("name", result.get("protocol", "")))
     ours = PROTOCOLS.get(name)
     if ours is None or named.get("changed"):
@@ -95,62 +134,18 @@ def _protocol(result: Mapping[str, object], split: str, values: Values) -> Store
     return StoredProtocol(name, ours.about, tuple(metrics or values))
 
 
-def _origins(result: Mapping[str, object], provenance: Mapping[str, object]) -> Section:
-    warnings = result.get("warnings", [])
-    if not isinstance(warnings, list):
-        raise _wrong("has warnings that are no list")
-    return origins([str(line) for line in warnings], provenance)
-
-
-# ── shapes ──────────────────────────────────────────────────────────────────
-
-
-def _wrong(found: str) -> UsageError:
-    return UsageError(f"this is no result that was stored: it {found}")
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    if not isinstance(value, dict):
-        raise _wrong("has a list or a value where names belong")
-    return value
-
-
-def _by_split(result: Mapping[str, object], key: str) -> dict[str, Mapping[str, object]]:
-    """Return what `[{SPLIT: {METRIC: …}}, …]` holds."""
-    entries = result.get(key, [])
-    if not isinstance(entries, list):
-        raise _wrong(f"has a {key} that is no list of splits")
-    return {split: _mapping(found) for entry in entries for split, found in _mapping(entry).items()}
-
-
-def _number(value: object) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise _wrong("has something else where a number belongs")
-    return float(value)
-
-
 def _interval(ends: object) -> tuple[float, float]:
-    if not isinstance(ends, (list, tuple)) or len(ends) != 2:
-        raise _wrong("has an interval without two ends")
-    low, high = (_number(end) for end in ends)
-    if low is None or high is None:
-        raise _wrong("has an interval without two ends")
-    return low, high
+    found = [number_of(end) for end in list_of(ends)]
+    return (found[0], found[1]) if len(found) == 2 else refuse("has an interval without two ends")
 
 
-def _is_table(name: str, rows: object) -> bool:
-    return name not in _BESIDE_TABLES and isinstance(rows, list)
-
-
-def _rows(name: str, rows: object) -> list[Row]:
+def _rows(name: str, rows: list[object]) -> list[Row]:
     """Return the rows of a table, all of the same columns; each names its split."""
-    found = [_mapping(row) for row in rows] if isinstance(rows, list) else []
+    found = [mapping_of(row) for row in rows]
     for row in found:
         if not isinstance(row.get("split"), str) or row.keys() != found[0].keys():
-            raise _wrong(f"has rows of {name} without a split, or of different columns")
+            refuse(f"has rows of {name} without a split, or of different columns")
         for cell in row.values():
             if not isinstance(cell, str):
-                _number(cell)
+                value_of(cell)
     return [dict(row) for row in found]

@@ -55,6 +55,7 @@ ROOMS = (
     "engine",
     "annotation_file instances sequences unit_scoring",
     "panoptic semantic sequence_losses tracks",
+    "phase_report",
     "main",
     "__init__",
 )

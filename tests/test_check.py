@@ -369,6 +369,13 @@ def test_a_notification_that_waits_for_a_hidden_split_is_reported(
     assert "notify names J&F-Mean of dev, which no participant sees" in str(problem)
 
 
+def test_a_report_is_left_or_not(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, *others = PHASES
+    monkeypatch.setattr(agreement, "read_phases", lambda *_: (replace(first, report="all"), *others))  # type: ignore[arg-type]
+    (problem,) = changed(bundle, tmp_path, put(*ROW, "visibility", value=3))
+    assert "has report='all'. Write True or False" in str(problem)
+
+
 def test_an_annotation_file_of_the_other_track_is_reported(bundle: Path, tmp_path: Path) -> None:
     other = (ROOT / "annotations/sequences-dev.zip").read_bytes()
     problems = [str(problem) for problem in changed(bundle, tmp_path, files={"annotations/instances-dev.zip": other})]

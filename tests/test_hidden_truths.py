@@ -15,6 +15,7 @@ from segjudge.evaluation_script import evaluate
 from segjudge.evaluation_script import main as scoring
 from segjudge.evaluation_script.phase import DETAILS
 from segjudge.evaluation_script.phases import PHASES
+from segjudge.stored_report import stored_page
 
 from .builders import png, zipped
 from .published import FRAMES, VIDEOS, davis, labels
@@ -31,12 +32,13 @@ def other_truth(folder: Path) -> Path:
     return root
 
 
+@pytest.mark.parametrize("report", [False, True])
 @pytest.mark.parametrize("detail", DETAILS)
 def test_two_truths_give_the_same_bytes_where_the_split_is_hidden(
-    detail: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    detail: str, report: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     split = replace(PHASES[0].splits[0], codename="val", hidden=True)
-    monkeypatch.setattr(scoring, "PHASES", (replace(PHASES[0], splits=(split,), detail=detail),))
+    monkeypatch.setattr(scoring, "PHASES", (replace(PHASES[0], splits=(split,), detail=detail, report=report),))
     submission = tmp_path / "results.zip"
     extra = {1: 0, 2: 0, 3: 1}  # an object that neither truth has, and one that one of them lacks
     masks = {
@@ -53,6 +55,7 @@ def test_two_truths_give_the_same_bytes_where_the_split_is_hidden(
         answer = evaluate(str(packed), str(submission), PHASES[0].codename)
         scores.append((answer.pop("result"), answer.pop("error"), answer.pop("interval", None)))
         assert answer.pop("submission_metadata")["provenance"]["truth"]  # which hosts read
-        read.append((json.dumps(answer, sort_keys=True), *capsys.readouterr()))
+        page = stored_page(answer["submission_result"], "results.zip")
+        read.append((json.dumps(answer, sort_keys=True), page, *capsys.readouterr()))
     assert scores[0] != scores[1]
     assert read[0] == read[1]

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
+import re
+import zlib
 from dataclasses import replace
+from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from segjudge.cli import main
 from segjudge.errors import UsageError
-from segjudge.evaluation_script.main import evaluate_phase
+from segjudge.evaluation_script import phase_report
 from segjudge.evaluation_script.phase import DETAILS
 from segjudge.evaluation_script.phases import PHASES
 from segjudge.stored_report import stored_page
 
+from .browser import chromium, fresh_page, needs_chromium
 from .builders import ROOT
+from .test_phase_report import left_by
 
 
 @pytest.fixture(scope="module", params=DETAILS)
@@ -24,11 +32,9 @@ def left(request: pytest.FixtureRequest) -> dict[str, Any]:
     return left_by(detail=request.param)
 
 
-def left_by(number: int = 0, **changes: Any) -> dict[str, Any]:
-    phase = replace(PHASES[number], **changes)
-    sample = {0: "sequences-dev/lagging.zip", 2: "instances-dev/coarse.json"}[number]
-    answer = evaluate_phase(phase, str(ROOT / phase.annotations), str(ROOT / "examples" / sample))
-    return dict(json.loads(json.dumps(answer["submission_result"])))
+@pytest.fixture(scope="module")
+def whole() -> dict[str, Any]:
+    return left_by(detail="all", report=True)
 
 
 def test_every_level_has_its_page(left: dict[str, Any]) -> None:
@@ -79,3 +85,144 @@ def test_another_shape_is_refused_in_a_sentence(left: dict[str, Any], key: str, 
     broken[key] = value
     with pytest.raises(UsageError, match=r"^this is no result that was stored: it has "):
         stored_page(broken, "broken")
+
+
+# ── what a phase leaves for it ──────────────────────────────────────────────
+
+
+def without_streams(text: str) -> str:
+    return re.sub(r"<script type=.*?</script>|<pre>.*?</pre>", "", text, flags=re.DOTALL)
+
+
+def test_the_page_is_that_which_report_makes_with_the_truth(whole: dict[str, Any], tmp_path: Path) -> None:
+    paths = [str(ROOT / "examples/sequences-dev/lagging.zip"), "--truth", str(ROOT / "annotations/sequences-dev.zip")]
+    assert main(["report", *paths, "--title", "lagging", "--out", str(tmp_path / "live.html")]) == 0
+    (tmp_path / "left.json").write_text(json.dumps(whole))
+    assert (
+        main(["report", str(tmp_path / "left.json"), "--title", "lagging", "--out", str(tmp_path / "left.html")]) == 0
+    )
+    live, left = (without_streams((tmp_path / name).read_text("utf-8")) for name in ("live.html", "left.html"))
+    # The moments are those of thousandths.
+    moments = re.compile(r"<ol class=\"moments\">.*?</ol>", re.DOTALL)
+    assert moments.sub("", live) == moments.sub("", left)
+    words = [re.sub(r"0\.\d+", "", moments.findall(text)[0]) for text in (live, left)]
+    assert words[0] == words[1]
+
+
+def test_without_room_for_numbers_the_kinds_alone_are_left(
+    whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(phase_report, "PAGE", phase_report.FIXED)
+    left = left_by(detail="all", report=True)
+    assert left["losses"]["dev"]["sequences"] == []
+    assert left["losses"]["dev"]["shares"] == whole["losses"]["dev"]["shares"]
+    text = stored_page(left, "no masks")
+    assert 'class="player"' not in text
+    assert len(re.findall(r"<b>[\d.]+</b></dt>", text)) == 9
+
+
+# ── from strangers ──────────────────────────────────────────────────────────
+
+
+def packed(header: object, rest: bytes = b"") -> str:
+    return base64.b64encode(zlib.compress(json.dumps(header).encode() + b"\n" + rest)).decode()
+
+
+TRUTH = {"frames": ["0"], "size": [1, 1], "groups": [[]], "runs": 0}
+NUMBERS = {"name": "1", "at": [0], "j": [500], "f": [500], "kinds": [-2], "parts": [0, 0, 500, 0]}
+OBJECT = {"name": "1", "category": "", "unseen": False, "frames": 1, "area": 0.5, "absent": False, "shares": [0.0] * 9}
+ROW = {"split": "dev", "sequence": "a", "J-Mean": 0.5}
+
+
+def stored(truth: Any = TRUTH, numbers: Any = NUMBERS, entry: Any = OBJECT, **changes: Any) -> dict[str, Any]:
+    """The smallest result with masks."""
+    predicted = {"objects": [numbers], "size": [1, 1], "groups": [[]], "runs": 0}
+    streams = changes.pop("streams", [packed(truth), packed(predicted)])
+    sequence = {"name": changes.pop("name", "a"), "objects": [entry], "masks": True, "streams": streams}
+    losses = {"metric": "J&F", "exact": True, "shares": [0.0] * 9, "smaller": False, "sequences": [sequence]}
+    return {
+        "protocol": "davis2017",
+        "result": [{"dev": {"J-Mean": 0.5}}],
+        "sequences": [ROW],
+        "objects": [{**ROW, "object": "1"}],
+        "losses": {"dev": {**losses, **changes}},
+    }
+
+
+def test_the_smallest_result_has_its_page() -> None:
+    assert 'class="player"' in stored_page(stored(), "small")
+
+
+EVIL = "</script><script>document.title = 'run'</script><img src=x onerror=\"document.title = 'run'\">"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        stored(streams=[]),
+        stored(streams=["no base64!", packed({})]),
+        stored(streams=["bm8gc3RyZWFt", packed({})]),
+        stored(streams=[packed(TRUTH), packed({"objects": []})]),
+        stored(truth={**TRUTH, "frames": [7]}),
+        stored(truth={**TRUTH, "size": [1, 1 << 40]}),
+        stored(truth={**TRUTH, "runs": 1 << 40}),
+        stored(truth={**TRUTH, "groups": [[EVIL]]}),
+        stored(truth=["no names"]),
+        stored(numbers={**NUMBERS, "at": [1]}),
+        stored(numbers={**NUMBERS, "at": [EVIL]}),
+        stored(numbers={**NUMBERS, "j": [True]}),
+        stored(numbers={**NUMBERS, "j": [1001]}),
+        stored(numbers={**NUMBERS, "kinds": [9]}),
+        stored(numbers={**NUMBERS, "parts": []}),
+        stored(numbers={**NUMBERS, "f": [500, 500]}),
+        stored(numbers={**NUMBERS, "name": "2"}),
+        stored(entry={**OBJECT, "area": None}),
+        stored(entry={**OBJECT, "shares": [0.0]}),
+        stored(entry={**OBJECT, "category": 3}),
+        stored(name="b"),
+        stored(shares=[]),
+        stored(metric=3),
+        stored(sequences={}),
+        {**stored(), "losses": []},
+        {**stored(), "objects": []},
+        {**stored(), "provenance": {"deep": reduce(lambda inner, _: [inner], range(5000), 0)}},
+    ],
+)
+def test_masks_of_another_shape_are_refused_in_a_sentence(broken: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=r"^this is no result that was stored: it (has|is) "):
+        stored_page(broken, "broken")
+
+
+def test_a_bomb_in_a_stream_is_not_unpacked() -> None:
+    bomb = base64.b64encode(zlib.compress(b"{" + b" " * (200 << 20))).decode()
+    with pytest.raises(UsageError, match="where names belong"):
+        stored_page(stored(streams=[bomb, packed({})]), "bomb")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "7", "[" * 100_000, '{"result": NaN}', "\udcff", '{"result": ' + "1" * 5000 + "}"]
+)
+def test_a_file_of_something_else_ends_in_a_sentence(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "left.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert main(["report", str(tmp_path / "left.json"), "--out", str(tmp_path / "out.html")]) == 2
+    assert not (tmp_path / "out.html").exists()
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@needs_chromium
+def test_names_of_strangers_run_nothing_and_frames_are_drawn(whole: dict[str, Any], tmp_path: Path) -> None:
+    evil = json.loads(json.dumps(whole).replace("crossing", json.dumps(EVIL + "\ud800")[1:-1]))
+    pages = {"whole": whole, "evil": evil, "small": stored()}
+    with chromium() as browser:
+        for name, left in pages.items():
+            (tmp_path / f"{name}.html").write_text(stored_page(left, name), encoding="utf-8")
+            with fresh_page(browser, {"width": 1440, "height": 900}) as (page, asked):
+                page.goto((tmp_path / f"{name}.html").as_uri())
+                page.wait_for_selector(".player:not([hidden])")
+                page.keyboard.press("ArrowRight")
+                assert page.title() == name
+                drawn = "new Set(new Uint32Array(document.querySelector('canvas').getContext('2d').getImageData(0, 0, 400, 200).data.buffer)).size"
+                assert page.evaluate(drawn) > (name != "small")
+                assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []

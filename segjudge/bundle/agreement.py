@@ -43,6 +43,8 @@ def _phase_agreement(bundle: Bundle, configured: dict[str, Any], phase: Phase) -
     where = f"phases.py, {phase.codename}"
     if phase.detail not in DETAILS:
         yield breaks_later(where, f"has detail={phase.detail!r}", f"Write one of {', '.join(DETAILS)}")
+    if phase.report not in (True, False):
+        yield breaks_later(where, f"has report={phase.report!r}", "Write True or False")
     yield from _notify_agreement(where, phase)
     schemas, hidden = splits_of(bundle.config, configured)
     if set(schemas) != {split.codename for split in phase.splits}:

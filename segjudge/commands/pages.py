@@ -18,8 +18,13 @@ def write_page(page: ReportPage, path: str) -> None:
     """Write a page, and say how large it is."""
     from segjudge.report.page import rendered
 
+    write_html(rendered(page), path)
+
+
+def write_html(text: str, path: str) -> None:
+    """Write the text of a page, and say how large it is."""
     with written(path) as file:
-        file.write(rendered(page))
+        file.write(text)
     say(f"wrote {path} ({os.path.getsize(path) / 1e6:.1f} MB)")
 
 

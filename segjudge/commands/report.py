@@ -9,7 +9,7 @@ from segjudge.datasets.layouts import LAYOUTS
 from segjudge.errors import OptionError, UsageError
 from segjudge.evaluation_script.phase import PROTOCOLS
 
-from .pages import options_of, page_options, write_page
+from .pages import options_of, page_options, write_html, write_page
 from .shared import DONE, ProgressBar
 
 
@@ -22,6 +22,8 @@ def report(args: argparse.Namespace) -> int:
     from segjudge.scoring import scored_here
 
     reuse_memory()
+    if not args.truth:
+        return _stored(args)
     if not args.results:
         return _truth_alone(args)
     try:
@@ -33,6 +35,20 @@ def report(args: argparse.Namespace) -> int:
         raise UsageError(f"--{error}") from None
     title = args.title or os.path.basename(os.path.normpath(args.results))
     write_page(report_page(job, scores, title, options_of(args)), args.out)
+    return DONE
+
+
+def _stored(args: argparse.Namespace) -> int:
+    """Write the page of what a phase, or `score --json`, left."""
+    from segjudge.stored_report import read_stored, stored_page
+
+    if not args.results:
+        raise UsageError("report needs --truth, or what a phase left of a submission")
+    for option in ("subset", "split", "sequences", "layout", "unseen", "categories", "jobs", "images"):
+        if getattr(args, option):
+            raise UsageError(f"--{option} has no meaning without --truth")
+    title = args.title or os.path.basename(os.path.normpath(args.results))
+    write_html(stored_page(read_stored(args.results), title), args.out)
     return DONE
 
 
@@ -61,7 +77,9 @@ def report_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "results", nargs="?", help="folder, zip, tar(.gz) or JSON with the predicted masks (without: the truth)"
     )
-    sub.add_argument("--truth", required=True, help="a packed annotation file, or a dataset root or zip")
+    sub.add_argument(
+        "--truth", help="a packed annotation file, or a dataset root or zip (without: RESULTS is what a phase left)"
+    )
     sub.add_argument("--protocol", default="davis2017", choices=PROTOCOLS, metavar="PROTOCOL")
     sub.add_argument("--subset", default="", help="the list of sequences to score, e.g. val")
     sub.add_argument("--split", help="report this split alone")

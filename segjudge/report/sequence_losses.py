@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from segjudge.evaluation_script.answer import Report, SequenceReport
+from segjudge.evaluation_script.answer import SequenceReport
 from segjudge.evaluation_script.mask_stream import width_for
 from segjudge.evaluation_script.sequence_losses import SequenceLosses, shares_of, viewed
 from segjudge.evaluation_script.sequence_truth import Split
@@ -19,7 +19,6 @@ class MethodLosses:
     """What a method lost in each sequence."""
 
     name: str
-    report: Report
     sequences: list[SequenceLosses]
     #: The loss by kind, as the protocol's mean takes it.
     shares: list[float]
@@ -59,7 +58,8 @@ class LossReader:
             if view.losses.objects:
                 found.append(view.losses)
         self._methods += 1
-        return MethodLosses(name, report, found, shares_of(found, report.protocol))
+        objects = [(one.shares, one.score.unseen) for view in found for one in view.objects if one.score.frames]
+        return MethodLosses(name, found, shares_of(objects, report.protocol))
 
     def leave_out(self, sequence: SequenceLosses) -> None:
         """Leave out a sequence's masks; its numbers stay."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -13,7 +13,6 @@ from segjudge.evaluation_script.failure_kinds import KINDS
 from segjudge.evaluation_script.mask_stream import in_page
 from segjudge.evaluation_script.sequence_failures import ObjectLosses, kinds_known
 from segjudge.evaluation_script.sequence_losses import SCALE, SequenceLosses, mean_shares
-from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
 
 from .frame_pictures import frame_pictures, picture_kind
 from .moments import moments_of
@@ -50,21 +49,23 @@ def sequence_sections(
     method = reader.read(job, report, "")
     worst = sorted(method.sequences, key=lambda one: (-one.lost, one.name))
     frames = frames_section(reader, [method], worst, options)
-    return [loss_section(method, worst, report.protocol), frames, table_section(worst, report)], reader.streams
+    metric = "J&F" if "J&F-Mean" in report.protocol.metrics else "J"
+    losses = loss_section(method, worst, metric, exact=kinds_known(report.protocol))
+    return [losses, frames, table_section(worst, report)], reader.streams
 
 
 # ── where the loss is ───────────────────────────────────────────────────────
 
 
-def loss_section(method: MethodLosses, found: list[SequenceLosses], protocol: SequenceProtocol) -> Section:
+def loss_section(method: MethodLosses, found: list[SequenceLosses], metric: str, *, exact: bool) -> Section:
     """Return what each kind costs, in total, by sequence, and by what objects are like."""
     total = method.shares
     families: dict[str, list[tuple[str, str, float]]] = {}
     for kind, share in zip(KINDS, total, strict=True):
         families.setdefault(MEANINGS[kind][0], []).append((kind, MEANINGS[kind][1], share))
     values = {
-        "metric": "J&F" if "J&F-Mean" in protocol.metrics else "J",
-        "exact": kinds_known(protocol),
+        "metric": metric,
+        "exact": exact,
         "total": parts_of_bar(total),
         "lost": math.fsum(total),
         "families": families,
@@ -123,13 +124,25 @@ def frames_section(
 
     Masks of the last ones are left out where there is no room, and pictures are added where there is some.
     """
-    bare = 0
+    bare, names = 0, [method.name for method in methods]
     while in_page(reader.streams.values()) > options.budget and bare < len(order):
         bare += 1
         reader.leave_out(order[-bare])
     if options.images:
         room = options.budget - FIXED - in_page(reader.streams.values())
         reader.streams |= frame_pictures(options.images, order, methods[:2][-1], room)
+    seen = {
+        "of": names[:2][-1],
+        "bare": bare,
+        "pictures": sum("#" in name for name in reader.streams),
+        "wanted": bool(options.images),
+        "smaller": any(one.width > reader.width for one in order),
+    }
+    return player_section(methods, order, seen)
+
+
+def player_section(methods: list[MethodLosses], order: list[SequenceLosses], seen: Mapping[str, object]) -> Section:
+    """Return the player of sequences whose streams are in the page; `seen` says what is left out of these."""
     lost = [{one.name: one.lost for one in method.sequences} for method in methods]
     sequences = [
         {"name": one.name, "stream": one.stream, "lost": [round(by_name[one.name], 6) for by_name in lost]}
@@ -137,19 +150,20 @@ def frames_section(
     ]
     moments = [moment.entry(place) for place, moment in enumerate(moments_of(methods[:2][-1].sequences))]
     kinds = [(kind, *MEANINGS[kind]) for kind in KINDS]
-    names = [method.name for method in methods]
     values = {
+        **seen,
         "moments": moments,
         "sequences": sequences,
-        "of": names[:2][-1],
-        "bare": bare,
-        "pictures": sum("#" in name for name in reader.streams),
         "frames": sum(len(one.frames) for one in order),
-        "wanted": bool(options.images),
         "alone": False,
-        "smaller": any(one.width > reader.width for one in order),
     }
-    data = {"methods": names, "sequences": sequences, "moments": moments, "kinds": kinds, "scale": SCALE}
+    data = {
+        "methods": [method.name for method in methods],
+        "sequences": sequences,
+        "moments": moments,
+        "kinds": kinds,
+        "scale": SCALE,
+    }
     return Section("frames", "Frames", values, {**data, "pictures": f"image/{picture_kind()}"})
 
 

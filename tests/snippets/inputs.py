@@ -148,11 +148,21 @@ def rank(command: Command) -> None:
             ]
             path.write_text("algorithm,case,value\n" + "".join(rows), encoding="utf-8")
         elif not path.exists():
-            truth("ranked/DAVIS", "davis2017")
-            results(f"{path.stem}.zip", "ranked/DAVIS", "davis2017", poor=True)
-            quietly(
-                ["score", f"{path.stem}.zip", "--truth", "ranked/DAVIS", "--protocol", "davis2017", "--json", str(path)]
-            )
+            stored(path)
+
+
+def stored(path: Path) -> None:
+    """Write the JSON of scores."""
+    truth("ranked/DAVIS", "davis2017")
+    results(f"{path.stem}.zip", "ranked/DAVIS", "davis2017", poor=True)
+    quietly(["score", f"{path.stem}.zip", "--truth", "ranked/DAVIS", "--protocol", "davis2017", "--json", str(path)])
+
+
+def report(command: Command) -> None:
+    if "--truth" in command.options:
+        compare(command)
+    elif not Path(command.places[0]).exists():
+        stored(Path(command.places[0]))
 
 
 def interactive(command: Command) -> None:
@@ -173,7 +183,7 @@ def interactive(command: Command) -> None:
 
 MAKERS = {
     "score": score, "compare": compare, "new": new, "host": new, "pack": pack, "convert": convert, "show": show,
-    "compress": compress, "rank": rank, "interactive": interactive, "report": compare,
+    "compress": compress, "rank": rank, "interactive": interactive, "report": report,
 }  # fmt: skip
 
 
