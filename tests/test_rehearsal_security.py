@@ -34,14 +34,6 @@ def done(server: Rehearsal) -> dict[str, Any]:
     return server.settled(server.submit("aurora", STRONG).json()["id"])
 
 
-def session(server: Rehearsal, who: str) -> requests.Session:
-    made = requests.Session()
-    form = {"username": who, "password": server.people[who]["password"], "next": "/"}
-    answer = made.post(f"{server.address}/login", data=form, headers={"Origin": server.address}, timeout=10)
-    assert answer.status_code == 200, answer.text
-    return made
-
-
 def token_of(page: str) -> str:
     found = re.search(r'name="form_token" value="(\w+)"', page)
     assert found
@@ -63,7 +55,7 @@ def test_another_name_for_this_machine_is_refused(server: Rehearsal, host: str) 
 
 
 def test_tokens_and_passwords_are_not_kept_as_they_are(server: Rehearsal) -> None:
-    session(server, "aurora")
+    server.session("aurora")
     kept = b"".join(path.read_bytes() for path in server.data.iterdir() if path.is_file())
     for person in server.people.values():
         assert person["token"].encode() not in kept
@@ -178,7 +170,7 @@ def test_an_endless_upload_is_cut_off(server: Rehearsal) -> None:
 
 
 def test_a_form_of_another_site_does_nothing(server: Rehearsal, done: Any) -> None:
-    host = session(server, "host")
+    host = server.session("host")
     page = host.get(f"{server.address}/challenges/1/host", timeout=10).text
     form = {"form_token": token_of(page)}
     url = f"{server.address}/submissions/{done['id']}/rerun"
@@ -186,7 +178,7 @@ def test_a_form_of_another_site_does_nothing(server: Rehearsal, done: Any) -> No
         assert host.post(url, data=form, headers=headers, timeout=10).status_code == 403
     ours = {"Origin": server.address}
     assert host.post(url, data={}, headers=ours, timeout=10).status_code == 403, "without the form's token"
-    other = token_of(session(server, "aurora").get(f"{server.address}/challenges/1", timeout=10).text)
+    other = token_of(server.session("aurora").get(f"{server.address}/challenges/1", timeout=10).text)
     assert host.post(url, data={"form_token": other}, headers=ours, timeout=10).status_code == 403, "another session's"
     assert host.post(url, data=form, headers=ours, timeout=10).status_code == 200
 
@@ -202,7 +194,7 @@ def test_the_session_is_out_of_reach_of_scripts(server: Rehearsal) -> None:
 
 
 def test_a_logout_ends_the_session_on_the_server(server: Rehearsal) -> None:
-    aurora = session(server, "aurora")
+    aurora = server.session("aurora")
     kept = dict(aurora.cookies)
     page = aurora.get(f"{server.address}/challenges/1", timeout=10).text
     aurora.post(
@@ -222,7 +214,7 @@ def test_a_login_leads_nowhere_else(server: Rehearsal, target: str) -> None:
 
 
 def test_a_participant_sees_no_other_team_no_host_page_no_truth(server: Rehearsal, done: Any) -> None:
-    borealis = session(server, "borealis")
+    borealis = server.session("borealis")
     assert borealis.get(f"{server.address}/submissions/{done['id']}", timeout=10).status_code == 403
     assert borealis.get(f"{server.address}/challenges/1/host", timeout=10).status_code == 403
     ours = {"Origin": server.address}
@@ -266,6 +258,6 @@ def test_templates_run_nothing(server: Rehearsal, tmp_path: Path) -> None:
 def test_names_that_people_give_are_text(server: Rehearsal) -> None:
     number = server.submit("aurora", STRONG, method_name="<img src=x onerror=alert(1)>", is_public="true").json()["id"]
     server.settled(number)
-    page = session(server, "aurora").get(f"{server.address}/submissions/{number}", timeout=10).text
+    page = server.session("aurora").get(f"{server.address}/submissions/{number}", timeout=10).text
     assert "<img src=x" not in page
     assert "&lt;img src=x" in page

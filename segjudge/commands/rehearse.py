@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from segjudge.rehearsal.code_uploads import AgentTable, CodeUploads
     from segjudge.rehearsal.faults import Faults
     from segjudge.rehearsal.first_run import Person
+    from segjudge.rehearsal.report_pages import ReportPages
     from segjudge.rehearsal.services import Services
     from segjudge.rehearsal.workers import Scorer, Workers
 
@@ -63,7 +64,8 @@ def rehearse(args: argparse.Namespace) -> int:
     print(f"The rehearsal runs at {address} until you press Ctrl-C; {kept}", flush=True)
     agents = _agents(services, table, address)
     try:
-        _serve(services, (args.requests_per_minute, faults), port, [workers, agents] if agents else [workers])
+        background = (workers, services.report_pages, *((agents,) if agents else ()))
+        _serve(services, (args.requests_per_minute, faults), port, background)
     finally:
         lock.close()
     return DONE
@@ -73,7 +75,7 @@ def _serve(
     services: Services,
     limits: tuple[int, Faults | None],
     port: socket.socket,
-    background: Sequence[Workers | CodeUploads],
+    background: Sequence[Workers | ReportPages | CodeUploads],
 ) -> None:
     """Serve until a signal: then nothing more is begun, and what is under way is given back to its queue."""
     import uvicorn

@@ -15,6 +15,7 @@ from .bundle_import import BundleImport
 from .challenges import Challenges
 from .evalai_json import EvalAIJson
 from .queue import VISIBILITY, MessageQueues
+from .report_pages import ReportPages
 from .signed_urls import SignedUrls
 from .standings import Comparisons
 from .store import Store
@@ -41,6 +42,7 @@ class Services:
         self.queue = MessageQueues(self.store, visibility, repeats)
         self.challenges = Challenges(self.store)
         self.comparisons = Comparisons(self.store, self.files)
+        self.report_pages = ReportPages(self.store, self.files)
         self.submissions = Submissions(self.store, self.files, self.queue)
         self.bundles = BundleImport(self.store, self.files)
         self.permissions = Permissions(self.store, self.accounts, self.challenges)

@@ -4,6 +4,7 @@ No name that came in a request is ever a path: a file lies under its random id.
 """
 
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterable
@@ -69,6 +70,10 @@ class FileStore:
         """Return what the sender called a file; nothing where there is none."""
         row = self.row(number)
         return row.name if row else ""
+
+    def ending(self, number: str) -> str:
+        """Return the last ending of a file's name, which is all that EvalAI keeps of it."""
+        return re.sub(r"[^\w.]", "", os.path.splitext(self.name(number))[1], flags=re.ASCII)[:20]
 
     def names(self, numbers: Iterable[str | None]) -> dict[str | None, str]:
         """Return the names of several files."""

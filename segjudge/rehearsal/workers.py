@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import threading
 import time
@@ -240,7 +239,9 @@ class _Worker:
         try:
             request = {
                 "annotation": self._annotations[phase.id],
-                "submission": self._compute.add_submission(number, self._ending(file), self._copier(file)),
+                "submission": self._compute.add_submission(
+                    number, self._services.files.ending(file), self._copier(file)
+                ),
                 "phase": phase.codename,
                 "splits": [split.dataset_split.codename for split in self._services.challenges.splits_of(phase.id)],
                 "metadata": self._services.json.submission(self._services.submissions.get(number), ""),
@@ -261,7 +262,7 @@ class _Worker:
             compute.add_script(challenge.id, script)
         self._annotations = {
             phase.id: compute.add_annotation(
-                challenge.id, phase.id, self._ending(phase.annotation), self._copier(phase.annotation)
+                challenge.id, phase.id, self._services.files.ending(phase.annotation), self._copier(phase.annotation)
             )
             for phase in self._services.challenges.phases(challenge.id)
             if phase.annotation
@@ -275,11 +276,6 @@ class _Worker:
         self._process = WorkerProcess(python, compute, challenge.id, terms)
         self._process.ask({"ready": True}, self._scorer.seconds, self._stop.is_set)
         self._loaded = (challenge.id, challenge.version)
-
-    def _ending(self, file: str) -> str:
-        """Return the last ending of a file's name, which is all that EvalAI keeps of it."""
-        name = self._services.files.name(file)
-        return re.sub(r"[^\w.]", "", os.path.splitext(name)[1], flags=re.ASCII)[:20]
 
     def _copier(self, file: str) -> Callable[[str], object]:
         return partial(shutil.copyfile, self._services.files.path(file))

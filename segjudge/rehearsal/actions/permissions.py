@@ -75,6 +75,11 @@ class Permissions:
         """Return whether a user belongs to the team of a submission, or hosts its challenge."""
         return self._accounts.is_member(user, submission.team_id) or self.hosts_submission(user, submission)
 
+    def check_may_see_submission(self, user: User | None, submission: Submission) -> None:
+        """Refuse other teams."""
+        if not self.may_see_submission(user, submission):
+            raise Refusal(403, "This submission is another team's.")
+
     # ── doing ───────────────────────────────────────────────────────────────
 
     def hosts_submission(self, user: User | None, submission: Submission) -> bool:

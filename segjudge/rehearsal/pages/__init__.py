@@ -3,7 +3,7 @@
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
-from . import forms, submission_views, views  # noqa: F401 - they add their routes
+from . import forms, report_views, submission_views, views  # noqa: F401 - they add their routes
 from .frame import ROUTES as SHOWN
 from .frame import STATIC
 

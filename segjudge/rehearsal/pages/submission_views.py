@@ -4,6 +4,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from segjudge.evalai.jobs import FAILED
+from segjudge.rehearsal.actions.report_viewing import has_report
 from segjudge.rehearsal.column_types import JsonObject
 from segjudge.rehearsal.hidden_splits import file_for_participants
 from segjudge.rehearsal.leaderboards import BoardRow, RankedBoard, board_of
@@ -46,6 +47,7 @@ def _summaries(request: PageRequest, submissions: list[Submission]) -> list[Json
             "reason": _reason(request, submission) if submission.status == FAILED else "",
             "team": team_names[submission.team_id],
             "file": files.get(submission.input_file, ""),
+            "has_report": has_report(services, submission),
         }
         for submission in submissions
     ]
@@ -80,8 +82,7 @@ def submission(request: PageRequest, submission: int) -> Response:
     """Return a submission: its status, its scores, what was written about it."""
     services, user = request.services, request.known()
     row = services.submissions.get(submission)
-    if not services.permissions.may_see_submission(user, row):
-        raise Refusal(403, "This submission is another team's.")
+    services.permissions.check_may_see_submission(user, row)
     phase = services.submissions.phase_of(row)
     host = services.permissions.is_host(user, phase.challenge_id)
     files = []

@@ -1,0 +1,87 @@
+"""The pages of what submissions scored: who may see which, and what each is made of."""
+
+import json
+import zipfile
+from functools import lru_cache
+
+from segjudge.bundle.bundle_source import UNREADABLE
+from segjudge.evalai.jobs import FINISHED
+from segjudge.evaluation_script.phase import DETAILS
+from segjudge.hosted_worker.scorers import is_ours
+from segjudge.rehearsal.hidden_splits import file_for_participants
+from segjudge.rehearsal.models import Challenge, ChallengePhase, Submission, Team, User
+from segjudge.rehearsal.refusal import Refusal
+from segjudge.rehearsal.report_pages import PageOrder
+from segjudge.rehearsal.report_program import FULL, LEVELS, STORED
+from segjudge.rehearsal.services import Services
+
+
+def has_report(services: Services, submission: Submission) -> bool:
+    """Return whether there is a page of a submission: it is finished, and our scorers scored it."""
+    if submission.status != FINISHED:
+        return False
+    return _has_our_scorers(services.files.path(services.submissions.challenge_of(submission).script))
+
+
+def report_page(services: Services, user: User, submission: int) -> str | None:
+    """Return the page of a submission as a user may see it, None while it is being made; refuses where there is none.
+
+    Hosts see everything.  So do participants where the phase's detail is `all` and all of its splits are public;
+    elsewhere they see a page of what the phase left for them.
+    """
+    row = services.submissions.get(submission)
+    services.permissions.check_may_see_submission(user, row)
+    challenge, phase = services.submissions.challenge_of(row), services.submissions.phase_of(row)
+    if not _has_our_scorers(services.files.path(challenge.script)):
+        raise Refusal(404, "There is no report: this challenge has scorers of its own.")
+    if row.status != FINISHED:
+        raise Refusal(404, f"There is no report: this submission is {row.status}.")
+    if services.permissions.is_host(user, challenge.id):
+        return services.report_pages.made(_full_order(services, challenge, phase, row))
+    splits = services.challenges.splits_of(phase.id)
+    if len(services.permissions.visible_splits(user, phase)) == len(splits):
+        levels = services.report_pages.made(PageOrder(LEVELS, challenge.id, {"script": challenge.script}))
+        if levels is None:
+            return None
+        if json.loads(levels).get(phase.codename) == [DETAILS[-1], []]:
+            return services.report_pages.made(_full_order(services, challenge, phase, row))
+    return services.report_pages.made(_stored_order(services, challenge, row))
+
+
+@lru_cache(maxsize=64)
+def _has_our_scorers(script: str) -> bool:
+    try:
+        with zipfile.ZipFile(script) as files:
+            return is_ours(files.namelist())
+    except UNREADABLE:
+        return False
+
+
+def _full_order(services: Services, challenge: Challenge, phase: ChallengePhase, row: Submission) -> PageOrder:
+    """Return what makes the page of a submission and its truth."""
+    results = row.submission_input_file or (None if challenge.flag("is_docker_based") else row.input_file)
+    if not results:
+        raise Refusal(404, "There is no report: this submission is code, and left no results here.")
+    if not phase.annotation:
+        words = "the truth of this phase is not on this server. Where it is, `segjudge report` makes the page."
+        raise Refusal(404, f"There is no report: {words}")
+    files = {"script": challenge.script, "truth": phase.annotation, "submission": results}
+    values = {"phase": phase.codename, "title": _title(services, row)}
+    return PageOrder(FULL, challenge.id, files, values=values)
+
+
+def _stored_order(services: Services, challenge: Challenge, row: Submission) -> PageOrder:
+    """Return what makes the page of what a phase left of a submission for its participants."""
+    result = row.submission_result_file
+    if not result:
+        raise Refusal(404, "There is no report: this phase left nothing of the submission.")
+    redacted = file_for_participants(services, row.id, result)
+    values = {"title": _title(services, row)}
+    if redacted is None:
+        return PageOrder(STORED, challenge.id, {"result": result}, values=values)
+    return PageOrder(STORED, challenge.id, {}, {"result": redacted}, values)
+
+
+def _title(services: Services, row: Submission) -> str:
+    team = services.store.one(Team, row.team_id).team_name
+    return f"Submission {row.id} of {team}" + (f": {row.method_name}" if row.method_name else "")
