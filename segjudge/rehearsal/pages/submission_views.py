@@ -167,7 +167,7 @@ def _ranked(rank: int, row: BoardRow, board: RankedBoard, team: Team | None) -> 
     values, errors, decimals = row.entry.result, row.errors, board.decimals
     cells = "".join(
         f'<td class="number">{_number(values.get(label), decimals)}'
-        + (f'<span class="bar">± {_number(errors[label], decimals)}</span></td>' if errors.get(label) else "</td>")
+        + (f'<span class="spread">± {_number(errors[label], decimals)}</span></td>' if errors.get(label) else "</td>")
         for label in board.labels
     )
     return {
