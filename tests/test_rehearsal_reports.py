@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import re
+import socket
 import threading
 import time
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,9 @@ from typing import Any
 import pytest
 import requests
 
+from segjudge import sandbox
 from segjudge.rehearsal import report_pages
+from segjudge.rehearsal.challenges import Challenges
 from segjudge.rehearsal.refusal import Refusal
 from segjudge.rehearsal.report_pages import PageOrder, ReportPages
 from segjudge.rehearsal.report_program import LEVELS
@@ -25,6 +29,7 @@ from .browser import chromium, fresh_page, needs_chromium
 from .builders import ROOT, files_of, raw_png, zipped
 from .rehearsals import SCRIPT, Rehearsal, bundle_with, many, waited
 
+needs_bwrap = pytest.mark.skipif(sandbox.find_sandbox() is None, reason="BWRAP DOES NOT WORK HERE: install bubblewrap")
 DEV, TEST, INSTANCES = 1, 2, 3
 STRONG = ROOT / "examples/sequences-dev/strong.zip"
 SECRET = ROOT / "examples/sequences-test/lagging.zip"
@@ -302,6 +307,10 @@ def levels(text: str = "") -> bytes:
     return zipped({"phases.py": phases + text})
 
 
+def logged(pages: ReportPages) -> str:
+    return "\n".join(Challenges(pages._store).log_lines(1))
+
+
 def test_readers_at_once_cause_one_process(pages: ReportPages, monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[object] = []
     real = report_pages.Child
@@ -328,9 +337,56 @@ def test_a_script_that_breaks_off_is_a_sentence_and_its_reason_in_the_log(pages:
     order = ordered(pages, levels("\nprint('{}')\nraise ValueError('of the host')\n"))
     with pytest.raises(Refusal, match="could not be made"):
         waited(partial(pages.made, order))
-    from segjudge.rehearsal.challenges import Challenges
+    assert "of the host" in logged(pages)
 
-    assert "of the host" in "\n".join(Challenges(pages._store).log_lines(1))
+
+@needs_bwrap
+def test_in_the_sandbox_a_script_finds_nothing_of_the_rehearsal(pages: ReportPages) -> None:
+    paths = [pages._store.folder, pages._files._folder, str(ROOT / "tests"), str(ROOT / "annotations")]
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        look = f"""
+import os, socket
+seen = [path for path in {paths!r} if os.path.exists(path)] + [name for name in os.environ if "SEGJUDGE" in name]
+try:
+    socket.create_connection({listening.getsockname()!r}, 1)
+    seen.append("the network")
+except OSError:
+    pass
+raise ValueError(f"sees {{seen}}")
+"""
+        with pytest.raises(Refusal):
+            waited(partial(pages.made, ordered(pages, levels(look))))
+    assert "sees []" in logged(pages)
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence", "noted"),
+    [
+        pytest.param("held = bytearray(4 << 30)", "could not be made", "MemoryError", id="memory"),
+        pytest.param("import time; time.sleep(600)", "was not ready within 3 seconds", "", id="time"),
+        pytest.param("import os; os.write(3, b'x' * (40 << 20))", "could not be made", "", id="flood"),
+        pytest.param("import os; os.kill(os.getpid(), 9)", "could not be made", "SIGKILL|137", id="killed"),
+    ],
+)
+def test_a_script_that_takes_too_much_is_ended(
+    pages: ReportPages, monkeypatch: pytest.MonkeyPatch, code: str, sentence: str, noted: str
+) -> None:
+    monkeypatch.setattr(report_pages, "_LIMITS", replace(report_pages._LIMITS, seconds=3))
+    order = ordered(pages, levels(f"\n{code}\n"))
+    with pytest.raises(Refusal, match=sentence):
+        waited(partial(pages.made, order))
+    assert re.search(noted, logged(pages))
+    assert pages._store.noted_folders("worker") == [], "its folder is gone"
+
+
+def test_a_stop_ends_what_is_under_way(pages: ReportPages) -> None:
+    begun = time.monotonic()
+    assert pages.made(ordered(pages, levels("\nimport time; time.sleep(600)\n"))) is None
+    waited(lambda: pages._store.noted_folders("worker"))
+    pages.stop()
+    assert not pages._thread.is_alive()
+    assert pages._store.noted_folders("worker") == []
+    assert time.monotonic() - begun < 30
 
 
 def test_what_a_script_prints_is_no_page(pages: ReportPages) -> None:

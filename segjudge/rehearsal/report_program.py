@@ -61,15 +61,12 @@ def _full_page(order: Order) -> str:
 
 
 def _stored_page(order: Order) -> str:
-    from segjudge.stored_report import stored_page
+    from segjudge.stored_report import read_stored, stored_page
 
     try:
-        with open(order["result"], encoding="utf-8") as file:
-            result = json.load(file)
-    except (ValueError, RecursionError):
-        result = None
-    if not isinstance(result, dict):
-        raise UsageError("what this phase left of the submission is no result that a page can be made of")
+        result = read_stored(order["result"])
+    except UsageError:
+        raise UsageError("what this phase left of the submission is no result that a page can be made of") from None
     return stored_page(result, order["title"])
 
 
