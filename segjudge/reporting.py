@@ -14,7 +14,7 @@ from segjudge.evaluation_script.sequence_truth import Split
 from segjudge.evaluation_script.truth import SplitTruth
 from segjudge.prepared import PreparedScoring
 from segjudge.report.instance_sections import instance_sections
-from segjudge.report.overview import origins, summary, tables
+from segjudge.report.overview import digests, origins, summary, tables
 from segjudge.report.page import PageOptions, ReportPage, Section
 from segjudge.report.sequence_sections import sequence_sections
 from segjudge.report.truth_sections import truth_sections
@@ -45,7 +45,8 @@ def report_page(job: PreparedScoring, scores: Scores, title: str, options: PageO
             found = [one.of_split(report.split) for one in found]
         sections += found
     warnings = [f"truth: {note}" for note in scores.notes] + scores.warnings
-    return ReportPage(title, [*sections, origins(public_warnings(warnings), scores.provenance)], streams)
+    found = [*sections, origins(public_warnings(warnings), scores.provenance)]
+    return ReportPage(title, found, streams, digests(scores.provenance))
 
 
 def _tables_alone(

@@ -104,11 +104,11 @@ def test_tables_sort_and_filter(files: Path, browser: Any) -> None:
 
 def opened(browser: Any, files: Path, size: dict[str, int] = WIDE) -> Any:
     """The page, once its first frame is drawn."""
-    return _opened(browser, (files / "report.html").as_uri(), size)
+    return open_player(browser, (files / "report.html").as_uri(), size)
 
 
 @contextmanager
-def _opened(browser: Any, address: str, size: dict[str, int]) -> Iterator[Any]:
+def open_player(browser: Any, address: str, size: dict[str, int]) -> Iterator[Any]:
     with fresh_page(browser, size) as (page, _):
         page.goto(address)
         page.wait_for_selector(".player:not([hidden])")
@@ -283,7 +283,7 @@ def test_sequences_in_which_the_second_method_loses_come_first(compared: Path) -
 
 @needs_chromium
 def test_two_methods_are_stepped_through_side_by_side(compared: Path, browser: Any) -> None:
-    with _opened(browser, compared.as_uri(), WIDE) as page:
+    with open_player(browser, compared.as_uri(), WIDE) as page:
         lines = page.locator("[data-part=numbers] span")
         assert lines.count() == page.locator(".views canvas").count() == 2
         assert [text.split(":")[0] for text in lines.all_inner_texts()] == ["good", "worse"]
@@ -303,7 +303,7 @@ def test_two_methods_are_stepped_through_side_by_side(compared: Path, browser: A
 
 @needs_chromium
 def test_the_page_of_methods_fits_a_phone(compared: Path, browser: Any) -> None:
-    with _opened(browser, compared.as_uri(), NARROW) as page:
+    with open_player(browser, compared.as_uri(), NARROW) as page:
         assert page.evaluate("document.documentElement.scrollWidth") == NARROW["width"]
 
 
@@ -320,7 +320,7 @@ def test_masks_lie_over_the_pictures_where_there_are_some(
     assert main([*command, "--images", str(tmp_path), "--out", str(tmp_path / "page.html")]) == 0
     count = sum(map(len, TRUTHS.values()))
     assert f"Pictures of {count} of {count} frames." in (tmp_path / "page.html").read_text()
-    with _opened(browser, (tmp_path / "page.html").as_uri(), WIDE) as page:
+    with open_player(browser, (tmp_path / "page.html").as_uri(), WIDE) as page:
         page.wait_for_timeout(200)
         data = page.evaluate("document.querySelector('.views canvas').toDataURL()")
         drawn = np.asarray(Image.open(io.BytesIO(base64.b64decode(data.partition(",")[2]))))
@@ -355,7 +355,7 @@ def test_sequences_without_room_keep_their_numbers(files: Path, browser: Any, tm
     text = (tmp_path / "page.html").read_text()
     assert len(text) < 1_300_000
     assert "Masks of 1 sequence with" in text
-    with _opened(browser, (tmp_path / "page.html").as_uri(), WIDE) as page:
+    with open_player(browser, (tmp_path / "page.html").as_uri(), WIDE) as page:
         assert shown(page).startswith("b, frame")
         page.keyboard.press("j")
         wait_for(page, "a, frame")
@@ -380,10 +380,10 @@ def test_a_phase_has_its_page_too(sample: str, tmp_path: Path, monkeypatch: pyte
 @needs_chromium
 def test_a_printed_page_holds_the_tables_and_fits_the_paper(files: Path, browser: Any) -> None:
     with opened(browser, files, {"width": 1040, "height": 1400}) as page:
+        page.locator(".film").last.wait_for()
         page.emulate_media(media="print")
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
         assert page.locator("#tables-objects").is_visible()
-        assert page.locator(".views canvas").is_visible()
         assert not page.locator("#theme").is_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= 1040
 
@@ -392,7 +392,7 @@ def test_a_printed_page_holds_the_tables_and_fits_the_paper(files: Path, browser
 def test_a_truth_alone_is_stepped_through_too(files: Path, browser: Any, tmp_path: Path) -> None:
     out = tmp_path / "truth.html"
     assert main(["report", "--truth", str(files / "truth.zip"), "--layout", "davis2017", "--out", str(out)]) == 0
-    with _opened(browser, out.as_uri(), NARROW) as page:
+    with open_player(browser, out.as_uri(), NARROW) as page:
         name, frame = re.match(r"(.+), frame (\S+)\.", shown(page)).groups()  # type: ignore[union-attr]
         data = page.evaluate("document.querySelector('.views canvas').toDataURL()")
         drawn = np.asarray(Image.open(io.BytesIO(base64.b64decode(data.partition(",")[2]))))

@@ -33,6 +33,7 @@ class _ComparedMethod:
 def compare(args: argparse.Namespace) -> int:
     """Compare methods on the same truth: differences, intervals, and which can be told apart."""
     from segjudge.report.comparison import ComparedMethods, comparison_sections, verdict
+    from segjudge.report.overview import digests
     from segjudge.report.page import ReportPage
     from segjudge.report.sequence_losses import LossReader
     from segjudge.statistics.rankings import differences, means
@@ -64,7 +65,8 @@ def compare(args: argparse.Namespace) -> int:
     if args.out:
         origins = {one.scores.name: one.provenance for one in methods}
         sections = comparison_sections(ComparedMethods(losses, table, rows, pairs), reader, options, origins)
-        write_page(ReportPage(" · ".join(origins), sections, reader.streams), args.out)
+        page = ReportPage(" · ".join(origins), sections, reader.streams, digests(*origins.values()))
+        write_page(page, args.out)
     write_document(document, args.json)
     return DONE
 

@@ -19,6 +19,7 @@ def compare_groups(args: argparse.Namespace) -> int:
     """Compare methods by a metric that is no mean over objects."""
     from segjudge.diagnosis.tables import costs_of
     from segjudge.report.group_comparison import GroupedMethods, group_sections
+    from segjudge.report.overview import digests
     from segjudge.report.page import ReportPage
     from segjudge.report.tables import number, table
     from segjudge.statistics.pseudo_values import grouped_sums
@@ -49,6 +50,7 @@ def compare_groups(args: argparse.Namespace) -> int:
         print("\n".join(found.kinds()))
     if args.out:
         origins = {one.name: one.scores.provenance for one in methods}
-        write_page(ReportPage(" · ".join(reports), group_sections(found, origins)), args.out)
+        page = ReportPage(" · ".join(reports), group_sections(found, origins), origin=digests(*origins.values()))
+        write_page(page, args.out)
     write_document(document, args.json)
     return DONE

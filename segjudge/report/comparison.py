@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from segjudge.evaluation_script.failure_kinds import KINDS
 from segjudge.evaluation_script.sequence_losses import SequenceLosses
 from segjudge.statistics.rankings import Difference, Mean, Sums
@@ -49,6 +51,24 @@ def place_row(one: Mean) -> tuple[str, str, float, str]:
     """Return the places that a method may have, its name, its mean, and the interval of that."""
     place = str(one.place_from) if one.place_from == one.place_to else f"{one.place_from}–{one.place_to}"
     return place, one.name, one.value, "too few" if one.low is None else f"{number(one.low)} to {number(one.high)}"
+
+
+def whiskers(rows: list[Mean]) -> list[Markup]:
+    """Return the interval of each mean as a small picture, all on one scale."""
+    ends = [end for one in rows for end in (one.low, one.value, one.high) if end is not None]
+    first, across = min(ends), (max(ends) - min(ends)) or 1.0
+    pictures = []
+    for one in rows:
+        low, value, high = (
+            100 * ((one.value if end is None else end) - first) / across for end in (one.low, one.value, one.high)
+        )
+        pictures.append(
+            Markup(
+                '<svg class="whisker" viewBox="-3 -5 106 10" preserveAspectRatio="none" aria-hidden="true">'
+                '<path d="M{:.1f} 0H{:.1f}"/><path class="mean" d="M{:.1f} -4V4"/></svg>'
+            ).format(low, high, value)
+        )
+    return pictures
 
 
 def beside(one: MethodLosses, base: MethodLosses) -> str:
@@ -98,8 +118,13 @@ def _methods(compared: ComparedMethods) -> Section:
         {
             "about": f"{len(table.counts)} sequences, {int(table.counts.sum())} objects. Places and verdicts hold "
             "for all pairs together (sign flips by sequence, adjusted by Holm).",
-            "columns": ["place", "method", "J&F-Mean", "95 %", "loss", "by kind", *KINDS],
-            "rows": [[*place_row(row), *loss_cells(by_name[row.name].shares)] for row in rows],
+            "columns": ["place", "method", "J&F-Mean", "95 %", "", "loss", "by kind", *KINDS],
+            "rows": [
+                [*place_row(row), picture, *loss_cells(by_name[row.name].shares)]
+                for row, picture in zip(rows, whiskers(rows), strict=True)
+            ],
+            "points": _points(methods),
+            "axes": [method.name for method in methods[:2]],
             "bars": [(row.name, parts_of_bar(by_name[row.name].shares), sum(by_name[row.name].shares)) for row in rows],
             "verdicts": [verdict(pair, table) for pair in pairs],
             "names": names,
@@ -107,6 +132,12 @@ def _methods(compared: ComparedMethods) -> Section:
             "kinds": [beside(one, methods[0]) for one in methods[1:]],
         },
     )
+
+
+def _points(methods: list[MethodLosses]) -> list[tuple[str, str, float, float]]:
+    """Return what two methods reach in each sequence: its name, the stream that opens it, and both values."""
+    base = {one.name: 1 - one.lost for one in methods[0].sequences}
+    return [(one.name, one.stream, base[one.name], 1 - one.lost) for one in methods[1].sequences]
 
 
 def sign_of(pairs: list[Difference], one: str, other: str) -> str:

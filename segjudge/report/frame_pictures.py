@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import io
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 import numpy as np
+from markupsafe import Markup
 from PIL import Image, features
 
 from segjudge.datasets.frame_images import frame_images_of
@@ -21,6 +23,8 @@ from .sequence_losses import MethodLosses
 SIDE, QUALITY, PICTURE_BYTES = 320, 45, 7000
 #: Frames beside the worst one of a moment that have their picture.
 AROUND = 2
+#: Posters are so wide, and take this share of a page at most.
+POSTER_SIDE, POSTERS = 160, 0.05
 
 
 def frame_pictures(folder: str, found: list[SequenceLosses], method: MethodLosses, room: int) -> dict[str, bytes]:
@@ -37,6 +41,22 @@ def frame_pictures(folder: str, found: list[SequenceLosses], method: MethodLosse
             pictures[stream] = picture_bytes(paths[name][frame])
             room -= in_page([pictures[stream]])
     return pictures
+
+
+def posters(folder: str, found: list[SequenceLosses], budget: int) -> dict[str, Markup]:
+    """Return a small picture of the worst frame of each sequence, by its name, as many as there is room for."""
+    room, made = budget * POSTERS, dict[str, Markup]()
+    paths = pictures_of(folder, {one.name: one.frames for one in found})
+    for one in found:
+        if not paths[one.name] or room < 0:
+            continue
+        frame = _order(one)[-1]
+        data = base64.b64encode(picture_bytes(paths[one.name][frame], POSTER_SIDE)).decode("ascii")
+        room -= len(data)
+        made[one.name] = Markup('<img class="poster" alt="frame {}" src="data:image/{};base64,{}">').format(
+            one.frames[frame], picture_kind(), data
+        )
+    return made
 
 
 def pictures_of(folder: str, sequences: Mapping[str, list[str]]) -> dict[str, list[str]]:
@@ -87,13 +107,13 @@ def picture_kind() -> str:
     return "webp" if features.check("webp") else "jpeg"
 
 
-def picture_bytes(path: str) -> bytes:
+def picture_bytes(path: str, side: int = SIDE) -> bytes:
     """Return a picture made small."""
     try:
         with Image.open(path) as image:
-            image.draft("RGB", (SIDE, SIDE))
+            image.draft("RGB", (side, side))
             small = image.convert("RGB")
-            small.thumbnail((SIDE, SIDE))
+            small.thumbnail((side, side))
     except (OSError, SyntaxError, ValueError) as error:
         raise HostError(f"{path}: is not a picture ({error})") from None
     data = io.BytesIO()

@@ -11,7 +11,7 @@ from segjudge.evaluation_script.answer import Report, Row
 from segjudge.evaluation_script.unit_counts import UnitAccumulator
 from segjudge.statistics.rankings import Difference, Mean, Sums
 
-from .comparison import SHOWN_FROM, place_row, sign_of, verdict
+from .comparison import SHOWN_FROM, place_row, sign_of, verdict, whiskers
 from .lists import listed
 from .page import Section
 
@@ -69,8 +69,12 @@ def _methods(found: GroupedMethods) -> Section:
         "Methods",
         {
             "about": f"{found.about}. Places and verdicts hold for all pairs together (sign flips by group, Holm).",
-            "columns": ["place", "method", found.metric, "95 %", *kinds],
-            "rows": [[*place_row(row), *found.costs[row.name].values()] for row in found.means],
+            "columns": ["place", "method", found.metric, "95 %", "", *kinds],
+            "rows": [
+                [*place_row(row), picture, *found.costs[row.name].values()]
+                for row, picture in zip(found.means, whiskers(found.means), strict=True)
+            ],
+            "points": [],
             "bars": [],
             "verdicts": found.verdicts(),
             "names": names,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 
 from segjudge.evaluation_script.answer import Report
@@ -46,6 +47,13 @@ def tables(report: Report) -> Section:
         columns.sort(key=lambda key: key not in NAMES)
         found[name] = {"columns": columns, "rows": [[row[key] for key in columns] for row in rows]}
     return Section("tables", "Tables", {"tables": found})
+
+
+def digests(*found: Mapping[str, object]) -> str:
+    """Return what tells a truth and results from others, by where scores come from."""
+    named = [("truth", found[0].get("truth", "")), *(("results", one.get("submission", "")) for one in found)]
+    text = ", ".join(f"{name} {str(digest).rpartition(':')[2][:12]}" for name, digest in named)
+    return re.sub(r"[^\w, ]", "", text, flags=re.ASCII)
 
 
 def origins(warnings: list[str], provenance: Mapping[str, object]) -> Section:

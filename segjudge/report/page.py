@@ -36,7 +36,7 @@ class PageOptions:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page: the template `pages/TEMPLATE.html`, and `pages/TEMPLATE.js` where there is one.
+    """A part of a page: the template `pages/TEMPLATE.html`, and its scripts `TEMPLATE.js` and `TEMPLATE_….js`.
 
     The template sees `values` and the macros of `parts.html`; the script sees `data` as `section.data`.
     """
@@ -65,6 +65,8 @@ class ReportPage:
     sections: list[Section]
     #: What scripts read by `page.bytes(NAME)` when they need it, or `page.inflated(NAME)` where it is a zlib stream.
     streams: Mapping[str, bytes] = field(default_factory=dict)
+    #: What tells its truth and results from others, in plain letters.
+    origin: str = ""
     #: Whether it shows pictures that are files beside it.
     images_beside: bool = False
 
@@ -110,9 +112,17 @@ def _script(page: ReportPage) -> str:
     """Return the page's script: what all sections use, then each section's own."""
     text = _asset("page.js")
     for section in page.sections:
-        if os.path.exists(os.path.join(PAGES, f"{section.template}.js")):
-            text += f"\npage.section({json.dumps(section.id)}, (section) => {{\n{_asset(section.template + '.js')}}});"
+        own = "\n".join(map(_asset, _scripts(section.template)))
+        if own:
+            text += f"\npage.section({json.dumps(section.id)}, (section) => {{\n{own}}});"
     return text + "\n"
+
+
+def _scripts(template: str) -> list[str]:
+    """Return a template's scripts: what is of its own in `TEMPLATE_….js`, then `TEMPLATE.js`."""
+    return sorted(
+        (name for name in os.listdir(PAGES) if re.fullmatch(rf"{template}(_[a-z]+)?\.js", name)), reverse=True
+    )
 
 
 def _asset(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -14,7 +15,7 @@ from segjudge.evaluation_script.mask_stream import in_page
 from segjudge.evaluation_script.sequence_failures import ObjectLosses, kinds_known
 from segjudge.evaluation_script.sequence_losses import SCALE, SequenceLosses, mean_shares
 
-from .frame_pictures import frame_pictures, picture_kind
+from .frame_pictures import AROUND, frame_pictures, picture_kind, posters
 from .moments import moments_of
 from .page import PageOptions, Section, environment, link
 from .sequence_losses import LossReader, MethodLosses
@@ -48,10 +49,12 @@ def sequence_sections(
     reader = LossReader(1, options)
     method = reader.read(job, report, "")
     worst = sorted(method.sequences, key=lambda one: (-one.lost, one.name))
-    frames = frames_section(reader, [method], worst, options)
+    pictures = posters(options.images, worst, options.budget) if options.images else {}
+    rest = replace(options, budget=options.budget - sum(map(len, pictures.values())))
+    frames = frames_section(reader, [method], worst, rest)
     metric = "J&F" if "J&F-Mean" in report.protocol.metrics else "J"
     losses = loss_section(method, worst, metric, exact=kinds_known(report.protocol))
-    return [losses, frames, table_section(worst, report)], reader.streams
+    return [losses, frames, table_section(worst, report, pictures)], reader.streams
 
 
 # ── where the loss is ───────────────────────────────────────────────────────
@@ -148,7 +151,10 @@ def player_section(methods: list[MethodLosses], order: list[SequenceLosses], see
         {"name": one.name, "stream": one.stream, "lost": [round(by_name[one.name], 6) for by_name in lost]}
         for one in order
     ]
-    moments = [moment.entry(place) for place, moment in enumerate(moments_of(methods[:2][-1].sequences))]
+    moments = [
+        {**moment.entry(place), **dict(zip(("family", "about"), MEANINGS[moment.kind], strict=True))}
+        for place, moment in enumerate(moments_of(methods[:2][-1].sequences))
+    ]
     kinds = [(kind, *MEANINGS[kind]) for kind in KINDS]
     values = {
         **seen,
@@ -163,6 +169,7 @@ def player_section(methods: list[MethodLosses], order: list[SequenceLosses], see
         "moments": moments,
         "kinds": kinds,
         "scale": SCALE,
+        "around": AROUND,
     }
     return Section("frames", "Frames", values, {**data, "pictures": f"image/{picture_kind()}"})
 
@@ -170,8 +177,9 @@ def player_section(methods: list[MethodLosses], order: list[SequenceLosses], see
 # ── tables ──────────────────────────────────────────────────────────────────
 
 
-def table_section(found: list[SequenceLosses], report: Report) -> Section:
-    """Return tables of sequences and of objects: their metrics, and what each kind costs."""
+def table_section(found: list[SequenceLosses], report: Report, pictures: Mapping[str, Markup] | None = None) -> Section:
+    """Return tables of sequences and of objects: their metrics, and what each kind costs; pictures of sequences too."""
+    pictures = pictures or {}
     rows = report.rows()
     metrics = [name for name in report.protocol.metrics if any(name in row for row in rows["sequences"])]
     means = {row["sequence"]: row for row in rows["sequences"]}
@@ -180,6 +188,7 @@ def table_section(found: list[SequenceLosses], report: Report) -> Section:
     sequences = [
         [
             link(one.name, one.stream),
+            *([pictures.get(one.name, "")] if pictures else []),
             len(one.objects),
             *(means[one.name][name] for name in metrics),
             *loss_cells(one.shares),
@@ -197,7 +206,10 @@ def table_section(found: list[SequenceLosses], report: Report) -> Section:
     ]  # fmt: skip
     names = ["sequence", "object", "attributes", "frames", "area", "J&F over time", *ends]
     tables = {
-        "sequences": {"columns": ["sequence", "objects", *ends], "rows": sequences},
+        "sequences": {
+            "columns": ["sequence", *(["worst frame"] if pictures else []), "objects", *ends],
+            "rows": sequences,
+        },
         "objects": {"columns": names, "rows": objects},
     }
     return Section("tables", "Tables", {"tables": tables})

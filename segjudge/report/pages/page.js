@@ -3,9 +3,15 @@
 const page = {
   data: JSON.parse(document.getElementById("data").textContent),
   keys: [],
+  owner: null,
+  used: null,
 
   // Run a section's script once the page is there; it sees its element and its data.
-  section(id, script) { script({ element: document.getElementById(id), data: page.data[id] }); },
+  section(id, script) {
+    page.owner = document.getElementById(id);
+    script({ element: page.owner, data: page.data[id] });
+    page.owner = null;
+  },
 
   // The bytes of a stream; nothing where the page has none of this name.
   bytes(name) {
@@ -22,18 +28,23 @@ const page = {
   say(text) { document.getElementById("said").textContent = text; },
 
   // Let keys (as KeyboardEvent.key names them) do something; `about` stands in the list of keys.
-  key(names, about, action) { page.keys.push({ names, about, action }); },
+  // Where several sections have a key, it is that of the one that was used last.
+  key(names, about, action) { page.keys.push({ names, about, action, owner: page.owner }); },
 };
 
+for (const kind of ["pointerdown", "focusin"]) document.addEventListener(kind, (event) => { page.used = event.target.closest("section") ?? page.used; });
+
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, textarea, dialog *")) return;
-  const found = page.keys.find((one) => one.names.includes(event.key));
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input:not([type=range]), select, textarea, dialog *")) return;
+  if (event.target.matches("input") && /^(Arrow|Home|End|Page)/.test(event.key)) return;  // a slider has these itself
+  const known = page.keys.filter((one) => one.names.includes(event.key));
+  const found = known.find((one) => one.owner === page.used) ?? known[0];
   if (found && found.action(event) !== false) event.preventDefault();
 });
 
 document.getElementById("help").onclick = () => {
   const dialog = document.getElementById("keys");
-  dialog.querySelector("dl").replaceChildren(...page.keys.flatMap(({ names, about }) => {
+  dialog.querySelector("dl").replaceChildren(...[...new Map(page.keys.map((one) => [one.about, one])).values()].flatMap(({ names, about }) => {
     const term = document.createElement("dt"), text = document.createElement("dd");
     term.append(...names.map((name) => Object.assign(document.createElement("kbd"), { textContent: name === " " ? "space" : name })));
     text.textContent = about;
@@ -91,7 +102,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
   };
 }
 page.key(["/"], "filter the table", () => {
-  const field = document.querySelector("input[data-table]");
+  const fields = [...document.querySelectorAll("input[data-table]")], field = fields.find((one) => page.used?.contains(one)) ?? fields[0];
   if (field) { field.focus(); field.scrollIntoView({ block: "center" }); }
 });
 
