@@ -29,7 +29,7 @@ COMMANDS = {
     "benchmarks": "new",
     "run": "bundle",
     "score": "score",
-    "merge": "score",
+    "merge": "merge",
     "compare": "compare",
     "rank": "ranking",
     "pack": "data",

@@ -14,7 +14,7 @@ from .compare_groups import compare_groups
 from .methods import places, scored_method
 from .pages import options_of, page_options, write_page
 from .ranking import METRIC, write_document
-from .shared import DONE
+from .shared import DONE, jobs_option
 
 if TYPE_CHECKING:
     from segjudge.report.sequence_losses import LossReader, MethodLosses
@@ -101,8 +101,6 @@ def _print_losses(methods: list[MethodLosses]) -> dict[str, dict[str, float]]:
 
 def compare_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `compare`."""
-    from segjudge.commands.score import jobs_option
-
     sub.add_argument("results", nargs="+", metavar="RESULTS", help="results of each method, or NAME=RESULTS")
     sub.add_argument("--truth", required=True, help="a packed annotation file, or a dataset root or zip")
     sub.add_argument("--protocol", default="davis2017", choices=PROTOCOLS, metavar="PROTOCOL")
@@ -112,5 +110,5 @@ def compare_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--kinds", action="store_true", help="say which kinds of failure the loss comes from")
     sub.add_argument("--out", metavar="FILE", help="write a page with the sequences and frames in which they differ")
     page_options(sub)
-    sub.add_argument("--jobs", type=jobs_option, help="score with so many processes (auto: as many as there are cores)")
+    jobs_option(sub)
     sub.add_argument("--json", metavar="FILE", help="write everything with full precision (- for stdout)")

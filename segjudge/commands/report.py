@@ -10,7 +10,7 @@ from segjudge.errors import OptionError, UsageError
 from segjudge.evaluation_script.phase import PROTOCOLS
 
 from .pages import options_of, page_options, write_html, write_page
-from .shared import DONE, ProgressBar
+from .shared import DONE, ProgressBar, jobs_option
 
 
 def report(args: argparse.Namespace) -> int:
@@ -72,8 +72,6 @@ def _truth_alone(args: argparse.Namespace) -> int:
 
 def report_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `report`."""
-    from segjudge.commands.score import jobs_option
-
     sub.add_argument(
         "results", nargs="?", help="folder, zip, tar(.gz) or JSON with the predicted masks (without: the truth)"
     )
@@ -87,7 +85,7 @@ def report_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--layout", choices=LAYOUTS, metavar="LAYOUT", help="how TRUTH is laid out (default: recognised)")
     sub.add_argument("--unseen", help="file with the names of unseen sequences (lvos) or categories (youtube-vos)")
     sub.add_argument("--categories", metavar="FILE", help="places2017 with a folder of PNGs as TRUTH: their categories")
-    sub.add_argument("--jobs", type=jobs_option, help="score with so many processes (auto: as many as there are cores)")
+    jobs_option(sub)
     page_options(sub)
     sub.add_argument("--title", help="the page's title (default: the name of the results)")
     sub.add_argument("--out", default="report.html", metavar="FILE", help="the page to write (default: report.html)")

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import errno
-import json
 import os
-import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from segjudge.datasets.layouts import LAYOUTS
 from segjudge.errors import OptionError, UsageError
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE
 from segjudge.evaluation_script.phase import PROTOCOLS
-from segjudge.files import written
 
-from .shared import DONE, ProgressBar, part, say, whole_number
+from .score_output import check_outputs, output_options, show
+from .shared import DONE, ProgressBar, jobs_option, part, say
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.answer import Report
     from segjudge.evaluation_script.phase import Phase, TrackProtocol
     from segjudge.prepared import ScoreRequest
     from segjudge.scoring import Scores
@@ -51,14 +47,14 @@ def score(args: argparse.Namespace) -> int:
         raise UsageError(f"--truth needs --protocol, one of: {', '.join(PROTOCOLS)}")
     if bool(args.part) != bool(args.out):
         raise UsageError("--part and --out go together")
-    _check_outputs(args)
+    check_outputs(args)
     if args.part:
         return _score_part(args)
     with ProgressBar("part" if args.scheduler else "sequence") as bar:
         scores = _scored_by_phase(args, bar) if args.phase else _scored_on_truth(args, bar)
     for note in public_warnings(scores.notes):
         say(f"truth: {note}")
-    _show(scores.reports, scores.provenance, args)
+    show(scores.reports, scores.provenance, args)
     for line in public_warnings(scores.warnings):
         say(f"warning: {line}")
     if args.report:
@@ -137,21 +133,6 @@ def _score_part(args: argparse.Namespace) -> int:
     return DONE
 
 
-def merge(args: argparse.Namespace) -> int:
-    """Merge the parts that `score --part` wrote into the scores of one run."""
-    from segjudge.evaluation_script.answer import public_warnings
-    from segjudge.parts import merged
-
-    _check_outputs(args)
-    reports, notes, provenance = merged(args.parts)
-    for note in public_warnings(notes):
-        say(f"truth: {note}")
-    _show(reports, provenance, args)
-    for line in public_warnings([line for report in reports for line in report.warnings]):
-        say(f"warning: {line}")
-    return DONE
-
-
 def _sequences(args: argparse.Namespace) -> list[str] | None:
     return [name.strip() for name in args.sequences.split(",") if name.strip()] if args.sequences else None
 
@@ -210,94 +191,6 @@ def _check_options(args: argparse.Namespace) -> None:
                 raise UsageError(f"--{name.replace('_', '-')} has no meaning for {subject}")
 
 
-def _check_outputs(args: argparse.Namespace) -> None:
-    """Refuse what cannot be written before anything is scored: that may take an hour."""
-    try:
-        if args.csv:
-            os.makedirs(args.csv, exist_ok=True)
-            _check_writable(args.csv)
-        for path in (args.json, args.results_yaml, *(getattr(args, name, None) for name in ("out", "report"))):
-            if path and path != "-":
-                _check_file(path)
-    except OSError as error:
-        raise UsageError(f"{error.filename}: cannot be written ({error.strerror})") from None
-
-
-def _check_file(path: str) -> None:
-    """Raise OSError where a file cannot be written; the file itself stays as it is."""
-    if os.path.isfile(path) or os.path.isdir(path):
-        with open(path, "ab"):
-            return
-    if os.path.exists(path):  # a pipe, which would end for whoever reads it
-        return
-    folder = os.path.dirname(path) or "."
-    os.scandir(folder).close()
-    _check_writable(folder)
-
-
-def _check_writable(folder: str) -> None:
-    if not os.access(folder, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
-
-
-def _show(reports: list[Report], provenance: dict[str, Any], args: argparse.Namespace) -> None:
-    """Write the files that were asked for, and print what was scored."""
-    from segjudge.evaluation_script.answer import InstanceReport, tables
-    from segjudge.report import official_csv
-    from segjudge.report.tables import of_report
-
-    document = ""
-    if args.json:
-        errors = [{report.split: report.errors()} for report in reports]
-        reaches = [{report.split: report.intervals()} for report in reports]
-        found = {**tables(reports), "errors": errors, "intervals": reaches, "provenance": provenance}
-        document = json.dumps(found, indent=1, allow_nan=False)
-    try:
-        paths = official_csv.write_all(reports, args.csv) if args.csv else []
-        if args.json and args.json != "-":
-            with written(args.json) as file:
-                file.write(document + "\n")
-        if args.results_yaml:
-            from segjudge.report.results_yaml import results_yaml
-
-            with written(args.results_yaml) as file:
-                file.write(results_yaml(reports, args.hub_dataset))
-    except OSError as error:
-        raise UsageError(f"{error.filename}: cannot be written ({error.strerror})") from None
-    for path in paths:
-        say(f"wrote {path}")
-    for report in reports:
-        say(f"Protocol {report.protocol.name}: {report.protocol.about}")
-        if args.style == "official" and isinstance(report, InstanceReport):
-            text = official_csv.places(report)
-        else:
-            text = of_report(report, compare=bool(args.truth)) + "\n"
-        print(text, file=sys.stderr if args.json == "-" else sys.stdout)
-    if args.json == "-":
-        print(document)  # alone: a program reads it
-
-
-def merge_options(sub: argparse.ArgumentParser) -> None:
-    """Add the options of `merge`."""
-    sub.add_argument("parts", nargs="+", help="all parts of one scoring, in any order")
-    _output_options(sub)
-    sub.set_defaults(truth="parts", style=None)
-
-
-def _output_options(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--csv", metavar="DIR", help="write CSV files, for sequences as the official tool does")
-    sub.add_argument("--json", metavar="FILE", help="write everything with full precision (- for stdout)")
-    sub.add_argument("--results-yaml", metavar="FILE", help="write what model hubs read in .eval_results")
-    sub.add_argument(
-        "--hub-dataset", metavar="ID", default="", help="the data set there (default: the protocol's name)"
-    )
-
-
-def jobs_option(text: str) -> int | str:
-    """Return the value of `--jobs`."""
-    return text if text == "auto" else whole_number(1, 256)(text)
-
-
 def score_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `score`."""
     sub.add_argument("results", nargs="?", help="folder, zip, tar(.gz) or JSON with the predicted masks")
@@ -311,7 +204,7 @@ def score_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--split", help="score this split alone")
     sub.add_argument("--sequences", help="score these sequences alone, separated by commas")
     sub.add_argument("--unseen", help="file with the names of unseen sequences (lvos) or categories (youtube-vos)")
-    sub.add_argument("--jobs", type=jobs_option, help="score with so many processes (auto: as many as there are cores)")
+    jobs_option(sub)
     sub.add_argument("--scheduler", metavar="ADDRESS", help="score by the workers of a Dask cluster: tcp://HOST:8786")
     sub.add_argument("--cap", choices=["image", "category"], help="instances: what the cap on detections counts")
     sub.add_argument("--id-zero-quirk", choices=["on", "off"], help="instances: the annotation with id 0 is lost")
@@ -320,7 +213,7 @@ def score_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--part", type=part, metavar="K/N", help="count part K of N alone, for `merge`; needs --out")
     sub.add_argument("--out", metavar="FILE", help="with --part: the file to write")
     sub.add_argument("--report", metavar="FILE", help="write the page that `segjudge report` writes")
-    _output_options(sub)
+    output_options(sub)
     official = sub.add_argument_group("as the scripts of DAVIS and Places 2017 call them")
     official.add_argument("--davis_path", metavar="DIR", help="TRUTH, by default for the task unsupervised and set val")
     official.add_argument("--results_path", metavar="DIR", help="the results")

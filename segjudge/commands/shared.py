@@ -111,3 +111,13 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.total, self._bar.n = total, done
             self._bar.set_description(name)
+
+
+def jobs_option(sub: argparse.ArgumentParser) -> None:
+    """Add the option on processes that score."""
+    words = "score with so many processes (auto: as many as there are cores)"
+    sub.add_argument("--jobs", type=_jobs, help=words)
+
+
+def _jobs(text: str) -> int | str:
+    return text if text == "auto" else whole_number(1, 256)(text)
