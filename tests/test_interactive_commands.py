@@ -154,31 +154,34 @@ def test_the_page_steps_through_interactions(runs: dict[str, Path], tmp_path: Pa
     assert "<svg" in (tmp_path / "curves.svg").read_text()
 
     def colours(page: Any) -> Any:
-        return page.locator("#view").screenshot()
+        return page.locator("[data-part=view]").screenshot()
+
+    def wait_for(page: Any, words: str) -> None:
+        page.locator("[data-part=numbers]").filter(has_text=words).wait_for()
 
     with chromium() as browser, fresh_page(browser, {"width": 900, "height": 1200}) as (page, asked):
         page.goto((tmp_path / "index.html").as_uri())
-        page.wait_for_function("document.getElementById('told').textContent.includes('J&F')")
+        wait_for(page, "J&F")
         assert page.locator("tbody th").all_text_contents() == ["Baseline <b>&", "lines <b>&"]
-        assert page.locator("#interactions button").all_text_contents() == ["1", "2", "3"]
+        assert page.locator("[data-part=interactions] button").all_text_contents() == ["1", "2", "3"]
         scribbled = json.loads(next((runs["Baseline"].with_suffix(".steps")).glob("drift-1-01.json")).read_text())
         frame = next(k for k, lines in enumerate(scribbled["scribbles"]) if lines)
-        page.locator("#frame").fill(str(frame))
-        page.wait_for_function("document.getElementById('told').textContent.includes('line')")
+        page.locator("[data-part=frame]").fill(str(frame))
+        wait_for(page, "line")
         first = colours(page)
-        page.locator("#lines").uncheck()
+        page.locator("[data-part=lines]").uncheck()
         without = colours(page)
         assert first != without
-        page.locator("#masks").uncheck()
+        page.locator("[data-part=masks]").uncheck()
         assert colours(page) != without
-        page.locator("h2").click()
+        page.locator("h2").first.click()
         page.keyboard.press("ArrowRight")
-        assert f"Frame {frame + 1} of 23" in page.locator("#told").text_content()
+        assert f"Frame {frame + 1} of 23" in page.locator("[data-part=numbers]").text_content()
         page.keyboard.press("ArrowUp")
-        assert page.locator("#interactions [aria-pressed=true]").text_content() == "2"
-        page.locator("#run").select_option("1")
-        page.locator("#sample").select_option("pair, 1")
-        page.wait_for_function("document.getElementById('told').textContent.includes('J&F')")
+        assert page.locator("[data-part=interactions] [aria-pressed=true]").text_content() == "2"
+        page.locator("[data-part=run]").select_option("1")
+        page.locator("[data-part=sample]").select_option("pair, 1")
+        wait_for(page, "J&F")
         assert all(url.startswith("file:") for url in asked)
 
 

@@ -5,17 +5,16 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any, cast
 
 import pandas as pd
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 from PIL import Image
 
 from segjudge.evaluation_script.png import davis_palette
 from segjudge.files import replace
+from segjudge.report.page import ReportPage, Section, rendered
 
 from .method_run import steps_of
 from .session import MOST_INTERACTIONS
@@ -143,30 +142,34 @@ def _write_steps(runs: list[Run], out: Path, progress: Callable[[str, int, int],
         step["values"] = values[index].get(key, [])
         (out / "steps").mkdir(exist_ok=True)
         name = f"{index}-{path.stem}.js"
-        replace(out / "steps" / name, f"step({json.dumps(name)},{json.dumps(step, separators=(',', ':'))})")
+        replace(out / "steps" / name, f"page.step({json.dumps(name)},{json.dumps(step, separators=(',', ':'))})")
         steps.append({"run": index, "file": name, "key": list(key), "images": images[sequence]})
     return steps
 
 
 def _write_page(runs: list[Run], steps: list[dict[str, object]], svg: str, out: Path) -> None:
-    assets = resources.files(__package__) / "page"
-    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(
-        (assets / "page.html").read_text(encoding="utf-8")
-    )
+    metric = NAMES[runs[0].metric]
+    curves = {
+        "curves": Markup(svg[svg.index("<svg") :]),  # noqa: S704 - Matplotlib escapes the names
+        "columns": ["run", "AUC", f"{metric} at 60 s", f"{metric} at the end", "seconds of a sample"],
+        "rows": [_row(run) for run in runs],
+        "steps": bool(steps),
+    }
     data = {
         "runs": [run.name for run in runs],
         "steps": steps,
         "palette": ["#" + bytes(colour).hex() for colour in davis_palette()[:256].tolist()],
-        "metric": NAMES[runs[0].metric],
     }
-    text = template.render(
-        runs=runs,
-        data=data,
-        style=Markup((assets / "page.css").read_text(encoding="utf-8")),  # noqa: S704 - a file of the package
-        script=Markup((assets / "page.js").read_text(encoding="utf-8")),  # noqa: S704 - a file of the package
-        curves=Markup(svg[svg.index("<svg") :]),  # noqa: S704 - Matplotlib escapes the names
-    )
-    replace(out / "index.html", text)
+    sections = [Section("interactive", "Curves", curves)]
+    if steps:
+        sections.append(Section("steps", "Step by step", {}, data))
+    replace(out / "index.html", rendered(ReportPage("Interactive runs", sections, beside=("img", "script"))))
+
+
+def _row(run: Run) -> list[object]:
+    curve = run.summary["curve"]
+    at_threshold = run.summary["metric_at_threshold"][run.metric]
+    return [run.name, run.summary["auc"], at_threshold, curve[run.metric][-1], round(curve["time"][-2], 1)]
 
 
 def _read_step(path: Path) -> dict[str, Any]:

@@ -147,4 +147,4 @@ def _page(images: list[DrawnImage], view: View, *, alone: bool) -> str:
     totals = [(word, colour, sum(getattr(image, field) for image in images)) for word, colour, field in rows]
     title = "Truth" if alone else "Truth and detections"
     values = {"images": images, "view": view, "alone": alone, "totals": totals}
-    return rendered(ReportPage(title, [Section("drawn_images", "Images", values)], images_beside=True))
+    return rendered(ReportPage(title, [Section("drawn_images", "Images", values)], beside=("img",)))

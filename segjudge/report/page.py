@@ -67,8 +67,8 @@ class ReportPage:
     streams: Mapping[str, bytes] = field(default_factory=dict)
     #: What tells its truth and results from others, in plain letters.
     origin: str = ""
-    #: Whether it shows pictures that are files beside it.
-    images_beside: bool = False
+    #: Kinds of files beside it that it reads: `img`, `script`.
+    beside: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=1)
@@ -89,7 +89,7 @@ def link(name: str, stream: str) -> Markup:
 def rendered(page: ReportPage) -> str:
     """Return the page as HTML; equal pages give equal bytes."""
     script = _script(page)
-    beside = " 'self' file:" if page.images_beside else ""
+    beside = dict.fromkeys(page.beside, " 'self' file:")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     return (
         environment()
@@ -97,8 +97,8 @@ def rendered(page: ReportPage) -> str:
         .render(
             page=page,
             version=VERSION,
-            policy=f"default-src 'none'; img-src data: blob:{beside}; "
-            f"style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
+            policy=f"default-src 'none'; img-src data: blob:{beside.get('img', '')}; "
+            f"style-src 'unsafe-inline'; script-src 'sha256-{digest}'{beside.get('script', '')}; "
             "base-uri 'none'; form-action 'none'",
             style=Markup(_asset("page.css")),  # noqa: S704 - a file of the package
             script=Markup(script),  # noqa: S704 - files of the package
