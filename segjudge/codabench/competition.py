@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime
-import html
 from typing import Any
 
 from segjudge.evaluation_script.errors import HostError
+from segjudge.report.page import environment
 
 from .chains import BoardColumn, Chain, DatedPhase, Notes, board_columns, note
 
@@ -158,12 +158,7 @@ def page_text(text: bytes) -> str:
 
 def columns_table(columns: list[BoardColumn]) -> str:
     """Return what the columns mean, for the page on evaluation; Codabench's leaderboard has no room for it."""
-    rows = [
-        f"<tr><td>{html.escape(column.key)}</td><td>{html.escape(column.description)}</td></tr>"
-        for column in columns
-        if column.description
-    ]
-    return "\n".join(["<table>", "<tr><th>Column</th><th>Meaning</th></tr>", *rows, "</table>", ""]) if rows else ""
+    return environment().get_template("columns.html").render(columns=[one for one in columns if one.description])
 
 
 def check_lengths(found: dict[str, Any]) -> None:
