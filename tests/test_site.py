@@ -42,6 +42,8 @@ def test_the_reference_describes_every_public_name_and_setting(site: Path) -> No
     reference = (site / "reference/python.html").read_text(encoding="utf-8")
     for name in segjudge.__all__:
         assert f'id="segjudge.{name}"' in reference
+    for name in ("torch.SegmentationMetric", "drop_in.cocoeval.COCOeval", "drop_in.vos_benchmark.benchmark"):
+        assert f'id="segjudge.{name}"' in reference
     assert "Wall clock for one submission, in seconds." in reference
     commands = (site / "reference/commands.html").read_text(encoding="utf-8")
     assert 'id="score"' in commands

@@ -42,6 +42,11 @@ DESCRIBED = (
     "segjudge.evaluation_script.archive_limits.ArchiveLimits",
     "segjudge.agent.Environment",
     "segjudge.static.write_submission",
+    "segjudge.torch.SegmentationMetric",
+    "segjudge.drop_in.cocoeval.COCOeval",
+    "segjudge.drop_in.cocoeval.Params",
+    "segjudge.drop_in.davis2017.DAVISEvaluation",
+    "segjudge.drop_in.vos_benchmark.benchmark",
 )
 LINK = re.compile(r"(\]\()([^)#:\s]+)([)#])")
 #: Where what belongs to a numbered item begins: Python's Markdown wants a space more.
