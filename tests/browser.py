@@ -22,6 +22,31 @@ QUIET = [
     "--disable-sync",
     "--no-first-run",
 ]
+#: Finds the texts that differ too little from their ground.
+_CONTRAST = """(() => {
+  const pen = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const mixed = (layers) => {
+    pen.clearRect(0, 0, 1, 1);
+    for (const one of layers) { pen.fillStyle = one; pen.fillRect(0, 0, 1, 1); }
+    return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  };
+  const linear = (v) => (v /= 255) <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
+  const light = (rgb) => rgb.reduce((sum, v, k) => sum + [.2126, .7152, .0722][k] * linear(v), 0);
+  const found = [];
+  for (const element of document.querySelectorAll("body *")) {
+    const text = [...element.childNodes].some((one) => one.nodeType === 3 && one.textContent.trim());
+    if (!text || !element.checkVisibility() || element.closest(".said, .skip, script, option, title")) continue;
+    const style = getComputedStyle(element), layers = [];
+    for (let one = element; one; one = one.parentElement) layers.unshift(getComputedStyle(one).backgroundColor);
+    const stripe = style.backgroundImage === "none" ? [] : [style.getPropertyValue("--stripe")];
+    for (const ground of [layers, [...layers, ...stripe]]) {
+      const ink = mixed([...ground, element.closest("svg") ? style.fill : style.color]);
+      const [a, b] = [light(mixed(ground)), light(ink)].sort((x, y) => y - x);
+      if ((a + .05) / (b + .05) < LEAST) found.push(`${element.tagName} ${element.textContent.trim().slice(0, 30)}`);
+    }
+  }
+  return found;
+})()"""
 
 
 @contextmanager
@@ -51,3 +76,9 @@ def fresh_page(browser: Any, size: dict[str, int]) -> Iterator[tuple[Any, list[s
     context.close()
     # A refused form answers 4xx on purpose, which the browser notes.
     assert [line for line in complaints if "status of 4" not in line] == []
+
+
+def faint_texts(page: Any, least: float = 4.5) -> list[str]:
+    """The texts of a page whose contrast is below a ratio; 21 is that of black on white."""
+    found: list[str] = page.evaluate(_CONTRAST.replace("LEAST", str(least)))
+    return found

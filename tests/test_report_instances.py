@@ -23,7 +23,7 @@ from segjudge.report.instance_sections import costly_categories
 from segjudge.report.page import PageOptions
 from segjudge.scoring import score
 
-from .browser import chromium, fresh_page, needs_chromium
+from .browser import chromium, faint_texts, fresh_page, needs_chromium
 from .data import GOLDEN
 
 PLACES = GOLDEN / "places"
@@ -179,3 +179,17 @@ def test_pictures_are_chosen_by_category_and_stepped_through_by_keys(page: Path,
         wanted = cell.get_attribute("title").removeprefix("pictures with ").split()
         cell.click()
         assert opened.locator("#worst-images input").input_value().split() == wanted
+
+
+@needs_chromium
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_stand_out_from_their_ground(page: Path, browser: Any, scheme: str) -> None:
+    context = browser.new_context(color_scheme=scheme)
+    opened = context.new_page()
+    opened.goto(page.as_uri())
+    assert faint_texts(opened) == []
+    opened.evaluate(
+        "document.querySelectorAll('.matrix td[style]').forEach((one) => one.style.setProperty('--share', 1))"
+    )
+    assert faint_texts(opened) == []
+    context.close()

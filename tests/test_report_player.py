@@ -11,37 +11,12 @@ from PIL import Image
 
 from segjudge.cli import main
 
-from .browser import needs_chromium
+from .browser import faint_texts, needs_chromium
 from .test_arrays import TRUTHS
 from .test_report import NARROW, WIDE, browser, compared, files, open_player, shown, wait_for
 
 __all__ = ["browser", "compared", "files"]
 TINY = {"width": 320, "height": 640}
-#: Texts that differ too little from their ground, each with its ratio.
-CONTRAST = """(() => {
-  const pen = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
-  const mixed = (layers) => {
-    pen.clearRect(0, 0, 1, 1);
-    for (const one of layers) { pen.fillStyle = one; pen.fillRect(0, 0, 1, 1); }
-    return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
-  };
-  const linear = (v) => (v /= 255) <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
-  const light = (rgb) => rgb.reduce((sum, v, k) => sum + [.2126, .7152, .0722][k] * linear(v), 0);
-  const found = [];
-  for (const element of document.querySelectorAll("body *")) {
-    const text = [...element.childNodes].some((one) => one.nodeType === 3 && one.textContent.trim());
-    if (!text || !element.checkVisibility() || element.closest(".said, .skip, script, option, title")) continue;
-    const style = getComputedStyle(element), layers = [];
-    for (let one = element; one; one = one.parentElement) layers.unshift(getComputedStyle(one).backgroundColor);
-    const stripe = style.backgroundImage === "none" ? [] : [style.getPropertyValue("--stripe")];
-    for (const ground of [layers, [...layers, ...stripe]]) {
-      const ink = mixed([...ground, element.closest("svg") ? style.fill : style.color]);
-      const [a, b] = [light(mixed(ground)), light(ink)].sort((x, y) => y - x);
-      if ((a + .05) / (b + .05) < LEAST) found.push(`${element.tagName} ${element.textContent.trim().slice(0, 30)}`);
-    }
-  }
-  return found;
-})()"""
 
 
 def picture(page: Any, view: int = 0) -> str:
@@ -57,8 +32,8 @@ def test_texts_stand_out_from_their_ground(files: Path, compared: Path, browser:
         page.goto(address)
         page.wait_for_selector(".film")
         page.keyboard.press("?")
-        assert page.evaluate(CONTRAST.replace("LEAST", "4.5")) == []
-        assert len(page.evaluate(CONTRAST.replace("LEAST", "22"))) > 50, "it looks at the texts"
+        assert faint_texts(page) == []
+        assert len(faint_texts(page, 22)) > 50, "it looks at the texts"
     context.close()
 
 

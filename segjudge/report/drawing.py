@@ -19,12 +19,23 @@ from segjudge.evaluation_script.progress import Progress
 from segjudge.files import written
 
 from .page import ReportPage, Section, rendered
-from .painting import FONT_SIZE, PaintedMask, ground_of, painted, pixels_of
+from .painting import (
+    EVENLY,
+    FALLING,
+    FONT_SIZE,
+    MISSED,
+    RIGHT,
+    RISING,
+    WRONG,
+    PaintedMask,
+    ground_of,
+    painted,
+    pixels_of,
+)
 
 if TYPE_CHECKING:
     from pycocotools import _EncodedRLE
 
-MATCHED, MISSED, WRONG = (46, 160, 67), (215, 58, 73), (227, 148, 0)
 #: Instances of a truth that is drawn alone.
 COLOURS = ((0, 114, 178), (213, 94, 0), (0, 158, 115), (204, 121, 167), (230, 159, 0), (86, 180, 233))
 #: Between the two halves of a picture, and above each for its title.
@@ -33,11 +44,11 @@ GAP, TITLE = 8, 26
 
 @dataclass(frozen=True)
 class DrawnImage:
-    """One image's picture and what it shows; of a truth alone all instances count as matched."""
+    """One image's picture and what it shows; of a truth alone all instances count as right."""
 
     name: str
     picture: str
-    matched: int
+    right: int
     wrong: int
     missed: int
 
@@ -93,12 +104,15 @@ def _sides(
     detections = kept[np.argsort(-records.score[kept], kind="stable")].tolist()
     matches = _matches(truth, records, (instances, detections), size, view.iou)
     matched = set(matches.values())
-    left = list(map(PaintedMask, pixels, labels, [MATCHED if one in matched else MISSED for one in instances]))
+    left = [
+        PaintedMask(mask, label, *((RIGHT, EVENLY) if one in matched else (MISSED, RISING)))
+        for one, mask, label in zip(instances, pixels, labels, strict=True)
+    ]
     right = [
         PaintedMask(
             pixels_of(records.masks[one], size),
             f"{names[records.category[one]]} {records.score[one]:.2f}",
-            MATCHED if one in matches else WRONG,
+            *((RIGHT, EVENLY) if one in matches else (WRONG, FALLING)),
         )
         for one in detections
     ]
@@ -143,8 +157,7 @@ def _picture(ground: Image.Image, sides: Sequence[list[PaintedMask]]) -> Image.I
 
 
 def _page(images: list[DrawnImage], view: View, *, alone: bool) -> str:
-    rows = (("right", MATCHED, "matched"), ("wrong", WRONG, "wrong"), ("missed", MISSED, "missed"))
-    totals = [(word, colour, sum(getattr(image, field) for image in images)) for word, colour, field in rows]
+    totals = {word: sum(getattr(image, word) for image in images) for word in ("right", "missed", "wrong")}
     title = "Truth" if alone else "Truth and detections"
     values = {"images": images, "view": view, "alone": alone, "totals": totals}
     return rendered(ReportPage(title, [Section("drawn_images", "Images", values)], beside=("img",)))

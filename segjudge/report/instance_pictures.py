@@ -15,7 +15,7 @@ from segjudge.diagnosis.instances import InstanceDiagnosis
 
 from .frame_pictures import picture_kind
 from .page import PageOptions
-from .painting import FALLING, OUTLINED, RISING, PaintedMask, ground_of, painted, pixels_of
+from .painting import FALLING, MISSED, OUTLINED, RIGHT, RISING, WRONG, PaintedMask, ground_of, painted, pixels_of
 
 #: Pictures are so wide and high at most, in pixels, and so good.
 SIDE, QUALITY = 480, 60
@@ -24,8 +24,6 @@ FONT_SIZE, OUTLINE = 12, 2
 SHARE = 0.7
 #: On a picture with more masks only the mistakes are written down, and of these so many.
 FEW, MOST_LABELS = 10, 40
-#: Colours that the colour-blind can tell apart, with that of what is written on them.
-RIGHT, MISSED, WRONG = ((0, 158, 115), (0, 0, 0)), ((230, 159, 0), (0, 0, 0)), ((86, 180, 233), (0, 0, 0))
 
 
 @dataclass(frozen=True)
@@ -90,9 +88,9 @@ def _instances(diagnosis: InstanceDiagnosis, index: int, ground: Image.Image) ->
         annotation, name = int(found.annotation[one]), diagnosis.names[found.instance_category[one]]
         pixels = _mask(diagnosis, truth.masks[annotation], truth.boxes[annotation].tolist(), index, ground)
         if diagnosis.missed[one]:
-            masks.append(PaintedMask(pixels, f"missed: {name}", MISSED[0], RISING, MISSED[1]))
+            masks.append(PaintedMask(pixels, f"missed: {name}", MISSED, RISING))
         else:
-            masks.append(PaintedMask(pixels, name, RIGHT[0], OUTLINED, RIGHT[1]))
+            masks.append(PaintedMask(pixels, name, RIGHT, OUTLINED))
     return masks
 
 
@@ -105,9 +103,9 @@ def _detections(diagnosis: InstanceDiagnosis, index: int, ground: Image.Image) -
         label = f"{diagnosis.names[found.category[one]]} {found.score[one]:.2f}"
         pixels = _mask(diagnosis, found.records.masks[record], found.records.boxes[record].tolist(), index, ground)
         if kind < 0:
-            masks.append(PaintedMask(pixels, label, RIGHT[0], OUTLINED, RIGHT[1]))
+            masks.append(PaintedMask(pixels, label, RIGHT, OUTLINED))
         else:
-            masks.append(PaintedMask(pixels, f"{kinds[kind]}: {label}", WRONG[0], FALLING, WRONG[1]))
+            masks.append(PaintedMask(pixels, f"{kinds[kind]}: {label}", WRONG, FALLING))
             mistakes[kinds[kind]] = mistakes.get(kinds[kind], 0) + 1
     return masks, ", ".join(f"{name} {count}" for name, count in mistakes.items())
 

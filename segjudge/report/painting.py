@@ -17,6 +17,8 @@ Colour = tuple[int, int, int]
 Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
 GROUND = (58, 62, 70)
+#: Colours of what is right and wrong that the colour-blind can tell apart.
+RIGHT, MISSED, WRONG = (0, 158, 115), (230, 159, 0), (86, 180, 233)
 ENDINGS = (".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG")
 ALPHA = 0.45
 FONT_SIZE = 14
@@ -34,8 +36,6 @@ class PaintedMask:
     label: str
     colour: Colour
     fill: str = EVENLY
-    #: The colour of what is written on it.
-    ink: Colour = (255, 255, 255)
     #: How wide its outline is, in pixels.
     width: int = 1
 
@@ -77,8 +77,14 @@ def painted(ground: Image.Image, masks: list[PaintedMask], font: Font) -> Image.
         box = draw.textbbox((x, y), mask.label, font=font)
         shift = min(0, image.width - 2 - box[2])
         draw.rectangle((box[0] + shift - 2, box[1] - 1, box[2] + shift + 2, box[3] + 1), fill=mask.colour)
-        draw.text((x + shift, y), mask.label, fill=mask.ink, font=font)
+        draw.text((x + shift, y), mask.label, fill=_ink(mask.colour), font=font)
     return image
+
+
+def _ink(colour: Colour) -> Colour:
+    """Return black or white, whichever stands out more."""
+    red, green, blue = ((one / 255) ** 2.2 for one in colour)
+    return (0, 0, 0) if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else (255, 255, 255)
 
 
 def _window(pixels: NDArray[np.bool_]) -> tuple[slice, slice]:
