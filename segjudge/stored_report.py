@@ -16,7 +16,7 @@ from segjudge.evaluation_script.json_limits import check_memory
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.sequence_metrics import Values
 from segjudge.report.lists import listed
-from segjudge.report.overview import origins, summary, tables
+from segjudge.report.overview import digests, origins, summary, tables
 from segjudge.report.page import ReportPage, Section, rendered
 from segjudge.report.stored_losses import stored_sections
 from segjudge.report.stored_shapes import by_split, list_of, mapping_of, number_of, refuse, text_of, value_of
@@ -48,7 +48,7 @@ def stored_page(result: Mapping[str, object], title: str) -> str:
         sections.append(origins(warnings, mapping_of(result.get("provenance") or result.get("versions") or {})))
     except RecursionError:
         refuse("is nested too deeply")
-    page = rendered(ReportPage(title, sections, streams))
+    page = rendered(ReportPage(title, sections, streams, digests(mapping_of(result.get("provenance") or {}))))
     return page.encode("utf-8", "replace").decode("utf-8")  # a name may have half of a character
 
 

@@ -52,7 +52,7 @@ def tables(report: Report) -> Section:
 def digests(*found: Mapping[str, object]) -> str:
     """Return what tells a truth and results from others, by where scores come from."""
     named = [("truth", found[0].get("truth", "")), *(("results", one.get("submission", "")) for one in found)]
-    text = ", ".join(f"{name} {str(digest).rpartition(':')[2][:12]}" for name, digest in named)
+    text = ", ".join(f"{name} {str(digest).rpartition(':')[2][:12]}" for name, digest in named if digest)
     return re.sub(r"[^\w, ]", "", text, flags=re.ASCII)
 
 
