@@ -214,6 +214,7 @@ document.addEventListener("click", (event) => {
   if (!moment && !known) return;
   event.preventDefault();  // of several splits each has its frames
   section.element.scrollIntoView();
+  page.used = section.element;
   if (moment) show(moments[Number(link.dataset.moment)]); else open(link.dataset.open);
 });
 
