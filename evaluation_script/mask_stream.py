@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import zlib
 from typing import Dict, Iterable, List, Tuple, Type
 
@@ -16,8 +17,8 @@ from .masks import WORD, Array, Size, Stack, Window, overlaps
 EFFORT = 6
 #: A run length has at most so many groups of seven bits.
 GROUPS = 4
-#: A stream has no more runs and no more labels: masks of noise are left out.
-MOST_RUNS, MOST_LABELS = 8_000_000, 1 << 14
+#: A stream has no more labels.
+MOST_LABELS = 1 << 14
 
 #: Widths of masks in pixels, and how many bytes a frame of one side takes for each pixel of it, by measurement.
 WIDTHS, BYTES = (480, 320, 240, 160), 2.1
@@ -38,9 +39,12 @@ def in_page(streams: Iterable[bytes]) -> int:
 
 
 class MaskStream:
-    """Collects the masks of some objects, block by block; pixels of several objects have labels of their own."""
+    """Collects the masks of some objects, block by block; pixels of several objects have labels of their own.
 
-    def __init__(self, objects: List[str], size: Size, width: int) -> None:
+    Masks of more runs than `most` are left out.
+    """
+
+    def __init__(self, objects: List[str], size: Size, width: int, most: float = math.inf) -> None:
         across = min(width, size[1])
         #: Height and width in the page.
         self.size: Size = (max(1, round(size[0] * across / size[1])), across)
@@ -50,7 +54,7 @@ class MaskStream:
         self._known: Dict[Tuple[int, ...], int] = {(): 0}
         self._labels: List[Array] = []
         self._lengths: List[Array] = []
-        self._runs = 0
+        self._runs, self._most = 0, most
 
     def packed(self, header: Dict[str, object], *, bare: bool = False) -> bytes:
         """Return a zlib stream: a line of JSON, which says what follows, then runs: labels, and their lengths.
@@ -69,7 +73,7 @@ class MaskStream:
     @property
     def is_full(self) -> bool:
         """Whether there were more runs or labels than a stream may have."""
-        return self._runs > MOST_RUNS or len(self._groups) > MOST_LABELS
+        return self._runs > self._most or len(self._groups) > MOST_LABELS
 
     def add(self, stacks: Stacks, frames: int, size: Size) -> None:
         """Take the masks of some frames, at the size that they have in the page."""

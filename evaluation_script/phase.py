@@ -111,7 +111,7 @@ class Phase:
     #: sequence too, or (where the truth is public) everything.
     detail: str = "means"
     #: What participants may read has what a page of their submission shows too (`docs/report.md`): intervals, and with
-    #: `detail="all"` what mask sequences lost frame by frame; that takes about as long as scoring them.
+    #: `detail="all"` what mask sequences lost frame by frame; that takes three times as long as scoring them.
     report: bool = False
     #: Wall clock for one submission, in seconds.
     seconds: int = 3600

@@ -29,6 +29,8 @@ Scored = Tuple[PhaseSplit, SplitTruth, ScoringRules, Report]
 
 #: Bytes that the page may have, about; those that it has without masks; and those of a row in its tables.
 PAGE, FIXED, ROW = 3_000_000, 250_000, 2_000
+#: Masks have at most so many runs for each pixel of width, as a mean over frames; noise has more, and is left out.
+RUNS = 40
 #: Which part of the time that is left may be taken.
 TIME = 0.8
 
@@ -93,7 +95,8 @@ def _split_losses(
 
 def _entry(scored: ScoredSequence, protocol: SequenceProtocol, width: int) -> Dict[str, Any]:
     """Return what a sequence lost, with its streams, and with those that have no masks."""
-    view = viewed(scored, protocol, "", width)
+    across = sum(min(width, block.size[1]) * (block.stop - block.start) for block in scored.truth.blocks)
+    view = viewed(scored, protocol, "", width, most=RUNS * across)
     objects = [
         {
             "name": one.score.name,
@@ -110,6 +113,7 @@ def _entry(scored: ScoredSequence, protocol: SequenceProtocol, width: int) -> Di
         "name": view.losses.name,
         "lost": view.losses.lost,
         "objects": objects,
+        "noise": any(side is not None and side.is_full for side in (view.truth, view.predicted)),
         "streams": _streams(view, bare=False),
         "bare": _streams(view, bare=True),
     }
@@ -152,7 +156,7 @@ class _Entries:
             {
                 "name": found[key]["name"],
                 "objects": found[key]["objects"],
-                "masks": key in self._whole,
+                "masks": key in self._whole and not found[key]["noise"],
                 "streams": found[key]["streams"],
             }
             for key in sorted(found)

@@ -92,14 +92,20 @@ class SequenceView:
 
 
 def viewed(
-    scored: ScoredSequence, protocol: SequenceProtocol, stream: str, width: int, *, with_truth: bool = True
+    scored: ScoredSequence,
+    protocol: SequenceProtocol,
+    stream: str,
+    width: int,
+    *,
+    with_truth: bool = True,
+    most: float = math.inf,
 ) -> SequenceView:
-    """Read a sequence; its masks become so wide at most, and are left out for a width of 0."""
+    """Read a sequence; its masks become so wide at most, and are left out for a width of 0 or more runs than `most`."""
     sequence, counter = scored.truth, LossCounter(scored, protocol)
     size = sequence.blocks[0].size if sequence.blocks else (1, 1)
     names = [score.name for score in scored.scores]
-    predicted = MaskStream(names, size, width) if width else None
-    truth = MaskStream(names, size, width) if width and with_truth else None
+    predicted = MaskStream(names, size, width, most) if width else None
+    truth = MaskStream(names, size, width, most) if width and with_truth else None
     for block in compared_blocks(scored, protocol):
         counter.add(block)
         for side, masks in ((predicted, block.predicted), (truth, block.truth)):

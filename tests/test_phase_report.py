@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
 import time
 import zlib
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from segjudge.evaluation_script import mask_stream, phase_report
 from segjudge.evaluation_script.main import evaluate_phase
 from segjudge.evaluation_script.phase import DETAILS
 from segjudge.evaluation_script.phases import PHASES
 
-from .builders import ROOT, stack_of
+from .builders import ROOT, files_of, png, stack_of, zipped
 
 
 def left_by(number: int = 0, **changes: Any) -> dict[str, Any]:
@@ -90,7 +93,14 @@ def test_a_report_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatc
 def test_masks_of_the_worst_sequences_are_kept_in_whatever_order_they_come() -> None:
     generator = np.random.default_rng(5)
     entries = [
-        {"name": f"{number}", "lost": float(lost), "objects": [], "streams": ["m" * int(size)], "bare": ["b"]}
+        {
+            "name": f"{number}",
+            "lost": float(lost),
+            "objects": [],
+            "noise": False,
+            "streams": ["m" * int(size)],
+            "bare": ["b"],
+        }
         for number, (lost, size) in enumerate(zip(generator.random(30).round(1), generator.integers(5, 60, 30)))
     ]
     found = []
@@ -111,10 +121,9 @@ def test_masks_of_the_worst_sequences_are_kept_in_whatever_order_they_come() -> 
     assert used + sizes[following] - 1 > 500
 
 
-def test_masks_of_noise_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mask_stream, "MOST_RUNS", 1000)
+def test_masks_of_noise_are_left_out() -> None:
     noise = np.random.default_rng(1).integers(0, 2, (6, 60, 80)).astype(bool)
-    masks = mask_stream.MaskStream(["1"], (60, 80), 480)
+    masks = mask_stream.MaskStream(["1"], (60, 80), 480, 1000)
     masks.add({"1": stack_of(*noise)}, 6, (60, 80))
     header = json.loads(zlib.decompress(masks.packed({})).partition(b"\n")[0])
     assert (header["runs"], header["groups"]) == (0, [[]])
@@ -130,3 +139,18 @@ def test_objects_that_overlap_in_every_way_keep_their_labels() -> None:
     assert not masks.is_full
     data = zlib.decompress(masks.packed({})).partition(b"\n")
     assert len(json.loads(data[0])["groups"]) == 2**11 + 1
+
+
+def test_noise_leaves_its_numbers_and_no_masks(tmp_path: Path) -> None:
+    """Its masks would be larger than the page."""
+    generator = np.random.default_rng(2)
+    files = {}
+    for name, data in files_of().items():
+        size = Image.open(io.BytesIO(data)).size[::-1]
+        files[name] = png(generator.integers(0, 2, size).astype(np.uint8))
+    (tmp_path / "noise.zip").write_bytes(zipped(files))
+    phase = replace(PHASES[0], detail="all", report=True)
+    answer = evaluate_phase(phase, str(ROOT / phase.annotations), str(tmp_path / "noise.zip"))
+    sequences = answer["submission_result"]["losses"]["dev"]["sequences"]
+    assert [entry["masks"] for entry in sequences] == [False] * 3
+    assert sum(len(stream) for entry in sequences for stream in entry["streams"]) < 20_000

@@ -26,7 +26,8 @@ from segjudge.evaluation_script.phase import PROTOCOLS, Phase
 
 from . import competition, scoring_program
 from .chains import Chain, DatedPhase, Notes, board_columns, chains, dated_phases, note
-from .wheels import WheelError, wheel_files
+from .page_files import page_files
+from .wheels import PAGE_LOCK, WheelError, wheel_files
 
 OUT = os.path.join("dist", "codabench")
 #: The formats that Codabench takes, by the endings that it expects.
@@ -227,7 +228,26 @@ def _scoring_zip(source: _Source, chain: Chain) -> bytes:
             note(source.notes, ", ".join(codenames), f"cannot be scored on Codabench, since {reason}")
     elif codenames:
         note(source.notes, ", ".join(codenames), f"needs pycocotools, which {source.options.image} must have")
+    codenames = [phase.codename for phase in chain if _page_of(source, phase)]
+    if codenames:
+        try:
+            files.update({f"{scoring_program.PACKAGES}/{name}": data for name, data in wheel_files(PAGE_LOCK).items()})
+            files.update(page_files(scoring_program.PAGE_PROGRAM))
+        except WheelError as error:
+            reason = f"Jinja2, which makes the other one, cannot be fetched ({error})"
+            note(source.notes, ", ".join(codenames), f"has a plain page of its submissions, since {reason}")
     return _zip_of(files)
+
+
+def _page_of(source: _Source, phase: DatedPhase) -> str:
+    """Return what the page of a submission shows: all, means, or nothing beside the leaderboard's numbers.
+
+    Everybody reads it, so sequences are shown where the truth is public alone.
+    """
+    scored = source.scored[phase.codename]
+    if not getattr(scored, "report", False):  # bundles of older versions lack it
+        return ""
+    return "all" if scored.detail == "all" else "means"
 
 
 def _reference_zip(source: _Source, phase: DatedPhase, title: str, seconds: int) -> bytes:
@@ -241,6 +261,7 @@ def _reference_zip(source: _Source, phase: DatedPhase, title: str, seconds: int)
         "title": f"{title}: {phase.config['name']}" if str(phase.config["name"]) not in title else title,
         "annotations": annotations,
         "seconds": seconds,
+        "page": _page_of(source, phase),
         "columns": [
             {"key": column.key, "split": column.split, "label": column.label, "hidden": column.hidden}
             for column in phase.columns

@@ -47,7 +47,7 @@ _VARIABLES = (
 )
 #: What the worker leaves in a submission that ran no program.
 _ADDED_TEXT = "elapsedTime: null\nexitCode: null\ningestionElapsedTime: null\ningestionExitCode: null\n"
-_OUTPUT_BYTES = 1 << 20
+_OUTPUT_BYTES, _PAGE_BYTES = 1 << 20, 16 << 20
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,8 @@ class ScoredSubmission:
     seconds: float = 0.0
     #: What the program kept from the participant.
     log: str = ""
+    #: The detailed results.
+    page: str = ""
 
 
 class _FailedError(Exception):
@@ -137,6 +139,7 @@ class ComputeWorker:
         found = ScoredSubmission(
             FINISHED, "", streams[0], streams[1],
             output=tuple(sorted(os.listdir(output))), seconds=time.monotonic() - started, log=_read(log),
+            page=_read(os.path.join(output, "detailed_results.html"), _PAGE_BYTES),
         )  # fmt: skip
         return _judged(found, code, output, columns, seconds)
 
@@ -156,11 +159,11 @@ class ComputeWorker:
         return program, boxed, clean_environment(HOME="/tmp", **variables, **{LOG: f"{_APP}/shared/{LOG}"})  # noqa: S108
 
 
-def _read(path: str) -> str:
+def _read(path: str, most: int = _OUTPUT_BYTES) -> str:
     if not os.path.isfile(path):
         return ""
     with open(path, encoding="utf-8", errors="replace") as file:
-        return file.read(_OUTPUT_BYTES)
+        return file.read(most)
 
 
 def _judged(

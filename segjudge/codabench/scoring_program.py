@@ -15,6 +15,7 @@ import json
 import math
 import os
 import signal
+import subprocess
 import sys
 import traceback
 from typing import Any, Dict, List, NoReturn
@@ -29,6 +30,10 @@ SINGLE_FILES = (".json", ".gz", ".tar", ".zip")
 TOO_LARGE = 1e10
 #: Packages for images that lack them; those of the image come first.
 PACKAGES = "packages"
+#: What makes the page of a submission where the phase has one, and within how many seconds.
+PAGE_PROGRAM, PAGE_SECONDS = "page/page_program.py", 60
+#: What a page shows of a truth that is not public, since everybody may read it.
+SHOWN = ("protocol", "result", "scored", "warnings", "versions", "intervals", "provenance")
 LOG = "SEGJUDGE_LOG"
 
 _PAGE = """<!DOCTYPE html>
@@ -68,7 +73,7 @@ def main() -> None:
     try:
         answer = _evaluate(task, source)
         values = _values(task, answer)
-        page = results_page(task, answer)
+        page = submission_page(task, answer, signal.alarm(0))
     except BaseException as error:  # noqa: BLE001 - nothing else may reach a participant
         text = str(error)
         if type(error).__name__ not in ("SubmissionError", "HostError"):
@@ -76,7 +81,6 @@ def main() -> None:
             text = "Scoring failed, and it is not your fault. Tell the organisers."
         sys.stdout.flush()
         refuse(text)
-    signal.alarm(0)
     _write(target, "detailed_results.html", page)
     _write(target, "scores.json", json.dumps(values, allow_nan=False))
 
@@ -123,11 +127,41 @@ def _values(task: Dict[str, Any], answer: Dict[str, Any]) -> Dict[str, float]:
 
 
 def _write(folder: str, name: str, text: str) -> None:
-    with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+    """Write a file in one step: Codabench's worker sends the page whenever it has changed."""
+    partial = os.path.join(folder, f".{name}.partial")
+    with open(partial, "w", encoding="utf-8") as file:
         file.write(text)
+    os.replace(partial, os.path.join(folder, name))
 
 
 # ── the page beside the scores, which everybody may read who sees the competition ───────────────────────────────────
+
+
+def submission_page(task: Dict[str, Any], answer: Dict[str, Any], seconds: int) -> str:
+    """Return the page of one submission: what the phase left for it, drawn by a program of its own, or a plain one."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    program = os.path.join(here, PAGE_PROGRAM)
+    if task.get("page") and os.path.isfile(program):
+        try:
+            text = json.dumps({"title": task["title"], "result": _shown(task, answer)})
+            made = subprocess.run(
+                [sys.executable, program], input=text.encode(), stdout=subprocess.PIPE,
+                timeout=min(max(seconds, 1), PAGE_SECONDS), check=True,
+            )  # fmt: skip
+            return made.stdout.decode("utf-8")
+        except Exception:  # noqa: BLE001 - the scores stay, and so does the plain page
+            traceback.print_exc()
+    return results_page(task, answer)
+
+
+def _shown(task: Dict[str, Any], answer: Dict[str, Any]) -> Dict[str, Any]:
+    """Return what everybody may read of a stored result."""
+    left: Dict[str, Any] = answer["submission_result"]
+    hidden = {column["split"] for column in task["columns"] if column["hidden"]}
+    found = [split for entry in left["result"] for split in entry if split in hidden]
+    if found:
+        raise ValueError(f"the phase leaves scores of {found}, whose columns are hidden")
+    return left if task["page"] == "all" else {key: left[key] for key in SHOWN if key in left}
 
 
 def results_page(task: Dict[str, Any], answer: Dict[str, Any]) -> str:

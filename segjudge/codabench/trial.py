@@ -28,6 +28,9 @@ class SampleRun:
     outcome: ScoredSubmission
     problems: list[BundleProblem]
 
+    def __str__(self) -> str:
+        return f"{self.phase} ← {self.sample}"
+
 
 class CompetitionTrial:
     """A competition whose samples are scored on this machine."""

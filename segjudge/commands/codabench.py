@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 import tempfile
 import zipfile
@@ -18,6 +19,7 @@ from segjudge.bundle.problems import BundleProblem
 from segjudge.errors import UsageError
 
 from .bundle import fetch_kernel, has_errors, kernel_options, print_problems
+from .pages import write_html
 from .shared import DONE, OURS, THEIRS, bundle_options, named_bundle, say
 
 if TYPE_CHECKING:
@@ -41,8 +43,7 @@ class _Target:
 
 def build(args: argparse.Namespace) -> int:
     """Build competitions for Codabench: one for each chain of phases that follow each other on one leaderboard."""
-    built = _built(args, named_bundle(args), args.out or "")
-    for competition in built.competitions:
+    for competition in _built(args, named_bundle(args), args.out or "").competitions:
         print(competition)
     return DONE
 
@@ -183,12 +184,12 @@ def run(args: argparse.Namespace) -> int:
             if has_errors(problems):
                 return OURS
             print(f"Checked: Codabench would accept {os.path.basename(target.path)}.\n", flush=True)
-            code = max(code, _score(target, worker))
+            code = max(code, _score(target, worker, args.pages))
     return code
 
 
-def _score(target: _Target, worker: ComputeWorker) -> int:
-    """Score the samples of a competition, and print its leaderboard."""
+def _score(target: _Target, worker: ComputeWorker, pages: str) -> int:
+    """Score the samples of a competition, and print its leaderboard; their pages go into a folder, if any."""
     from segjudge.codabench.opened_competition import opened_competition
     from segjudge.codabench.trial import CompetitionTrial
     from segjudge.report.tables import leaderboard
@@ -201,7 +202,7 @@ def _score(target: _Target, worker: ComputeWorker) -> int:
             print(f"{os.path.basename(target.path)}: there are no samples, so nothing was scored\n")
         for run_ in trial.run(samples):
             outcome = run_.outcome
-            print(f"{run_.phase} ← {run_.sample}: {outcome.status} in {outcome.seconds:.2f} s", flush=True)
+            print(f"{run_}: {outcome.status} in {outcome.seconds:.2f} s", flush=True)
             if outcome.details:
                 print(f"    Codabench: {outcome.details}\n{outcome.stderr.rstrip()}")
                 code = max(code, THEIRS)
@@ -209,9 +210,12 @@ def _score(target: _Target, worker: ComputeWorker) -> int:
                 print(f"What the program's own log says, which no participant sees:\n{outcome.log.rstrip()}")
                 code = OURS
             print_problems(run_.problems, PLATFORM)
+            if pages and outcome.page:
+                os.makedirs(pages, exist_ok=True)
+                write_html(outcome.page, os.path.join(pages, re.sub(r"[^\w.-]+", "-", f"{run_}.html")))
             if outcome.scores:
-                scores = {key: float(value) for key, value in outcome.scores.items()}
-                boards.setdefault(run_.phase, {})[run_.sample] = scores
+                found = boards.setdefault(run_.phase, {})
+                found[run_.sample] = {key: float(value) for key, value in outcome.scores.items()}
     for phase, rows in boards.items():
         order = trial.columns[0]
         print("\n" + leaderboard(phase, rows, trial.columns, order, descending=order not in trial.ascending) + "\n")
@@ -223,8 +227,7 @@ def push(args: argparse.Namespace) -> int:
     from segjudge.codabench.check import check as check_competition
     from segjudge.codabench.push import CompetitionPush, read_account
 
-    account = None if args.dry_run else read_account()
-    code = DONE
+    code, account = DONE, None if args.dry_run else read_account()
     with _targets(args) as targets:
         for target in targets:
             problems = check_competition(target.path)
@@ -263,9 +266,7 @@ def _common_options(sub: argparse.ArgumentParser) -> None:
     bundle_options(sub)
     sub.add_argument("--image", help="the Docker image that scores (default: the one with Python 3.12)")
     sub.add_argument("--queue", help="the UUID of your own queue; without it the public one allows 600 s")
-    sub.add_argument(
-        "--hidden", action="store_true", help="keep splits that participants may not see, hidden by the page"
-    )
+    sub.add_argument("--hidden", action="store_true", help="keep splits that participants may not see, hidden there")
     sub.add_argument("--samples", action="store_true", help="offer your samples for download, as starting kits")
     kernel_options(sub, "fetch the compiler of the kernel for the image, if that was not done before")
 
@@ -289,6 +290,7 @@ def run_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `run`."""
     _common_options(sub)
     sub.add_argument("--python", help="the interpreter that plays the image (default: this one)")
+    sub.add_argument("--pages", metavar="FOLDER", default="", help="keep the pages of the samples (detailed results)")
 
 
 def push_options(sub: argparse.ArgumentParser) -> None:

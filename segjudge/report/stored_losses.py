@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from segjudge.evaluation_script.answer import Report
 from segjudge.evaluation_script.failure_kinds import KINDS, SHARED, TRACKED
-from segjudge.evaluation_script.mask_stream import MOST_LABELS, MOST_RUNS
+from segjudge.evaluation_script.mask_stream import MOST_LABELS
 from segjudge.evaluation_script.sequence_failures import ObjectLosses
 from segjudge.evaluation_script.sequence_losses import SCALE, STATES, SequenceLosses
 from segjudge.evaluation_script.sequence_metrics import ObjectScore
@@ -90,7 +90,7 @@ def _header(stream: bytes) -> Mapping[str, Any]:
     except (zlib.error, ValueError, RecursionError):
         refuse("has a stream that cannot be read")
     whole_numbers_of(about.get("size"), 1, MOST_SIDE)
-    whole_numbers_of([about.get("runs")], 0, 2 * MOST_RUNS)
+    whole_numbers_of([about.get("runs")], 0, MOST_HEADER)
     for group in list_of(about.get("groups")):
         whole_numbers_of(group, 0, 2 * MOST_LABELS)
     return about
