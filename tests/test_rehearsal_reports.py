@@ -53,7 +53,7 @@ def own_bundle(folder: Path, detail: str) -> Path:
         script = {name: files.read(name) for name in files.namelist()}
     text = script["phases.py"].decode()
     text = text.replace('codename="sequences-dev",', f'codename="sequences-dev", detail="{detail}",')
-    text = text.replace('codename="sequences-test",', 'codename="sequences-test", detail="all",')
+    text = text.replace('codename="sequences-test",', 'codename="sequences-test", detail="all", report=True,')
     text = text.replace('"test-hard", "davis2017", LABELS', '"test-hard", "davis2017", LABELS, hidden=True')
     assert text.count("detail=") == 2
     assert "hidden=True" in text
@@ -138,7 +138,8 @@ def test_of_a_phase_with_a_hidden_split_the_team_sees_what_was_left_for_it(
     assert "Summary: test-hard" in whole
     assert FULL in whole
     assert "test-hard" not in own
-    assert STREAM not in own
+    assert 'data-stream="test/' in own, "the masks of the split that is public, since the phase leaves them"
+    assert whole.count(STREAM) == 2 * own.count(STREAM)
     values = requests.get(found, timeout=30).json()["result"]
     assert [list(one) for one in values] == [["test"]]
     assert f"{values[0]['test']['J&F-Mean']:.3f}" in shown
