@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import site
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -64,7 +65,15 @@ def agent_command(
     limited = _limited(words, limits)
     if program is None:
         return limited
-    readable = [*_SYSTEM, sys.prefix, sys.base_prefix, *(os.path.join(IMPORT_ROOT, name) for name in _PACKAGES), folder]
+    own = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+    readable = [
+        *_SYSTEM,
+        sys.prefix,
+        sys.base_prefix,
+        *own,
+        *(os.path.join(IMPORT_ROOT, name) for name in _PACKAGES),
+        folder,
+    ]
     boxed = [program, *_ISOLATED, "--size", str(limits.memory), "--tmpfs", "/tmp"]  # noqa: S108 - inside the sandbox
     boxed += _read_only(readable)
     for path, is_writable in mounts:

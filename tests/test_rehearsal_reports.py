@@ -21,7 +21,7 @@ from segjudge import sandbox
 from segjudge.rehearsal import report_pages
 from segjudge.rehearsal.challenges import Challenges
 from segjudge.rehearsal.refusal import Refusal
-from segjudge.rehearsal.report_pages import PageOrder, ReportPages
+from segjudge.rehearsal.report_pages import HOSTS, PageOrder, ReportPages
 from segjudge.rehearsal.report_program import LEVELS
 from segjudge.rehearsal.services import Services
 
@@ -37,6 +37,8 @@ COARSE = ROOT / "examples/instances-dev/coarse.json"
 WAITING = "The report is being made"
 FULL = "Where the loss is"
 STREAM = '<script type="text/plain" data-stream='
+#: How a browser draws a page's text.
+STYLE = "() => ['font', 'color', 'backgroundColor'].map(name => getComputedStyle(document.body)[name])"
 
 
 def own_bundle(folder: Path, detail: str) -> Path:
@@ -53,7 +55,7 @@ def own_bundle(folder: Path, detail: str) -> Path:
         script = {name: files.read(name) for name in files.namelist()}
     text = script["phases.py"].decode()
     text = text.replace('codename="sequences-dev",', f'codename="sequences-dev", detail="{detail}",')
-    text = text.replace('codename="sequences-test",', 'codename="sequences-test", detail="all",')
+    text = text.replace('codename="sequences-test",', 'codename="sequences-test", detail="all", report=True,')
     text = text.replace('"test-hard", "davis2017", LABELS', '"test-hard", "davis2017", LABELS, hidden=True')
     assert text.count("detail=") == 2
     assert "hidden=True" in text
@@ -138,7 +140,8 @@ def test_of_a_phase_with_a_hidden_split_the_team_sees_what_was_left_for_it(
     assert "Summary: test-hard" in whole
     assert FULL in whole
     assert "test-hard" not in own
-    assert STREAM not in own
+    assert 'data-stream="test/' in own, "the masks of the split that is public, since the phase leaves them"
+    assert whole.count(STREAM) == 2 * own.count(STREAM)
     values = requests.get(found, timeout=30).json()["result"]
     assert [list(one) for one in values] == [["test"]]
     assert f"{values[0]['test']['J&F-Mean']:.3f}" in shown
@@ -322,7 +325,9 @@ def test_readers_at_once_cause_one_process(pages: ReportPages, monkeypatch: pyte
     monkeypatch.setattr(report_pages, "Child", counted)
     order = ordered(pages, levels())
     found: list[str] = []
-    threads = [threading.Thread(target=lambda: found.append(waited(partial(pages.made, order)))) for _ in range(8)]
+    threads = [
+        threading.Thread(target=lambda: found.append(waited(partial(pages.made, order, HOSTS)))) for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -336,7 +341,7 @@ def test_readers_at_once_cause_one_process(pages: ReportPages, monkeypatch: pyte
 def test_a_script_that_breaks_off_is_a_sentence_and_its_reason_in_the_log(pages: ReportPages) -> None:
     order = ordered(pages, levels("\nprint('{}')\nraise ValueError('of the host')\n"))
     with pytest.raises(Refusal, match="could not be made"):
-        waited(partial(pages.made, order))
+        waited(partial(pages.made, order, HOSTS))
     assert "of the host" in logged(pages)
 
 
@@ -355,7 +360,7 @@ except OSError:
 raise ValueError(f"sees {{seen}}")
 """
         with pytest.raises(Refusal):
-            waited(partial(pages.made, ordered(pages, levels(look))))
+            waited(partial(pages.made, ordered(pages, levels(look)), HOSTS))
     assert "sees []" in logged(pages)
 
 
@@ -374,14 +379,22 @@ def test_a_script_that_takes_too_much_is_ended(
     monkeypatch.setattr(report_pages, "_LIMITS", replace(report_pages._LIMITS, seconds=3))
     order = ordered(pages, levels(f"\n{code}\n"))
     with pytest.raises(Refusal, match=sentence):
-        waited(partial(pages.made, order))
+        waited(partial(pages.made, order, HOSTS))
     assert re.search(noted, logged(pages))
     assert pages._store.noted_folders("worker") == [], "its folder is gone"
 
 
+def test_a_team_that_orders_much_holds_up_no_other(pages: ReportPages) -> None:
+    many_orders = [ordered(pages, levels(f"\nimport time; time.sleep(1)\n# {k}")) for k in range(4)]
+    assert [pages.made(order, team=7) for order in many_orders] == [None] * 4
+    assert waited(partial(pages.made, ordered(pages, levels()), HOSTS))
+    assert pages.made(many_orders[1], team=7) is None, "not begun before the hosts' order"
+    assert waited(partial(pages.made, many_orders[1], 7))
+
+
 def test_a_stop_ends_what_is_under_way(pages: ReportPages) -> None:
     begun = time.monotonic()
-    assert pages.made(ordered(pages, levels("\nimport time; time.sleep(600)\n"))) is None
+    assert pages.made(ordered(pages, levels("\nimport time; time.sleep(600)\n")), HOSTS) is None
     waited(lambda: pages._store.noted_folders("worker"))
     pages.stop()
     assert not pages._thread.is_alive()
@@ -391,16 +404,16 @@ def test_a_stop_ends_what_is_under_way(pages: ReportPages) -> None:
 
 def test_what_a_script_prints_is_no_page(pages: ReportPages) -> None:
     order = ordered(pages, levels("\nprint('<!doctype html>mine')\n"))
-    assert waited(partial(pages.made, order)).startswith('{"sequences-dev"')
+    assert waited(partial(pages.made, order, HOSTS)).startswith('{"sequences-dev"')
 
 
 def test_pages_that_nobody_read_for_long_make_room(pages: ReportPages, monkeypatch: pytest.MonkeyPatch) -> None:
     orders = [ordered(pages, levels(f"\n# {k}\n")) for k in range(3)]
-    sizes = [len(waited(partial(pages.made, order))) for order in orders[:2]]
+    sizes = [len(waited(partial(pages.made, order, HOSTS))) for order in orders[:2]]
     monkeypatch.setattr(report_pages, "_KEPT_BYTES", sum(sizes))
     time.sleep(0.02)
-    assert pages.made(orders[0]) is not None, "read again, and so the second is the oldest"
-    waited(partial(pages.made, orders[2]))
+    assert pages.made(orders[0], HOSTS) is not None, "read again, and so the second is the oldest"
+    waited(partial(pages.made, orders[2], HOSTS))
     kept = {path.name for path in Path(pages._folder).iterdir()}
     assert kept == {orders[0].key, orders[2].key}
 
@@ -416,8 +429,10 @@ def test_a_host_steps_through_the_frames(server: Rehearsal) -> None:
         page.get_by_label("Name").fill("host")
         page.get_by_label("Password").fill(server.people["host"]["password"])
         page.get_by_role("main").get_by_role("button", name="Log in").click()
+        before = page.evaluate(STYLE)
         page.get_by_label(f"Report of submission {number}").click()
         page.get_by_role("heading", name=FULL).wait_for(timeout=60_000)  # the page before it looked again by itself
+        assert page.evaluate(STYLE) == before, "one stylesheet"
         page.keyboard.press("w")
         page.wait_for_function("() => document.querySelector('.views canvas')?.width > 0")
         page.get_by_role("button", name="Keys").click()

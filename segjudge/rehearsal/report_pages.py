@@ -38,6 +38,8 @@ _WAITING = 16
 _FAILURES, _FAILED_SECONDS = 256, 300.0
 #: Characters of what people read of a failure, and bytes of what the log has of a defect.
 _SENTENCE, _LOGGED = 4000, 16 << 10
+#: In the place of a team.
+HOSTS = 0
 _IDLE, _STOP_SECONDS = 0.3, 5.0
 _DEFECT = "The report could not be made; the hosts' page has the reason in the workers' log."
 
@@ -69,12 +71,16 @@ class ReportPages:
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         self._lock, self._stop = threading.Lock(), threading.Event()
         self._orders: queue.Queue[PageOrder] = queue.Queue(_WAITING)
-        self._under_way: set[str] = set()
+        #: The keys of orders, and the team that waits for each.
+        self._under_way: dict[str, int] = {}
         self._failures: dict[str, tuple[float, str]] = {}
         self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def made(self, order: PageOrder) -> str | None:
-        """Return what was ordered, or None while it is being made; refuses with a sentence where that failed."""
+    def made(self, order: PageOrder, team: int) -> str | None:
+        """Return what was ordered, or None while it is being made; refuses with a sentence where that failed.
+
+        Of each team one order is under way, so that none waits for all of another's.
+        """
         key = order.key
         with self._lock:
             failed, sentence = self._failures.get(key, (0.0, ""))
@@ -83,10 +89,10 @@ class ReportPages:
             if key in self._under_way:
                 return None
             found = self._kept(key)
-            if found is None:
+            if found is None and team not in self._under_way.values():
                 with suppress(queue.Full):
                     self._orders.put_nowait(order)
-                    self._under_way.add(key)
+                    self._under_way[key] = team
             return found
 
     # ── in the background ───────────────────────────────────────────────────
@@ -120,7 +126,7 @@ class ReportPages:
         else:
             sentence = ""
         with self._lock:
-            self._under_way.discard(order.key)
+            self._under_way.pop(order.key, None)
             self._failures.pop(order.key, None)
             if sentence:
                 self._failures[order.key] = time.monotonic(), sentence
@@ -156,7 +162,7 @@ class ReportPages:
         child = Child(
             sandbox.agent_command(box, words, folder, [], [self._store.folder], _LIMITS),
             Streams(output=subprocess.PIPE, errors=subprocess.PIPE),
-            environment=clean_environment(PYTHONPATH=IMPORT_ROOT, HOME=folder, TMPDIR="/tmp" if box else folder),  # noqa: S108
+            environment=clean_environment("HOME", PYTHONPATH=IMPORT_ROOT, TMPDIR="/tmp" if box else folder),  # noqa: S108
             folder=folder,
         )
         output, errors = Tail(child.output, _PAGE_BYTES), Tail(child.errors, _LOGGED)

@@ -11,7 +11,7 @@ from segjudge.hosted_worker.scorers import is_ours
 from segjudge.rehearsal.hidden_splits import file_for_participants
 from segjudge.rehearsal.models import Challenge, ChallengePhase, Submission, Team, User
 from segjudge.rehearsal.refusal import Refusal
-from segjudge.rehearsal.report_pages import PageOrder
+from segjudge.rehearsal.report_pages import HOSTS, PageOrder
 from segjudge.rehearsal.report_program import FULL, LEVELS, STORED
 from segjudge.rehearsal.services import Services
 
@@ -37,15 +37,15 @@ def report_page(services: Services, user: User, submission: int) -> str | None:
     if row.status != FINISHED:
         raise Refusal(404, f"There is no report: this submission is {row.status}.")
     if services.permissions.is_host(user, challenge.id):
-        return services.report_pages.made(_full_order(services, challenge, phase, row))
+        return services.report_pages.made(_full_order(services, challenge, phase, row), HOSTS)
     splits = services.challenges.splits_of(phase.id)
     if len(services.permissions.visible_splits(user, phase)) == len(splits):
-        levels = services.report_pages.made(PageOrder(LEVELS, challenge.id, {"script": challenge.script}))
+        levels = services.report_pages.made(PageOrder(LEVELS, challenge.id, {"script": challenge.script}), row.team_id)
         if levels is None:
             return None
         if json.loads(levels).get(phase.codename) == [DETAILS[-1], []]:
-            return services.report_pages.made(_full_order(services, challenge, phase, row))
-    return services.report_pages.made(_stored_order(services, challenge, row))
+            return services.report_pages.made(_full_order(services, challenge, phase, row), row.team_id)
+    return services.report_pages.made(_stored_order(services, challenge, row), row.team_id)
 
 
 @lru_cache(maxsize=64)
