@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
-from typing import Any, Collection, Dict, List, Optional, Tuple
+from typing import Any, Callable, Collection, Dict, List, Optional, Tuple
 
 import numpy as np
 import PIL
@@ -12,13 +12,15 @@ import PIL
 from .accumulator import Accumulator
 from .errors import HostError
 from .instance_accumulator import InstanceAccumulator
-from .instance_errors import GROUPS
 from .instance_protocols import InstanceProtocol
-from .intervals import FEWEST_CASES, FEWEST_SHOWN, interval
+from .intervals import FEWEST_CASES, FEWEST_SHOWN, bounds_of, interval
+from .jackknife import GROUPS, pseudo_values, standard_errors
+from .masks import Array
 from .phase import DETAILS, Phase, PhaseSplit, TrackProtocol
-from .sequence_averages import averaged, by_sequence, cases, standard_errors
+from .sequence_averages import averaged, averaged_without_each, by_sequence, cases, sums_of_sequences
 from .sequence_metrics import ObjectScore, Values
 from .sequence_protocols import BESIDE, SequenceProtocol
+from .unit_counts import UnitAccumulator
 from .version import VERSION
 
 #: A row of a table: names and values that JSON can hold.
@@ -28,6 +30,8 @@ Row = Dict[str, Any]
 WARNING_LINES = 20
 #: Decimals of the fractions in files that participants read.
 DECIMALS = 3
+#: A sum over sequences that differs by less from a metric is the metric.
+SAME = 1e-9
 #: What rows of tables are called by.
 _NAMES = ("split", "sequence", "id", "name")
 #: With an object's number this would show when the truth has which objects.
@@ -47,14 +51,37 @@ class Report:
         #: The protocol's own metrics and those beside it.
         self.values = values
         self.warnings = [f"{split}: {line}" for line in warnings]
+        self._without: Dict[Tuple[str, ...], Dict[str, Array]] = {}
         empty = [metric for metric in protocol.metrics if values[metric] is None]
         if empty:
             self.warnings.append(f"{split}: nothing to average for {', '.join(empty)}")
 
     def errors(self, metrics: Collection[str] = ()) -> Values:
         """Return the standard errors of these metrics, or of all, where they have one."""
+        return {**standard_errors(self.without_each(metrics))}
+
+    def without_each(self, metrics: Collection[str] = ()) -> Dict[str, Array]:
+        """Return these metrics, or all, without each sequence, or each group of images or videos."""
+        wanted = tuple(metrics)
+        if wanted not in self._without:
+            self._without[wanted] = self._left_out(wanted)
+        return self._without[wanted]
+
+    def _left_out(self, metrics: Collection[str]) -> Dict[str, Array]:
         del metrics
         return {}
+
+    def sums(self, metrics: Collection[str]) -> Dict[str, Tuple[Array, Array]]:
+        """Return what each of these metrics sums to in each sequence or group, and how many it is the mean of there.
+
+        Of a metric that is no mean these are pseudo-values.
+        """
+        without = self.without_each(metrics)
+        return {
+            metric: (pseudo_values(value, without[metric]), np.ones(len(without[metric])))
+            for metric, value in self.values.items()
+            if metric in metrics and metric in without and value is not None and not np.isnan(without[metric]).any()
+        }
 
     def cases(self, metric: str) -> int:
         """Return how many sequences, or groups of images, a metric's standard error is known from."""
@@ -68,7 +95,8 @@ class Report:
             value, cases = self.values[metric], self.cases(metric)
             if value is not None and error is not None and cases >= FEWEST_CASES:
                 low, high = interval(value, error, cases, level)
-                found[metric] = max(low, -1.0 if metric.endswith("-Decay") else 0.0), min(high, 1.0)
+                least, most = bounds_of(metric)
+                found[metric] = max(low, least), min(high, most)
         return found
 
     def rows(self) -> Dict[str, List[Row]]:
@@ -91,9 +119,17 @@ class SequenceReport(Report):
         known = {metric for score in self.scores for metric in score.values}
         return [metric for metric in (*self.protocol.metrics, *BESIDE) if metric in known]
 
-    def errors(self, metrics: Collection[str] = ()) -> Values:
+    def _left_out(self, metrics: Collection[str]) -> Dict[str, Array]:
         del metrics  # they cost nothing
-        return standard_errors(self.scores, self.protocol)
+        return averaged_without_each(self.scores, self.protocol)
+
+    def sums(self, metrics: Collection[str]) -> Dict[str, Tuple[Array, Array]]:
+        found = super().sums(metrics)
+        for metric in found:
+            sums, counts = sums_of_sequences(self.scores, self.protocol, metric)
+            if abs(sums.sum() / max(counts.sum(), 1) - (self.values[metric] or 0.0)) <= SAME:
+                found[metric] = sums, counts
+        return found
 
     def cases(self, metric: str) -> int:
         return cases(self.scores, self.protocol, metric)
@@ -118,17 +154,35 @@ class InstanceReport(Report):
         score = accumulator.compute()
         super().__init__(split, accumulator.protocol, score.values, {"categories": score.categories}, score.warnings)
         self._accumulator = accumulator
-        self._errors: Dict[Tuple[str, ...], Values] = {}
 
-    def errors(self, metrics: Collection[str] = ()) -> Values:
-        wanted = tuple(metrics)
-        if wanted not in self._errors:
-            self._errors[wanted] = self._accumulator.standard_errors(wanted)
-        return self._errors[wanted]
+    def _left_out(self, metrics: Collection[str]) -> Dict[str, Array]:
+        return self._accumulator.without_groups(metrics)
 
     def cases(self, metric: str) -> int:
         del metric
         return min(GROUPS, len(self._accumulator.images))
+
+
+class UnitReport(Report):
+    """Scores of a track that counts by unit."""
+
+    def __init__(
+        self,
+        split: str,
+        accumulator: UnitAccumulator[Any],
+        values: Callable[[UnitAccumulator[Any]], Values],
+        tables: Dict[str, List[Row]],
+    ) -> None:
+        super().__init__(split, accumulator.protocol, values(accumulator), tables, accumulator.notes)
+        self._accumulator, self._values = accumulator, values
+
+    def _left_out(self, metrics: Collection[str]) -> Dict[str, Array]:
+        del metrics  # all are made of the same counts
+        return self._accumulator.without_groups(self._values)
+
+    def cases(self, metric: str) -> int:
+        del metric
+        return min(GROUPS, len(self._accumulator.names))
 
 
 def public_warnings(lines: List[str]) -> List[str]:
@@ -150,6 +204,8 @@ def build_answer(phase: Phase, reports: List[Report], timings: Dict[str, float])
             # Whole seconds, since time depends on the truth.
             "seconds": {name: round(spent) for name, spent in timings.items() if name not in phase.hidden},
             "versions": versions(),
+            # With these the hosts' leaderboard tells which submissions differ.
+            "sums": {split.codename: _sums(phase, split, report) for split, report in zip(phase.splits, reports)},
         },
     }
     error_bars = [_error_bars(phase, split, report) for split, report in zip(phase.splits, reports)]
@@ -162,7 +218,7 @@ def build_answer(phase: Phase, reports: List[Report], timings: Dict[str, float])
 
 def _ends(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, List[float]]:
     """Return the intervals of the leaderboard's labels as a page may show them, rounded and of enough cases."""
-    least, decimals = FEWEST_CASES if phase.detail == DETAILS[2] else FEWEST_SHOWN, DECIMALS - 2 * phase.percent
+    least, decimals = _fewest(phase), DECIMALS - 2 * phase.percent
     return {
         metric: [round(_number(phase, end), decimals) for end in ends]
         for metric, ends in report.intervals(metrics=split.metrics).items()
@@ -180,6 +236,20 @@ def shown_intervals(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str
         for metric in split.metrics
         if metric in found and report.cases(metric) >= FEWEST_SHOWN
     }
+
+
+def _sums(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, List[List[float]]]:
+    """Return sums and counts of the leaderboard's metrics that may be compared where participants see it."""
+    return {
+        metric: [sums.tolist(), counts.tolist()]
+        for metric, (sums, counts) in report.sums(split.metrics).items()
+        if report.cases(metric) >= _fewest(phase)
+    }
+
+
+def _fewest(phase: Phase) -> int:
+    """Return how many cases an interval or a place is known from where participants see it."""
+    return FEWEST_CASES if phase.detail == DETAILS[2] else FEWEST_SHOWN
 
 
 def public(phase: Phase, reports: List[Report]) -> Dict[str, Any]:

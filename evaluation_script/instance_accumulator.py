@@ -11,7 +11,7 @@ from .accumulator import Accumulator
 from .errors import SubmissionError, counted, verb
 from .instance_columns import Category
 from .instance_counts import InstanceCounts, decoded, joined
-from .instance_errors import standard_errors, without_groups
+from .instance_errors import without_groups
 from .instance_precision import Averages, MatchedDetections, averages, category_averages, reported_pairs
 from .instance_protocols import InstanceProtocol
 from .masks import Array
@@ -132,11 +132,7 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         where, were = counted(images, "video" if self.protocol.tubes else "image"), verb(total, "was", "were")
         return [f"{counted(total, 'record')} beyond {self.protocol.detections[-1]} in {where} {were} dropped"]
 
-    def standard_errors(self, metrics: Collection[str] = ()) -> Averages:
-        """Return the standard errors of these metrics, or of all, where they have one."""
-        return standard_errors(self.without_groups(metrics))
-
-    def without_groups(self, metrics: Collection[str]) -> Dict[str, Array]:
+    def without_groups(self, metrics: Collection[str] = ()) -> Dict[str, Array]:
         """Return these metrics, or all if there are none, without each group of images."""
         return without_groups(self.matched(), len(self.images), self.protocol, self._frequencies(), metrics)
 

@@ -1,4 +1,4 @@
-"""Standard errors of instance metrics: the jackknife that leaves out one group of images at a time."""
+"""Instance metrics without each group of images, which the jackknife takes."""
 
 from __future__ import annotations
 
@@ -7,22 +7,11 @@ from typing import Collection, Dict, List, Sequence, Tuple
 import numpy as np
 
 from . import kernel
-from .instance_precision import Averages, Curves, MatchedDetections, Pair, averages, flags_of, needed, reported_pairs
+from .instance_precision import Curves, MatchedDetections, Pair, averages, flags_of, needed, reported_pairs
 from .instance_protocols import AREAS, THRESHOLDS, InstanceProtocol
+from .jackknife import dealt
 from .kernel_matches import RankedBits, curves_without
 from .masks import Array
-
-#: So many groups: the cost hardly grows with them, and an interval has one degree of freedom less.
-GROUPS = 20
-
-
-def standard_errors(without: Dict[str, Array]) -> Averages:
-    """Return the standard errors of metrics that are known without each group."""
-    return {
-        name: float(np.sqrt((len(values) - 1) / len(values) * ((values - values.mean()) ** 2).sum()))
-        for name, values in without.items()
-        if not np.isnan(values).any()
-    }
 
 
 def without_groups(
@@ -32,14 +21,11 @@ def without_groups(
     frequencies: Sequence[str],
     metrics: Collection[str],
 ) -> Dict[str, Array]:
-    """Return these metrics, or all if there are none, without each group of images; nothing of a single image.
-
-    Images are dealt into groups by a lot that is always the same.
-    """
-    groups, caps = min(GROUPS, images), protocol.detections
-    if groups < 2:
+    """Return these metrics, or all if there are none, without each group of images; nothing of a single image."""
+    if images < 2:
         return {}
-    group = np.random.Generator(np.random.PCG64(0)).permutation(images) % groups
+    group, caps = dealt(images), protocol.detections
+    groups = int(group.max()) + 1
     read = {f"AR@{cap}": (0, number) for number, cap in enumerate(caps)}
     read.update(dict.fromkeys(("AP", "AP50", "AP75"), (0, len(caps) - 1)))
     few = metrics and read.keys() >= set(metrics)

@@ -12,6 +12,16 @@ FEWEST_CASES, FEWEST_SHOWN = 5, 10
 PRECISE = 1e-12
 
 
+#: What metrics lie between that are no shares, by the first or last part of their names.
+_BOUNDS = {"Decay": (-1.0, 1.0), "MOTSA": (-math.inf, 1.0), "sMOTSA": (-math.inf, 1.0), "IDSW": (0.0, math.inf)}
+
+
+def bounds_of(metric: str) -> Tuple[float, float]:
+    """Return the least and the most that a metric may be."""
+    first, _, rest = metric.partition("-")
+    return _BOUNDS.get(first) or _BOUNDS.get(rest) or (0.0, 1.0)
+
+
 @lru_cache(maxsize=1024)
 def student(level: float, freedom: int) -> float:
     """Return the quantile of Student's t that an interval of this level reaches on either side."""

@@ -79,13 +79,14 @@ def _score_in_child(
     reuse_memory()
     started, truth = opened
     answer = score_phase(phase, truths, submission, say, started)
-    protocols = {split.codename: PROTOCOLS[split.protocol] for split in phase.splits if not split.hidden}
+    protocols = {split.codename: PROTOCOLS[split.protocol] for split in phase.splits}
     limits = {**numbers_of(phase.limits), "seconds": phase.seconds, "memory": phase.memory}
     origin = provenance(protocols, truth, digest_of(submission), counting(), limits)
     answer["submission_metadata"]["provenance"] = origin
+    visible = {name: value for name, value in origin["protocols"].items() if name not in phase.hidden}
     # A participant could recognise a hidden truth by its digest.
     shown = {name: value for name, value in origin.items() if name != "truth" or not phase.hidden}
-    answer["submission_result"]["provenance"] = shown
+    answer["submission_result"]["provenance"] = {**shown, "protocols": visible}
     return answer
 
 

@@ -1,8 +1,8 @@
-"""Means over objects and sequences, and their standard errors."""
+"""Means over objects and sequences, also without each sequence."""
 
 from __future__ import annotations
 
-from typing import Callable, Dict, List
+from typing import Callable, Dict, List, Tuple
 
 import numpy as np
 
@@ -19,18 +19,16 @@ def averaged(scores: List[ObjectScore], protocol: SequenceProtocol) -> Values:
     return {metric: None if np.isnan(value[0]) else float(value[0]) for metric, value in means.items()}
 
 
-def standard_errors(scores: List[ObjectScore], protocol: SequenceProtocol) -> Values:
-    """Return how much each metric would vary with other sequences, by the jackknife over sequences."""
+def averaged_without_each(scores: List[ObjectScore], protocol: SequenceProtocol) -> Dict[str, Array]:
+    """Return the same means, each without one sequence at a time; nothing of a single sequence."""
     table = _Table(scores, protocol)
-    count = len(table.sequences)
-    if count < 2:
-        return {}
-    without = _combined(protocol, table.means_without_each, table.groups)
-    return {
-        metric: float(np.sqrt((count - 1) / count * ((value - value.mean()) ** 2).sum()))
-        for metric, value in without.items()
-        if not np.isnan(value).any()
-    }
+    return _combined(protocol, table.means_without_each, table.groups) if len(table.sequences) > 1 else {}
+
+
+def sums_of_sequences(scores: List[ObjectScore], protocol: SequenceProtocol, metric: str) -> Tuple[Array, Array]:
+    """Return what a metric of objects sums to in each sequence, and over how many of them."""
+    table = _Table(scores, protocol)
+    return table.sums(metric, table.groups[""])
 
 
 def video_of(score: ObjectScore) -> str:
@@ -56,12 +54,16 @@ class _Table:
         value = sequence_metrics.mean(self._columns[metric][rows])
         return np.array(np.nan if value is None else value)
 
-    def means_without_each(self, metric: str, rows: Array) -> Array:
-        """Return the means over some objects, each without one sequence."""
+    def sums(self, metric: str, rows: Array) -> Tuple[Array, Array]:
+        """Return the sum over some objects in each sequence, and how many have a value."""
         values = np.where(rows, self._columns[metric], np.nan)
         present = ~np.isnan(values)
         sums = np.bincount(self._sequence_of, np.where(present, values, 0.0), len(self.sequences))
-        counts = np.bincount(self._sequence_of, present, len(self.sequences))
+        return sums, np.bincount(self._sequence_of, present, len(self.sequences))
+
+    def means_without_each(self, metric: str, rows: Array) -> Array:
+        """Return the means over some objects, each without one sequence."""
+        sums, counts = self.sums(metric, rows)
         left = counts.sum() - counts
         return np.where(left > 0, (sums.sum() - sums) / np.maximum(left, 1), np.nan)
 

@@ -7,13 +7,15 @@ import json
 import math
 import struct
 from dataclasses import dataclass, field
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List
 
 import numpy as np
 
 from .accumulator import NamedAccumulator, NamedCounts, Rules
 from .errors import Problem
+from .jackknife import dealt
 from .masks import Array
+from .sequence_metrics import Values
 
 #: The longest header: names of tables and problems.
 MOST_HEADER = 16 << 20
@@ -103,3 +105,16 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
     def stacked(self, key: str) -> Array:
         """Return a table that has the same shape in all units, with the units first."""
         return np.stack([counts.tables[key] for counts in self.complete()])
+
+    def without_groups(self, values: Callable[[UnitAccumulator[Rules]], Values]) -> Dict[str, Array]:
+        """Return what `values` makes of the units without each group of them; nothing of a single unit."""
+        units = self.complete()
+        if len(units) < 2:
+            return {}
+        group, found = dealt(len(units)), []
+        for number in range(int(group.max()) + 1):
+            left = {unit.name: unit for unit, one in zip(units, group.tolist()) if one != number}
+            part = UnitAccumulator(self.protocol, self.facts, list(left))
+            part._counts = left
+            found.append(values(part))
+        return {metric: np.array([one[metric] for one in found], float) for metric in found[0]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List
 
 from . import unit_truth
-from .answer import Report, Row
+from .answer import Row, UnitReport
 from .archive import UPLOAD
 from .archive_limits import ArchiveLimits
 from .engine import Engine
@@ -72,7 +72,7 @@ def unit_engine(
         lambda path, truth, protocol, rules: OpenedUnits(
             open_submission(path, truth, protocol, rules.limits), truth, count, rules
         ),
-        lambda split, counts: Report(split, counts.protocol, values(counts), tables(counts), counts.notes),
+        lambda split, counts: UnitReport(split, counts, values, tables(counts)),
     )
 
 

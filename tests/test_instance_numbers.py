@@ -18,6 +18,7 @@ from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.instance_precision import averages
 from segjudge.evaluation_script.instance_protocols import AREAS, INSTANCE_PROTOCOLS, THRESHOLDS
+from segjudge.evaluation_script.jackknife import standard_errors
 from segjudge.evaluation_script.phase import ScoringRules
 
 from .builders import score_instances, zipped
@@ -236,7 +237,7 @@ def values_of(truth: Any, found: Any, folder: Path) -> Any:
 
 
 def errors_of(truth: Any, found: Any, folder: Path, metrics: Any = ()) -> Any:
-    return counted_of(truth, found, folder).standard_errors(metrics)
+    return standard_errors(counted_of(truth, found, folder).without_groups(metrics))
 
 
 @pytest.mark.parametrize("path", ["kernel", "numpy"])

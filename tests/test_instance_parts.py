@@ -20,6 +20,7 @@ from segjudge.evaluation_script.instance_accumulator import InstanceAccumulator
 from segjudge.evaluation_script.instance_counts import decoded
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.instance_tubes import LABELS
+from segjudge.evaluation_script.jackknife import standard_errors
 from segjudge.evaluation_script.parallel import Part
 from segjudge.evaluation_script.phase import ScoringRules
 
@@ -74,7 +75,11 @@ def emptied(like: InstanceAccumulator) -> InstanceAccumulator:
 
 def result(accumulator: InstanceAccumulator) -> str:
     """Return everything that was computed, to the last bit, and what it was computed from."""
-    return repr(accumulator.compute()) + repr(accumulator.standard_errors()) + repr(accumulator.state_dict())
+    return (
+        repr(accumulator.compute())
+        + repr(standard_errors(accumulator.without_groups()))
+        + repr(accumulator.state_dict())
+    )
 
 
 @pytest.mark.parametrize("name", INSTANCE_PROTOCOLS)

@@ -211,6 +211,12 @@ def test_nothing_of_a_hidden_split_reaches_a_participant(
     assert answer["submission_result"]["scored"] == [shown.codename for shown in splits]
     assert [set(entry) for entry in answer["submission_result"]["result"]] == [{other}]
     assert hidden not in answer["submission_metadata"]["seconds"]
+    # What only hosts read on every platform says it of all splits.
+    for_hosts = [
+        answer["submission_metadata"].pop("sums"),
+        answer["submission_metadata"]["provenance"].pop("protocols"),
+    ]
+    assert [set(one) for one in for_hosts] == [{hidden, other}] * 2
     out = capsys.readouterr().out
     shown = [json.dumps(answer["submission_result"]), json.dumps(answer["submission_metadata"]), json.dumps(sent), out]
     assert len(sent) == notified

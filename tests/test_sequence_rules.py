@@ -17,6 +17,7 @@ from hypothesis.extra import numpy as hnp
 from segjudge.evaluation_script import dataset_reader, sequence_averages, sequence_metrics
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.evaluation_script.errors import SubmissionError
+from segjudge.evaluation_script.jackknife import standard_errors
 from segjudge.evaluation_script.mask_files import labels_in
 from segjudge.evaluation_script.rle import compressed
 from segjudge.evaluation_script.sequence_metrics import ObjectScore
@@ -469,11 +470,13 @@ def test_a_mean_of_classes_is_the_mean_of_seen_and_unseen() -> None:
 
 def test_standard_errors_leave_out_what_a_sequence_alone_has() -> None:
     scores = [object_score("a", "1", J=0.9, F=0.3), object_score("b", "1", J=0.5), object_score("c", "1", J=0.1)]
-    errors = sequence_averages.standard_errors(scores, SEQUENCE_PROTOCOLS["vos-benchmark"])
+    errors = standard_errors(sequence_averages.averaged_without_each(scores, SEQUENCE_PROTOCOLS["vos-benchmark"]))
     means = np.array([0.3, 0.5, 0.7])
     assert errors["J-Mean"] == pytest.approx(math.sqrt(2 / 3 * ((means - 0.5) ** 2).sum()))
     assert "F-Mean" not in errors
-    assert set(sequence_averages.standard_errors(scores[:2], SEQUENCE_PROTOCOLS["vos-benchmark"])) == {
+    assert set(
+        standard_errors(sequence_averages.averaged_without_each(scores[:2], SEQUENCE_PROTOCOLS["vos-benchmark"]))
+    ) == {
         "J-Mean",
         "J&F-Mean",
     }

@@ -13,6 +13,7 @@ import pytest
 from segjudge.evaluation_script import dataset_reader, sequence_averages
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.evaluation_script.errors import SubmissionError
+from segjudge.evaluation_script.jackknife import standard_errors
 from segjudge.evaluation_script.sequence_protocols import (
     BESIDE,
     COMBINED,
@@ -216,7 +217,7 @@ def test_standard_errors_are_those_of_leaving_each_sequence_out(tmp_path: Path) 
     split = dataset_reader.read(str(tmp_path / "t.zip")).splits["val"]
     scores, _ = score_sequences(str(tmp_path / "p"), split, SEQUENCE_PROTOCOLS["davis2017"], ArchiveLimits())
 
-    errors = sequence_averages.standard_errors(scores, SEQUENCE_PROTOCOLS["davis2017"])
+    errors = standard_errors(sequence_averages.averaged_without_each(scores, SEQUENCE_PROTOCOLS["davis2017"]))
 
     without = [
         sequence_averages.averaged([one for one in scores if one.sequence != name], SEQUENCE_PROTOCOLS["davis2017"])[
@@ -226,7 +227,7 @@ def test_standard_errors_are_those_of_leaving_each_sequence_out(tmp_path: Path) 
     ]
     expected = np.sqrt(3 / 4 * ((np.array(without, float) - np.mean(np.array(without, float))) ** 2).sum())
     assert errors["J&F-Mean"] == pytest.approx(expected)
-    assert sequence_averages.standard_errors(scores[:1], SEQUENCE_PROTOCOLS["davis2017"]) == {}
+    assert standard_errors(sequence_averages.averaged_without_each(scores[:1], SEQUENCE_PROTOCOLS["davis2017"])) == {}
 
 
 def test_long_sequences_of_changing_size_are_scored_block_by_block(tmp_path: Path) -> None:

@@ -1,12 +1,16 @@
-"""Which rows of a leaderboard can be told apart, from what the phase lets participants read of their sequences."""
+"""Which rows of a leaderboard can be told apart, from the sums that `evaluate()` leaves in the hosts' files.
+
+They are there where participants may see what follows from them, and are themselves never shown.
+"""
 
 import json
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass
 
-from segjudge.errors import UsageError
-from segjudge.statistics.rankings import differences, means
-from segjudge.statistics.score_tables import AlgorithmScores, algorithm_scores, sums_of
+import numpy as np
+
+from segjudge.statistics.rankings import Sums, differences, means
+from segjudge.statistics.ranks import Floats
 
 from .leaderboards import RankedBoard
 from .models import Submission
@@ -15,10 +19,10 @@ from .stored_files import FileStore
 
 #: So many rows are compared; the rest of a long leaderboard has no range of places.
 MOST_COMPARED = 20
-#: Fewer sequences say too little.
-FEWEST_CASES = 5
-#: A result file that is larger is not read.
-_BYTES = 32 << 20
+#: A file that is larger is not read, and more cases are not compared.
+_BYTES, _CASES = 32 << 20, 100_000
+#: Sums whose mean differs by more from the leaderboard's number are of another evaluation.
+_SAME = 1e-9
 #: Comparisons that are kept, so that a page which refreshes itself costs nothing.
 _KEPT = 64
 
@@ -31,8 +35,17 @@ class Standings:
     places: dict[int, tuple[int, int]]
     #: Pairs of submissions of which the first is better than the second, and can be told apart from it.
     better: frozenset[tuple[int, int]]
-    #: On how many sequences they were compared.
+    #: On how many sequences, or groups of what is no sequence, they were compared.
     cases: int
+
+
+@dataclass(frozen=True)
+class _Evaluation:
+    """What a file says of one metric: of which protocol and truth, the sum in each case, and over how many there."""
+
+    of: object
+    sums: Floats
+    counts: Floats
 
 
 class Comparisons:
@@ -48,39 +61,51 @@ class Comparisons:
         if len(rows) < 2:
             return None
         found = self._store.find(Submission, Submission.id.in_(rows))
-        files = tuple(sorted((one.id, one.submission_result_file or "") for one in found))
+        values = {number: str(row.result.get(board.order)) for number, row in rows.items()}
+        files = tuple(sorted((one.id, one.metadata_file or "", values[one.id]) for one in found))
         key = (split, board.order, board.descending, files)
         if key not in self._known:
             while len(self._known) >= _KEPT:
                 self._known.pop(next(iter(self._known)), None)
-            self._known[key] = self._compared(files, split, board.order, smaller=not board.descending)
+            try:
+                read = {number: self._read(file, split, board.order, float(value)) for number, file, value in files}
+                self._known[key] = _compared(read, smaller=not board.descending)
+            except (OSError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError):
+                self._known[key] = None  # not a file of ours, or one without sums
         return self._known[key]
 
-    def _compared(
-        self, files: Sequence[tuple[int, str]], split: str, metric: str, *, smaller: bool
-    ) -> Standings | None:
-        try:
-            table, sequences = sums_of([self._scores(number, file, split) for number, file in files], metric)
-        except (UsageError, OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            return None  # not a file of ours, one that the phase keeps short, or scores that are no means over objects
-        if len(sequences) < FEWEST_CASES:
-            return None
-        table = type(table)(table.algorithms, table.sums, table.counts, smaller)
-        pairs = differences(table)
-        better = {
-            (one.one, one.other) if (one.difference > 0) != smaller else (one.other, one.one)
-            for one in pairs
-            if one.apart
-        }
-        return Standings(
-            {int(mean.name): (mean.place_from, mean.place_to) for mean in means(table, pairs)},
-            frozenset((int(first), int(second)) for first, second in better),
-            len(sequences),
-        )
-
-    def _scores(self, submission: int, file: str, split: str) -> AlgorithmScores:
+    def _read(self, file: str, split: str, metric: str, value: float) -> _Evaluation:
+        """Return what a file says of a metric; raises ValueError where it cannot have that value."""
         row = self._files.row(file)
         if row is None or row.size > _BYTES:
             raise LookupError(file)
         with open(self._files.path(file), "rb") as source:
-            return algorithm_scores(str(submission), json.load(source), split)
+            document = json.load(source)
+        document = document.get("submission_metadata", document)  # a remote worker sends it beside the result
+        sums, counts = (np.array(numbers, np.float64) for numbers in document["sums"][split][metric])
+        if sums.ndim != 1 or sums.shape != counts.shape or not 1 < len(sums) <= _CASES:
+            raise ValueError(file)
+        mean = float(sums.sum() / max(counts.sum(), 1))
+        shares = [value, value / 100]  # where the phase shows percent
+        if counts.min() < 0 or not any(math.isclose(mean, share, rel_tol=_SAME, abs_tol=_SAME) for share in shares):
+            raise ValueError(file)
+        origin = document["provenance"]
+        return _Evaluation((origin["protocols"][split], origin["truth"]), sums, counts)
+
+
+def _compared(evaluations: dict[int, _Evaluation], *, smaller: bool) -> Standings:
+    """Return how submissions compare; raises ValueError where they were not scored alike."""
+    first, *others = evaluations.values()
+    if any(one.of != first.of or not np.array_equal(one.counts, first.counts) for one in others):
+        raise ValueError("they were scored by different protocols or on different truths")
+    sums = np.stack([one.sums for one in evaluations.values()])
+    table = Sums(tuple(map(str, evaluations)), sums, first.counts, smaller)
+    pairs = differences(table)
+    better = {
+        (one.one, one.other) if (one.difference > 0) != smaller else (one.other, one.one) for one in pairs if one.apart
+    }
+    return Standings(
+        {int(mean.name): (mean.place_from, mean.place_to) for mean in means(table, pairs)},
+        frozenset((int(first), int(second)) for first, second in better),
+        len(first.counts),
+    )

@@ -258,7 +258,7 @@ def differences(table: Sums) -> list[Difference]:
     """Return how each pair of algorithms differs: jackknife interval, sign flips by case, Holm over all pairs."""
     pairs = list(combinations(range(len(table.algorithms)), 2))
     cases, found = len(table.counts), []
-    flips = np.array([sign_flips(table.sums[one] - table.sums[other]) for one, other in pairs])
+    flips = sign_flips(np.array([table.sums[one] - table.sums[other] for one, other in pairs]).reshape(-1, cases))
     for (one, other), p, holm in zip(pairs, flips.tolist(), adjusted(flips, "holm").tolist(), strict=True):
         between = table.sums[one] - table.sums[other]
         value = float(between.sum() / table.counts.sum())

@@ -91,22 +91,41 @@ def signed_rank_exactly(differences: Floats) -> SignedRank | None:
     return SignedRank(*(np.array([value]) for value in (statistic, greater, less, min(1.0, 2 * min(less, greater)))))
 
 
-def sign_flips(differences: Floats) -> float:
-    """Return the two-sided p of the sum of paired differences under random signs; all signs for 16 cases and fewer."""
-    nonzero = differences[differences != 0]
-    if not len(nonzero):
-        return 1.0
-    observed = abs(math.fsum(differences)) - SAME * max(1.0, float(np.abs(nonzero).max()))
-    if len(nonzero) <= EXACT_FLIPS:
+def sign_flips(differences: Floats) -> Floats:
+    """Return the two-sided p of the sum of each row of paired differences under random signs.
+
+    All signs are tried for 16 cases and fewer; beyond, the same ones for every row.  A difference of zero is no case.
+    """
+    found = np.ones(len(differences))
+    cases = np.count_nonzero(differences, axis=1)
+    for count in np.unique(cases[cases > 0]).tolist():
+        rows = np.flatnonzero(cases == count)
+        nonzero = differences[rows]
+        nonzero = nonzero[nonzero != 0].reshape(len(rows), count)
+        observed = np.abs([math.fsum(row) for row in nonzero]) - SAME * np.maximum(1.0, np.abs(nonzero).max(axis=1))
+        found[rows] = (_all_flips if count <= EXACT_FLIPS else _drawn_flips)(nonzero, observed)
+    return found
+
+
+def _all_flips(differences: Floats, observed: Floats) -> Floats:
+    """Return the share of all patterns of signs in which the sum of a row is as large as was observed."""
+    shares = []
+    for row, least in zip(differences, observed, strict=True):
         sums = np.zeros(1)
-        for difference in nonzero:
+        for difference in row:
             sums = np.concatenate([sums + difference, sums - difference])
-        return float(np.count_nonzero(np.abs(sums) >= observed) / len(sums))
-    generator, reached = np.random.Generator(np.random.PCG64(0)), 0
-    for drawn in np.array_split(np.arange(DRAWN_FLIPS), max(1, len(nonzero) // 64)):
-        signs = generator.integers(0, 2, (len(drawn), len(nonzero))) * 2.0 - 1
-        reached += int(np.count_nonzero(np.abs(signs @ nonzero) >= observed))
-    return (1 + reached) / (1 + DRAWN_FLIPS)
+        shares.append(np.count_nonzero(np.abs(sums) >= least) / len(sums))
+    return np.array(shares)
+
+
+def _drawn_flips(differences: Floats, observed: Floats) -> Floats:
+    generator, cases = np.random.Generator(np.random.PCG64(0)), differences.shape[1]
+    reached = np.zeros(len(differences))
+    for drawn in np.array_split(np.arange(DRAWN_FLIPS), max(1, cases // 64)):
+        signs = generator.integers(0, 2, (len(drawn), cases)) * 2.0 - 1
+        reached += np.count_nonzero(np.abs(signs @ differences.T) >= observed, axis=0)
+    share: Floats = (1 + reached) / (1 + DRAWN_FLIPS)
+    return share
 
 
 def adjusted(p_values: Floats, method: Adjustment) -> Floats:
