@@ -15,13 +15,14 @@ from typing import Optional, Tuple
 import numpy as np
 
 from .kernel_frames import PackedFrames, codes_of, compare
+from .kernel_labels import boundaries, label_pairs
 from .kernel_matches import Overlapping, RankedBits, curve, curves_without, match
 from .kernel_runs import Pairs, check_runs, join_frames, overlaps, records
 from .mask_texts import of_texts
 from .masks import Stack
 
 #: What a library must answer to `sj_abi`.
-ABI = 4
+ABI = 5
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library, in this folder; beside it a file with its checksum.
@@ -39,6 +40,10 @@ _SIGNATURES = {
     ],
     "sj_compare": [_POINTER, _POINTER, _POINTER, _POINTER, _INT64, _INT64, _INT64, _POINTER, _INT64, _POINTER],
     "sj_codes": [_POINTER, _INT64, _INT64, _INT64, ctypes.c_int32, _POINTER],
+    "sj_label_pairs": [
+        _POINTER, ctypes.c_int32, _POINTER, ctypes.c_int32, _INT64, _POINTER, _POINTER, _INT64, _POINTER,
+    ],
+    "sj_boundaries": [_POINTER, _INT64, _INT64, _INT64, ctypes.c_uint32, _POINTER],
     "sj_check_runs": [_POINTER, _POINTER, _INT64, _POINTER, _POINTER, _POINTER],
     "sj_overlaps": [
         *[_POINTER, _INT64, _POINTER, _POINTER, _INT64] * 2, _POINTER, _POINTER, _POINTER, _INT64, _POINTER,
@@ -121,7 +126,8 @@ def _load(path: str) -> ctypes.CDLL:
 def _answers_are_right(loaded: ctypes.CDLL) -> bool:
     """Return whether known questions get their known answers."""
     try:
-        return _frames_are_right(loaded) and _runs_are_right(loaded) and _matches_are_right(loaded)
+        known = (_frames_are_right, _labels_are_right, _runs_are_right, _matches_are_right)
+        return all(are_right(loaded) for are_right in known)
     except Exception:  # noqa: BLE001 - whatever a library does that is not ours
         return False
 
@@ -148,6 +154,18 @@ def _frames_are_right(loaded: ctypes.CDLL) -> bool:
     columns = ((-1, 0, 0), (0, -1, 1), (1, 0, 0))
     counts = compare(stack, other, columns, loaded)
     return counts is not None and counts.tolist() == [[11, 3, 1, 11, 5, 5, 5]]
+
+
+def _labels_are_right(loaded: ctypes.CDLL) -> bool:
+    # A square of 3 pixels inside a row and a column of others; as bytes, the pairs with itself.
+    square = np.full((4, 4), 7, np.uint32)
+    square[0] = square[:, 0] = 0
+    inside = boundaries(square, 1, 9, loaded)
+    pairs = label_pairs(square.astype(np.uint8), square, loaded)
+    if inside is None or pairs is None or [column.tolist() for column in pairs] != [[[0, 0], [7, 7]], [7, 9]]:
+        return False
+    square[2, 2] = 9
+    return bool((inside == square).all())
 
 
 def _runs_are_right(loaded: ctypes.CDLL) -> bool:

@@ -45,7 +45,7 @@ def codes_of(rows: Optional[Inflated], size: Size, channels: int, loaded: ctypes
     """Return red + 256 × green + 65,536 × blue of each pixel, or its only byte; None where rows are odd."""
     if rows is None:
         return None
-    source, codes = np.frombuffer(rows, np.uint8), np.empty(size, np.uint32)
+    source, codes = np.frombuffer(rows, np.uint8), np.empty(size, np.uint8 if channels == 1 else np.uint32)
     status = loaded.sj_codes(source.ctypes.data, len(source), *size, channels, codes.ctypes.data)
     return codes if status == FINE else None
 

@@ -7,6 +7,7 @@ from typing import Optional, Tuple
 
 import numpy as np
 
+from . import kernel, kernel_labels
 from .masks import Array
 
 #: A pair of labels is one number: that of the truth so many bits further up.
@@ -22,7 +23,10 @@ class LabelMap:
 
     def at(self, pixels: Array) -> Array:
         """Return the labels of some pixels, counted row by row."""
-        numbers = self.numbers.reshape(-1)[pixels]
+        return self.labels_of(self.numbers.reshape(-1)[pixels])
+
+    def labels_of(self, numbers: Array) -> Array:
+        """Return the labels that these numbers stand for."""
         return numbers.astype(np.int64) if self.labels is None else self.labels[numbers]
 
 
@@ -49,6 +53,10 @@ def pairs_of(keys: Array, weights: Array) -> LabelPairs:
 
 def overlaps_of(truth: LabelMap, prediction: LabelMap) -> LabelPairs:
     """Return the pairs of two maps, counted by runs of pixels that have the same pair."""
+    found = kernel_labels.label_pairs(truth.numbers, prediction.numbers, kernel.library())
+    if found is not None:
+        numbers, pixels = found
+        return pairs_of((truth.labels_of(numbers[:, 0]) << SHIFT) | prediction.labels_of(numbers[:, 1]), pixels)
     one, two = truth.numbers.reshape(-1), prediction.numbers.reshape(-1)
     starts = np.flatnonzero(np.append(True, (one[1:] != one[:-1]) | (two[1:] != two[:-1])))
     lengths = np.diff(np.append(starts, one.size))

@@ -12,6 +12,7 @@ from typing import Deque, Dict, Iterable, Iterator, List, Optional, Sequence, Tu
 
 import numpy as np
 
+from . import kernel, kernel_labels
 from .errors import Flaw, Problems
 from .label_maps import SHIFT, LabelMap, LabelPairs, overlaps_of, pairs_of, summed
 from .masks import Array
@@ -72,10 +73,11 @@ def _changes_around(changes: Array, side: int, top: int, left: int) -> Array:
     return counts
 
 
-def _only_boundaries(pixels: LabelMap) -> LabelMap:
+def only_boundaries(pixels: LabelMap) -> LabelMap:
     """Return a map in which the inner part of every segment has one label of its own."""
-    labels = pixels.at(np.arange(pixels.numbers.size)).reshape(pixels.numbers.shape)
-    return LabelMap(np.where(inner(labels) & (labels != 0), INNER, labels))
+    labels = pixels.numbers if pixels.labels is None else pixels.labels.astype(np.uint32)[pixels.numbers]
+    found = kernel_labels.boundaries(labels, reach_of(*labels.shape), INNER, kernel.library())
+    return LabelMap(np.where(inner(labels) & (labels != 0), INNER, labels) if found is None else found)
 
 
 def count(unit: Unit, submission: PanopticSubmission) -> UnitCounts:
@@ -119,7 +121,7 @@ def frame_table(frame: TruthFrame, sent: SentFrame, pixels: Array, *, boundary: 
     ids, areas = summed(pairs.prediction, pairs.pixels)
     check_listed(sent, set(ids.tolist()))
     rows = [(number, sent.segments[number], 0, area) for number, area in zip(ids.tolist(), areas.tolist()) if number]
-    boundaries = overlaps_of(_only_boundaries(truth), _only_boundaries(prediction)) if boundary else None
+    boundaries = overlaps_of(only_boundaries(truth), only_boundaries(prediction)) if boundary else None
     return FrameTable(_segments(frame.rows), _segments(rows), pairs, boundaries)
 
 

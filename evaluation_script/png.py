@@ -78,7 +78,7 @@ def read_labels(data: bytes, size: Size) -> Array:
     if header.colour in (RGB, RGBA) and header.depth == 16:
         raise Flaw("is a 16-bit colour image", SAVE_AGAIN)
     codes = _codes(header, pixels) if header.channels == 1 else None
-    labels = _decoded(header, pixels) if codes is None else codes.astype(np.uint8)
+    labels = _decoded(header, pixels) if codes is None else codes
     return labels if labels.ndim == 2 else _by_colour(labels)
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from segjudge.evaluation_script import kernel, kernel_matches, kernel_runs
+from segjudge.evaluation_script import kernel, kernel_labels, kernel_matches, kernel_runs
 from segjudge.evaluation_script.kernel_frames import LABELS, PackedFrames, codes_of, compare
 from segjudge.evaluation_script.masks import Stack, words_across
 from segjudge.kernel.compiling import SOURCES
@@ -46,14 +46,19 @@ def sanitized(folder: Path, sources: Path = SOURCES) -> dict[str, str]:
     return {**os.environ, **options, "LD_PRELOAD": asan.stdout.strip(), LIBRARY: str(library)}
 
 
+def some_bytes(generator: random.Random, count: int) -> bytes:
+    """Bytes by lot, or of which most or all are zero."""
+    noise = generator.choice([0, 0.02, 1])
+    return bytes(generator.randrange(256) if generator.random() < noise else 0 for _ in range(count))
+
+
 def rows(generator: random.Random, loaded: ctypes.CDLL) -> None:
     """Filtered rows of every depth, of masks and of noise, a length that may be wrong, slots that may run out."""
     depth = generator.choice([0, 1, 2, 4, 8, 8, 8, 3, 16])
     size = (generator.randrange(1, 20), generator.choice([1, 7, 8, 63, 64, 65, 127, 128, 200]))
     step = 1 + (size[1] * depth + 7) // 8 if depth else size[1]
     length = max(0, size[0] * step + generator.choice([0, 0, 0, 0, -1, -9, 1, 40]))
-    noise = generator.choice([0, 0.02, 1])
-    data = bytearray(generator.randrange(256) if generator.random() < noise else 0 for _ in range(length))
+    data = bytearray(some_bytes(generator, length))
     for y in range(size[0]):
         if depth and y * step < length:
             data[y * step] = generator.choice([0, 1, 2, 3, 4, 4, 9])
@@ -67,12 +72,29 @@ def rows(generator: random.Random, loaded: ctypes.CDLL) -> None:
 
 def colours(generator: random.Random, loaded: ctypes.CDLL) -> None:
     """Rows of pictures in colours, with filters that there are not, of a size that may not be theirs."""
-    height, width, channels = generator.randrange(1, 6), generator.randrange(1, 20), generator.choice([3, 4])
+    height, width, channels = generator.randrange(1, 6), generator.randrange(1, 20), generator.choice([1, 3, 4])
     rows = [
-        bytes([generator.choice([0, 1, 2, 3, 4, 5])]) + generator.randbytes(width * channels) for _ in range(height)
+        bytes([generator.choice([0, 1, 2, 3, 4, 5])]) + some_bytes(generator, width * channels) for _ in range(height)
     ]
     exactly = np.array(bytearray(b"".join(rows)), np.uint8)  # bytes would end with one more, which nobody may read
-    codes_of(memoryview(exactly), (height, width), generator.choice([channels, channels, 3, 4, 5]), loaded)
+    codes_of(memoryview(exactly), (height, width), generator.choice([channels, channels, 1, 3, 4, 5]), loaded)
+
+
+def labels(generator: random.Random, loaded: ctypes.CDLL) -> None:
+    """Maps of few labels or many, whose pairs may have no room, and boxes that reach beyond them."""
+    height, width = generator.randrange(1, 12), generator.randrange(1, 90)
+    maps = []
+    for size in (generator.choice([1, 2, 4]), generator.choice([1, 2, 4])):
+        few = np.frombuffer(some_bytes(generator, height * width), np.uint8) // generator.choice([1, 16, 255])
+        maps.append(few.reshape(height, width).astype(f"<u{size}"))
+    reach = generator.choice([1, 2, 5, 40, 1 << 20, 0, -1, 1 << 40])
+    kernel_labels.boundaries(maps[0].astype(np.uint32), reach, 9, loaded)
+    kernel_labels.label_pairs(*maps, loaded)
+    room = generator.choice([0, 1, 2, 3, 40, -1, 1 << 40])
+    pairs = np.zeros(2 * max(0, min(room, 99)), np.uint32), np.zeros(max(0, min(room, 99)), np.int64)
+    sides = [argument for one in maps for argument in (one.ctypes.data, generator.choice([one.itemsize] * 9 + [1, 3]))]
+    found = ctypes.c_int64(0)
+    loaded.sj_label_pairs(*sides, height * width, *(one.ctypes.data for one in pairs), room, ctypes.byref(found))
 
 
 def boundaries(generator: random.Random, loaded: ctypes.CDLL) -> None:
@@ -211,7 +233,7 @@ def records(generator: random.Random, loaded: ctypes.CDLL) -> None:
 
 
 TARGETS: tuple[Callable[[random.Random, ctypes.CDLL], None], ...] = (
-    rows, colours, boundaries, runs, videos, records, matches,
+    rows, colours, labels, boundaries, runs, videos, records, matches,
 )  # fmt: skip
 
 

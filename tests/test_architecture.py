@@ -34,11 +34,11 @@ ROOMS = (
         "errors guard_messages inflate instance_protocols intervals masks panoptic_protocols positioned_file progress "
         "semantic_protocols sequence_protocols supervisor tracks_protocols truth tuning version"
     ),
-    "accumulator archive_limits jackknife kernel_frames label_maps mask_texts matching",
+    "accumulator archive_limits jackknife kernel_frames kernel_labels mask_texts matching",
     "kernel_runs tracks_metrics",
     "kernel_matches",
     "kernel",
-    ("guard instance_counts instance_matching json_limits packed_file parallel png polygons rle similarity"),
+    ("guard instance_counts instance_matching json_limits label_maps packed_file parallel png polygons rle similarity"),
     (
         "archive_folder archive_gzip archive_zip dataset_layouts "
         "instance_json instance_overlaps instance_precision instance_tubes mask_packing phase sequence_metrics"

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from segjudge.evaluation_script import instance_json, instance_tubes, kernel, kernel_runs, rle
+from segjudge.evaluation_script import instance_json, instance_tubes, kernel, kernel_labels, kernel_runs, rle
 from segjudge.evaluation_script import png as png_reader
 from segjudge.evaluation_script.errors import Flaw, Problems
 from segjudge.evaluation_script.instance_columns import KnownImages, columns_of, columns_of_plain
@@ -27,8 +27,10 @@ from segjudge.evaluation_script.instance_errors import _without_each
 from segjudge.evaluation_script.instance_matching import Detections, Instances, match, rank_in_group
 from segjudge.evaluation_script.instance_overlaps import Masks, mask_overlaps
 from segjudge.evaluation_script.instance_precision import MatchedDetections
+from segjudge.evaluation_script.label_maps import LabelMap, overlaps_of
 from segjudge.evaluation_script.mask_files import LabelImages, ObjectFolders, SalientImages
 from segjudge.evaluation_script.mask_texts import of_texts
+from segjudge.evaluation_script.panoptic_counting import only_boundaries
 from segjudge.evaluation_script.sequence_metrics import fractional_disk
 from segjudge.evaluation_script.similarity import Region, disk
 
@@ -547,7 +549,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
 
     for name in (
         "sj_pack_frame", "sj_codes", "sj_compare", "sj_check_runs", "sj_overlaps", "sj_records", "sj_join_frames",
-        "sj_match", "sj_curve", "sj_curves_without",
+        "sj_match", "sj_curve", "sj_curves_without", "sj_label_pairs", "sj_boundaries",
     ):  # fmt: skip
         for result in (0, -1, 1):
             with pytest.raises(kernel._Unusable, match="self-test"):
@@ -559,6 +561,8 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_compare(None, None, None, None, 1, 1, 1, None, 1, None) == -1
     assert LOADED.sj_pack_frame(None, 0, 8, 1, 1, 0, 1, None, 1, None, None, None, None, 0) == -1
     assert LOADED.sj_codes(None, 1, 1, 1, 3, None) == -1
+    assert LOADED.sj_label_pairs(None, 1, None, 1, 1, None, None, 1, None) == -1
+    assert LOADED.sj_boundaries(None, 1, 1, 1, 1, None) == -1
     assert LOADED.sj_check_runs(None, None, 1, None, None, None) == -1
     assert LOADED.sj_overlaps(None, 1, None, None, 1, None, 1, None, None, 1, None, None, None, 1, None) == -1
     assert LOADED.sj_match(None, None, None, 1, None, 1, None, 1, 1, 1, None, None) == -1
@@ -598,19 +602,24 @@ def test_frames_whose_text_grows_a_lot_are_joined_too() -> None:
     assert joined.pixels.tolist() == [len(texts)]
 
 
-@pytest.mark.parametrize("channels", [3, 4])
+@pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("seed", range(20))
 def test_colours_are_read_as_pillow_reads_them(seed: int, channels: int, switch: Any) -> None:
     """Rows by each of the filters, and now and then one that there is not, or too few."""
     lot = random.Random(seed)
     height, width = lot.randrange(1, 12), lot.randrange(1, 40)
     filters = 6 if seed % 5 == 4 else 5
-    rows = [bytes([lot.randrange(filters)]) + lot.randbytes(width * channels) for _ in range(height)]
-    data = raw_png(width, height, 8, 2 if channels == 3 else 6, b"".join(rows)[: None if seed % 7 else -1])
+    noise = lot.choice([0.03, 0.3, 1])  # what repeats the pixels around it takes a short cut
+    rows = [
+        bytes([lot.randrange(filters), *(lot.randrange(256) * (lot.random() < noise) for _ in range(width * channels))])
+        for _ in range(height)
+    ]
+    data = raw_png(width, height, 8, {1: 0, 3: 2, 4: 6}[channels], b"".join(rows)[: None if seed % 7 else -1])
 
     def codes() -> Any:
         try:
-            return png_reader.read_codes(data, (height, width)).tolist()
+            read = png_reader.read_labels if channels == 1 else png_reader.read_codes
+            return read(data, (height, width)).tolist()
         except Flaw as flaw:
             return str(flaw.at("x"))
 
@@ -618,3 +627,41 @@ def test_colours_are_read_as_pillow_reads_them(seed: int, channels: int, switch:
     assert by_kernel == by_pillow
     if filters == 5 and seed % 7:
         assert isinstance(by_kernel, list)
+
+
+def coarse_map(lot: np.random.Generator, size: Tuple[int, int], kind: Any) -> Any:
+    """A map of squares of a few labels, and some single pixels of others."""
+    side, labels = int(lot.integers(1, 40)), lot.integers(0, 200, 5)
+    squares = lot.choice(labels, (-(-size[0] // side), -(-size[1] // side)))
+    numbers = np.kron(squares, np.ones((side, side), int))[: size[0], : size[1]]
+    for _ in range(int(lot.integers(3))):
+        numbers[lot.integers(size[0]), lot.integers(size[1])] = lot.integers(200)
+    return numbers.astype(kind)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_label_maps_are_compared_as_numpy_compares_them(seed: int, switch: Any) -> None:
+    lot = np.random.default_rng(seed)
+    size = int(lot.integers(1, 150)), int(lot.integers(1, 150))
+    kinds = [np.uint8, np.uint16, np.uint32]
+    labels = np.sort(lot.choice(1 << 24, 200, replace=False))
+    truth = LabelMap(coarse_map(lot, size, kinds[seed % 3]), labels if seed % 2 else None)
+    prediction = LabelMap(coarse_map(lot, size, kinds[seed // 3 % 3]))
+    assert kernel_labels.label_pairs(truth.numbers, prediction.numbers, LOADED) is not None
+
+    def compared() -> Any:
+        alike = overlaps_of(truth, prediction)
+        edges = overlaps_of(only_boundaries(truth), only_boundaries(prediction))
+        return [column.tolist() for one in (alike, edges) for column in (one.truth, one.prediction, one.pixels)]
+
+    by_kernel, by_numpy = switch(compared)
+    assert by_kernel == by_numpy
+    assert sum(by_kernel[2]) == size[0] * size[1]
+
+
+def test_more_pairs_of_labels_than_there_is_room_for_are_left_to_numpy(switch: Any) -> None:
+    numbers = np.arange(kernel_labels.MOST_PAIRS + 1, dtype=np.uint16).reshape(1, -1)
+    assert kernel_labels.label_pairs(numbers[:, 1:], numbers[:, :-1], LOADED) is not None
+    assert kernel_labels.label_pairs(numbers, numbers, LOADED) is None
+    for pairs in switch(lambda: overlaps_of(LabelMap(numbers), LabelMap(numbers))):
+        assert pairs.pixels.tolist() == [1] * numbers.size
