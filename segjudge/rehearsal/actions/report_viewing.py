@@ -16,11 +16,18 @@ from segjudge.rehearsal.report_program import FULL, LEVELS, STORED
 from segjudge.rehearsal.services import Services
 
 
-def has_report(services: Services, submission: Submission) -> bool:
-    """Return whether there is a page of a submission: it is finished, and our scorers scored it."""
-    if submission.status != FINISHED:
-        return False
-    return _has_our_scorers(services.files.path(services.submissions.challenge_of(submission).script))
+def why_no_report(services: Services, row: Submission) -> str:
+    """Return why there is no page of a submission; nothing where there is one."""
+    challenge, phase = services.submissions.challenge_of(row), services.submissions.phase_of(row)
+    if not _has_our_scorers(services.files.path(challenge.script)):
+        return "this challenge has scorers of its own."
+    if row.status != FINISHED:
+        return f"this submission is {row.status}."
+    if not _results(challenge, row):
+        return "this submission is code, and left no results here."
+    if not phase.annotation:
+        return "the truth of this phase is not on this server. Where it is, `segjudge report` makes the page."
+    return ""
 
 
 def report_page(services: Services, user: User, submission: int) -> str | None:
@@ -31,11 +38,10 @@ def report_page(services: Services, user: User, submission: int) -> str | None:
     """
     row = services.submissions.get(submission)
     services.permissions.check_may_see_submission(user, row)
+    reason = why_no_report(services, row)
+    if reason:
+        raise Refusal(404, f"There is no report: {reason}")
     challenge, phase = services.submissions.challenge_of(row), services.submissions.phase_of(row)
-    if not _has_our_scorers(services.files.path(challenge.script)):
-        raise Refusal(404, "There is no report: this challenge has scorers of its own.")
-    if row.status != FINISHED:
-        raise Refusal(404, f"There is no report: this submission is {row.status}.")
     if services.permissions.is_host(user, challenge.id):
         return services.report_pages.made(_full_order(services, challenge, phase, row), HOSTS)
     splits = services.challenges.splits_of(phase.id)
@@ -57,15 +63,14 @@ def _has_our_scorers(script: str) -> bool:
         return False
 
 
+def _results(challenge: Challenge, row: Submission) -> str:
+    """Return the file that was scored; nothing for code that left none here."""
+    return row.submission_input_file or (not challenge.flag("is_docker_based") and row.input_file) or ""
+
+
 def _full_order(services: Services, challenge: Challenge, phase: ChallengePhase, row: Submission) -> PageOrder:
     """Return what makes the page of a submission and its truth."""
-    results = row.submission_input_file or (None if challenge.flag("is_docker_based") else row.input_file)
-    if not results:
-        raise Refusal(404, "There is no report: this submission is code, and left no results here.")
-    if not phase.annotation:
-        words = "the truth of this phase is not on this server. Where it is, `segjudge report` makes the page."
-        raise Refusal(404, f"There is no report: {words}")
-    files = {"script": challenge.script, "truth": phase.annotation, "submission": results}
+    files = {"script": challenge.script, "truth": phase.annotation or "", "submission": _results(challenge, row)}
     values = {"phase": phase.codename, "title": _title(services, row)}
     return PageOrder(FULL, challenge.id, files, values=values)
 

@@ -4,7 +4,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from segjudge.evalai.jobs import FAILED
-from segjudge.rehearsal.actions.report_viewing import has_report
+from segjudge.rehearsal.actions.report_viewing import why_no_report
 from segjudge.rehearsal.column_types import JsonObject
 from segjudge.rehearsal.hidden_splits import file_for_participants
 from segjudge.rehearsal.leaderboards import BoardRow, RankedBoard, board_of
@@ -47,7 +47,7 @@ def _summaries(request: PageRequest, submissions: list[Submission]) -> list[Json
             "reason": _reason(request, submission) if submission.status == FAILED else "",
             "team": team_names[submission.team_id],
             "file": files.get(submission.input_file, ""),
-            "has_report": has_report(services, submission),
+            "has_report": not why_no_report(services, submission),
         }
         for submission in submissions
     ]
