@@ -22,7 +22,7 @@ from segjudge.interactive.dataset import Davis
 from segjudge.interactive.method_run import Frames, run
 from segjudge.interactive.other_datasets import DrawnScribbles
 
-from .browser import chromium, fresh_page, needs_chromium
+from .browser import chromium, faint_texts, fresh_page, needs_chromium
 from .data import SEQUENCES
 from .shared import needs_shared
 from .test_interactive_session import Clock
@@ -183,6 +183,9 @@ def test_the_page_steps_through_interactions(runs: dict[str, Path], tmp_path: Pa
         page.locator("[data-part=sample]").select_option("pair, 1")
         wait_for(page, "J&F")
         assert all(url.startswith("file:") for url in asked)
+        assert faint_texts(page) == []
+        page.set_viewport_size({"width": 320, "height": 640})
+        assert page.evaluate("document.documentElement.scrollWidth") == 320
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ import pytest
 from PIL import Image
 
 from segjudge.cli import main
+from segjudge.report.page import ReportPage, Section, rendered
 
-from .browser import faint_texts, needs_chromium
+from .browser import faint_texts, fresh_page, needs_chromium
 from .test_arrays import TRUTHS
 from .test_report import NARROW, WIDE, browser, compared, files, open_player, shown, wait_for
 
@@ -146,6 +147,35 @@ def test_every_key_is_listed_and_every_button_has_a_key_or_a_name(files: Path, b
         page.keyboard.press("Escape")
         names = page.evaluate("[...document.querySelectorAll('button')].map((one) => one.ariaLabel ?? one.textContent)")
         assert all(name.strip() for name in names[:20])
+
+
+@needs_chromium
+def test_bounds_hold_for_columns_of_any_name(browser: Any, tmp_path: Path) -> None:
+    rows = [["a b", 0.1, 7.0], ["b", 0.7, -2.0], ["c", 0.7, None]]
+    tables = {"rows": {"columns": ["name", "mixed up", "B − A (95 %)"], "rows": rows}}
+    page = ReportPage("Bounds", [Section("tables", "Tables", {"tables": tables})])
+    (tmp_path / "page.html").write_text(rendered(page), encoding="utf-8")
+    with fresh_page(browser, WIDE) as (opened, _):
+        opened.goto((tmp_path / "page.html").as_uri())
+        field, names = opened.locator("input[data-table]"), opened.locator("tbody tr:visible th")
+        for text, left in (
+            ("b", ["a b", "b"]),
+            ("mixed up>0.5", ["b", "c"]),
+            ("B − A (95 %)<0", ["b"]),
+            ("Mixed Up<0.5 B − A (95 %)>-1 b", ["a b"]),
+            ("mixed up>0.5 mixed up<0.6", []),
+        ):
+            field.fill(text)
+            assert names.all_inner_texts() == left, text
+
+
+@needs_chromium
+def test_the_skip_link_leads_past_the_navigation(files: Path, browser: Any) -> None:
+    with open_player(browser, (files / "report.html").as_uri(), WIDE) as page:
+        page.keyboard.press("Tab")
+        assert page.locator(".skip").evaluate("(one) => one === document.activeElement")
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "main"
 
 
 @needs_chromium

@@ -85,17 +85,15 @@ for (const table of document.querySelectorAll("table.sortable")) {
     };
   });
   const field = [...document.querySelectorAll("input[data-table]")].find((one) => one.dataset.table === table.id);
+  const known = names.filter(Boolean).sort((a, b) => b.length - a.length).map((name) => name.replace(/[^\w\s]/g, "\\$&"));
+  const bounded = new RegExp(`(${known.join("|")})([<>])(-?[\\d.]+)`, "gi");
   if (field) field.oninput = () => {
-    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const bounds = [...field.value.matchAll(bounded)].map(([, name, sign, end]) => [names.findIndex((one) => one.toLowerCase() === name.toLowerCase()), sign === "<" ? 1 : -1, Number(end)]);
+    const words = field.value.replace(bounded, " ").toLowerCase().split(/\s+/).filter(Boolean);
     let left = 0;
     for (const row of body.rows) {
-      row.hidden = !words.every((word) => {
-        const bound = word.match(/^(.+)([<>])(-?[\d.]+)$/);
-        const column = bound ? names.findIndex((name) => name.toLowerCase() === bound[1]) : -1;
-        if (column < 0) return row.textContent.toLowerCase().includes(word);
-        const value = valueOf(row, column);
-        return value !== null && (bound[2] === "<" ? value < Number(bound[3]) : value > Number(bound[3]));
-      });
+      const within = bounds.every(([column, sign, end]) => valueOf(row, column) !== null && sign * (end - valueOf(row, column)) > 0);
+      row.hidden = !within || !words.every((word) => row.textContent.toLowerCase().includes(word));
       left += !row.hidden;
     }
     page.say(`${left} of ${body.rows.length} rows`);
