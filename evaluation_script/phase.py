@@ -110,8 +110,9 @@ class Phase:
     #: What participants may read of the splits that are not hidden: the leaderboard's means, the means of each
     #: sequence too, or (where the truth is public) everything.
     detail: str = "means"
-    #: What participants may read has what a page of their submission shows too (`docs/report.md`): intervals, and with
-    #: `detail="all"` what mask sequences lost frame by frame; that takes three times as long as scoring them.
+    #: What participants may read has what a page of their submission shows too (`docs/report.md`): intervals; what
+    #: each kind of failure takes of mask sequences (not with `detail="means"`), and with `detail="all"` what was lost
+    #: frame by frame. That takes three times as long as scoring them.
     report: bool = False
     #: Wall clock for one submission, in seconds.
     seconds: int = 3600

@@ -12,7 +12,7 @@ import time
 from contextlib import closing
 from typing import Any, Dict, List, Tuple
 
-from .answer import Report, SequenceReport, shown_intervals
+from .answer import DECIMALS, Report, SequenceReport, shown_intervals
 from .guard import run_guarded
 from .mask_stream import width_for
 from .parallel import results_of_processes
@@ -40,17 +40,19 @@ def add_report(answer: Dict[str, Any], phase: Phase, scored: List[Scored], submi
     shown = answer["submission_result"]
     visible = [one for one in scored if not one[0].hidden]
     shown["intervals"] = [{split.codename: shown_intervals(phase, split, report)} for split, _, _, report in visible]
-    if phase.detail != DETAILS[2]:
+    if phase.detail == DETAILS[0]:
         return ""
-    shown["errors"] = [{split.codename: report.errors(split.metrics)} for split, _, _, report in visible]
+    whole = phase.detail == DETAILS[2]
+    if whole:
+        shown["errors"] = [{split.codename: report.errors(split.metrics)} for split, _, _, report in visible]
     sequences = [one for one in visible if isinstance(one[3], SequenceReport)]
     seconds = TIME * max(deadline - time.monotonic(), 1.0)
     try:
         shown["losses"] = run_guarded(
-            lambda _: _losses(sequences, submission), memory=phase.memory, seconds=seconds, say=_silent
+            lambda _: _losses(sequences, submission, whole=whole), memory=phase.memory, seconds=seconds, say=_silent
         )
     except Exception as error:  # noqa: BLE001 - the scores stay, whatever a page lacks
-        return f"{phase.codename}: the page of a submission lacks its masks ({type(error).__name__}: {error})"
+        return f"{phase.codename}: the page of a submission lacks what was lost ({type(error).__name__}: {error})"
     return ""
 
 
@@ -58,15 +60,18 @@ def _silent(_: object) -> None:
     """Say nothing."""
 
 
-def _losses(scored: List[Scored], submission: str) -> Dict[str, Any]:
-    """Return of each split of mask sequences what was lost."""
+def _losses(scored: List[Scored], submission: str, *, whole: bool) -> Dict[str, Any]:
+    """Return of each split of mask sequences what was lost; not whole, what each kind takes of all, rounded."""
     rows = sum(len(scores) for _, _, _, report in scored for scores in report.rows().values())
-    room = (PAGE - FIXED - ROW * rows) // max(len(scored), 1)
-    return {
+    room = (PAGE - FIXED - ROW * rows) // max(len(scored), 1) if whole else 0
+    found = {
         split.codename: _split_losses(submission, truth, report, rules, room)
         for split, truth, rules, report in scored
         if isinstance(truth, Split) and isinstance(report, SequenceReport)
     }
+    for losses in [] if whole else found.values():
+        losses["shares"] = [round(share, DECIMALS) for share in losses["shares"]]
+    return found
 
 
 def _split_losses(
@@ -75,7 +80,8 @@ def _split_losses(
     protocol, entries = report.protocol, _Entries(room)
     with closing(OpenedSequences(submission, truth, protocol, rules)) as opened:
         found = scored_sequences(opened, report)
-        width = width_for(sum(len(one.truth.frames) for one in found), 1, room, pictures=False)
+        frames = sum(len(one.truth.frames) for one in found)
+        width = width_for(frames, 1, room, pictures=False) if room > 0 else 0
 
         def work(number: int) -> bytes:
             return json.dumps(_entry(found[number], protocol, width), allow_nan=False).encode()
@@ -89,7 +95,7 @@ def _split_losses(
         "exact": kinds_known(protocol),
         "shares": shares_of(objects, protocol),
         "smaller": any(block.size[1] > width for one in found for block in one.truth.blocks),
-        "sequences": kept if entries.fit else [],
+        "sequences": kept if width and entries.fit else [],
     }
 
 

@@ -168,7 +168,7 @@ def test_only_what_means_show_is_kept_where_not_all_is_public() -> None:
     task = {"page": "means", "columns": [{"split": "dev", "hidden": False}]}
     shown = scoring_program._shown(task, {"submission_result": left})
     assert "sequences" in left
-    assert set(left) - set(shown) == {"sequences"}
+    assert set(left) - set(shown) == {"losses", "sequences"}
     # What all shows, less its tables.
     assert not {"objects", "losses", "errors", "sequences"} & set(scoring_program.SHOWN)
 

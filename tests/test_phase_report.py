@@ -52,13 +52,20 @@ def test_a_report_changes_no_score(number: int, detail: str) -> None:
         answer["submission_metadata"].pop("seconds")
         answer["submission_result"].pop("provenance", None)
     assert full == bare
-    assert set(more) == ({"errors", "intervals", "losses"} if detail == "all" else {"intervals"})
-    assert bool(more.get("losses")) == (detail == "all" and number == 0)
+    levels = {"means": {"intervals"}, "sequences": {"intervals", "losses"}, "all": {"errors", "intervals", "losses"}}
+    assert set(more) == levels[detail]
+    assert bool(more.get("losses")) == (detail != "means" and number == 0)
 
 
 def test_processes_share_the_work_and_leave_the_same(whole: dict[str, Any]) -> None:
     shared = left_by(detail="all", report=True, jobs=3)
     assert shared["losses"] == whole["losses"]
+
+
+def test_what_kinds_take_of_the_whole_is_left_of_a_truth_that_is_not_public(whole: dict[str, Any]) -> None:
+    losses = left_by(detail="sequences", report=True)["losses"]["dev"]
+    assert losses["shares"] == [round(share, 3) for share in whole["losses"]["dev"]["shares"]]
+    assert losses["sequences"] == []
 
 
 def test_nothing_is_left_of_hidden_splits() -> None:
@@ -78,7 +85,7 @@ def test_scores_stay_whatever_happens_to_the_report(
     answer = answer_of(detail="all", report=True)
     assert answer["result"] == answer_of(detail="all")["result"]
     assert "losses" not in answer["submission_result"]
-    assert "the page of a submission lacks its masks" in capfd.readouterr().err
+    assert "the page of a submission lacks what was lost" in capfd.readouterr().err
 
 
 def test_a_report_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import base64
 import copy
 import json
 import re
+import zipfile
 import zlib
 from dataclasses import replace
 from functools import reduce
@@ -17,12 +18,15 @@ import pytest
 from segjudge.cli import main
 from segjudge.errors import UsageError
 from segjudge.evaluation_script import phase_report
-from segjudge.evaluation_script.phase import DETAILS
+from segjudge.evaluation_script.main import evaluate_phase
+from segjudge.evaluation_script.phase import DETAILS, Phase, PhaseSplit
 from segjudge.evaluation_script.phases import PHASES
 from segjudge.stored_report import stored_page
 
 from .browser import chromium, fresh_page, needs_chromium
 from .builders import ROOT
+from .golden.pairs import write_pair
+from .shared import needs_shared
 from .test_phase_report import left_by
 
 
@@ -119,6 +123,27 @@ def test_without_room_for_numbers_the_kinds_alone_are_left(
     text = stored_page(left, "no masks")
     assert 'class="player"' not in text
     assert len(re.findall(r"<b>[\d.]+</b></dt>", text)) == 9
+
+
+@needs_shared
+@pytest.mark.long
+def test_a_page_of_the_size_of_davis_has_at_most_three_megabytes(tmp_path: Path) -> None:
+    """1,220 frames of real masks, and 14 of the 20 sequences once more."""
+    paths = write_pair("L", tmp_path)
+    for path in paths:
+        with zipfile.ZipFile(path, "a") as archive:
+            again = sorted({name.split("/")[0] for name in archive.namelist()})[:14]
+            for name in archive.namelist():
+                if name.split("/")[0] in again:
+                    archive.writestr(f"again-{name}", archive.read(name))
+    assert main(["pack", "--layout", "davis2017", "--root", str(paths[0]), "--out", str(tmp_path / "packed.zip")]) == 0
+    phase = Phase("dev", "", (PhaseSplit("val", "davis2017", ("J&F-Mean",)),), detail="all", report=True)
+    left = evaluate_phase(phase, str(tmp_path / "packed.zip"), str(paths[1]))["submission_result"]
+    assert all(entry["masks"] for entry in left["losses"]["val"]["sequences"])
+    frames = sum(one["frames"] for entry in left["losses"]["val"]["sequences"] for one in entry["objects"])
+    assert frames > 3000  # of objects
+    size = len(stored_page(left, "davis").encode())
+    assert 1_000_000 < size < 3_000_000
 
 
 # ── from strangers ──────────────────────────────────────────────────────────
