@@ -32,7 +32,7 @@ class ScoringOutcome:
     """A result, or a sentence for the participant, or a fault of ours, with what the scorer wrote."""
 
     accuracies: object = None
-    submission_result: object = None
+    metadata: object = None
     refused: str = ""
     incident: str = ""
     stdout: str = ""
@@ -146,5 +146,5 @@ def _outcome(code: ExitCode, answer: str) -> ScoringOutcome:
         fields = json.loads(answer)
         if isinstance(fields, dict) and fields.keys() & {"accuracies", "refused", "incident"}:
             refused, incident = (str(fields.get(name) or "") for name in ("refused", "incident"))
-            return ScoringOutcome(fields.get("accuracies"), fields.get("submission_result"), refused, incident)
+            return ScoringOutcome(fields.get("accuracies"), fields.get("metadata"), refused, incident)
     return ScoringOutcome(incident=f"the scorer {code.sentence} without an answer")

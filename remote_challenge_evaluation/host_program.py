@@ -26,6 +26,8 @@ from typing import Any, Callable, Dict, List, Tuple
 
 #: The two documented forms: the annotations come first, or the submission does.
 HOSTED, REMOTE = "hosted", "remote"
+#: What an `evaluate()` may leave beside the scores.
+LEFT = ("submission_result", "submission_metadata")
 _FILE_BYTES = 4 << 30
 _UNPACKED = "evaluation_script"
 _ANNOTATION, _SUBMISSION = ("annotation", "truth", "gt"), ("user", "submission", "pred", "result")
@@ -150,7 +152,7 @@ def answer_to(path: str, root: str, request: Dict[str, Any], log: Any) -> Dict[s
     try:
         return {
             "accuracies": accuracies_of(returned, request.get("hidden", [])),
-            "submission_result": _plain(returned.get("submission_result")),
+            "metadata": {name: _plain(returned[name]) for name in LEFT if returned.get(name) is not None},
         }
     except (ValueError, AttributeError) as error:
         return {"incident": str(error)}

@@ -36,7 +36,8 @@ class JobReport(TypedDict, total=False):
     """What is reported of a submission: accuracies, or why it was refused."""
 
     accuracies: list[SplitAccuracies]
-    submission_result: object
+    #: What `evaluate()` left beside them.
+    metadata: object
     refused: str
     #: Whether it was refused for a fault of ours.
     ours: bool

@@ -113,8 +113,7 @@ class SubmissionReporting:
     def _send(self, job: Job, report: JobReport) -> None:
         stdout, stderr = report.get("stdout", ""), report.get("stderr", "")
         if "accuracies" in report:
-            result = report.get("submission_result")
-            metadata = json.dumps(result, default=str) if result is not None else ""
+            metadata = json.dumps(report["metadata"], default=str) if report.get("metadata") else ""
             accuracies = report["accuracies"]
             self._jobs.finish(job.submission, job.phase, accuracies, metadata=metadata, stdout=stdout, stderr=stderr)
         else:

@@ -144,7 +144,7 @@ class SubmissionScoring:
             job,
             {
                 "accuracies": accuracies,
-                "submission_result": outcome.submission_result,
+                "metadata": outcome.metadata,
                 "stdout": stdout,
                 "stderr": stderr,
             },

@@ -61,6 +61,7 @@ class ScoringAnswer(TypedDict):
     """A result, or a sentence for the participant (`refused`), or a fault of ours (`incident`)."""
 
     accuracies: NotRequired[object]
-    submission_result: NotRequired[object]
+    #: What `evaluate()` left beside the scores, which hosts read.
+    metadata: NotRequired[object]
     refused: NotRequired[str]
     incident: NotRequired[str]

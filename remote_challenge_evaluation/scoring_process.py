@@ -107,8 +107,8 @@ def _score(request: ScoringRequest) -> ScoringAnswer:
         return {"refused": str(error)}
     except HostError as error:
         return {"incident": str(error)}
-    accuracies = for_rest(scored["result"], phase.hidden)
-    return {"accuracies": accuracies, "submission_result": scored.get("submission_result")}
+    left = {name: scored[name] for name in ("submission_result", "submission_metadata")}
+    return {"accuracies": for_rest(scored["result"], phase.hidden), "metadata": left}
 
 
 def _limit(memory: int) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,9 @@ import segjudge
 from segjudge.cli import main
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.answer import Report
+from segjudge.evaluation_script.engine import report_of
+from segjudge.evaluation_script.intervals import bounds_of
+from segjudge.evaluation_script.unit_counts import UnitAccumulator
 from segjudge.statistics.pseudo_values import grouped_sums
 from segjudge.statistics.rankings import differences, means
 
@@ -49,6 +54,45 @@ def test_metrics_of_videos_are_left_out_one_by_one() -> None:
     assert table.sums.mean(axis=1) == pytest.approx([report.values["VPQ"]] * 2, abs=1e-12)
     (pair,) = differences(table)
     assert (pair.difference, pair.error, pair.p) == (0, 0, 1)
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("submission", "truth", "protocol"),
+    [
+        ("vps/submission", "vps/truth.json", "vipseg"),
+        ("vspw/submission", "vspw/truth", "vspw"),
+        ("mots/trackers/ours/data", "mots/gt", "mots"),
+    ],
+)
+def test_metrics_of_videos_have_errors_from_leaving_each_out(submission: str, truth: str, protocol: str) -> None:
+    report = of_track(submission, truth, protocol)
+    counted: UnitAccumulator[Any] = report.counted  # type: ignore[assignment]  # of any track
+    count = len(counted.names)
+    without = []
+    for name in counted.names:
+        part = UnitAccumulator(counted.protocol, counted.facts, [one for one in counted.names if one != name])
+        for one in counted.held():
+            if one.name != name:
+                part.update(one)
+        without.append(report_of("val", part).values)
+    errors = report.errors()
+    assert errors.keys() == {name for name in report.values if all(one[name] is not None for one in without)}
+    assert len(errors) > 3
+    for name, error in errors.items():
+        values = np.array([one[name] for one in without], float)
+        assert error == pytest.approx(np.sqrt((count - 1) / count * ((values - values.mean()) ** 2).sum()), abs=1e-12)
+    assert report.intervals().keys() == errors.keys()
+
+
+def test_what_no_share_is_has_bounds_of_its_own() -> None:
+    bounds = {
+        name: bounds_of(name) for name in ("J-Decay", "HOTA", "sMOTSA-car", "MOTSA", "IDSW", "IDSW-car", "J-Mean")
+    }
+    assert bounds == {
+        "J-Decay": (-1, 1), "HOTA": (0, 1), "sMOTSA-car": (-math.inf, 1), "MOTSA": (-math.inf, 1),
+        "IDSW": (0, math.inf), "IDSW-car": (0, math.inf), "J-Mean": (0, 1),
+    }  # fmt: skip
 
 
 @needs_shared

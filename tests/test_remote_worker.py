@@ -112,6 +112,9 @@ def test_a_submission_is_scored_and_the_journal_knows(server: Rehearsal, operato
     board = server.get("/api/jobs/challenge_phase_split/1/leaderboard/").json()["results"]
     assert [one["result"] for one in board if one["submission__id"] == number] == [list(here.values())]
     assert "3 of 3 scored" in server.text(row["stdout_file"])
+    for_hosts = json.loads(server.text(row["submission_metadata_file"]))
+    assert for_hosts["submission_result"]["scored"] == ["dev"]
+    assert for_hosts["submission_metadata"]["provenance"]["truth"].startswith("zip:")
     (job,) = operator.jobs()
     assert (job["outcome"], job["evaluations"], job["reports"]) == ("finished", 1, 1)
     assert not list((operator.folder / "machine/submissions").iterdir())
@@ -276,7 +279,7 @@ def test_a_result_that_the_server_refuses_ends_as_failed(server: Rehearsal, oper
     # A label that the leaderboard does not have: the start compares them, so that only a change after it leads here.
     labels = ("J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay", "Other")
     entry = {"split": "dev", "show_to_participant": True, "accuracies": dict.fromkeys(labels, 0.5)}
-    report = json.dumps({"accuracies": [entry], "submission_result": None, "stdout": "", "stderr": ""})
+    report = json.dumps({"accuracies": [entry], "metadata": None, "stdout": "", "stderr": ""})
     operator.journal("UPDATE jobs SET state = 'scored', owner = NULL, outcome = NULL, report = ?", report)
     operator.run("--once")
     row = server.get(f"/api/jobs/submission/{number}", "host").json()
