@@ -14,7 +14,8 @@ from .errors import Flaw
 from .instance_flaws import LARGEST_ID, LARGEST_SIDE
 from .instance_json import PlainRecords
 from .instance_tubes import Tubes, joined
-from .mask_texts import MaskTexts
+from .kernel_runs import RecordTable
+from .mask_texts import MaskTexts, of_texts
 from .masks import Array
 
 #: What is raised for records of which one at least is unusual; `instance_flaws` says what is wrong with it.
@@ -103,11 +104,14 @@ def columns_of(records: List[Any], images: KnownImages, *, boxes: bool) -> Recor
         return RecordColumns(image, category, score, [""] * len(records), table, {})
     if images.frames is not None:
         tubes = tubes_of([record["segmentations"] for record in records], images.sizes[image], images.frames[image])
-        checked = rle.CheckedMasks(np.zeros(len(image), np.int8), tubes.pixels)
-        nowhere = np.zeros((len(image), 4))
-        return RecordColumns(image, category, score, tubes.texts, nowhere, {}, None, checked, tubes.mean_area)
+        return _of_tubes(image, category, score, tubes)
     masks, outlines = _masks([record["segmentation"] for record in records], images.sizes[image])
     return RecordColumns(image, category, score, masks, np.zeros((len(masks), 4)), outlines)
+
+
+def _of_tubes(image: Array, category: Array, score: Array, tubes: Tubes) -> RecordColumns:
+    checked, nowhere = rle.CheckedMasks(np.zeros(len(image), np.int8), tubes.pixels), np.zeros((len(image), 4))
+    return RecordColumns(image, category, score, [], nowhere, {}, tubes.masks, checked, tubes.mean_area)
 
 
 def columns_of_plain(records: PlainRecords, images: KnownImages) -> Optional[RecordColumns]:
@@ -115,22 +119,56 @@ def columns_of_plain(records: PlainRecords, images: KnownImages) -> Optional[Rec
     table = records.table.rows
     image = _indices(images.ids, table[:, kernel_runs.IMAGE])
     category = _indices(images.categories, table[:, kernel_runs.CATEGORY])
+    score = _plain_scores(records)
+    if (image < 0).any() or not np.isfinite(score).all():
+        return None
+    if images.frames is not None or records.table.frames is not None:
+        tubes = _plain_tubes(records.table, images, image)
+        return None if tubes is None else _of_tubes(image, category, score, tubes)
     starts, stops = table[:, kernel_runs.COUNTS], table[:, kernel_runs.COUNTS_END]
-    if (image < 0).any() or not np.array_equal(table[:, kernel_runs.HEIGHT : kernel_runs.COUNTS], images.sizes[image]):
+    if not np.array_equal(table[:, kernel_runs.HEIGHT : kernel_runs.COUNTS], images.sizes[image]):
         return None
     if (stops - starts > rle.longest(images.pixels(image))).any():
-        return None
-    decimals = table[:, kernel_runs.DECIMALS]
-    # Whole numbers up to 2^53 and powers of ten up to 10^22 are exact, so their quotient is what Python would read.
-    score = table[:, kernel_runs.DIGITS] / 10.0 ** np.maximum(decimals, 0)
-    unusual = np.flatnonzero(decimals < 0)
-    places = table[unusual, kernel_runs.SCORE : kernel_runs.SCORE_END + 1].tolist()
-    score[unusual] = [float(records.text[start:stop]) for start, stop in places]
-    if not np.isfinite(score).all():
         return None
     masks = MaskTexts(records.table.masks, starts.copy(), stops.copy())
     checked = rle.CheckedMasks(table[:, kernel_runs.FAULT], table[:, kernel_runs.AREA].copy())
     return RecordColumns(image, category, score, [], np.zeros((len(masks), 4)), {}, masks, checked)
+
+
+def _plain_scores(records: PlainRecords) -> Array:
+    table = records.table.rows
+    decimals = table[:, kernel_runs.DECIMALS]
+    # Whole numbers up to 2^53 and powers of ten up to 10^22 are exact, so their quotient is what Python would read.
+    score: Array = table[:, kernel_runs.DIGITS] / 10.0 ** np.maximum(decimals, 0)
+    unusual = np.flatnonzero(decimals < 0)
+    places = table[unusual, kernel_runs.SCORE : kernel_runs.SCORE_END + 1].tolist()
+    score[unusual] = [float(records.text[start:stop]) for start, stop in places]
+    return score
+
+
+def _plain_tubes(table: RecordTable, images: KnownImages, image: Array) -> Optional[Tubes]:
+    """Return the masks of videos; None where one is unusual, or it is not videos on both sides."""
+    if images.frames is None or table.frames is None:
+        return None
+    counts = table.rows[:, kernel_runs.COUNTS_END] - table.rows[:, kernel_runs.COUNTS]
+    if not np.array_equal(counts, images.frames[image]):
+        return None
+    size, tube = _of_frames(images.sizes[image], counts)
+    shown = table.frames[:, 0] >= 0
+    if not np.array_equal(table.frames[shown, :2], size[shown]):
+        return None
+    stops = table.frames[shown, 2]
+    try:
+        masks = MaskTexts(table.masks, np.append(0, stops)[:-1], stops)
+        return joined(masks, shown, tube, size[:, 0] * size[:, 1], len(counts))
+    except ValueError:
+        return None
+
+
+def _of_frames(sizes: Array, frames: Array) -> Tuple[Array, Array]:
+    """Return the size of each frame of wide masks, and the index of its mask."""
+    tube = np.repeat(np.arange(len(frames)), frames)
+    return np.stack((sizes[:, 0], sizes[:, 1] // np.maximum(frames, 1)), axis=1)[tube], tube
 
 
 def _indices(known: Array, ids: Array) -> Array:
@@ -169,12 +207,13 @@ def tubes_of(segmentations: List[Any], sizes: Array, frames: Array) -> Tubes:
         raise ValueError
     flat = list(chain.from_iterable(segmentations))
     shown = np.fromiter((mask is not None for mask in flat), bool, len(flat))
-    tube = np.repeat(np.arange(len(frames)), frames)
-    size = np.stack((sizes[:, 0], sizes[:, 1] // np.maximum(frames, 1)), axis=1)[tube]
+    size, tube = _of_frames(sizes, frames)
     masks = [mask for mask in flat if mask is not None]
     _check_types(masks, dict)  # no polygons
     texts = _masks(masks, size[shown])[0] if masks else []
-    return joined(texts, shown, tube, size[:, 0] * size[:, 1], len(frames))
+    if not all(map(str.isascii, texts)):
+        raise ValueError
+    return joined(of_texts(texts), shown, tube, size[:, 0] * size[:, 1], len(frames))
 
 
 def _boxes(boxes: List[Any]) -> Array:

@@ -209,7 +209,7 @@ class _Checker:
         records = json_part.records
         if isinstance(records, PlainRecords):
             self._part = _CheckedPart(len(records.table.rows), json_part.length)
-            columns = None if self._protocol.boxes or self._protocol.tubes else columns_of_plain(records, self._images)
+            columns = None if self._protocol.boxes else columns_of_plain(records, self._images)
             if columns is not None:
                 self._keep(columns, 0)
                 return self._part

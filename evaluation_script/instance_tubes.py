@@ -12,6 +12,7 @@ from typing import List, Tuple
 import numpy as np
 
 from . import kernel, kernel_runs, rle
+from .mask_texts import MaskTexts, of_texts
 from .masks import Array
 
 #: How much of an instance is hidden in a frame, as OVIS labels it.
@@ -22,24 +23,25 @@ LABELS = {"no_occlusion": 0.0, "slight_occlusion": 0.25, "severe_occlusion": 0.7
 class Tubes:
     """The wide masks of some instances."""
 
-    texts: List[str]
+    masks: MaskTexts
     pixels: Array
     #: Over the frames that show anything.
     mean_area: Array
 
 
-def joined(texts: List[str], shown: Array, tube: Array, pixels: Array, count: int) -> Tubes:
+def joined(texts: MaskTexts, shown: Array, tube: Array, pixels: Array, count: int) -> Tubes:
     """Return the masks of frames, in order, as so many wide ones; raises ValueError where one is not sound.
 
-    Of each frame it is known whether it has a text, the index of its tube, and how many pixels it has.
+    Of each frame it is known whether it has a text, the index of its tube, and how many pixels it has; the texts stand
+    one after the other.
     """
     ends = np.cumsum(np.bincount(tube, minlength=count))
     library = kernel.library()
     if library is None:
-        wide, area = _joined(texts, shown, pixels, ends)
+        wide, area = _joined([texts[index] for index in range(len(texts))], shown, pixels, ends)
     else:
         found = kernel_runs.join_frames(texts, shown, pixels, np.append(0, ends), library)
-        if found is None or not all(map(str.isascii, texts)):
+        if found is None:
             raise ValueError
         wide, area = found
     total = np.bincount(tube, area, count)
@@ -47,7 +49,7 @@ def joined(texts: List[str], shown: Array, tube: Array, pixels: Array, count: in
     return Tubes(wide, total.astype(np.int64), total / np.maximum(visible, 1))
 
 
-def _joined(texts: List[str], shown: Array, pixels: Array, ends: Array) -> Tuple[List[str], Array]:
+def _joined(texts: List[str], shown: Array, pixels: Array, ends: Array) -> Tuple[MaskTexts, Array]:
     """Return the wide masks, whose frames end there, and the area of each frame."""
     checked = rle.check_many(texts, pixels[shown])
     if checked.fault.any():
@@ -59,7 +61,7 @@ def _joined(texts: List[str], shown: Array, pixels: Array, ends: Array) -> Tuple
     runs = np.zeros((len(known), 2), np.int64)
     runs[~known, 0] = pixels[~shown]
     runs[known, 0], runs[known, 1] = background, covered
-    return rle.texts_of(runs.reshape(-1), 2 * np.append(0, np.cumsum(parts))[ends]), area
+    return of_texts(rle.texts_of(runs.reshape(-1), 2 * np.append(0, np.cumsum(parts))[ends])), area
 
 
 def hidden(labels: object) -> float:

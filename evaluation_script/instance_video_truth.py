@@ -25,7 +25,7 @@ def as_images(document: Dict[str, Any], notes: List[str]) -> Dict[str, Any]:
     empty = [image["id"] for image in images if image["width"] < 1 or image["height"] < 1]
     if empty:
         raise Flaw(f"holds videos without pixels: {empty}", "Remove them")
-    annotations = [_annotation(annotation, videos) for annotation in document["annotations"]]
+    annotations = _annotations(document["annotations"], videos)
     unseen = sum(not annotation["area"] for annotation in annotations)
     if unseen:
         notes.append(f"{counted(unseen, 'annotation')} without area in any frame, which no prediction can find")
@@ -35,30 +35,45 @@ def as_images(document: Dict[str, Any], notes: List[str]) -> Dict[str, Any]:
     return {**document, "images": images, "annotations": annotations}
 
 
-def _annotation(annotation: Dict[str, Any], videos: Dict[int, Any]) -> Dict[str, Any]:
-    """Return an annotation of a video as one of an image."""
-    video, masks = videos.get(annotation["video_id"]), annotation["segmentations"]
+def _annotations(annotations: List[Dict[str, Any]], videos: Dict[int, Any]) -> List[Dict[str, Any]]:
+    """Return annotations of videos as those of images."""
+    try:
+        listed = [videos[annotation["video_id"]] for annotation in annotations]
+        wide = [[video["height"], video["width"] * video["length"]] for video in listed]
+        frames = np.array([video["length"] for video in listed], np.int64)
+        masks = [annotation["segmentations"] for annotation in annotations]
+        tubes = tubes_of(masks, np.array(wide, np.int64).reshape(-1, 2), frames)
+    except UNUSUAL:
+        for annotation in annotations:
+            _explain(annotation, videos)
+        raise
+    return [
+        {
+            "id": annotation["id"],
+            "image_id": annotation["video_id"],
+            "category_id": annotation["category_id"],
+            "iscrowd": annotation.get("iscrowd", 0),
+            "area": _area(annotation, float(tubes.mean_area[index])),
+            "segmentation": {"size": wide[index], "counts": tubes.masks[index]},
+            "hidden": hidden(annotation.get("occlusion")),
+        }
+        for index, annotation in enumerate(annotations)
+    ]
+
+
+def _explain(annotation: Dict[str, Any], videos: Dict[int, Any]) -> None:
+    """Raise a Flaw where an annotation is unusual."""
+    video = videos.get(annotation["video_id"])
     if video is None:
         found = f"annotation {annotation['id']} is of the video {annotation['video_id']}, which is not listed"
         raise Flaw(found, "List it")
-    size, frames = (video["height"], video["width"]), video["length"]
-    wide = np.array([[size[0], size[1] * frames]])
     try:
-        tubes = tubes_of([masks], wide, np.array([frames]))
-    except UNUSUAL:
-        try:
-            check_tube(masks, size, frames)
-        except Flaw as flaw:
-            raise Flaw(f"annotation {annotation['id']} {flaw.found}", flaw.remedy) from None
-        raise
+        check_tube(annotation["segmentations"], (video["height"], video["width"]), video["length"])
+    except Flaw as flaw:
+        raise Flaw(f"annotation {annotation['id']} {flaw.found}", flaw.remedy) from None
+
+
+def _area(annotation: Dict[str, Any], shown: float) -> float:
+    """Return the mean area as written, not as the masks are, like in the original; as shown where none is written."""
     areas = [area for area in annotation.get("areas") or [] if area]
-    return {
-        "id": annotation["id"],
-        "image_id": annotation["video_id"],
-        "category_id": annotation["category_id"],
-        "iscrowd": annotation.get("iscrowd", 0),
-        # As written, not as the masks are, like in the original.
-        "area": float(np.mean(areas)) if areas else 0.0 if "areas" in annotation else float(tubes.mean_area[0]),
-        "segmentation": {"size": wide[0].tolist(), "counts": tubes.texts[0]},
-        "hidden": hidden(annotation.get("occlusion")),
-    }
+    return float(np.mean(areas)) if areas else 0.0 if "areas" in annotation else shown

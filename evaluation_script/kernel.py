@@ -48,7 +48,7 @@ _SIGNATURES = {
     "sj_overlaps": [
         *[_POINTER, _INT64, _POINTER, _POINTER, _INT64] * 2, _POINTER, _POINTER, _POINTER, _INT64, _POINTER,
     ],
-    "sj_records": [_POINTER, _INT64, _INT64, _POINTER, _POINTER, _POINTER],
+    "sj_records": [_POINTER, _INT64, _INT64, _POINTER, _POINTER, _POINTER, _POINTER, _INT64, _POINTER],
     "sj_join_frames": [
         _POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _INT64, _POINTER, _INT64, _POINTER, _POINTER,
     ],
@@ -178,15 +178,19 @@ def _runs_are_right(loaded: ctypes.CDLL) -> bool:
     if overlaps(of_texts(["233", "08"]), of_texts(["143"]), pairs, loaded).tolist() != [3, 4]:
         return False
     # Two frames of 8 pixels and a hidden one as an instance, and one that breaks off.
-    wide = join_frames(["233", "08"], np.array([1, 0, 1], np.uint8), np.full(3, 8), np.array([0, 3]), loaded)
-    if wide is None or (wide[0], wide[1].tolist()) != (["233M50H8"], [3, 0, 8]):
+    wide = join_frames(of_texts(["233", "08"]), np.array([1, 0, 1], np.uint8), np.full(3, 8), np.array([0, 3]), loaded)
+    if wide is None or (wide[0][0], wide[1].tolist()) != ("233M50H8", [3, 0, 8]):
         return False
-    if join_frames(["2P"], np.ones(1, np.uint8), np.full(1, 8), np.array([0, 1]), loaded) is not None:
+    if join_frames(of_texts(["2P"]), np.ones(1, np.uint8), np.full(1, 8), np.array([0, 1]), loaded) is not None:
         return False
     text = '{"image_id": 7, "category_id":-2,"score":0.125,"segmentation":{"counts":"08","size":[2,4]}}'
     table = records(f"{text}, {text}", loaded)
     row = [7, -2, 125, 3, 41, 46, 2, 4, 0, 2, 0, 8]
-    return table is not None and table.rows.tolist() == [row, [*row[:4], 134, 139, 2, 4, 2, 4, 0, 8]]
+    if table is None or table.rows.tolist() != [row, [*row[:4], 134, 139, 2, 4, 2, 4, 0, 8]]:
+        return False
+    text = text.replace("image", "video").replace('tion":', 'tions":[null,')
+    table = records(f"{text[:-1]}]}}", loaded)
+    return table is not None and table.frames is not None and table.frames.tolist() == [[-1, -1, 0], [2, 4, 2]]
 
 
 def _matches_are_right(loaded: ctypes.CDLL) -> bool:

@@ -13,8 +13,8 @@ from .masks import Array
 
 #: Statuses.
 FINE, FULL = 0, 2
-#: No record of the usual form is shorter, in characters.
-SHORTEST_RECORD = 80
+#: No record of the usual form is shorter, in characters, and none of its frames.
+SHORTEST_RECORD, SHORTEST_FRAME = 60, 5
 #: Columns of a table of records.
 COLUMNS = 12
 IMAGE, CATEGORY, DIGITS, DECIMALS, SCORE, SCORE_END, HEIGHT, WIDTH, COUNTS, COUNTS_END, FAULT, AREA = range(COLUMNS)
@@ -58,24 +58,23 @@ def overlaps(sent: MaskTexts, real: MaskTexts, pairs: Pairs, loaded: ctypes.CDLL
 
 
 def join_frames(
-    texts: List[str], shown: Array, pixels: Array, frames: Array, loaded: ctypes.CDLL
-) -> Optional[Tuple[List[str], Array]]:
+    texts: MaskTexts, shown: Array, pixels: Array, frames: Array, loaded: ctypes.CDLL
+) -> Optional[Tuple[MaskTexts, Array]]:
     """Return the masks of frames as one wide mask for each instance, and the area of each frame.
 
-    `frames` are the bounds of the instances; None where a mask is not sound.
+    `frames` are the bounds of the instances; the texts stand one after the other.  None where a mask is not sound.
     """
-    text, bounds = _text_of(texts)
+    bounds, length = np.append(0, texts.stops), len(texts.text)
     columns = [bounds, np.ascontiguousarray(shown, np.uint8), _whole(pixels), _whole(frames)]
     stops, area = np.zeros(len(frames), np.int64), np.zeros(len(pixels), np.int64)
-    for room in (2 * len(text) + 16 * len(pixels) + 64, 8 * len(text) + 16 * len(pixels) + 64):
+    for room in (2 * length + 16 * len(pixels) + 64, 8 * length + 16 * len(pixels) + 64):
         out = np.empty(room, np.uint8)
         status = loaded.sj_join_frames(
-            text.ctypes.data, *(column.ctypes.data for column in columns), len(frames) - 1,
+            texts.text, *(column.ctypes.data for column in columns), len(frames) - 1,
             out.ctypes.data, room, stops.ctypes.data, area.ctypes.data,
         )  # fmt: skip
         if status == FINE:
-            joined, ends = out[: stops[-1]].tobytes().decode("ascii"), stops.tolist()
-            return [joined[start:stop] for start, stop in zip(ends, ends[1:])], area
+            return MaskTexts(out[: stops[-1]].tobytes(), stops[:-1], stops[1:]), area
         if status != FULL:
             break
     return None
@@ -83,10 +82,15 @@ def join_frames(
 
 @dataclass(frozen=True)
 class RecordTable:
-    """Records of the usual form: a row of whole numbers for each, and the text of all masks."""
+    """Records of the usual form: a row of whole numbers for each, and the text of all masks.
+
+    In videos COUNTS and COUNTS_END are the bounds of its frames, which are rows of height, width (-1: no mask) and
+    where their text ends.
+    """
 
     rows: Array
     masks: bytes
+    frames: Optional[Array] = None
 
 
 def records(text: str, loaded: ctypes.CDLL) -> Optional[RecordTable]:
@@ -94,16 +98,19 @@ def records(text: str, loaded: ctypes.CDLL) -> Optional[RecordTable]:
     if not text.isascii():
         return None
     rows = np.zeros((len(text) // SHORTEST_RECORD + 1, COLUMNS), np.int64)
-    masks = ctypes.create_string_buffer(len(text) + 1)
-    count = ctypes.c_int64(0)
-    status = loaded.sj_records(
-        text.encode("ascii"), len(text), len(rows), rows.ctypes.data, ctypes.addressof(masks), ctypes.byref(count)
-    )
-    if status != FINE:
-        return None
-    rows = rows[: count.value]
-    length = int(rows[-1, COUNTS_END])
-    return RecordTable(rows, ctypes.string_at(masks, length))
+    data, masks = text.encode("ascii"), ctypes.create_string_buffer(len(text) + 1)
+    frames = np.empty((len(text) // SHORTEST_FRAME + 1, 3), np.int64)
+    count, used = ctypes.c_int64(0), ctypes.c_int64(0)
+    for place in (None, frames.ctypes.data):  # of images, of videos
+        status = loaded.sj_records(
+            data, len(data), len(rows), rows.ctypes.data, ctypes.addressof(masks), ctypes.byref(count), place,
+            len(frames), ctypes.byref(used),
+        )  # fmt: skip
+        if status == FINE:
+            rows, frames = rows[: count.value], frames[: used.value].copy()
+            length = int(frames[-1, -1] if place else rows[-1, COUNTS_END])
+            return RecordTable(rows, ctypes.string_at(masks, length), frames if place else None)
+    return None
 
 
 def _text_of(texts: List[str]) -> Tuple[Array, Array]:

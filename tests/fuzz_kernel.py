@@ -26,6 +26,7 @@ import numpy as np
 
 from segjudge.evaluation_script import kernel, kernel_labels, kernel_matches, kernel_runs
 from segjudge.evaluation_script.kernel_frames import LABELS, PackedFrames, codes_of, compare
+from segjudge.evaluation_script.mask_texts import of_texts
 from segjudge.evaluation_script.masks import Stack, words_across
 from segjudge.kernel.compiling import SOURCES
 
@@ -167,7 +168,7 @@ def videos(generator: random.Random, loaded: ctypes.CDLL) -> None:
     texts = [sound(generator, 99) if generator.random() < 0.9 else text_of(generator) for _ in range(int(shown.sum()))]
     cuts = sorted(generator.randrange(len(shown) + 1) for _ in range(generator.randrange(3)))
     pixels = np.array([generator.choice([99, 99, 99, 0, 1 << 40]) for _ in shown], np.int64)
-    kernel_runs.join_frames(texts, shown, pixels, np.array([0, *cuts, len(shown)], np.int64), loaded)
+    kernel_runs.join_frames(of_texts(texts), shown, pixels, np.array([0, *cuts, len(shown)], np.int64), loaded)
     text = np.frombuffer("".join(texts).encode(), np.uint8).copy()  # bytes would end with one more
     bounds, frames = np.cumsum([0, *map(len, texts)]), np.array([0, len(shown)], np.int64)
     out, stops, area = (
@@ -217,10 +218,19 @@ def matches(generator: random.Random, loaded: ctypes.CDLL) -> None:
 
 
 def records(generator: random.Random, loaded: ctypes.CDLL) -> None:
-    """Records of the usual form, with a few characters changed, left out or cut off."""
-    one = {"image_id": generator.randrange(-9, 99), "category_id": 1, "score": generator.random()}
+    """Records of images or videos of the usual form, with a few characters changed, left out or cut off."""
+    one, video = {"category_id": 1, "score": generator.random()}, generator.random() < 0.5
+
+    def mask() -> dict[str, object]:
+        return {"size": [9, 11], "counts": sound(generator, 99)}
+
+    def frames() -> list[object]:
+        return [generator.choice([None, mask()]) for _ in range(generator.randrange(4))]
+
     some = [
-        {**one, "segmentation": {"size": [9, 11], "counts": sound(generator, 99)}}
+        {"video_id": 1, **one, "segmentations": frames()}
+        if video
+        else {"image_id": generator.randrange(-9, 99), **one, "segmentation": mask()}
         for _ in range(generator.randrange(1, 4))
     ]
     text = list(json.dumps(some)[1:-1])
@@ -229,7 +239,16 @@ def records(generator: random.Random, loaded: ctypes.CDLL) -> None:
         text[at : at + generator.randrange(2)] = generator.choice(
             ['"', "\\", "{", "}", "[", ",", "9" * 30, "e", "", "\0", "-", "."]
         )
-    kernel_runs.records("".join(text)[: generator.choice([None, generator.randrange(1, 300)])], loaded)
+    changed = "".join(text)[: generator.choice([None, generator.randrange(1, 300)])]
+    kernel_runs.records(changed, loaded)
+    data = np.frombuffer(changed.encode(), np.uint8).copy()  # bytes would end with one more
+    most, room = generator.randrange(5), generator.randrange(9)
+    rows, frames = np.zeros((most, kernel_runs.COLUMNS), np.int64), np.zeros((room, 3), np.int64)
+    masks, counts = np.zeros(len(data), np.uint8), np.zeros(2, np.int64)
+    loaded.sj_records(
+        data.ctypes.data, len(data), most, rows.ctypes.data, masks.ctypes.data, counts[:1].ctypes.data,
+        frames.ctypes.data if video else None, room, counts[1:].ctypes.data,
+    )  # fmt: skip
 
 
 TARGETS: tuple[Callable[[random.Random, ctypes.CDLL], None], ...] = (

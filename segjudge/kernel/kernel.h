@@ -48,7 +48,13 @@ static inline int64_t sj_ones(uint64_t word)
     return (int64_t)((word * 0x0101010101010101u) >> 56);
 }
 
-/* Say what is wrong with the run lengths of one mask (0 where nothing is), and its area. */
-int8_t sj_check_mask(const uint8_t *text, int64_t length, int64_t pixels, int64_t *area);
+/* How a mask's run lengths end: the last run of background and of the object, and whether it is one of background. */
+typedef struct {
+    int64_t background, object;
+    int open;
+} sj_ending;
+
+/* Say what is wrong with the run lengths of one mask (0 where nothing is), its area, and how they end. */
+int8_t sj_check_mask(const uint8_t *text, int64_t length, int64_t pixels, int64_t *area, sj_ending *ending);
 
 #endif

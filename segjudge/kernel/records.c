@@ -1,4 +1,4 @@
-/* The usual records of instance masks, read from JSON into columns of whole numbers. */
+/* The usual records of instance masks, in images or videos, read from JSON into columns of whole numbers. */
 #include "kernel.h"
 
 #include <string.h>
@@ -17,6 +17,8 @@ typedef struct {
     int64_t at, length;
     uint8_t *masks; /* the texts of all masks, without escapes */
     int64_t written;
+    int64_t *frames; /* of videos: height, width and where the text ends of the masks of all frames, one after the other */
+    int64_t room, used;
 } source;
 
 static void skip(source *from)
@@ -189,21 +191,60 @@ static int take_mask(source *from, int64_t *row)
     if (seen != 3 || !take(from, '}') || row[HEIGHT] < 0 || row[WIDTH] < 0 || row[HEIGHT] > MOST_SIDE
         || row[WIDTH] > MOST_SIDE)
         return 0;
-    const uint8_t *counts = from->masks + row[COUNTS];
-    row[FAULT] = sj_check_mask(counts, row[COUNTS_END] - row[COUNTS], row[HEIGHT] * row[WIDTH], row + AREA);
     return 1;
+}
+
+static int take_checked_mask(source *from, int64_t *row)
+{
+    if (!take_mask(from, row))
+        return 0;
+    const uint8_t *counts = from->masks + row[COUNTS];
+    sj_ending ending;
+    row[FAULT] = sj_check_mask(counts, row[COUNTS_END] - row[COUNTS], row[HEIGHT] * row[WIDTH], row + AREA, &ending);
+    return 1;
+}
+
+static int take_null(source *from)
+{
+    if (from->length - from->at < 4 || memcmp(from->text + from->at, "null", 4))
+        return 0;
+    from->at += 4;
+    return 1;
+}
+
+/* Read a list with a mask, or null, for each frame: where its frames are. */
+static int take_frames(source *from, int64_t *row)
+{
+    row[COUNTS] = from->used;
+    if (!take(from, '['))
+        return 0;
+    do {
+        int64_t mask[COLUMNS];
+        if (from->used == from->room)
+            return 0;
+        if (take_null(from))
+            mask[HEIGHT] = mask[WIDTH] = -1;
+        else if (!take_mask(from, mask))
+            return 0;
+        int64_t *frame = from->frames + 3 * from->used++;
+        frame[0] = mask[HEIGHT], frame[1] = mask[WIDTH], frame[2] = from->written;
+    } while (take(from, ','));
+    row[COUNTS_END] = from->used;
+    return take(from, ']');
 }
 
 static int take_value(source *from, int64_t start, int64_t end, int64_t *row, int *seen)
 {
-    static const char *const keys[] = {"image_id", "category_id", "score", "segmentation"};
+    static const char *const keys[][4] = {
+        {"image_id", "category_id", "score", "segmentation"}, {"video_id", "category_id", "score", "segmentations"}};
     for (int key = 0; key < 4; key++)
-        if (is_key(from, start, end, keys[key])) {
+        if (is_key(from, start, end, keys[from->frames != NULL][key])) {
             if (*seen & 1 << key)
                 return 0;
             *seen |= 1 << key;
             return key == 0 ? take_whole(from, row + IMAGE) : key == 1 ? take_whole(from, row + CATEGORY)
-                 : key == 2 ? take_score(from, row) : take_mask(from, row);
+                 : key == 2 ? take_score(from, row)
+                 : from->frames ? take_frames(from, row) : take_checked_mask(from, row);
         }
     return 0;
 }
@@ -225,13 +266,19 @@ static int take_record(source *from, int64_t *row)
  * score, where it stands, height, width, where the mask's text stands in `masks` (as long as the text), what is wrong
  * with it, its area.
  *
+ * With `frames` it is records of videos, of which a row says which frames it has, in place of a text, and nothing of sizes
+ * and areas.  Each of the frames, for which there is so much room, has three numbers: height and width, or -1 where it
+ * has no mask, and where its text ends.
+ *
  * Bad data is whatever is not the usual form, JSON or not: Python's parser decides what that is.
  */
-SJ_EXPORT int sj_records(const uint8_t *text, int64_t length, int64_t most, int64_t *rows, uint8_t *masks, int64_t *count)
+SJ_EXPORT int sj_records(
+    const uint8_t *text, int64_t length, int64_t most, int64_t *rows, uint8_t *masks, int64_t *count, int64_t *frames,
+    int64_t room, int64_t *used)
 {
-    if (!text || length < 0 || most < 0 || !rows || !masks || !count)
+    if (!text || length < 0 || most < 0 || !rows || !masks || !count || room < 0 || !used)
         return SJ_BAD_CALL;
-    source from = {text, 0, length, masks, 0};
+    source from = {text, 0, length, masks, 0, frames, room, 0};
     *count = 0;
     do {
         if (*count == most)
@@ -240,5 +287,6 @@ SJ_EXPORT int sj_records(const uint8_t *text, int64_t length, int64_t most, int6
             return SJ_BAD_DATA;
         ++*count;
     } while (take(&from, ','));
+    *used = from.used;
     return from.at == length ? SJ_FINE : SJ_BAD_DATA;
 }

@@ -43,7 +43,7 @@ static inline int take_value(reader *from, int64_t *value)
 }
 
 /* Runs alternate between background and object.  All but the first are differences to the run before last. */
-int8_t sj_check_mask(const uint8_t *text, int64_t length, int64_t pixels, int64_t *area)
+int8_t sj_check_mask(const uint8_t *text, int64_t length, int64_t pixels, int64_t *area, sj_ending *ending)
 {
     reader from = {text, text + length};
     int64_t total = 0, covered = 0, background = 0, object = 0, value, signs;
@@ -58,14 +58,17 @@ int8_t sj_check_mask(const uint8_t *text, int64_t length, int64_t pixels, int64_
     if (length && !take_value(&from, &total))
         return BREAKS_OFF;
     signs = total;
+    ending->open = length > 0;
     while (from.at != from.end) {
         if (!take_value(&from, &value))
             return BREAKS_OFF;
         object += value;
         covered += object;
         signs |= object;
-        if (from.at == from.end)
+        if (from.at == from.end) {
+            ending->open = 0;
             break;
+        }
         if (!take_value(&from, &value))
             return BREAKS_OFF;
         background += value;
@@ -77,6 +80,7 @@ int8_t sj_check_mask(const uint8_t *text, int64_t length, int64_t pixels, int64_
     if (total + covered != pixels)
         return WRONG_SUM;
     *area = covered;
+    ending->background = background, ending->object = object;
     return SOUND;
 }
 
@@ -94,10 +98,11 @@ static int rising(const int64_t *bounds, int64_t count)
 SJ_EXPORT int sj_check_runs(
     const uint8_t *text, const int64_t *bounds, int64_t count, const int64_t *pixels, int8_t *fault, int64_t *area)
 {
+    sj_ending ending;
     if (!text || !bounds || count < 0 || !pixels || !fault || !area || !rising(bounds, count))
         return SJ_BAD_CALL;
     for (int64_t i = 0; i < count; i++)
-        fault[i] = sj_check_mask(text + bounds[i], bounds[i + 1] - bounds[i], pixels[i], &area[i]);
+        fault[i] = sj_check_mask(text + bounds[i], bounds[i + 1] - bounds[i], pixels[i], &area[i], &ending);
     return SJ_FINE;
 }
 

@@ -7,7 +7,8 @@
 #define CONTINUED 0x20
 #define NEGATIVE 0x10
 
-/* A wide mask that is being written: its last two runs, since all but three runs are differences to the one before last. */
+/* A wide mask that is being written: its last two runs, since all but three runs are differences to the one before last.
+ * Of how many there are it matters whether more than two, and an even number. */
 typedef struct {
     uint8_t *at, *end;
     int64_t count, last[2];
@@ -45,15 +46,25 @@ static const uint8_t *take_number(const uint8_t *at, int64_t *value)
     return at;
 }
 
-/* Add the runs of a frame, in pairs of background and object; return whether there was room. */
-static int put_frame(writer *to, const uint8_t *at, const uint8_t *end)
+/* Add the runs of a frame, in pairs of background and object; return whether there was room.
+ *
+ * From the fourth on, runs are differences to others of the frame, and stay as they are written.
+ */
+static int put_frame(writer *to, const uint8_t *at, const uint8_t *end, const sj_ending *ending)
 {
-    int64_t runs[2] = {0, 0}, value;
-    for (int64_t i = 0; at != end; i++) {
-        at = take_number(at, &value);
-        runs[i & 1] = i > 2 ? runs[i & 1] + value : value;
-        if (!put_run(to, runs[i & 1]))
+    int64_t run;
+    for (int i = 0; at != end && i < 3; i++) {
+        at = take_number(at, &run);
+        if (!put_run(to, run))
             return 0;
+    }
+    if (at != end) {
+        if (to->end - to->at < end - at)
+            return 0;
+        memcpy(to->at, at, (size_t)(end - at));
+        to->at += end - at;
+        to->count = 4 + ending->open;
+        to->last[0] = ending->background, to->last[1] = ending->object;
     }
     return to->count & 1 ? put_run(to, 0) : 1;
 }
@@ -86,9 +97,10 @@ SJ_EXPORT int sj_join_frames(
             }
             if (bounds[next + 1] < bounds[next])
                 return SJ_BAD_CALL;
-            if (sj_check_mask(text + bounds[next], bounds[next + 1] - bounds[next], pixels[f], &area[f]))
+            sj_ending ending;
+            if (sj_check_mask(text + bounds[next], bounds[next + 1] - bounds[next], pixels[f], &area[f], &ending))
                 return SJ_BAD_DATA;
-            if (!put_frame(&to, text + bounds[next], text + bounds[next + 1]))
+            if (!put_frame(&to, text + bounds[next], text + bounds[next + 1], &ending))
                 return SJ_FULL;
             next++;
         }
