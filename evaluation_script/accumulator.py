@@ -7,7 +7,7 @@ then in the truth's order, so merging is exact, in any order and with repeats.
 from __future__ import annotations
 
 import abc
-from typing import Any, ClassVar, Dict, Generic, Iterable, List, Sequence, TypeVar
+from typing import Any, ClassVar, Dict, Generic, Iterable, List, Sequence, Tuple, TypeVar
 
 from .errors import HostError, Problem, Problems, counted, listed
 
@@ -71,6 +71,15 @@ class Accumulator(abc.ABC, Generic[Rules, Counts]):
 
     def refuse_problems(self) -> None:
         """Raise SubmissionError with every problem of what was counted; some tracks find all of them before."""
+
+
+def problems_of(header: Dict[str, Any]) -> Tuple[List[Problem], int]:
+    """Return the problems of a header, and how many there are; raises ValueError where they cannot be counted."""
+    problems = [Problem(str(where), str(found), str(remedy)) for where, found, remedy in header["problems"]]
+    count = header["problem_count"]
+    if type(count) is not int or count < len(problems) or (count > 0) != bool(problems):
+        raise ValueError("has problems that cannot be counted")
+    return problems, count
 
 
 class NamedCounts(abc.ABC):

@@ -117,7 +117,10 @@ def _draw_by_kernel(ranked: RankedBits, pair: Pair, count: float, drawn: Tuple[A
 @lru_cache(maxsize=1024)
 def needed(count: int) -> Array:
     """Return how many of so many instances must be found to reach each recall."""
-    found: Array = np.searchsorted(np.arange(1, count + 1) / count, RECALLS, side="left") + 1
+    count = max(count, 1)
+    found: Array = np.clip(np.ceil(RECALLS * count) - 1, 1, count).astype(np.int64)
+    for _ in range(2):  # what rounding may be off
+        found += found / count < RECALLS
     return found
 
 

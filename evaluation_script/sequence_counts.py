@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
-from .accumulator import NamedCounts
+from .accumulator import NamedCounts, problems_of
 from .errors import Problem
 from .masks import Array
 from .sequence_truth import Ranges, flags_of, ranges_of
@@ -130,7 +130,7 @@ def decoded(data: bytes) -> SequenceCounts:
     header = json.loads(data[4 : 4 + length])
     try:
         return _from_header(header, data[4 + length :])
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise ValueError(f"has a header that cannot be read ({error!r})") from None
 
 
@@ -150,12 +150,12 @@ def _from_header(header: Dict[str, Any], data: bytes) -> SequenceCounts:
         raise ValueError("has rows that are not in order")
     if (counts < 0).any():
         raise ValueError("has negative counts")
-    problems = [Problem(str(where), str(found), str(remedy)) for where, found, remedy in header["problems"]]
+    problems, count = problems_of(header)
     unknown = {str(label): str(frame) for label, frame in header["unknown"]}
     proposals = [str(label) for label in header["proposals"]]
     return SequenceCounts(
         str(header["name"]), frames, objects, index, counts, strict, unknown, proposals, bool(header["sent"]),
-        problems, max(int(header["problem_count"]), len(problems)),
+        problems, count,
     )  # fmt: skip
 
 

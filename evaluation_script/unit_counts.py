@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List
 
 import numpy as np
 
-from .accumulator import NamedAccumulator, NamedCounts, Rules
+from .accumulator import NamedAccumulator, NamedCounts, Rules, problems_of
 from .errors import Problem
 from .jackknife import dealt
 from .masks import Array
@@ -56,8 +56,7 @@ def decoded_unit(data: bytes) -> UnitCounts:
     try:
         header = json.loads(source.read(length))
         tables = {str(key): _table(source, *form) for key, form in header["tables"].items()}
-        problems = [Problem(str(where), str(found), str(remedy)) for where, found, remedy in header["problems"]]
-        count = max(int(header["problem_count"]), len(problems))
+        problems, count = problems_of(header)
         name = str(header["name"])
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"has a header that cannot be read ({error!r})") from None

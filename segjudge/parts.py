@@ -13,17 +13,20 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+import numpy as np
+
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.accumulator import Accumulator
 from segjudge.evaluation_script.answer import Report
 from segjudge.evaluation_script.engine import engine_of, report_of
-from segjudge.evaluation_script.errors import listed
+from segjudge.evaluation_script.errors import listed, printable
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 from segjudge.evaluation_script.packed_file import MANIFEST, add_member, replaced
 from segjudge.evaluation_script.parallel import Part
 from segjudge.evaluation_script.phase import PROTOCOLS, TrackProtocol
 from segjudge.evaluation_script.provenance import counting, provenance
 from segjudge.evaluation_script.version import VERSION
+from segjudge.part_forms import check_forms
 
 FORMAT = "segjudge part 1"
 #: Saved scores were refused before where they are to be strict.
@@ -156,9 +159,15 @@ def merged(paths: Iterable[str]) -> Merged:
 def _reports(manifest: dict[str, Any], accumulators: list[Accumulator[Any, Any]]) -> list[Report]:
     reports: list[Report] = []
     for entry, accumulator in zip(manifest["splits"], accumulators):
+        split = printable(entry["name"])
         if accumulator.missing():
-            raise UsageError(f"the parts lack {listed(accumulator.missing())} of {entry['name']}; score them again")
-        reports.append(report_of(entry["name"], accumulator))
+            raise UsageError(f"the parts lack {listed(accumulator.missing())} of {split}; score them again")
+        try:
+            with np.errstate(divide="raise", over="raise", invalid="raise"):
+                reports.append(report_of(entry["name"], accumulator))
+        except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+            found = f"counts of {split} that no scoring gives ({printable(error)})"
+            raise UsageError(f"the parts hold {found}; score them again") from None
     return reports
 
 
@@ -206,7 +215,7 @@ def _manifest(archive: zipfile.ZipFile, path: str) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError):
         raise UsageError(f"{path}: is not a part that `score --part` wrote, or is damaged") from None
     if form != FORMAT:
-        raise UsageError(f"{path}: has the format {form!r}; this version reads {FORMAT!r}. Score it again")
+        raise UsageError(f"{path}: has the format {printable(form)}; this version reads {FORMAT!r}. Score it again")
     fits = all(type(manifest.get(key)) is kind for key, kind in KINDS.items())
     if not fits or not 1 <= manifest["part"] <= manifest["of"] <= MOST_PARTS:
         raise UsageError(f"{path}: has a manifest that cannot be read. Score it again")
@@ -223,7 +232,7 @@ def _accumulators(manifest: dict[str, Any], path: str) -> list[Accumulator[Any, 
     """Return an empty accumulator for each split."""
     protocol = _protocol(manifest)
     if protocol is None:
-        was = f"{manifest['protocol']} of segjudge {manifest['version']}"
+        was = f"{printable(manifest['protocol'])} of segjudge {printable(manifest['version'])}"
         raise UsageError(f"{path}: was scored by {was}, whose rules this version ({VERSION}) does not have")
     try:
         if not all(isinstance(entry["name"], str) for entry in manifest["splits"]):
@@ -253,6 +262,7 @@ def _add(archive: zipfile.ZipFile, path: str, manifest: dict[str, Any], totals: 
             part.load_state_dict(
                 {name: _read(archive, _member(split, index), MOST_MEMBER) for index, name in enumerate(names)}
             )
+            check_forms(part)
             total.merge(part)
     except (ValueError, TypeError, KeyError) as error:
-        raise UsageError(f"{path}: is damaged ({error}). Score it again") from None
+        raise UsageError(f"{path}: is damaged ({printable(error)}). Score it again") from None

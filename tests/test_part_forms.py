@@ -1,0 +1,126 @@
+"""Whatever stands in a file of saved scores, reading it ends with scores or in a sentence."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import segjudge
+from segjudge import UsageError, score_arrays
+
+LABELS = np.arange(6 * 8 * 9).reshape(6, 8, 9) % 3
+SEGMENTS = [(frame + 1, {1: 1, 2: 2, 3: 1}) for frame in LABELS]
+CATEGORIES = [{"id": 1, "name": "thing", "isthing": 1}, {"id": 2, "name": "stuff", "isthing": 0}]
+INSTANCES = [{"labels": [3], "masks": LABELS[:1] == 1, "scores": [0.5]}] * 2
+TRACKS = [[{"track_id": 1, "category_id": 3, "segmentation": frame == 1, "score": -1.0}] for frame in LABELS]
+MASKS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
+    "davis2017": ({"a": LABELS, "b": LABELS}, []),
+    "coco": (INSTANCES, []),
+    "coco-panoptic": (SEGMENTS, CATEGORIES),
+    "vipseg": ({"a": SEGMENTS}, CATEGORIES),
+    "vspw": ({"a": LABELS}, []),
+    "mots": ({"a": np.where(LABELS == 1, 2001, 0)}, []),
+    "burst": ({"a": TRACKS}, [{"id": 3, "name": "cat"}]),
+}
+Change = Callable[[dict[str, Any]], object]
+
+
+def saved(path: Path, protocol: str) -> dict[str, bytes]:
+    """Save perfect scores; return the members of the file."""
+    masks, categories = MASKS[protocol]
+    score_arrays(masks, masks, protocol, categories=categories).save(path)
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def written(path: Path, members: dict[str, bytes]) -> str:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return str(path)
+
+
+def with_header(data: bytes, change: Change) -> bytes:
+    (length,) = struct.unpack_from("<I", data)
+    header = json.loads(data[4 : 4 + length])
+    change(header)
+    text = json.dumps(header).encode()
+    return struct.pack("<I", len(text)) + text + data[4 + length :]
+
+
+@pytest.mark.parametrize("protocol", MASKS)
+def test_damaged_numbers_end_with_scores_or_in_a_sentence(protocol: str, tmp_path: Path) -> None:
+    path, draw = tmp_path / "saved.segjudge", np.random.default_rng(0)
+    members = saved(path, protocol)
+    name = "counts/0/000000"
+    for _ in range(150):
+        data = bytearray(members[name])
+        place = int(draw.integers(0, len(data) - 8))
+        data[place : place + 8] = draw.choice(
+            [b"\xff" * 8, b"\0" * 8, b"\xff\xff\xff\x7f" * 2, b"\0" * 6 + b"\xf8\x7f"]
+        )
+        try:
+            scores = segjudge.load(written(path, {**members, name: bytes(data)}))
+            assert repr(scores)
+            assert scores.table("metrics") is not None
+        except UsageError as error:
+            assert len(str(error).splitlines()) == 1
+
+
+@pytest.mark.parametrize("protocol", [name for name in MASKS if name != "coco"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header: header.update(problem_count=1),
+        lambda header: header.update(problem_count=10**30),
+        lambda header: header.update(problem_count=1e999),
+        lambda header: header.update(name="\x1b[31m\n" * 1000),
+        lambda header: header.pop("tables", None) or header.clear(),
+    ],
+)
+def test_a_header_that_lies_is_one_sentence(change: Change, protocol: str, tmp_path: Path) -> None:
+    path = tmp_path / "saved.segjudge"
+    members = saved(path, protocol)
+    name = "counts/0/000000"
+    with pytest.raises(UsageError, match="is damaged") as caught:
+        segjudge.load(written(path, {**members, name: with_header(members[name], change)}))
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("protocol", "facts"),
+    [
+        ("vipseg", {"categories": [[1, "thing", 5]]}),
+        ("coco-panoptic", {"categories": [[1, ["thing"], True]]}),
+        ("coco-panoptic", {"categories": []}),
+        ("coco-panoptic", {}),
+        ("burst", {"classes": [["cat"]]}),
+        ("burst", {"classes": [[{}, 3]]}),
+        ("burst", {"classes": []}),
+    ],
+)
+def test_facts_that_are_none_are_one_sentence(protocol: str, facts: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "saved.segjudge"
+    members = saved(path, protocol)
+    manifest = json.loads(members["manifest.json"])
+    manifest["splits"][0]["facts"] = facts
+    with pytest.raises(UsageError) as caught:
+        segjudge.load(written(path, {**members, "manifest.json": json.dumps(manifest).encode()}))
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_name_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "saved.segjudge"
+    members = saved(path, "davis2017")
+    manifest = json.loads(members["manifest.json"])
+    manifest["splits"][0]["sequences"] = ["a"] * 10_000 + ["b"]
+    with pytest.raises(UsageError, match="twice"):
+        segjudge.load(written(path, {**members, "manifest.json": json.dumps(manifest).encode()}))
