@@ -17,7 +17,8 @@ def page_files(program: str) -> dict[str, bytes]:
     """Return files by their paths: the program, and the package beside it."""
     folder = Path(program).parent
     paths = {Path(__file__).with_name("page_program.py"): Path(program)}
-    for path in [*_modules(_MAKER), *(path for pattern in _BESIDE for path in sorted(_PACKAGE.glob(pattern)))]:
+    beside = [path for pattern in _BESIDE for path in sorted(_PACKAGE.glob(pattern)) if path.is_file()]
+    for path in [*_modules(_MAKER), *beside]:
         paths[path] = folder / path.relative_to(_PACKAGE.parent)
     return {target.as_posix(): path.read_bytes() for path, target in paths.items()}
 
