@@ -44,11 +44,12 @@ def stored_page(result: Mapping[str, object], title: str) -> str:
     if not reports:
         sections.append(listed("Summary", [], "The scores of this phase are not shown."))
     warnings = [text_of(line) for line in list_of(result.get("warnings", []))]
+    provenance = mapping_of(result.get("provenance") or result.get("versions") or {})
     try:
-        sections.append(origins(warnings, mapping_of(result.get("provenance") or result.get("versions") or {})))
+        sections.append(origins(warnings, provenance))
+        page = rendered(ReportPage(title, sections, streams, digests(provenance)))
     except RecursionError:
         refuse("is nested too deeply")
-    page = rendered(ReportPage(title, sections, streams, digests(mapping_of(result.get("provenance") or {}))))
     return page.encode("utf-8", "replace").decode("utf-8")  # a name may have half of a character
 
 

@@ -210,7 +210,7 @@ EVIL = "</script><script>document.title = 'run'</script><img src=x onerror=\"doc
         stored(sequences={}),
         {**stored(), "losses": []},
         {**stored(), "objects": []},
-        {**stored(), "provenance": {"deep": reduce(lambda inner, _: [inner], range(5000), 0)}},
+        {**stored(), "provenance": {"truth": reduce(lambda inner, _: [inner], range(5000), 0)}},
     ],
 )
 def test_masks_of_another_shape_are_refused_in_a_sentence(broken: dict[str, Any]) -> None:
