@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import io
 import json
+import subprocess
+import sys
 import time
 import zlib
 from dataclasses import replace
@@ -161,3 +163,9 @@ def test_noise_leaves_its_numbers_and_no_masks(tmp_path: Path) -> None:
     sequences = answer["submission_result"]["losses"]["dev"]["sequences"]
     assert [entry["masks"] for entry in sequences] == [False] * 3
     assert sum(len(stream) for entry in sequences for stream in entry["streams"]) < 20_000
+
+
+def test_a_start_imports_nothing_of_it() -> None:
+    words = "import sys, evaluation_script.sequences; print([name for name in sys.modules if 'loss' in name or 'fail' in name or 'phase_report' in name])"
+    done = subprocess.run([sys.executable, "-c", words], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
