@@ -245,9 +245,7 @@ def _page_of(source: _Source, phase: DatedPhase) -> str:
     Everybody reads it, so sequences are shown where the truth is public alone.
     """
     scored = source.scored[phase.codename]
-    if not getattr(scored, "report", False):  # bundles of older versions lack it
-        return ""
-    return "all" if scored.detail == "all" else "means"
+    return "" if not scored.report else "all" if scored.detail == "all" else "means"
 
 
 def _reference_zip(source: _Source, phase: DatedPhase, title: str, seconds: int) -> bytes:
