@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from pathlib import Path
 from typing import Any
@@ -176,6 +177,32 @@ def test_the_skip_link_leads_past_the_navigation(files: Path, browser: Any) -> N
         assert page.locator(".skip").evaluate("(one) => one === document.activeElement")
         page.keyboard.press("Enter")
         assert page.evaluate("document.activeElement.id") == "main"
+
+
+@needs_chromium
+@pytest.mark.parametrize("seed", range(2))
+def test_no_sequence_of_keys_breaks_a_page(files: Path, compared: Path, browser: Any, seed: int) -> None:
+    """From the first moment on, while the page still unpacks its masks."""
+    keys = [
+        "ArrowLeft",
+        "ArrowRight",
+        "Home",
+        "End",
+        "Tab",
+        "Enter",
+        "Escape",
+        "Space",
+        "Shift+ArrowRight",
+        *"wmdtpbsnNjk129+-0[]?/",
+    ]
+    draw = random.Random(seed)
+    for address in ((files / "report.html").as_uri(), compared.as_uri()):
+        with fresh_page(browser, (WIDE, NARROW)[seed]) as (page, _):
+            page.goto(address)
+            for _ in range(100):
+                page.keyboard.press(draw.choice(keys))
+            page.keyboard.press("Escape")
+            page.locator("[data-part=numbers] span").first.wait_for()
 
 
 @needs_chromium

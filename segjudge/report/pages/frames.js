@@ -111,7 +111,6 @@ function strips(about) {
 }
 
 function go(frame) {
-  if (!at.loaded) return;
   at.frame = Math.max(0, Math.min(at.loaded.frames.length - 1, frame));
   draw();
 }
@@ -142,8 +141,10 @@ function chosen() {
 
 // Show a sequence, by default at its worst frame.
 async function open(stream, { object = -1, frame = null } = {}) {
-  at.loaded = await sequence(stream, at.methods);
-  Object.assign(at, { stream, object, zoom: 1, x: .5, y: .5, frame: 0 });
+  at.stream = stream;
+  const loaded = await sequence(stream, at.methods);
+  if (at.stream !== stream) return;  // another one was chosen meanwhile
+  Object.assign(at, { loaded, object, zoom: 1, x: .5, y: .5, frame: 0 });
   part("sequence").value = stream;
   player.hidden = false;
   chosen();
@@ -218,33 +219,35 @@ document.addEventListener("click", (event) => {
   if (moment) show(moments[Number(link.dataset.moment)]); else open(link.dataset.open);
 });
 
-page.key(["ArrowLeft"], "the frame before (with Shift ten)", (event) => go(at.frame - (event.shiftKey ? 10 : 1)));
-page.key(["ArrowRight"], "the next frame (with Shift ten)", (event) => go(at.frame + (event.shiftKey ? 10 : 1)));
-page.key(["Home"], "the first frame", () => go(0));
-page.key(["End"], "the last frame", () => go(at.loaded.frames.length - 1));
-page.key(["w"], "the worst frame", inView(actions.worst));
-page.key(["m"], "the median frame", inView(actions.median));
+// Keys do nothing before the first sequence is there.
+const key = (names, about, action) => page.key(names, about, (event) => at.loaded ? action(event) : false);
+key(["ArrowLeft"], "the frame before (with Shift ten)", (event) => go(at.frame - (event.shiftKey ? 10 : 1)));
+key(["ArrowRight"], "the next frame (with Shift ten)", (event) => go(at.frame + (event.shiftKey ? 10 : 1)));
+key(["Home"], "the first frame", () => go(0));
+key(["End"], "the last frame", () => go(at.loaded.frames.length - 1));
+key(["w"], "the worst frame", inView(actions.worst));
+key(["m"], "the median frame", inView(actions.median));
 if (methods.length) {
-  for (const name of ["difference", "truth", "prediction"]) page.key([name[0]], `the ${name}`, () => layer(name));
-  page.key(["b"], `as long as it is held: the other ${methods.length > 1 ? "method" : "layer, the truth or the prediction"}`, () => blink(true));
-  page.key(["s"], `a bar between two ${methods.length > 1 ? "methods" : "layers"}, or none`, actions.swipe);
-  page.key(["["], "the bar to the left", () => at.swipe !== null && swipe(at.swipe - .05));
-  page.key(["]"], "the bar to the right", () => at.swipe !== null && swipe(at.swipe + .05));
+  for (const name of ["difference", "truth", "prediction"]) key([name[0]], `the ${name}`, () => layer(name));
+  key(["b"], `as long as it is held: the other ${methods.length > 1 ? "method" : "layer, the truth or the prediction"}`, () => blink(true));
+  key(["s"], `a bar between two ${methods.length > 1 ? "methods" : "layers"}, or none`, actions.swipe);
+  key(["["], "the bar to the left", () => at.swipe !== null && swipe(at.swipe - .05));
+  key(["]"], "the bar to the right", () => at.swipe !== null && swipe(at.swipe + .05));
 }
-page.key([" "], "play, or stop", (event) => event.target.matches("button, a, summary") ? false : play());
-page.key(["n"], "the next of the worst moments", inView(() => moments.length && show(moments[((at.moment ?? -1) + 1) % moments.length])));
-page.key(["N"], "the one before", inView(() => moments.length && show(moments[((at.moment ?? 0) + moments.length - 1) % moments.length])));
-page.key(["j"], "the next sequence, which lost less", inView(() => neighbour(1)));
-page.key(["k"], "the sequence before", inView(() => neighbour(-1)));
-page.key(["1", "2", "3", "4", "5", "6", "7", "8", "9"], "an object alone, or all again", (event) => {
+key([" "], "play, or stop", (event) => event.target.matches("button, a, summary") ? false : play());
+key(["n"], "the next of the worst moments", inView(() => moments.length && show(moments[((at.moment ?? -1) + 1) % moments.length])));
+key(["N"], "the one before", inView(() => moments.length && show(moments[((at.moment ?? 0) + moments.length - 1) % moments.length])));
+key(["j"], "the next sequence, which lost less", inView(() => neighbour(1)));
+key(["k"], "the sequence before", inView(() => neighbour(-1)));
+key(["1", "2", "3", "4", "5", "6", "7", "8", "9"], "an object alone, or all again", (event) => {
   const number = Number(event.key) - 1;
   if (number >= at.loaded.objects.length) return;
   at.object = at.object === number ? -1 : number;
   chosen();
 });
-page.key(["+"], "zoom in", actions.in);
-page.key(["-"], "zoom out", actions.out);
-page.key(["0"], "the whole frame", actions.fit);
+key(["+"], "zoom in", actions.in);
+key(["-"], "zoom out", actions.out);
+key(["0"], "the whole frame", actions.fit);
 
 document.getElementById(`${section.element.id}-without`).hidden = true;
 if (sequences.length) open(sequences[0].stream).then(() => filmstrips(section.data.around));
