@@ -68,8 +68,10 @@ def _by_class(accumulator: UnitAccumulator[TracksProtocol]) -> List[Dict[str, fl
     ]
     if accumulator.protocol.burst:
         tracks = np.concatenate([tables["tracks"] for tables in units])
-        for place, (values, objects) in enumerate(zip(found, total("objects").tolist())):
-            values["AP"] = _average_precision(tracks[tracks[:, 0] == place], objects)
+        tracks = tracks[np.argsort(tracks[:, 0], kind="stable")]
+        of_each = np.split(tracks, np.searchsorted(tracks[:, 0], np.arange(1, classes)))
+        for values, objects, of_class in zip(found, total("objects").tolist(), of_each):
+            values["AP"] = _average_precision(of_class, objects)
     return found
 
 
@@ -78,15 +80,14 @@ def _average_precision(tracks: Array, objects: float) -> float:
     if not len(tracks) or not objects:
         return 0.0
     ordered = tracks[np.argsort(-tracks[:, 1], kind="stable")]
-    means = []
-    for bit in range(len(TRACK_THRESHOLDS)):
-        hits = (ordered[:, 2].astype(int) >> bit & 1).astype(bool)
-        wrong = ~hits & (ordered[:, 3] == 0)
-        right, surplus = np.cumsum(hits, dtype=float), np.cumsum(wrong, dtype=float)
-        precision = right / (surplus + right + np.spacing(1))
-        envelope = np.append(np.maximum.accumulate(precision[::-1])[::-1], 0.0)
-        means.append(envelope[np.searchsorted(right / objects, RECALLS)].mean())
-    return float(np.mean(means))
+    hits = (ordered[:, 2].astype(int) >> np.arange(len(TRACK_THRESHOLDS))[:, None] & 1).astype(bool)
+    right = np.cumsum(hits, axis=1, dtype=float)
+    surplus = np.cumsum(~hits & (ordered[:, 3] == 0), axis=1, dtype=float)
+    precision = np.zeros((len(hits), len(ordered) + 1))
+    precision[:, :-1] = right / (surplus + right + np.spacing(1))
+    envelope = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
+    places = np.stack([np.searchsorted(recall, RECALLS) for recall in right / objects])
+    return float(np.take_along_axis(envelope, places, axis=1).mean(axis=1).mean())
 
 
 def values(accumulator: UnitAccumulator[TracksProtocol]) -> Values:

@@ -18,8 +18,10 @@ from segjudge.evaluation_script.answer import Report
 from segjudge.evaluation_script.engine import report_of
 from segjudge.evaluation_script.intervals import bounds_of
 from segjudge.evaluation_script.unit_counts import UnitAccumulator
+from segjudge.report.comparison import sign_of, verdict
+from segjudge.starting.meanings import rises
 from segjudge.statistics.pseudo_values import grouped_sums
-from segjudge.statistics.rankings import differences, means
+from segjudge.statistics.rankings import Sums, differences, in_order, means
 
 from .data import TRACKS_DATA
 from .shared import needs_shared
@@ -156,3 +158,23 @@ def test_every_track_is_compared(
     assert "cannot be told apart" in printed
     assert "B loses, beside A: the same" in printed
     assert "Images or videos" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_of_some_metrics_small_values_are_good() -> None:
+    """A has fewer changes of tracks in every case."""
+    table = Sums(("A", "B"), np.array([[1.0 + k for k in range(8)], [3.0 + k for k in range(8)]]), np.ones(8), True)
+    (pair,) = differences(table)
+    text = verdict(pair, table)
+    assert text.startswith("A − B: -2.000, 95 % -2.000 to -2.000; p 0.00781")
+    assert text.endswith("8 won, 0 lost, 0 tied: A is better.")
+    assert [sign_of(table, [pair], *names) for names in (("A", "B"), ("B", "A"))] == ["+", "−"]
+    rows = in_order(means(table, [pair], bounds=bounds_of("IDSW")), table)
+    assert [(one.name, one.place_from, one.place_to, one.value) for one in rows] == [("A", 1, 1, 4.5), ("B", 2, 2, 6.5)]
+    assert rows[1].high is not None
+    assert rows[1].high > 1, "not cut as a share is"
+
+
+def test_it_is_known_of_which_metrics_small_values_are_good() -> None:
+    assert [name for name in ("J-Decay", "V-seen-Mean", "IDSW-car", "False-Alarm", "J-Mean", "VPQ") if rises(name)] == [
+        "J-Decay", "V-seen-Mean", "IDSW-car", "False-Alarm",
+    ]  # fmt: skip

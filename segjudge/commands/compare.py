@@ -32,11 +32,12 @@ class _ComparedMethod:
 
 def compare(args: argparse.Namespace) -> int:
     """Compare methods on the same truth: differences, intervals, and which can be told apart."""
+    from segjudge.evaluation_script.intervals import bounds_of
     from segjudge.report.comparison import ComparedMethods, comparison_sections, verdict
     from segjudge.report.overview import digests
     from segjudge.report.page import ReportPage
     from segjudge.report.sequence_losses import LossReader
-    from segjudge.statistics.rankings import differences, means
+    from segjudge.statistics.rankings import differences, in_order, means
     from segjudge.statistics.score_tables import sums_of
 
     if len(args.results) < 2:
@@ -53,7 +54,7 @@ def compare(args: argparse.Namespace) -> int:
         raise UsageError("two results have the same name; give them as NAME=RESULTS")
     table, names = sums_of([one.scores for one in methods], args.metric)
     pairs = differences(table)
-    rows = sorted(means(table, pairs), key=lambda one: -one.value)
+    rows = in_order(means(table, pairs, bounds=bounds_of(args.metric)), table)
     about = f"{args.metric} over {len(names)} sequences ({int(table.counts.sum())} objects)"
     print(f"{about}\n\n{places(rows, args.metric)}\n")
     print("\n".join(verdict(pair, table) for pair in pairs))

@@ -18,12 +18,13 @@ from .shared import DONE
 def compare_groups(args: argparse.Namespace) -> int:
     """Compare methods by a metric that is no mean over objects."""
     from segjudge.diagnosis.tables import costs_of
+    from segjudge.evaluation_script.intervals import bounds_of
     from segjudge.report.group_comparison import GroupedMethods, group_sections
     from segjudge.report.overview import digests
     from segjudge.report.page import ReportPage
     from segjudge.report.tables import number, table
     from segjudge.statistics.pseudo_values import grouped_sums
-    from segjudge.statistics.rankings import differences, means
+    from segjudge.statistics.rankings import differences, in_order, means
 
     metric = PROTOCOLS[args.protocol].metrics[0] if args.metric == METRIC else args.metric
     methods = [scored_method(text, args) for text in args.results]
@@ -34,7 +35,9 @@ def compare_groups(args: argparse.Namespace) -> int:
     costs = {one.name: costs_of(one.job, reports[one.name]) if wanted else {} for one in methods}
     sums = grouped_sums(reports, metric)
     pairs = differences(sums)
-    found = GroupedMethods(metric, reports, costs, sums, sorted(means(sums, pairs), key=lambda one: -one.value), pairs)
+    found = GroupedMethods(
+        metric, reports, costs, sums, in_order(means(sums, pairs, bounds=bounds_of(metric)), sums), pairs
+    )
     print(f"{found.about}\n\n{places(found.means, metric)}\n")
     print("\n".join(found.verdicts()))
     document: dict[str, Any] = {

@@ -124,7 +124,7 @@ def rank_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--average-ties", action="store_true", help="equal ones share the mean of their ranks")
     missing = "a missing value counts as 0 (default), is last in its case, or its case is left out"
     sub.add_argument("--missing", default="zero", choices=["zero", "last", "remove"], help=missing)
-    sub.add_argument("--smaller", action="store_true", help="small values are good")
+    sub.add_argument("--smaller", action="store_true", help="small values of a table are good; of metrics it is known")
     sub.add_argument("--draws", type=whole_number(1, 100_000), default=1000, help="redrawings (default: 1000)")
     sub.add_argument("--plots", metavar="DIR", help="write plots as SVG and PNG")
     sub.add_argument("--json", metavar="FILE", help="write everything with full precision (- for stdout)")

@@ -101,9 +101,7 @@ def _compared(evaluations: dict[int, _Evaluation], *, smaller: bool) -> Standing
     sums = np.stack([one.sums for one in evaluations.values()])
     table = Sums(tuple(map(str, evaluations)), sums, first.counts, smaller)
     pairs = differences(table)
-    better = {
-        (one.one, one.other) if (one.difference > 0) != smaller else (one.other, one.one) for one in pairs if one.apart
-    }
+    better = {table.ordered(one) for one in pairs if one.apart}
     return Standings(
         {int(mean.name): (mean.place_from, mean.place_to) for mean in means(table, pairs)},
         frozenset((int(first), int(second)) for first, second in better),

@@ -26,18 +26,20 @@ SHOWN_FROM = 0.0005
 
 def verdict(pair: Difference, table: Sums, cases_are: str = CASES) -> str:
     """Return a sentence on a pair: what the difference is, and whether it can be told from chance."""
-    better, worse = (pair.one, pair.other) if pair.difference >= 0 else (pair.other, pair.one)
-    sign, cases = (1 if pair.difference >= 0 else -1), len(table.counts)
+    better, worse = table.ordered(pair)
+    sign, cases = (1 if better == pair.one else -1), len(table.counts)
     rows = [table.algorithms.index(name) for name in (better, worse)]
     between = (table.sums[rows[0]] - table.sums[rows[1]]).tolist()
     won, lost = sum(one > 0 for one in between), sum(one < 0 for one in between)
+    if table.smaller:
+        won, lost = lost, won
     reach = ""
     if pair.low is not None and pair.high is not None:
         low, high = sorted((sign * pair.low, sign * pair.high))
         reach = f", 95 % {low:+.3f} to {high:+.3f}"
     text = (
-        f"{better} − {worse}: {abs(pair.difference):+.3f}{reach}; p {pair.p:.3g}, adjusted {pair.adjusted:.3g}; "
-        f"{won} won, {lost} lost, {cases - won - lost} tied"
+        f"{better} − {worse}: {sign * pair.difference:+.3f}{reach}; "
+        f"p {pair.p:.3g}, adjusted {pair.adjusted:.3g}; {won} won, {lost} lost, {cases - won - lost} tied"
     )
     if pair.apart:
         return f"{text}: {better} is better."
@@ -111,7 +113,7 @@ def _methods(compared: ComparedMethods) -> Section:
     methods, table, rows, pairs = compared.methods, compared.sums, compared.means, compared.pairs
     by_name = {method.name: method for method in methods}
     names = [row.name for row in rows]
-    apart = {(one, other): sign_of(pairs, one, other) for one in names for other in names if one != other}
+    apart = {(one, other): sign_of(table, pairs, one, other) for one in names for other in names if one != other}
     return Section(
         "methods",
         "Methods",
@@ -140,11 +142,11 @@ def _points(methods: list[MethodLosses]) -> list[tuple[str, str, float, float]]:
     return [(one.name, one.stream, base[one.name], 1 - one.lost) for one in methods[1].sequences]
 
 
-def sign_of(pairs: list[Difference], one: str, other: str) -> str:
+def sign_of(table: Sums, pairs: list[Difference], one: str, other: str) -> str:
     """Return whether one is better (+) or worse (−) than the other, or cannot be told apart (=)."""
     for pair in pairs:
         if {pair.one, pair.other} == {one, other}:
-            return "=" if not pair.apart else "+" if (pair.difference > 0) == (pair.one == one) else "−"
+            return "=" if not pair.apart else "+" if table.ordered(pair)[0] == one else "−"
     return "="
 
 

@@ -79,7 +79,10 @@ def _methods(found: GroupedMethods) -> Section:
             "verdicts": found.verdicts(),
             "names": names,
             "apart": {
-                (one, other): sign_of(found.pairs, one, other) for one in names for other in names if one != other
+                (one, other): sign_of(found.sums, found.pairs, one, other)
+                for one in names
+                for other in names
+                if one != other
             },
             "kinds": found.kinds(),
         },

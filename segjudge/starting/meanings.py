@@ -88,4 +88,4 @@ def meaning(metric: str) -> str:
 
 def rises(metric: str) -> bool:
     """Return whether lower values of a metric are better, so that a leaderboard sorts upwards."""
-    return metric.endswith("-Decay") or metric.startswith(("V-", "IDSW"))
+    return metric.endswith("-Decay") or metric.startswith(("V-", "IDSW", "False-Alarm"))

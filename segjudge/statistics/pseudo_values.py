@@ -10,6 +10,7 @@ from segjudge.errors import UsageError
 from segjudge.evaluation_script.answer import Report
 from segjudge.evaluation_script.instance_accumulator import InstanceAccumulator
 from segjudge.evaluation_script.unit_counts import UnitAccumulator
+from segjudge.starting.meanings import rises
 
 from .rankings import Sums
 from .ranks import Floats
@@ -26,7 +27,7 @@ def grouped_sums(reports: Mapping[str, Report], metric: str) -> Sums:
         if _cases(report) != _cases(first):
             raise UsageError(f"{name} and {first_name} were not scored on the same truth")
     table = np.stack([_pseudo_values(name, report, metric) for name, report in reports.items()])
-    return Sums(tuple(reports), table, np.ones(table.shape[1]))
+    return Sums(tuple(reports), table, np.ones(table.shape[1]), rises(metric))
 
 
 def _cases(report: Report) -> object:

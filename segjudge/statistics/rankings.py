@@ -253,6 +253,11 @@ class Sums:
     counts: Floats
     smaller: bool = False
 
+    def ordered(self, pair: Difference) -> tuple[str, str]:
+        """Return the names of a pair, the better one first."""
+        first = not pair.difference or (pair.difference > 0) != self.smaller
+        return (pair.one, pair.other) if first else (pair.other, pair.one)
+
 
 def differences(table: Sums) -> list[Difference]:
     """Return how each pair of algorithms differs: jackknife interval, sign flips by case, Holm over all pairs."""
@@ -276,7 +281,7 @@ def means(table: Sums, pairs: list[Difference], *, bounds: tuple[float, float] =
     beating = dict.fromkeys(table.algorithms, 0)
     for pair in pairs:
         if pair.apart:
-            better, worse = (pair.one, pair.other) if (pair.difference > 0) != table.smaller else (pair.other, pair.one)
+            better, worse = table.ordered(pair)
             beaten[better] += 1
             beating[worse] += 1
     for name, sums in zip(table.algorithms, table.sums, strict=True):
@@ -285,3 +290,8 @@ def means(table: Sums, pairs: list[Difference], *, bounds: tuple[float, float] =
         low, high = (None, None) if cases < 2 else np.clip(interval(value, error, cases), *bounds).tolist()
         found.append(Mean(name, value, error, low, high, 1 + beating[name], len(table.algorithms) - beaten[name]))
     return found
+
+
+def in_order(rows: list[Mean], table: Sums) -> list[Mean]:
+    """Return algorithms with the best first."""
+    return sorted(rows, key=lambda one: one.value, reverse=not table.smaller)

@@ -16,6 +16,7 @@ import numpy as np
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.answer import tables
 from segjudge.parts import merged
+from segjudge.starting.meanings import rises
 
 from .rankings import Sums, TaskScores
 
@@ -76,7 +77,7 @@ def sums_of(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[str]
             raise UsageError(f"{metric} of {one.protocol} is not a mean over objects, so it is not compared")
         if not np.array_equal(counts[row], counts[0]):
             raise UsageError(f"{one.name} and {first.name} were not scored on the same objects")
-    return Sums(tuple(one.name for one in scores), table, counts[0]), names
+    return Sums(tuple(one.name for one in scores), table, counts[0], rises(metric)), names
 
 
 def tasks_of(scores: list[AlgorithmScores], metric: str) -> list[TaskScores]:
@@ -84,7 +85,7 @@ def tasks_of(scores: list[AlgorithmScores], metric: str) -> list[TaskScores]:
     sums, names = sums_of(scores, metric)
     with np.errstate(invalid="ignore"):
         values = sums.sums / sums.counts
-    return [TaskScores(metric, sums.algorithms, tuple(names), values)]
+    return [TaskScores(metric, sums.algorithms, tuple(names), values, sums.smaller)]
 
 
 def read_table(path: str, *, smaller: bool) -> list[TaskScores]:
