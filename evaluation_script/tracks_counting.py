@@ -59,9 +59,9 @@ class ComparedSequence:
         (self._sent, masks), self._protocol, self._facts = sent, protocol, facts
         others = masks_of(frames, self.real)
         self._areas = list(zip(_by_frame(masks.area, self._sent), _by_frame(others.area, self.real)))
-        pairs = _pairs([np.ones((len(one), len(two)), bool) for one, two in zip(self._sent, self.real)])
+        pairs = _pairs(self._sent, self.real)
         shares = mask_overlaps(pairs, masks, others, np.zeros(len(others.area), bool))
-        parts = np.split(shares, pairs.bounds[1:-1])
+        parts = _split(shares, pairs.bounds)
         self._overlaps = [part.reshape(len(one), len(two)) for part, one, two in zip(parts, self._sent, self.real)]
         self._similarities = _box_overlaps(frames, self._sent) if protocol.boxes else self._overlaps
         self._numbers, self._kinds = (
@@ -167,12 +167,10 @@ def _relabelled(frames: List[Tuple[Array, Array, Array]]) -> List[ComparedFrame]
     """Return the frames with the numbers of tracks as indices."""
     sides = []
     for side in (0, 1):
-        numbers = np.concatenate([np.zeros(0, np.int64), *(frame[side] for frame in frames)])
-        sides.append(np.unique(numbers))
-    return [
-        ComparedFrame(sides[0].searchsorted(one), sides[1].searchsorted(two), similarity)
-        for one, two, similarity in frames
-    ]
+        numbers = [np.zeros(0, np.int64), *(frame[side] for frame in frames)]
+        _, indices = np.unique(np.concatenate(numbers), return_inverse=True)
+        sides.append(_split(indices, np.cumsum(list(map(len, numbers)))))
+    return [ComparedFrame(one, two, frame[2]) for one, two, frame in zip(*sides, frames)]
 
 
 def _unmatched(similarity: Array, apart: float) -> Array:
@@ -185,17 +183,23 @@ def _unmatched(similarity: Array, apart: float) -> Array:
     return unmatched
 
 
-def _pairs(chosen: List[Array]) -> Pairs:
-    """Return the chosen pairs of each frame, a table of flags for its masks of both sides."""
-    sizes = np.array([(0, 0), *(flags.shape for flags in chosen)], np.int64)
-    starts = sizes.cumsum(0)[:-1].tolist() if len(chosen) else []
-    found = [np.argwhere(flags) + start for flags, start in zip(chosen, starts)]
-    columns = np.concatenate([np.zeros((0, 2), np.int64), *found])
-    return Pairs(columns[:, 0], columns[:, 1], np.cumsum([0, *map(len, found)]))
+def _pairs(one: List[Rows], two: List[Rows]) -> Pairs:
+    """Return the pairs of each frame, of every mask of the one side with every mask of the other."""
+    bounds = [np.cumsum([0, *map(len, side)]) for side in (one, two)]
+    heights, widths = (np.diff(side) for side in bounds)
+    ends = np.append(0, np.cumsum(heights * widths))
+    frame = np.repeat(np.arange(len(one)), np.diff(ends))
+    place = np.arange(len(frame)) - ends[frame]
+    return Pairs(bounds[0][frame] + place // widths[frame], bounds[1][frame] + place % widths[frame], ends)
 
 
 def _by_frame(values: Array, rows: List[Rows]) -> List[Array]:
-    return np.split(values, np.cumsum(list(map(len, rows)))[:-1])
+    return _split(values, np.cumsum([0, *map(len, rows)]))
+
+
+def _split(values: Array, bounds: Array) -> List[Array]:
+    ends = bounds.tolist()
+    return [values[start:end] for start, end in zip(ends, ends[1:])]
 
 
 def masks_of(frames: List[TruthFrame], rows: List[Rows], area: Optional[Array] = None) -> Masks:
@@ -212,7 +216,9 @@ def _encoded(masks: List[str], size: Size) -> List[_EncodedRLE]:
 
 def check_disjoint(name: str, frames: List[TruthFrame], sent: List[Rows], masks: Masks, problems: Problems) -> None:
     """Report the first frame in which two predictions share pixels."""
-    pairs = _pairs([np.triu(np.ones((len(rows), len(rows)), bool), 1) for rows in sent])
+    both = _pairs(sent, sent)
+    once = both.sent < both.real
+    pairs = Pairs(both.sent[once], both.real[once], np.append(0, np.cumsum(once))[both.bounds])
     shared = np.flatnonzero(mask_overlaps(pairs, masks, masks, np.zeros(len(masks.area), bool)))
     if len(shared):
         at = int(np.searchsorted(pairs.bounds, shared[0], side="right")) - 1
