@@ -14,6 +14,7 @@ from .mask_texts import of_texts
 from .masks import Array, Size
 from .tracks_files import CATEGORY, IGNORED, MASK, SCORE, TRACK_ID, TracksSubmission
 from .tracks_metrics import (
+    ALPHAS,
     CLEAR_FIELDS,
     EPSILON,
     HOTA_FIELDS,
@@ -82,7 +83,9 @@ class ComparedSequence:
         compared = [self.compared(category) for _, category in present]
         tables = {
             "classes": np.array([place for place, _ in present], np.int64),
-            "hota": np.array([hota_counts(one) for one in compared]).reshape(len(present), len(HOTA_FIELDS), -1),
+            "hota": np.array([hota_counts(one) for one in compared]).reshape(
+                len(present), len(HOTA_FIELDS), len(ALPHAS)
+            ),
             "clear": np.array([clear_counts(one) for one in compared]).reshape(len(present), len(CLEAR_FIELDS)),
         }
         if self._protocol.burst:

@@ -153,6 +153,9 @@ def test_expected_frames_that_are_missing_are_named() -> None:
         ({1: {"size": 5, "counts": "0"}}, "has the size 5"),
         ({1: {"size": [1 << 20, 1 << 20], "counts": "0"}}, "has the size"),
         ({1: {}}, "has the size None"),
+        ({1: {"size": [-37, -70], "counts": "0"}}, r"has the size \[-37, -70\]"),
+        ({1: np.zeros((37, 70), bool), "1": np.ones((37, 70), bool)}, "has 1 twice"),
+        (np.full((37, 70), 2**64 - 1, np.uint64), "has the label 18446744073709551615"),
         ({1: np.zeros(5, bool)}, r"has the shape \(5,\)"),
     ],
 )
@@ -166,6 +169,11 @@ def test_videos_that_do_not_fit_are_refused() -> None:
         score_arrays({"cat": PREDICTIONS["cat"]}, TRUTHS)
     with pytest.raises(SubmissionError, match="has 5 frames, the truth 6"):
         score_arrays(PREDICTIONS["dog"][:5], TRUTHS["dog"])
+    with pytest.raises(SubmissionError, match="has 1 twice"):
+        score_arrays({"1": PREDICTIONS["dog"], 1: PREDICTIONS["cat"]}, TRUTHS)
+    for masks, sentence in ((None, "is of NoneType"), (3, "is of int"), ({1: 3}, "object 1: is of int")):
+        with pytest.raises(SubmissionError, match=sentence):
+            score_arrays(masks, TRUTHS["dog"])
     with pytest.raises(SubmissionError, match="is neither records nor columns"):
         score_arrays(PREDICTIONS, TRUTHS, "coco")
     for protocol in ("mevis", "ref-davis17"):

@@ -201,6 +201,14 @@ def test_what_lies_in_ignored_regions_is_left_out_unless_it_matches(tmp_path: Pa
     assert found["DetPr"] == pytest.approx(6 / 7)
 
 
+def test_a_sequence_without_any_object_of_the_protocol_counts_nothing(tmp_path: Path) -> None:
+    cars = line(1, 1001, 1, mask(0))
+    truth = mots_truth(tmp_path, cars)
+    (tmp_path / "cars.zip").write_bytes(texts(cars))
+    found = values(tmp_path / "cars.zip", truth, "mots")
+    assert (found["HOTA"], found["IDSW"]) == (0, 0)
+
+
 def test_cars_and_pedestrians_of_kitti_are_averaged(tmp_path: Path) -> None:
     (tmp_path / "t" / "instances_txt").mkdir(parents=True)
     cars = PERFECT.replace(" 1 2 ", " 1 1 ")

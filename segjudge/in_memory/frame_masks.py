@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from operator import index
 from typing import Any
 
 import numpy as np
 
 from segjudge.evaluation_script import kernel, kernel_frames, rle
-from segjudge.evaluation_script.errors import Flaw, SubmissionError
+from segjudge.evaluation_script.errors import Flaw, SubmissionError, printable
 from segjudge.evaluation_script.mask_files import Stacks, labels_in, stacks_of
 from segjudge.evaluation_script.masks import Array, Size, Stack, cropped, empty_labels, pack
-from segjudge.in_memory.track import refused
+from segjudge.in_memory.track import named, refused
 from segjudge.masks.run_lengths import runs_of_mask
 
 #: The masks of a frame: labels (height, width), or of each object a boolean array, run lengths, or None.
@@ -30,7 +31,8 @@ class FrameReader:
     def stacks(self, masks: FrameMasks, where: str) -> Stacks:
         """Return the objects of a frame; raises SubmissionError where these are no masks."""
         if isinstance(masks, Mapping):
-            stacks = {str(label): self._object(mask, f"{where}, object {label}") for label, mask in masks.items()}
+            objects = named(masks.items(), where).items()
+            stacks = {label: self._object(mask, f"{where}, object {printable(label)}") for label, mask in objects}
             return {label: stack for label, stack in stacks.items() if stack is not None and label != "0"}
         labels = label_map(masks, where)
         if labels.dtype == np.uint8 or labels.max() < kernel_frames.LABELS:
@@ -72,6 +74,8 @@ def label_map(masks: object, where: str) -> Array:
     labels = _array(masks, where)
     if labels.dtype == bool:
         labels = labels.view(np.uint8)
+    if labels.dtype == np.uint64 and labels.max() >= 1 << 63:
+        raise refused(where, f"has the label {labels.max()}", "Number the objects from 1")
     if labels.dtype.kind == "i" and labels.min() < 0:
         raise refused(where, f"has the label {labels.min()}", "Number the objects from 1, with 0 as background")
     return labels
@@ -88,12 +92,14 @@ def run_lengths(mask: object, where: str) -> dict[str, Any]:
 
 
 def _from_run_lengths(mask: Mapping[str, object], where: str) -> Stack:
-    size, text = mask.get("size"), run_lengths(mask, where)["counts"]
-    if not (isinstance(size, Sequence) and len(size) == 2 and all(isinstance(side, int) for side in size)):
-        raise refused(where, f"has the size {size!r}", "Give run lengths as {'size': [height, width], 'counts': …}")
-    height, width = int(size[0]), int(size[1])
-    if not 0 < height * width < 1 << 31:
-        raise refused(where, f"has the size {list(size)}", "Give the height and width of the frame")
+    text = run_lengths(mask, where)["counts"]
+    try:
+        height, width = map(index, mask.get("size", ()))  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        found = f"has the size {printable(mask.get('size'))}"
+        raise refused(where, found, "Give run lengths as {'size': [height, width], 'counts': …}") from None
+    if min(height, width) < 1 or height * width >= 1 << 31:
+        raise refused(where, f"has the size {[height, width]}", "Give the height and width of the frame")
     block = empty_labels(1, (height, width), bool)
     try:
         block[0] = rle.flags({"size": [height, width], "counts": text}, (height, width))[0]

@@ -17,7 +17,7 @@ from segjudge.evaluation_script.sequence_objects import ScoredObject, frames_to_
 from segjudge.evaluation_script.sequence_protocols import MissingRule, ObjectRule, SequenceProtocol
 from segjudge.evaluation_script.sequence_truth import ObjectFacts, Sequence, is_number, label_order, ranges_of
 from segjudge.in_memory.frame_masks import FrameReader
-from segjudge.in_memory.track import CountedFrames, MemoryTrack, in_order, refused
+from segjudge.in_memory.track import CountedFrames, MemoryTrack, in_order, numbered, refused
 
 #: An object that no truth has: its counts are those of the predictions alone.
 NOTHING = "\0"
@@ -79,7 +79,10 @@ class SequencesInMemory(MemoryTrack):
     def frames_of(self, masks: object, where: str) -> list[tuple[object, object]]:
         """Return the frames of labels (frames, height, width), or of a mapping from object to the masks of frames."""
         if not isinstance(masks, Mapping):
-            return list(enumerate(masks))  # type: ignore[arg-type]
+            return numbered(masks, where)
+        masks = {
+            label: [one for _, one in numbered(frames, f"{where}, object {label}")] for label, frames in masks.items()
+        }
         lengths = {len(one) for one in masks.values()}
         if len(lengths) > 1:
             raise refused(where, f"has objects of {' and '.join(map(str, sorted(lengths)))} frames", "Give each frame")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from segjudge.evaluation_script.accumulator import Accumulator
-from segjudge.evaluation_script.errors import Problem, SubmissionError
+from segjudge.evaluation_script.errors import Problem, SubmissionError, printable
 
+Item = TypeVar("Item")
 #: Of each sequence the frames, and what was counted of each.
 CountedFrames = Mapping[str, Mapping[str, bytes]]
 
@@ -32,8 +33,7 @@ class MemoryTrack(abc.ABC):
 
     def sequences_of(self, masks: object) -> dict[str, object]:
         """Return what is counted by itself, by name."""
-        items = masks.items() if isinstance(masks, Mapping) else enumerate(masks)  # type: ignore[arg-type]
-        return {str(name): one for name, one in items}
+        return named(masks.items() if isinstance(masks, Mapping) else numbered(masks, "the masks"), "the masks")
 
     def frames_of(self, masks: object, where: str) -> list[tuple[object, object]]:
         """Return the frames of a sequence, each with its name; None is that of one that is counted as a whole."""
@@ -56,6 +56,26 @@ def frame_name(frame: object) -> str:
     if frame is None:
         return ""
     return f"{frame:05d}" if isinstance(frame, (int, np.integer)) else str(frame)
+
+
+def named(items: Iterable[tuple[object, Item]], where: str) -> dict[str, Item]:
+    """Return items by their names as text; raises SubmissionError where two have the same."""
+    found: dict[str, Item] = {}
+    for name, one in items:
+        if str(name) in found:
+            raise refused(where, f"has {printable(name)} twice, as text and as something else", "Give each name once")
+        found[str(name)] = one
+    return found
+
+
+def numbered(masks: object, where: str) -> list[tuple[object, object]]:
+    """Return frames, images or videos with their numbers; raises SubmissionError where there are none."""
+    try:
+        return list(enumerate(masks))  # type: ignore[call-overload]
+    except TypeError:
+        raise refused(
+            where, f"is of {type(masks).__name__}", "Give a list or an array with a frame after another"
+        ) from None
 
 
 def refused(where: str, found: str, remedy: str) -> SubmissionError:

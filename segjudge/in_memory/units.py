@@ -8,7 +8,7 @@ from typing import Any
 
 from segjudge.evaluation_script.masks import Array
 from segjudge.evaluation_script.unit_counts import UnitAccumulator, UnitCounts
-from segjudge.in_memory.track import CountedFrames, MemoryTrack, in_order, refused
+from segjudge.in_memory.track import CountedFrames, MemoryTrack, in_order, numbered, refused
 
 #: What was kept of the frames of one video, in order.
 KeptFrames = Mapping[str, bytes]
@@ -24,8 +24,7 @@ class UnitsInMemory(MemoryTrack):
         return super().sequences_of(masks) if isinstance(masks, Mapping) else {"video": masks}
 
     def frames_of(self, masks: object, where: str) -> list[tuple[object, object]]:
-        del where
-        return list(enumerate(masks))  # type: ignore[arg-type]
+        return numbered(masks, where)
 
     def accumulator(self, frames: CountedFrames) -> UnitAccumulator[Any]:
         units = self.units(frames)
