@@ -117,6 +117,8 @@ class NamedAccumulator(Accumulator[Rules, Named]):
         #: What is scored, in the truth's order.
         self.names = names
         self._known = frozenset(names)
+        if len(self._known) != len(names):
+            raise ValueError(f"a {self.noun}'s name stands twice")
         self._counts: Dict[str, Named] = {}
 
     @staticmethod

@@ -43,6 +43,8 @@ class Engine(Generic[Truth, Rules, Counts]):
     opened: Callable[[str, Truth, Rules, ScoringRules], OpenedSubmission]
     #: Says what a split scored of which all was counted; raises SubmissionError with every problem.
     report: Callable[[str, Counts], Report]
+    #: Raises ValueError where counts that a file brought are such as no counting gives.
+    check: Callable[[Counts], None] = lambda _counts: None
     #: Parts for each worker of a cluster: the last ones keep none waiting for long, and each costs little to begin.
     parts_each: int = 4
 

@@ -11,7 +11,7 @@ from .panoptic_counting import IOU, MATCHED, MISSED, SURPLUS, count
 from .panoptic_files import PanopticSubmission, read_truth
 from .panoptic_protocols import GROUPS, QUALITIES, PanopticProtocol
 from .sequence_metrics import Values
-from .unit_counts import UnitAccumulator
+from .unit_counts import Shapes, UnitAccumulator
 from .unit_scoring import unit_engine
 
 
@@ -87,4 +87,10 @@ def tables(accumulator: UnitAccumulator[PanopticProtocol]) -> Dict[str, List[Dic
     return {"categories": rows}
 
 
-ENGINE = unit_engine(read_truth, PanopticSubmission, count, values, tables)
+def shapes(protocol: PanopticProtocol, facts: Dict[str, Any]) -> Shapes:
+    """Return the shapes of what is counted in an image or a video."""
+    quality: Shapes = {"quality": (len(protocol.windows), len(facts["categories"]), 4)}
+    return {**quality, "cells": (2, "n"), "association": (2,)} if protocol.video else quality
+
+
+ENGINE = unit_engine(read_truth, PanopticSubmission, count, values, tables, shapes)

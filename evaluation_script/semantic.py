@@ -17,7 +17,7 @@ from .errors import Flaw, HostError, Problems, SubmissionError
 from .label_maps import SHIFT, LabelMap, overlaps_of, summed
 from .masks import Array
 from .semantic_protocols import SemanticProtocol
-from .unit_counts import UnitAccumulator, UnitCounts
+from .unit_counts import Shapes, UnitAccumulator, UnitCounts
 from .unit_files import HOST_LIMITS, PictureFiles, UnitSubmission
 from .unit_scoring import unit_engine
 from .unit_truth import TruthFrame, Unit, UnitTruth, png_frame
@@ -182,4 +182,9 @@ def tables(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, List[Dic
     }
 
 
-ENGINE = unit_engine(read_truth, SemanticSubmission, count, values, tables)
+def shapes(protocol: SemanticProtocol, _facts: Dict[str, Any]) -> Shapes:
+    """Return the shapes of what is counted in a video."""
+    return {"cells": (2, "n"), **{f"VC{length}": (str(length), 2) for length in protocol.windows}}
+
+
+ENGINE = unit_engine(read_truth, SemanticSubmission, count, values, tables, shapes)

@@ -12,7 +12,7 @@ from .tracks_counting import TRACK_THRESHOLDS, count
 from .tracks_files import TracksSubmission, read_truth
 from .tracks_metrics import ALPHAS, CLEAR_FIELDS, HOTA_FIELDS
 from .tracks_protocols import BURST, CLEAR, COMMON, HOTA, TracksProtocol
-from .unit_counts import UnitAccumulator
+from .unit_counts import Shapes, UnitAccumulator
 from .unit_scoring import unit_engine
 
 #: AP looks at precision at these recalls.
@@ -117,4 +117,10 @@ def tables(accumulator: UnitAccumulator[TracksProtocol]) -> Dict[str, List[Dict[
     }
 
 
-ENGINE = unit_engine(read_truth, TracksSubmission, count, values, tables)
+def shapes(protocol: TracksProtocol, _facts: Dict[str, Any]) -> Shapes:
+    """Return the shapes of what is counted in a sequence."""
+    found: Shapes = {"classes": ("n",), "hota": ("n", len(HOTA_FIELDS), len(ALPHAS)), "clear": ("n", len(CLEAR_FIELDS))}
+    return {**found, "objects": ("n",), "tracks": ("t", 4)} if protocol.burst else found
+
+
+ENGINE = unit_engine(read_truth, TracksSubmission, count, values, tables, shapes)

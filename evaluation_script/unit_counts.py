@@ -7,7 +7,7 @@ import json
 import math
 import struct
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Tuple, Union
 
 import numpy as np
 
@@ -21,6 +21,12 @@ from .sequence_metrics import Values
 MOST_HEADER = 16 << 20
 #: What the numbers of a table may be, little-endian.
 _KINDS = frozenset({"<i8", "<f8"})
+#: The shapes of a unit's tables by name; a number that may be any has a letter, the same one for the same number.
+Shapes = Dict[str, Tuple[Union[int, str], ...]]
+#: What a row of the truth's facts holds, by its key.
+FACTS: Dict[str, Tuple[type, ...]] = {"categories": (int, str, bool), "classes": (str, int)}
+#: Tables whose numbers may be below zero, since they have scores.
+_SIGNED = frozenset({"tracks"})
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,15 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
     def described(self) -> Dict[str, Any]:
         return {"units": self.names, "facts": self.facts, "notes": self.notes}
 
+    def check(self, shapes: Shapes) -> None:
+        """Raise ValueError where facts or tables are not what a track with these shapes counts; none are any."""
+        for key, rows in self.facts.items():
+            if shapes and (key not in FACTS or any(tuple(map(type, row)) != FACTS[key] for row in rows)):
+                raise ValueError("the truth is described in a way that is not known")
+        for unit in self.held():
+            if shapes and not unit.problem_count:
+                _check_tables(unit.tables, shapes)
+
     def complete(self) -> List[UnitCounts]:
         """Return the counts of all units in the truth's order; raises SubmissionError with every problem."""
         self.refuse_missing()
@@ -117,3 +132,17 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
             part._counts = left
             found.append(values(part))
         return {metric: np.array([one[metric] for one in found], float) for metric in found[0]}
+
+
+def _check_tables(tables: Dict[str, Array], shapes: Shapes) -> None:
+    if tables.keys() != shapes.keys():
+        raise ValueError(f"a unit has other tables than {', '.join(shapes)}")
+    lengths: Dict[str, int] = {}
+    for key, shape in shapes.items():
+        found = tables[key].shape
+        fits = len(found) == len(shape) and all(
+            real == (wanted if isinstance(wanted, int) else lengths.setdefault(wanted, real))
+            for real, wanted in zip(found, shape)
+        )
+        if not fits or not np.isfinite(tables[key]).all() or (key not in _SIGNED and (tables[key] < 0).any()):
+            raise ValueError(f"a unit has numbers as {key} that are no counts")

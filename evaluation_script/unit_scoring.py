@@ -15,7 +15,7 @@ from .phase import ScoringRules
 from .progress import Progress, ignore_progress
 from .sequence_metrics import Values
 from .truth import DEFAULT_SPLIT, AnnotationFile
-from .unit_counts import UnitAccumulator, UnitCounts, decoded_unit
+from .unit_counts import Shapes, UnitAccumulator, UnitCounts, decoded_unit
 from .unit_files import UnitSubmission
 from .unit_truth import Unit, UnitTruth
 
@@ -63,8 +63,12 @@ def unit_engine(
     count: Count,
     values: Callable[[UnitAccumulator[Any]], Values],
     tables: Callable[[UnitAccumulator[Any]], Dict[str, List[Row]]],
+    shapes: Callable[[Any, Dict[str, Any]], Shapes] = lambda _protocol, _facts: {},
 ) -> Engine[UnitTruth, Any, UnitAccumulator[Any]]:
-    """Return the engine of a track: how truths and submissions are read, what is counted, and what follows."""
+    """Return the engine of a track: how truths and submissions are read, what is counted, and what follows.
+
+    Of parts that files bring the tables are checked where `shapes` says which a unit of a protocol and truth has.
+    """
     return Engine(
         UnitAccumulator,
         unit_truth.read,
@@ -73,6 +77,7 @@ def unit_engine(
             open_submission(path, truth, protocol, rules.limits), truth, count, rules
         ),
         lambda split, counts: UnitReport(split, counts, values, tables(counts)),
+        lambda counts: counts.check(shapes(counts.protocol, counts.facts)),
     )
 
 

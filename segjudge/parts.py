@@ -26,7 +26,6 @@ from segjudge.evaluation_script.parallel import Part
 from segjudge.evaluation_script.phase import PROTOCOLS, TrackProtocol
 from segjudge.evaluation_script.provenance import counting, provenance
 from segjudge.evaluation_script.version import VERSION
-from segjudge.part_forms import check_forms
 
 FORMAT = "segjudge part 1"
 #: Saved scores were refused before where they are to be strict.
@@ -262,7 +261,7 @@ def _add(archive: zipfile.ZipFile, path: str, manifest: dict[str, Any], totals: 
             part.load_state_dict(
                 {name: _read(archive, _member(split, index), MOST_MEMBER) for index, name in enumerate(names)}
             )
-            check_forms(part)
+            engine_of(part.protocol.track).check(part)
             total.merge(part)
     except (ValueError, TypeError, KeyError) as error:
         raise UsageError(f"{path}: is damaged ({printable(error)}). Score it again") from None

@@ -68,10 +68,10 @@ def named(items: Iterable[tuple[object, Item]], where: str) -> dict[str, Item]:
     return found
 
 
-def numbered(masks: object, where: str) -> list[tuple[object, object]]:
+def numbered(masks: Any, where: str) -> list[tuple[object, object]]:
     """Return frames, images or videos with their numbers; raises SubmissionError where there are none."""
     try:
-        return list(enumerate(masks))  # type: ignore[call-overload]
+        return list(enumerate(masks))
     except TypeError:
         raise refused(
             where, f"is of {type(masks).__name__}", "Give a list or an array with a frame after another"
