@@ -80,6 +80,7 @@ def test_a_bar_lies_between_two_layers(files: Path, browser: Any) -> None:
         assert len({truth, prediction, between}) == 3
         bar = page.locator("[data-part=bar]")
         assert "the truth at the left of 50 %, the prediction" in bar.get_attribute("aria-valuetext")
+        assert page.locator("[data-part=faces]").inner_text() == "the truth | the prediction"
         page.keyboard.press("]")
         assert bar.input_value() == "55"
         page.locator(".views canvas").scroll_into_view_if_needed()

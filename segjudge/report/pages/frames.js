@@ -18,7 +18,7 @@ function faces(place) {
 }
 
 const nameOfFace = (face) => methods.length > 1 ? methods[face.method] : `the ${face.layer}`;
-const reload = async () => { at.loaded = await sequence(at.stream, at.methods); chosen(); };
+const reload = async () => { at.loaded = await sequence(at.stream, at.methods); chosen(); swipe(at.swipe); };
 
 // A canvas for each method that is shown, with a choice of method where there are several.
 const shown = methods.length ? at.methods : [undefined];
@@ -184,6 +184,7 @@ function swipe(share) {
   part("bar").parentElement.hidden = at.swipe === null;
   part("bar").value = 100 * (at.swipe ?? .5);
   const [left, right] = pair().map(nameOfFace);
+  part("faces").textContent = `${left} | ${right}`;
   part("bar").setAttribute("aria-valuetext", `${left} at the left of ${Math.round(100 * (at.swipe ?? .5))} %, ${right} at the right`);
   draw();
 }
