@@ -125,8 +125,7 @@ class SequenceReport(Report):
 
     def sums(self, metrics: Collection[str]) -> Dict[str, Tuple[Array, Array]]:
         found = super().sums(metrics)
-        for metric in found:
-            sums, counts = sums_of_sequences(self.scores, self.protocol, metric)
+        for metric, (sums, counts) in sums_of_sequences(self.scores, self.protocol, list(found)).items():
             if abs(sums.sum() / max(counts.sum(), 1) - (self.values[metric] or 0.0)) <= SAME:
                 found[metric] = sums, counts
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, List, Tuple
+from typing import Callable, Collection, Dict, List, Tuple
 
 import numpy as np
 
@@ -25,10 +25,12 @@ def averaged_without_each(scores: List[ObjectScore], protocol: SequenceProtocol)
     return _combined(protocol, table.means_without_each, table.groups) if len(table.sequences) > 1 else {}
 
 
-def sums_of_sequences(scores: List[ObjectScore], protocol: SequenceProtocol, metric: str) -> Tuple[Array, Array]:
-    """Return what a metric of objects sums to in each sequence, and over how many of them."""
+def sums_of_sequences(
+    scores: List[ObjectScore], protocol: SequenceProtocol, metrics: Collection[str]
+) -> Dict[str, Tuple[Array, Array]]:
+    """Return what each of these metrics of objects sums to in each sequence, and over how many of them."""
     table = _Table(scores, protocol)
-    return table.sums(metric, table.groups[""])
+    return {metric: table.sums(metric, table.groups[""]) for metric in metrics}
 
 
 def video_of(score: ObjectScore) -> str:

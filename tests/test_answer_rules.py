@@ -163,6 +163,26 @@ def test_intervals_are_rounded_and_of_enough_sequences(count: int, detail: str, 
         assert build_answer(phase, [one], {})["interval"] == ([{"dev": {"J-Mean": ends}}] if there else [])
 
 
+@pytest.mark.parametrize(("count", "detail", "there"), [(9, "means", False), (10, "means", True), (9, "all", True)])
+def test_hosts_read_sums_where_places_may_be_shown(count: int, detail: str, there: bool) -> None:
+    """Of each sequence the sum over its objects, and how many these are; of a mean of means what each adds to it."""
+    scores = [
+        replace(SCORES[0], sequence=f"{k:02d}", name=name, unseen=k % 3 == 0, values={"J-Mean": 0.5 + k / 40})
+        for k in range(count)
+        for name in ("1", "2")[: 1 + k % 2]
+    ]
+    phase = replace(phase_of(PhaseSplit("dev", PLAIN.name, ("J-Mean",), hidden=True)), detail=detail)
+    given = build_answer(phase, [report(scores=scores)], {})["submission_metadata"]["sums"]["dev"]
+    objects = [1 + k % 2 for k in range(count)]
+    expected = [[number * (0.5 + k / 40) for k, number in enumerate(objects)], objects]
+    assert given == ({"J-Mean": [pytest.approx(numbers) for numbers in expected]} if there else {})
+    by_class = SequenceReport("dev", SEQUENCE_PROTOCOLS["lvos"], scores, [])
+    sums, counts = by_class.sums(["J-Mean"])["J-Mean"]
+    assert counts.tolist() == [1] * count
+    assert sums.mean() == pytest.approx(by_class.values["J-Mean"])
+    assert sums.std(ddof=1) / math.sqrt(count) == pytest.approx(by_class.errors()["J-Mean"])
+
+
 def test_a_split_without_an_error_leaves_all_errors_out() -> None:
     two = phase_of(
         PhaseSplit("dev", PLAIN.name, ("J-Mean",)), PhaseSplit("alone", PLAIN.name, ("J-Mean",)), percent=True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from pathlib import Path
 
@@ -46,6 +47,16 @@ def test_scores_rank_as_the_commands_that_wrote_them(capsys: pytest.CaptureFixtu
     kinds = {"stability", "places", "significance", "methods"}
     names = {path.name for path in (tmp_path / "plots").iterdir()}
     assert names == {f"J&F-Mean-{kind}.{ending}" for kind in kinds for ending in ("svg", "png")}
+
+
+def test_plots_show_names_as_they_are(tmp_path: Path) -> None:
+    """A name is neither a formula nor left out of a legend."""
+    names = ("$\\foo$", "_hidden", "a_b$x$", "<b>&")
+    rows = [f"{name},{case},{(row + case) % 4}" for row, name in enumerate(names) for case in range(4)]
+    assert cli.main(["rank", table(tmp_path, rows), "--draws", "10", "--plots", str(tmp_path / "plots")]) == 0
+    for kind in ("methods", "places", "stability", "significance"):
+        text = html.unescape((tmp_path / f"plots/all-{kind}.svg").read_text())
+        assert [name for name in names if f"{name} -->" not in text] == []
 
 
 def test_equal_runs_write_equal_plots(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def plot_ranking(task: TaskScores, ranked: dict[str, Any], folder: str) -> list[
         "methods": _methods,
     }
     paths = []
-    with mpl.rc_context({"svg.hashsalt": name, "font.size": 9}):
+    with mpl.rc_context({"svg.hashsalt": name, "font.size": 9, "text.parse_math": False}):
         for kind, draw in plots.items():
             size = 2.2 + 0.35 * len(order)
             figure = Figure(figsize=(max(4.5, size), max(3.2, size * 0.8)), layout="constrained")
@@ -49,6 +49,11 @@ def plot_ranking(task: TaskScores, ranked: dict[str, Any], folder: str) -> list[
                 paths.append(os.path.join(folder, f"{name}-{kind}.{ending}"))
                 figure.savefig(paths[-1], dpi=150, metadata=metadata)
     return paths
+
+
+def _label(name: str) -> str:
+    """Return a name as legends show it: they leave out what begins with an underscore."""
+    return f" {name}" if name.startswith("_") else name
 
 
 def _names(axes: Axes, task: TaskScores, order: list[int]) -> None:
@@ -83,7 +88,7 @@ def _places(axes: Axes, task: TaskScores, _ranked: dict[str, Any], order: list[i
     axes.set_xticks([rank * (count + 1) + (count - 1) / 2 for rank in range(count)], [f"{r + 1}" for r in range(count)])
     axes.set(xlabel="place in the case", ylabel="value", title=f"{task.name}: who took which place".lstrip(": "))
     for place, row in enumerate(order):
-        axes.scatter([], [], 12, f"C{place % 10}", label=task.algorithms[row])
+        axes.scatter([], [], 12, f"C{place % 10}", label=_label(task.algorithms[row]))
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=7)
 
 
@@ -106,7 +111,7 @@ def _methods(axes: Axes, task: TaskScores, ranked: dict[str, Any], order: list[i
     methods = list(ranked["by_method"])
     for place, row in enumerate(order):
         ranks = [ranked["by_method"][method][row] for method in methods]
-        axes.plot(range(len(methods)), ranks, "o-", color=f"C{place % 10}", label=task.algorithms[row])
+        axes.plot(range(len(methods)), ranks, "o-", color=f"C{place % 10}", label=_label(task.algorithms[row]))
     axes.set_xticks(range(len(methods)), methods, rotation=30, ha="right")
     axes.set(ylabel="rank", title=f"{task.name}: does the method of ranking matter?".lstrip(": "))
     axes.set_yticks(range(1, len(order) + 1))
