@@ -69,7 +69,7 @@ def _missing_for_variant(bundle: Bundle) -> BundleProblems:
     for where, phase in entries(bundle, "challenge_phases"):
         yield from _annotation_file(bundle, f"{where}.test_annotation_file", phase.get("test_annotation_file"))
         if docker and not static:
-            yield from _environment_image(f"{where}.environment_image", phase.get("environment_image"))
+            yield from _environment_image(bundle, f"{where}.environment_image", phase.get("environment_image"))
     if bundle.evaluated_elsewhere:
         for name in sorted(bundle.names):
             if name.startswith("annotations/"):
@@ -86,8 +86,10 @@ def _annotation_file(bundle: Bundle, where: str, path: object) -> BundleProblems
         )
 
 
-def _environment_image(where: str, image: object) -> BundleProblems:
-    if not image:
+def _environment_image(bundle: Bundle, where: str, image: object) -> BundleProblems:
+    if not image and bundle.has_flag("remote_evaluation"):  # EvalAI starts no pod, and the host's worker may need none
+        yield warning(where, "is missing", "Name the image of your environment, unless your worker does without")
+    elif not image:
         yield breaks_later(where, "is missing, so that no pod can start", "Name the image of your environment")
     elif image == DEFAULT_IMAGE:
         remedy = "Push yours: segjudge build --environment-image NAME"
