@@ -60,6 +60,7 @@ DESCRIPTION = "The toolkit of hosts and participants: score, pack, build, check 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; return its exit code."""
     if arguments is None:
+        _open_streams()
         leave_at_once()
     given = sys.argv[1:] if arguments is None else arguments
     try:
@@ -82,6 +83,13 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 - reported as a defect
         return _mistake_in_phases(error) or _defect()
     return code
+
+
+def _open_streams() -> None:
+    """Open those of stdin, stdout and stderr that are closed, lest a file of ours takes their place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - until the process ends
 
 
 def _system_error(program: str, error: OSError) -> int:

@@ -94,6 +94,14 @@ def test_a_packed_truth_keeps_its_splits(tmp_path: Path) -> None:
     assert main(["check", "--quick", "--strict", str(folder)]) == 0
 
 
+def test_a_link_to_an_empty_folder_is_filled(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to("empty")
+    made(tmp_path / "link", "davis2017", root)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "empty" / "challenge_config.yaml").is_file()
+
+
 def test_nothing_is_written_over_and_nothing_half_made_stays(root: Path, tmp_path: Path, capsys: Any) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -76,3 +78,10 @@ def test_a_file_that_cannot_be_written_whole_stays_as_it_was(
     assert not list(tmp_path.rglob("*.partial"))
     assert main(command) == 0
     assert out.read_bytes() != BEFORE.encode()
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed_are_no_defect(closed: str) -> None:
+    command = f"exec {sys.executable} -m segjudge benchmarks {closed}"
+    done = subprocess.run(["sh", "-c", command], check=False, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")

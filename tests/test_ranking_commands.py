@@ -59,6 +59,11 @@ def test_plots_show_names_as_they_are(tmp_path: Path) -> None:
         assert [name for name in names if f"{name} -->" not in text] == []
 
 
+def test_a_name_cannot_move_the_terminals_cursor(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert cli.main(["rank", table(tmp_path, ["\x1b[31mred,c1,1", "\u202eabc,c1,2"]), "--draws", "2"]) == 0
+    assert capsys.readouterr().out.replace("\n", "").isprintable()
+
+
 def test_equal_runs_write_equal_plots(tmp_path: Path) -> None:
     scores = table(
         tmp_path, [f"{name},c{case},{0.1 * case + gain}" for case in range(8) for name, gain in (("A", 0.2), ("B", 0))]
@@ -73,8 +78,13 @@ def test_equal_runs_write_equal_plots(tmp_path: Path) -> None:
     ("rows", "header", "sentence"),
     [
         (["A,c1,0.5", "A,c1,0.6"], "algorithm,case,value", "line 3: A has case c1 twice"),
-        (["A,c1,nice"], "algorithm,case,value", "line 2: 'nice' is not a number"),
-        (["A,c1,1e999"], "algorithm,case,value", "line 2: '1e999' is not a number"),
+        (["A,c1,nice"], "algorithm,case,value", "line 2: nice is not a number"),
+        (["A,c1,1e999"], "algorithm,case,value", "line 2: 1e999 is not a number"),
+        (["A,c1,1e200"], "algorithm,case,value", "line 2: 1e200 is not a number"),
+        (["A,c1,0,5"], "algorithm,case,value", "line 2: has more cells than the header; write 0.5, not 0,5"),
+        (["A,c1,1,2"], "algorithm,case,value,value", "has several columns value"),
+        (['"A,c1,1', "B,c1,2"], "algorithm,case,value", "is not a CSV"),
+        ([f"A{one},c1,1" for one in range(501)], "algorithm,case,value", "has 501 algorithms and 1 case; at most 500"),
         (["A,c1"], "algorithm,case", "has no column value"),
         ([], "algorithm,case,value", "has no rows"),
     ],
@@ -87,8 +97,21 @@ def test_a_table_that_is_none_is_refused(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"result": 5}', "[" * 100_000, '{"result": [{"a": {}}], "objects": 5, "protocol": "x"}']
-)
+    "text",
+    [
+        "", "[]", "{}", '{"result": 5}', "[" * 100_000, '{"result": [{"a": {}}], "objects": 5, "protocol": "x"}',
+        *(
+            json.dumps(one).replace('"?"', odd)
+            for odd in ("[]", "{}", "1e400", "1" + "0" * 400)
+            for one in (
+                {"result": [{"a": {"J": "?"}}], "objects": [], "protocol": "x"},
+                {"result": [{"a": {"J": 1}}], "objects": [{"split": "a", "sequence": "b", "J": "?"}], "protocol": "x"},
+                {"result": [{"a": {"J": 1}}], "objects": [{"split": "a", "sequence": "?", "J": 1}], "protocol": "x"},
+                {"result": [{"a": "?"}], "objects": [{"split": "a", "sequence": "?"}], "protocol": "x"},
+            )
+        ),
+    ],
+)  # fmt: skip
 def test_a_file_that_score_did_not_write_is_refused(
     text: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

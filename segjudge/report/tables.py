@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from segjudge.evaluation_script.answer import Report
+from segjudge.evaluation_script.errors import printable
 from segjudge.evaluation_script.sequence_protocols import BESIDE
 
 PUBLISHED = os.path.join(os.path.dirname(__file__), "published.json")
@@ -25,13 +26,14 @@ class PublishedNumbers(TypedDict):
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return columns as wide as they must be: names to the left, numbers to the right."""
-    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
+    lines = [[printable(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
 
     def line(cells: Sequence[str]) -> str:
         rest = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
         return "  ".join([cells[0].ljust(widths[0]), *rest]).rstrip()
 
-    return "\n".join(line(row) for row in [header, *rows])
+    return "\n".join(line(row) for row in lines)
 
 
 def number(value: float | None, digits: int = 3) -> str:

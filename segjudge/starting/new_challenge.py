@@ -71,6 +71,7 @@ def create(challenge: NewChallenge, progress: Progress) -> list[str]:
         raise UsageError(
             f"{challenge.folder}: is there already, and nothing in it is written over; name another folder"
         )
+    folder = os.path.realpath(folder)  # a link to an empty folder stays
     above = os.path.dirname(folder)
     try:
         os.makedirs(above, exist_ok=True)

@@ -15,6 +15,7 @@ import numpy as np
 
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.answer import tables
+from segjudge.evaluation_script.errors import counted, listed, printable
 from segjudge.parts import merged
 from segjudge.starting.meanings import rises
 
@@ -27,6 +28,10 @@ ABSENT = frozenset({"", "NA", "NaN", "nan"})
 #: The largest difference of a metric from the mean over objects that it is said to be.
 SAME = 1e-9
 MOST_ROWS = 5_000_000
+#: Every two algorithms are compared in every redrawing.
+MOST_ALGORITHMS = 500
+#: Beyond it, squares cannot be summed.
+MOST_VALUE = 1e100
 
 
 @dataclass(frozen=True)
@@ -42,17 +47,26 @@ class AlgorithmScores:
 
 
 def algorithm_scores(name: str, document: Mapping[str, Any], split: str = "") -> AlgorithmScores:
-    """Return what one algorithm scored, from the document that `score --json` writes."""
+    """Return what one algorithm scored, from the document that `score --json` writes; TypeError where it is none."""
     results = {key: values for one in document["result"] for key, values in one.items()}
     if split and split not in results:
-        raise UsageError(f"{name} has no split {split!r}, only {', '.join(results)}")
+        raise UsageError(f"{name} has no split {split!r}, only {listed(list(results), 20)}")
     if not split and len(results) != 1:
-        raise UsageError(f"{name} has the splits {', '.join(results)}; name one with --split")
+        raise UsageError(f"{name} has the splits {listed(list(results), 20)}; name one with --split")
     split = split or next(iter(results))
     if "objects" not in document:
         raise UsageError(f"{name} has no values by object; scores of mask sequences are compared")
     objects = [row for row in document["objects"] if row["split"] == split]
-    return AlgorithmScores(name, document["protocol"], split, results[split], objects)
+    values = results[split]
+    texts = [document["protocol"], *values, *(row["sequence"] for row in objects)]
+    numbers = [*values.values(), *(row.get(metric) for row in objects for metric in values)]
+    if not all(isinstance(text, str) for text in texts) or not all(map(_is_value, numbers)):
+        raise TypeError
+    return AlgorithmScores(name, document["protocol"], split, values, objects)
+
+
+def _is_value(value: object) -> bool:
+    return value is None or (isinstance(value, (int, float)) and abs(value) <= MOST_VALUE)
 
 
 def sums_of(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[str]]:
@@ -63,11 +77,12 @@ def sums_of(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[str]
     counts = np.zeros_like(table)
     for row, one in enumerate(scores):
         if one.protocol != first.protocol:
-            raise UsageError(f"{one.name} was scored as {one.protocol}, {first.name} as {first.protocol}")
+            were = f"{one.name} was scored as {printable(one.protocol)}, {first.name} as {printable(first.protocol)}"
+            raise UsageError(were)
         if {entry["sequence"] for entry in one.objects} != set(names):
             raise UsageError(f"{one.name} and {first.name} were not scored on the same sequences")
         if metric not in one.values:
-            raise UsageError(f"{one.protocol} has no metric {metric}, only {', '.join(one.values)}")
+            raise UsageError(f"{printable(one.protocol)} has no metric {metric}, only {listed(list(one.values), 99)}")
         for entry in one.objects:
             if entry.get(metric) is not None:
                 table[row, names.index(entry["sequence"])] += entry[metric]
@@ -92,10 +107,13 @@ def read_table(path: str, *, smaller: bool) -> list[TaskScores]:
     """Read a CSV with the columns algorithm, case, value, and task where there are several."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            lacking = [column for column in COLUMNS if column not in (reader.fieldnames or ())]
-            if lacking:
-                raise UsageError(f"{path}: has no column {', '.join(lacking)}; a table has {', '.join(COLUMNS)}")
+            reader = csv.DictReader(file, skipinitialspace=True, strict=True)
+            header = list(reader.fieldnames or ())
+            for found in (column for column in (*COLUMNS, "task") if header.count(column) != 1):
+                if found in header or found in COLUMNS:
+                    many = "several columns" if found in header else "no column"
+                    remedy = f"a table has {', '.join(COLUMNS)} once each, separated by commas"
+                    raise UsageError(f"{path}: has {many} {found}; {remedy}")
             return _tasks(path, reader, smaller=smaller)
     except (UnicodeDecodeError, csv.Error) as error:
         raise UsageError(f"{path}: is not a CSV of UTF-8 ({error})") from None
@@ -106,6 +124,8 @@ def _tasks(path: str, rows: Iterable[dict[str, str]], *, smaller: bool) -> list[
     for number, row in enumerate(rows, 2):
         if number > MOST_ROWS:
             raise UsageError(f"{path}: has more than {MOST_ROWS} rows")
+        if None in row:  # what is beyond the header
+            raise UsageError(f"{path}: line {number}: has more cells than the header; write 0.5, not 0,5")
         key = (row["algorithm"] or "", row["case"] or "")
         cells = found.setdefault(row.get("task") or "", {})
         if key in cells:
@@ -113,7 +133,7 @@ def _tasks(path: str, rows: Iterable[dict[str, str]], *, smaller: bool) -> list[
         cells[key] = _value(row["value"] or "", f"{path}: line {number}")
     if not found:
         raise UsageError(f"{path}: has no rows")
-    return [_task(name, cells, smaller=smaller) for name, cells in found.items()]
+    return [_task(path, name, cells, smaller=smaller) for name, cells in found.items()]
 
 
 def _value(text: str, where: str) -> float:
@@ -123,14 +143,17 @@ def _value(text: str, where: str) -> float:
         value = float(text)
     except ValueError:
         value = math.inf
-    if not math.isfinite(value):
-        raise UsageError(f"{where}: {text!r} is not a number; leave a missing value empty")
+    if not abs(value) <= MOST_VALUE:
+        raise UsageError(f"{where}: {printable(text)} is not a number that a score can be; leave a missing value empty")
     return value
 
 
-def _task(name: str, cells: Mapping[tuple[str, str], float], *, smaller: bool) -> TaskScores:
+def _task(path: str, name: str, cells: Mapping[tuple[str, str], float], *, smaller: bool) -> TaskScores:
     algorithms = sorted({algorithm for algorithm, _ in cells})
     cases = sorted({case for _, case in cells})
+    if len(algorithms) > MOST_ALGORITHMS:
+        found = f"{len(algorithms):,} algorithms and {counted(len(cases), 'case')}"
+        raise UsageError(f"{path}: has {found}; at most {MOST_ALGORITHMS} algorithms are ranked")
     rows, columns = ({one: place for place, one in enumerate(names)} for names in (algorithms, cases))
     values = np.full((len(algorithms), len(cases)), np.nan)
     for (algorithm, case), value in cells.items():
