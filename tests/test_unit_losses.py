@@ -41,7 +41,7 @@ def test_what_units_and_categories_cost_sums_to_the_loss(protocol: str) -> None:
     value = report.values[SAMPLES[protocol][2]]
     assert value is not None
     kinds = losses.totals()
-    kinds.pop("mixed up", None)  # of another metric
+    kinds.pop("swapped", None)  # of another metric
     assert sum(kinds.values()) == pytest.approx(1 - value, abs=1e-12)
     assert losses.by_category.sum(axis=0) == pytest.approx(losses.by_unit.sum(axis=0), abs=1e-12)
     assert (losses.by_unit >= 0).all()
@@ -60,7 +60,7 @@ def test_mixed_up_tracks_cost_what_association_lacks() -> None:
     report, losses = scored("mots")
     value = report.values["AssA"]
     assert value is not None
-    assert losses.totals()["mixed up"] == pytest.approx(1 - value, abs=1e-12)
+    assert losses.totals()["swapped"] == pytest.approx(1 - value, abs=1e-12)
 
 
 def test_a_sequence_costs_what_it_lacks() -> None:
@@ -76,7 +76,7 @@ def test_a_sequence_costs_what_it_lacks() -> None:
     losses = UNIT_LOSSES["tracks"](accumulator)
     rows = losses.rows(accumulator.names, losses.by_unit)
     assert [row["name"] for row in rows] == ["bad", "good", "empty"]
-    assert rows[0] == pytest.approx({"costs": 0.2, "missed": 0.2, "surplus": 0, "mixed up": 0} | {"name": "bad"})
+    assert rows[0] == pytest.approx({"costs": 0.2, "missed": 0.2, "surplus": 0, "swapped": 0} | {"name": "bad"})
     assert rows[1]["costs"] == rows[2]["costs"] == 0
 
 

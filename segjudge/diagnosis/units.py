@@ -107,7 +107,7 @@ def tracks_losses(accumulator: UnitAccumulator[TracksProtocol]) -> UnitLosses:
     kinds = {
         "missed": "objects that nothing matches, of DetA",
         "surplus": "predictions that match nothing, of DetA",
-        "mixed up": "matches whose tracks are of several objects, of AssA",
+        "swapped": "matches whose tracks are of several objects, of AssA",
     }
     return UnitLosses(kinds, by_unit, by_category)
 
