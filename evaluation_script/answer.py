@@ -4,184 +4,26 @@ from __future__ import annotations
 
 import platform
 import re
-from typing import Any, Callable, Collection, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 import PIL
 
-from .accumulator import Accumulator
 from .errors import HostError
-from .instance_accumulator import InstanceAccumulator
-from .instance_protocols import InstanceProtocol
-from .intervals import FEWEST_CASES, FEWEST_SHOWN, bounds_of, interval
-from .jackknife import GROUPS, pseudo_values, standard_errors
-from .masks import Array
-from .phase import DETAILS, Phase, PhaseSplit, TrackProtocol
-from .sequence_averages import averaged, averaged_without_each, by_sequence, cases, sums_of_sequences
-from .sequence_metrics import ObjectScore, Values
-from .sequence_protocols import BESIDE, SequenceProtocol
-from .unit_counts import UnitAccumulator
+from .intervals import FEWEST_CASES, FEWEST_SHOWN
+from .phase import DETAILS, Phase, PhaseSplit
+from .reports import Report, Row
+from .sequence_metrics import Values
 from .version import VERSION
-
-#: A row of a table: names and values that JSON can hold.
-Row = Dict[str, Any]
 
 #: More lines of warnings than this are counted, not shown.
 WARNING_LINES = 20
 #: Decimals of the fractions in files that participants read.
 DECIMALS = 3
-#: A sum over sequences that differs by less from a metric is the metric.
-SAME = 1e-9
 #: What rows of tables are called by.
 _NAMES = ("split", "sequence", "id", "name")
 #: With an object's number this would show when the truth has which objects.
 _FIRST_FRAME = re.compile(r" \(first in frame [^()]*\)(?= is not in the truth)")
-
-
-class Report:
-    """One split's scores as rows for people and programs; what has no value is None."""
-
-    #: What the scores were made of.
-    counted: Accumulator[Any, Any]
-
-    def __init__(
-        self, split: str, protocol: TrackProtocol, values: Values, tables: Dict[str, List[Row]], warnings: List[str]
-    ) -> None:
-        self.split, self.protocol, self._tables = split, protocol, tables
-        #: The protocol's own metrics and those beside it.
-        self.values = values
-        self.warnings = [f"{split}: {line}" for line in warnings]
-        self._without: Dict[Tuple[str, ...], Dict[str, Array]] = {}
-        empty = [metric for metric in protocol.metrics if values[metric] is None]
-        if empty:
-            self.warnings.append(f"{split}: nothing to average for {', '.join(empty)}")
-
-    def errors(self, metrics: Collection[str] = ()) -> Values:
-        """Return the standard errors of these metrics, or of all, where they have one."""
-        return {**standard_errors(self.without_each(metrics))}
-
-    def without_each(self, metrics: Collection[str] = ()) -> Dict[str, Array]:
-        """Return these metrics, or all, without each sequence, or each group of images or videos."""
-        wanted = tuple(metrics)
-        if wanted not in self._without:
-            self._without[wanted] = self._left_out(wanted)
-        return self._without[wanted]
-
-    def _left_out(self, metrics: Collection[str]) -> Dict[str, Array]:
-        del metrics
-        return {}
-
-    def sums(self, metrics: Collection[str]) -> Dict[str, Tuple[Array, Array]]:
-        """Return what each of these metrics sums to in each sequence or group, and how many it is the mean of there.
-
-        Of a metric that is no mean these are pseudo-values.
-        """
-        without = self.without_each(metrics)
-        return {
-            metric: (pseudo_values(value, without[metric]), np.ones(len(without[metric])))
-            for metric, value in self.values.items()
-            if metric in metrics and metric in without and value is not None and not np.isnan(without[metric]).any()
-        }
-
-    def cases(self, metric: str) -> int:
-        """Return how many sequences, or groups of images, a metric's standard error is known from."""
-        del metric
-        return 0
-
-    def intervals(self, level: float = 0.95, metrics: Collection[str] = ()) -> Dict[str, Tuple[float, float]]:
-        """Return Student's t interval of each of these metrics, or of all, that has an error from cases enough."""
-        found = {}
-        for metric, error in self.errors(metrics).items():
-            value, cases = self.values[metric], self.cases(metric)
-            if value is not None and error is not None and cases >= FEWEST_CASES:
-                low, high = interval(value, error, cases, level)
-                least, most = bounds_of(metric)
-                found[metric] = max(low, least), min(high, most)
-        return found
-
-    def rows(self) -> Dict[str, List[Row]]:
-        """Return the tables of what was averaged, by name."""
-        return {name: [{"split": self.split, **row} for row in rows] for name, rows in self._tables.items()}
-
-
-class SequenceReport(Report):
-    """Scores of mask sequences."""
-
-    protocol: SequenceProtocol
-
-    def __init__(self, split: str, protocol: SequenceProtocol, scores: List[ObjectScore], warnings: List[str]) -> None:
-        super().__init__(split, protocol, averaged(scores, protocol), {}, warnings)
-        self.scores = scores
-
-    @property
-    def metrics(self) -> List[str]:
-        """The metrics that sequences and objects have."""
-        known = {metric for score in self.scores for metric in score.values}
-        return [metric for metric in (*self.protocol.metrics, *BESIDE) if metric in known]
-
-    def _left_out(self, metrics: Collection[str]) -> Dict[str, Array]:
-        del metrics  # they cost nothing
-        return averaged_without_each(self.scores, self.protocol)
-
-    def sums(self, metrics: Collection[str]) -> Dict[str, Tuple[Array, Array]]:
-        found = super().sums(metrics)
-        for metric, (sums, counts) in sums_of_sequences(self.scores, self.protocol, list(found)).items():
-            if abs(sums.sum() / max(counts.sum(), 1) - (self.values[metric] or 0.0)) <= SAME:
-                found[metric] = sums, counts
-        return found
-
-    def cases(self, metric: str) -> int:
-        return cases(self.scores, self.protocol, metric)
-
-    def rows(self) -> Dict[str, List[Row]]:
-        means = by_sequence(self.scores, self.metrics)
-        return {
-            "sequences": [{"split": self.split, "sequence": name, **values} for name, values in means.items()],
-            "objects": [
-                {"split": self.split, "sequence": score.sequence, "object": score.name, **score.values}
-                for score in self.scores
-            ],
-        }
-
-
-class InstanceReport(Report):
-    """Scores of instance masks."""
-
-    protocol: InstanceProtocol
-
-    def __init__(self, split: str, accumulator: InstanceAccumulator) -> None:
-        score = accumulator.compute()
-        super().__init__(split, accumulator.protocol, score.values, {"categories": score.categories}, score.warnings)
-        self._accumulator = accumulator
-
-    def _left_out(self, metrics: Collection[str]) -> Dict[str, Array]:
-        return self._accumulator.without_groups(metrics)
-
-    def cases(self, metric: str) -> int:
-        del metric
-        return min(GROUPS, len(self._accumulator.images))
-
-
-class UnitReport(Report):
-    """Scores of a track that counts by unit."""
-
-    def __init__(
-        self,
-        split: str,
-        accumulator: UnitAccumulator[Any],
-        values: Callable[[UnitAccumulator[Any]], Values],
-        tables: Dict[str, List[Row]],
-    ) -> None:
-        super().__init__(split, accumulator.protocol, values(accumulator), tables, accumulator.notes)
-        self._accumulator, self._values = accumulator, values
-
-    def _left_out(self, metrics: Collection[str]) -> Dict[str, Array]:
-        del metrics  # all are made of the same counts
-        return self._accumulator.without_groups(self._values)
-
-    def cases(self, metric: str) -> int:
-        del metric
-        return min(GROUPS, len(self._accumulator.names))
 
 
 def public_warnings(lines: List[str]) -> List[str]:

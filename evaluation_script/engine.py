@@ -7,11 +7,11 @@ from importlib import import_module
 from typing import Any, Callable, Generic, Mapping, Protocol, Type, TypeVar
 
 from .accumulator import Accumulator
-from .answer import Report
 from .errors import HostError
 from .parallel import WHOLE, Part
 from .phase import TRACKS, ScoringRules, TrackProtocol
 from .progress import Progress, ignore_progress
+from .reports import Report
 from .truth import AnnotationFile, SplitTruth
 
 Truth = TypeVar("Truth", bound=SplitTruth)

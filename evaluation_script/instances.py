@@ -8,7 +8,6 @@ from typing import List, Tuple
 import numpy as np
 
 from . import instance_truth
-from .answer import InstanceReport
 from .engine import Engine
 from .instance_accumulator import InstanceAccumulator
 from .instance_boundaries import smaller_of_both
@@ -24,6 +23,7 @@ from .masks import Array
 from .parallel import WHOLE, Part, results_of_processes
 from .phase import ScoringRules
 from .progress import Progress, ignore_progress
+from .reports import InstanceReport
 from .truth import DEFAULT_SPLIT, AnnotationFile
 
 #: Records that are matched at once; half the memory of matching is theirs.

@@ -12,7 +12,7 @@ from typing import Any, Dict, Mapping, Tuple, Union
 
 from . import annotation_file, notify
 from .accumulator import Accumulator
-from .answer import Report, build_answer
+from .answer import build_answer
 from .engine import OpenedSubmission, check_fits, engine_of, report_of
 from .errors import HostError, SubmissionError
 from .guard import CrashError, Say, run_guarded
@@ -21,6 +21,7 @@ from .phase import PROTOCOLS, Phase, PhaseSplit, ScoringRules
 from .phases import PHASES
 from .progress import Progress, ignore_progress
 from .provenance import counting, digest_of, numbers_of, provenance
+from .reports import Report
 from .truth import SplitTruth
 from .tuning import reuse_memory
 

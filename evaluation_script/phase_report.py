@@ -12,11 +12,12 @@ import time
 from contextlib import closing
 from typing import Any, Dict, List, Tuple
 
-from .answer import DECIMALS, Report, SequenceReport, shown_intervals
+from .answer import DECIMALS, shown_intervals
 from .guard import run_guarded
 from .mask_stream import width_for
 from .parallel import results_of_processes
 from .phase import DETAILS, Phase, PhaseSplit, ScoringRules
+from .reports import Report, SequenceReport
 from .sequence_failures import ScoredSequence, kinds_known
 from .sequence_losses import SequenceView, scored_sequences, shares_of, viewed
 from .sequence_protocols import SequenceProtocol

@@ -8,9 +8,9 @@ from typing import Dict, Iterable, List, Optional, Tuple
 
 import numpy as np
 
-from .answer import SequenceReport
 from .failure_kinds import KINDS, RIGHT, SHARED, TRACKED
 from .mask_stream import MaskStream
+from .reports import SequenceReport
 from .sequence_failures import LossCounter, ObjectLosses, ScoredSequence, compared_blocks
 from .sequence_metrics import ObjectScore
 from .sequence_protocols import SequenceProtocol

@@ -12,7 +12,6 @@ from typing import List, Optional, Tuple
 import numpy as np
 
 from . import dataset_reader, sequence_truth
-from .answer import SequenceReport
 from .archive import UPLOAD
 from .engine import Engine
 from .errors import Problem, SubmissionError, counted, listed, verb
@@ -20,6 +19,7 @@ from .mask_files import MaskFiles, ObjectMasks, RequiredFrames
 from .parallel import WHOLE, Part, results_of_processes
 from .phase import ScoringRules
 from .progress import Progress, ignore_progress
+from .reports import SequenceReport
 from .sequence_accumulator import SequenceAccumulator, Warnings
 from .sequence_counting import count
 from .sequence_counts import decoded

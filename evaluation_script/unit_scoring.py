@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List
 
 from . import unit_truth
-from .answer import Row, UnitReport
 from .archive import UPLOAD
 from .archive_limits import ArchiveLimits
 from .engine import Engine
@@ -13,6 +12,7 @@ from .errors import Problem, SubmissionError, counted, listed, verb
 from .parallel import WHOLE, Part, results_of_processes
 from .phase import ScoringRules
 from .progress import Progress, ignore_progress
+from .reports import Row, UnitReport
 from .sequence_metrics import Values
 from .truth import DEFAULT_SPLIT, AnnotationFile
 from .unit_counts import Shapes, UnitAccumulator, UnitCounts, decoded_unit

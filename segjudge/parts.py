@@ -17,7 +17,6 @@ import numpy as np
 
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.accumulator import Accumulator
-from segjudge.evaluation_script.answer import Report
 from segjudge.evaluation_script.engine import engine_of, report_of
 from segjudge.evaluation_script.errors import listed, printable
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
@@ -25,6 +24,7 @@ from segjudge.evaluation_script.packed_file import MANIFEST, add_member, replace
 from segjudge.evaluation_script.parallel import Part
 from segjudge.evaluation_script.phase import PROTOCOLS, TrackProtocol
 from segjudge.evaluation_script.provenance import counting, provenance
+from segjudge.evaluation_script.reports import Report
 from segjudge.evaluation_script.version import VERSION
 
 FORMAT = "segjudge part 1"

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from segjudge.diagnosis.units import UNIT_LOSSES
 from segjudge.errors import UsageError
-from segjudge.evaluation_script.answer import Report, public_warnings
+from segjudge.evaluation_script.answer import public_warnings
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
+from segjudge.evaluation_script.reports import Report
 from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
 from segjudge.evaluation_script.sequence_truth import Split
 from segjudge.evaluation_script.truth import SplitTruth

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from segjudge.addresses import digest_of, local
 from segjudge.datasets.opening import TruthSource
 from segjudge.errors import UsageError
-from segjudge.evaluation_script.answer import Report, Row, joined_rows
+from segjudge.evaluation_script.answer import joined_rows
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.evaluation_script.main import open_truth, rules_of, score_split, truth_of
 from segjudge.evaluation_script.phase import Phase, TrackProtocol
 from segjudge.evaluation_script.progress import Progress, ignore_progress
 from segjudge.evaluation_script.provenance import counting, numbers_of, provenance
+from segjudge.evaluation_script.reports import Report, Row
 from segjudge.evaluation_script.sequence_metrics import Values
 from segjudge.prepared import PreparedScoring, ScoreRequest, named_protocol, prepared, with_sequences
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from segjudge.errors import UsageError
-from segjudge.evaluation_script.answer import Report, Row
 from segjudge.evaluation_script.archive_limits import size_text
 from segjudge.evaluation_script.errors import Flaw
 from segjudge.evaluation_script.json_limits import check_memory
 from segjudge.evaluation_script.phase import PROTOCOLS
+from segjudge.evaluation_script.reports import Report, Row
 from segjudge.evaluation_script.sequence_metrics import Values
 from segjudge.report.lists import listed
 from segjudge.report.overview import digests, origins, summary, tables

@@ -12,14 +12,7 @@ import numpy as np
 import pytest
 
 from segjudge.evaluation_script import annotation_file, answer, main, notify
-from segjudge.evaluation_script.answer import (
-    InstanceReport,
-    SequenceReport,
-    build_answer,
-    public,
-    public_warnings,
-    tables,
-)
+from segjudge.evaluation_script.answer import build_answer, public, public_warnings, tables
 from segjudge.evaluation_script.errors import (
     Flaw,
     HostError,
@@ -35,6 +28,7 @@ from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.matching import best_proposals
 from segjudge.evaluation_script.phase import Notify, Phase, PhaseSplit
 from segjudge.evaluation_script.phases import PHASES
+from segjudge.evaluation_script.reports import InstanceReport, SequenceReport
 from segjudge.evaluation_script.sequence_metrics import ObjectScore
 from segjudge.evaluation_script.sequence_protocols import BESIDE, SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.version import VERSION

@@ -51,7 +51,8 @@ ROOMS = (
         "dataset_reader instance_accumulator instance_records instance_video_truth panoptic_files sequence_accumulator "
         "sequence_counting sequence_submission tracks_files"
     ),
-    "answer instance_truth panoptic_counting tracks_counting",
+    "instance_truth panoptic_counting reports tracks_counting",
+    "answer",
     "engine",
     "annotation_file instances sequences unit_scoring",
     "panoptic semantic sequence_losses tracks",

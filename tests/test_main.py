@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 
 from segjudge.evaluation_script import evaluate, main, notify, sequences
-from segjudge.evaluation_script.answer import SequenceReport, build_answer
+from segjudge.evaluation_script.answer import build_answer
 from segjudge.evaluation_script.errors import HostError, SubmissionError
 from segjudge.evaluation_script.phase import Notify, Phase, PhaseSplit
 from segjudge.evaluation_script.phases import PHASES
+from segjudge.evaluation_script.reports import SequenceReport
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 
 from .builders import ANNOTATIONS, DEV, ROOT, STRONG, files_of, label_zip, png, score_sequences, zipped

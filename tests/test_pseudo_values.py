@@ -14,9 +14,9 @@ import pytest
 import segjudge
 from segjudge.cli import main
 from segjudge.errors import UsageError
-from segjudge.evaluation_script.answer import Report
 from segjudge.evaluation_script.engine import report_of
 from segjudge.evaluation_script.intervals import bounds_of
+from segjudge.evaluation_script.reports import Report
 from segjudge.evaluation_script.unit_counts import UnitAccumulator
 from segjudge.report.comparison import sign_of, verdict
 from segjudge.starting.meanings import rises

@@ -15,8 +15,8 @@ import pytest
 from segjudge.cli import main
 from segjudge.datasets.opening import TruthSource
 from segjudge.diagnosis.instances import InstanceDiagnosis, diagnosed
-from segjudge.evaluation_script.answer import Report
 from segjudge.evaluation_script.instance_truth import InstanceTruth
+from segjudge.evaluation_script.reports import Report
 from segjudge.prepared import ScoreRequest, named_protocol, prepared
 from segjudge.report.instance_pictures import mistake_pictures
 from segjudge.report.instance_sections import costly_categories

@@ -10,7 +10,7 @@ import pytest
 import segjudge
 from segjudge.cli import main
 from segjudge.diagnosis.units import UNIT_LOSSES, UnitLosses
-from segjudge.evaluation_script.answer import Report
+from segjudge.evaluation_script.reports import Report
 from segjudge.evaluation_script.tracks_metrics import ALPHAS, HOTA_FIELDS
 from segjudge.evaluation_script.tracks_protocols import TRACKS_PROTOCOLS
 from segjudge.evaluation_script.unit_counts import UnitAccumulator, UnitCounts

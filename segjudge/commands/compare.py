@@ -74,7 +74,8 @@ def compare(args: argparse.Namespace) -> int:
 
 def _read(text: str, args: argparse.Namespace, reader: LossReader) -> _ComparedMethod:
     """Score a method, named or not."""
-    from segjudge.evaluation_script.answer import SequenceReport, tables
+    from segjudge.evaluation_script.answer import tables
+    from segjudge.evaluation_script.reports import SequenceReport
     from segjudge.failures import check_kinds
     from segjudge.statistics.score_tables import algorithm_scores
 

@@ -13,7 +13,7 @@ from segjudge.evaluation_script.phase import PROTOCOLS
 from .shared import ProgressBar
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.answer import Report
+    from segjudge.evaluation_script.reports import Report
     from segjudge.prepared import PreparedScoring
     from segjudge.scoring import Scores
     from segjudge.statistics.rankings import Mean

@@ -15,7 +15,7 @@ from segjudge.files import written
 from .shared import say
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.answer import Report
+    from segjudge.evaluation_script.reports import Report
 
 
 def check_outputs(args: argparse.Namespace) -> None:
@@ -50,7 +50,8 @@ def _check_writable(folder: str) -> None:
 
 def show(reports: list[Report], provenance: dict[str, Any], args: argparse.Namespace) -> None:
     """Write the files that were asked for, and print what was scored."""
-    from segjudge.evaluation_script.answer import InstanceReport, tables
+    from segjudge.evaluation_script.answer import tables
+    from segjudge.evaluation_script.reports import InstanceReport
     from segjudge.report import official_csv
     from segjudge.report.tables import of_report
 

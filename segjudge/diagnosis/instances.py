@@ -12,12 +12,12 @@ from segjudge.diagnosis.curves import points_of
 from segjudge.diagnosis.error_kinds import BKG, CLS, KINDS, MISS, DetectionErrors, errors_of
 from segjudge.diagnosis.judged import JudgedDetections, judged
 from segjudge.diagnosis.thresholds import BestThreshold, ImageCounts, best_threshold, by_image
-from segjudge.evaluation_script.answer import Row
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.evaluation_script.instance_protocols import THRESHOLDS, InstanceProtocol
 from segjudge.evaluation_script.instance_records import read_records
 from segjudge.evaluation_script.instance_truth import InstanceTruth
 from segjudge.evaluation_script.masks import Array
+from segjudge.evaluation_script.reports import Row
 
 #: So many suspected errors of the truth are listed.
 MOST_SUSPECTS = 50

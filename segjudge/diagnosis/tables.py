@@ -6,9 +6,9 @@ from segjudge.diagnosis.error_kinds import KINDS
 from segjudge.diagnosis.instances import diagnosed
 from segjudge.diagnosis.units import UNIT_LOSSES
 from segjudge.errors import UsageError
-from segjudge.evaluation_script.answer import Report, Row, SequenceReport
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 from segjudge.evaluation_script.instance_truth import InstanceTruth
+from segjudge.evaluation_script.reports import Report, Row, SequenceReport
 from segjudge.evaluation_script.unit_counts import UnitAccumulator
 from segjudge.failures import failures
 from segjudge.prepared import PreparedScoring, ScoreRequest, prepared

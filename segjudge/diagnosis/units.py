@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.evaluation_script.answer import Row
 from segjudge.evaluation_script.label_maps import SHIFT
 from segjudge.evaluation_script.masks import Array
 from segjudge.evaluation_script.panoptic_counting import IOU, MATCHED, MISSED, SURPLUS
 from segjudge.evaluation_script.panoptic_protocols import PanopticProtocol
+from segjudge.evaluation_script.reports import Row
 from segjudge.evaluation_script.semantic_protocols import SemanticProtocol
 from segjudge.evaluation_script.tracks_metrics import HOTA_FIELDS
 from segjudge.evaluation_script.tracks_protocols import TracksProtocol

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from segjudge.errors import UsageError
-from segjudge.evaluation_script.answer import SequenceReport
+from segjudge.evaluation_script.reports import SequenceReport
 from segjudge.evaluation_script.sequence_metrics import ObjectScore
 from segjudge.scoring import Scores, score
 

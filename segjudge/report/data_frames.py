@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from segjudge.errors import UsageError
-from segjudge.evaluation_script.answer import InstanceReport, Report, Row, SequenceReport
 from segjudge.evaluation_script.instance_accumulator import InstanceAccumulator
 from segjudge.evaluation_script.instance_precision import RECALLS
 from segjudge.evaluation_script.instance_protocols import THRESHOLDS
 from segjudge.evaluation_script.masks import Array
+from segjudge.evaluation_script.reports import InstanceReport, Report, Row, SequenceReport
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from segjudge.diagnosis.units import UNIT_LOSSES
-from segjudge.evaluation_script.answer import Report, Row
+from segjudge.evaluation_script.reports import Report, Row
 from segjudge.evaluation_script.unit_counts import UnitAccumulator
 from segjudge.statistics.rankings import Difference, Mean, Sums
 

@@ -9,9 +9,9 @@ import numpy as np
 from segjudge.diagnosis.calibration import Calibration, calibration, located_error
 from segjudge.diagnosis.confusion import confusion
 from segjudge.diagnosis.instances import InstanceDiagnosis, diagnosed
-from segjudge.evaluation_script.answer import Report, Row
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 from segjudge.evaluation_script.instance_truth import InstanceTruth
+from segjudge.evaluation_script.reports import Report, Row
 
 from .instance_pictures import mistake_pictures
 from .lists import MOST_ROWS, kinds_section, listed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from segjudge.evaluation_script.answer import Row
+from segjudge.evaluation_script.reports import Row
 
 from .page import Section
 

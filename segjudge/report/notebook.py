@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from segjudge.evaluation_script.answer import Report
+from segjudge.evaluation_script.reports import Report
 
 from .page import environment
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from segjudge.evaluation_script.answer import InstanceReport, Report, SequenceReport
+from segjudge.evaluation_script.reports import InstanceReport, Report, SequenceReport
 from segjudge.evaluation_script.sequence_metrics import ObjectScore
 from segjudge.evaluation_script.sequence_truth import is_number
 from segjudge.files import written

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 
-from segjudge.evaluation_script.answer import Report
+from segjudge.evaluation_script.reports import Report
 from segjudge.evaluation_script.sequence_protocols import BESIDE
 
 from .page import Section

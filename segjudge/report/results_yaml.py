@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import yaml
 
-from segjudge.evaluation_script.answer import Report
+from segjudge.evaluation_script.reports import Report
 from segjudge.evaluation_script.version import VERSION
 
 from .tables import number

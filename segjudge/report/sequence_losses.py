@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from segjudge.evaluation_script.answer import SequenceReport
 from segjudge.evaluation_script.mask_stream import width_for
+from segjudge.evaluation_script.reports import SequenceReport
 from segjudge.evaluation_script.sequence_losses import SequenceLosses, shares_of, viewed
 from segjudge.evaluation_script.sequence_truth import Split
 from segjudge.failures import sequences_of

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from segjudge.evaluation_script.answer import Report, SequenceReport
 from segjudge.evaluation_script.failure_kinds import KINDS
 from segjudge.evaluation_script.mask_stream import in_page
+from segjudge.evaluation_script.reports import Report, SequenceReport
 from segjudge.evaluation_script.sequence_failures import ObjectLosses, kinds_known
 from segjudge.evaluation_script.sequence_losses import SCALE, SequenceLosses, mean_shares
 

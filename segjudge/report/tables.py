@@ -5,8 +5,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
-from segjudge.evaluation_script.answer import Report
 from segjudge.evaluation_script.errors import printable
+from segjudge.evaluation_script.reports import Report
 from segjudge.evaluation_script.sequence_protocols import BESIDE
 
 PUBLISHED = os.path.join(os.path.dirname(__file__), "published.json")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from segjudge.diagnosis.units import UNIT_LOSSES, UnitLosses
-from segjudge.evaluation_script.answer import Report
 from segjudge.evaluation_script.panoptic_protocols import PanopticProtocol
+from segjudge.evaluation_script.reports import Report
 from segjudge.evaluation_script.semantic_protocols import SemanticProtocol
 from segjudge.evaluation_script.unit_counts import UnitAccumulator
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from segjudge.errors import UsageError
-from segjudge.evaluation_script.answer import Report
 from segjudge.evaluation_script.instance_accumulator import InstanceAccumulator
+from segjudge.evaluation_script.reports import Report
 from segjudge.evaluation_script.unit_counts import UnitAccumulator
 from segjudge.starting.meanings import rises
 
