@@ -39,7 +39,7 @@ COMMANDS = {
     "compress": "data",
     "demo": "data",
     "build": "bundle",
-    "check": "bundle",
+    "check": "check",
     "push": "push",
     "worker": "worker",
     "rehearse": "rehearse",

@@ -1,30 +1,23 @@
-"""`segjudge run`, `build`, `check` and `schema`: the bundle that EvalAI takes."""
+"""`segjudge run`, `build` and `schema`: the bundle that EvalAI takes."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import sys
-import tempfile
 import time
-import zipfile
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from segjudge.bundle.bundle_source import BundleKind, find_bundle
-from segjudge.bundle.problems import ERROR, WARNING, BundleProblem
+from segjudge.bundle.bundle_source import find_bundle
 from segjudge.bundle.variants import VARIANTS, WITH_IMAGE
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import HostError
 from segjudge.files import written
 
+from .check import has_errors, print_problems, web_form_problems
 from .shared import DONE, OURS, THEIRS, bundle_options, named_bundle, program, say
 
 if TYPE_CHECKING:
-    from segjudge.bundle.build import BuiltBundle
     from segjudge.bundle.bundle_source import BundleSource
-    from segjudge.bundle.server_state import ServerState
     from segjudge.hosted_worker.worker import HostedWorker
 
 
@@ -142,7 +135,7 @@ def build(args: argparse.Namespace) -> int:
     built = build_bundle(source.root, out, variant, image, kernel=not args.no_kernel)
     for change in built.changes:
         say(str(change))
-    form = _web_form_problems(built.path)
+    form = web_form_problems(built.path)
     if form:
         say(f"Push it: EvalAI's web form would not take it ({form[0].where}: {form[0].found}).")
     print(built)
@@ -159,171 +152,6 @@ def fetch_kernel() -> None:
         compile_for_worker()
     except CompileError as error:
         raise HostError(f"the kernel for EvalAI's worker cannot be compiled: {error}. Go on with --no-kernel") from None
-
-
-def check(args: argparse.Namespace) -> int:
-    """Check the bundle by EvalAI's rules, and by what goes wrong later."""
-    from segjudge.bundle.build import build as build_bundle
-    from segjudge.bundle.check import check as check_bundle
-    from segjudge.bundle.starter_zip import build_starter_zip, unwanted_files
-    from segjudge.starting.lock import score_moves
-
-    source = named_bundle(args)
-    root = source.root
-    built: BuiltBundle | None = None
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "challenge_config.zip")
-        if args.starter:
-            build_starter_zip(root, path)
-        elif source.archive:
-            path = source.archive
-        else:
-            built = build_bundle(root, path, args.variant or "", lenient=True)
-        state, not_checked = _server_state(root)
-        problems = check_bundle(path, state)
-        if args.starter:
-            if not args.json:
-                _print_members(path)
-            problems += unwanted_files(path)
-        if source.kind is BundleKind.SMALL:
-            problems += score_moves(root)
-        if not args.quick and not has_errors(problems):
-            problems += _try(source, path, args.python, not_checked)
-        form = _web_form_problems(path)
-    failed = has_errors(problems) or (args.strict and bool(problems))
-    if args.json:
-        kernel = built.kernel if built is not None and not source.is_foreign else None
-        _print_json(problems, form, not_checked, failed=failed, kernel=kernel)
-    else:
-        _print_report(problems, form, not_checked, failed=failed)
-        if built is not None and not source.is_foreign:
-            print(f"It was checked {built.about_kernel()}.")
-    return OURS if failed else DONE
-
-
-def _print_members(path: str) -> None:
-    with zipfile.ZipFile(path) as files:
-        for member in sorted(files.infolist(), key=lambda member: member.filename):
-            print(f"{member.file_size:>12,}  {member.filename}")
-
-
-def _server_state(root: str) -> tuple[ServerState | None, list[str]]:
-    """Return what the server holds, without a token after the last push from here, and what could not be checked."""
-    from segjudge.bundle.push import ChallengePush, repository
-    from segjudge.bundle.server_state import load_state
-    from segjudge.evalai.settings import read_settings, server_address
-
-    try:
-        name = repository("", root)
-        last_push = load_state(root, server_address(), name)
-    except HostError as error:
-        return None, [f"what an update may not change ({error})"]
-    try:
-        return ChallengePush(read_settings(), name).state(last_push), []
-    except HostError as error:
-        unknown = [f"what the server holds ({error})"]
-    if last_push is not None:
-        unknown.append(f"the server itself; updates are compared with {last_push.source}, the last push from here")
-    return last_push, unknown
-
-
-def _web_form_problems(path: str) -> list[BundleProblem]:
-    """Return what keeps a bundle from the web form alone; nothing where it cannot even be opened."""
-    from segjudge.bundle.check import web_form_problems
-    from segjudge.bundle.opened_bundle import BundleRefusedError
-
-    try:
-        return web_form_problems(path)
-    except BundleRefusedError:
-        return []
-
-
-def _try(source: BundleSource, path: str, name: str | None, not_checked: list[str]) -> list[BundleProblem]:
-    """Return the problems that pip and a worker find; what cannot be tried here is added to `not_checked`."""
-    from segjudge.bundle.trial import UntriedError, try_requirements, try_samples
-    from segjudge.hosted_worker.interpreter import open_interpreter, worker_interpreter
-    from segjudge.hosted_worker.requirements import PINNED_PYTHON
-
-    root, problems = source.root, list[BundleProblem]()
-    python = worker_interpreter(name, root) if source.is_foreign else open_interpreter(name or sys.executable)
-    trials = [try_requirements(root, path), try_samples(root, path, python)]
-    if source.is_foreign and python.version == PINNED_PYTHON:
-        del trials[0]  # the other one installs them, as EvalAI's worker does
-    for trial in trials:
-        try:
-            problems += trial
-        except UntriedError as reason:
-            not_checked.append(str(reason))
-    return problems
-
-
-def _print_json(
-    problems: list[BundleProblem],
-    form: list[BundleProblem],
-    not_checked: list[str],
-    *,
-    failed: bool,
-    kernel: bool | None,
-) -> None:
-    refused = _is_refused(problems)
-    document = {
-        "accepted": not failed,
-        "findings": [problem.as_json() for problem in problems],
-        "kernel": kernel,
-        "not_checked": not_checked,
-        "refused": refused,
-        "web_form": {"accepted": not refused and not form, "findings": [problem.as_json() for problem in form]},
-    }
-    print(json.dumps(document, indent=1))
-
-
-def _print_report(
-    problems: list[BundleProblem], form: list[BundleProblem], not_checked: list[str], *, failed: bool
-) -> None:
-    print_problems(problems)
-    for reason in not_checked:
-        say(f"Not checked: {reason}.")
-    if _is_refused(problems):
-        return
-    if not form:
-        print("EvalAI would accept this bundle, by push and by its web form.")
-    else:
-        print("EvalAI would accept this bundle by push alone. Its web form would not:")
-    for problem in form:
-        print(f"    {_printable(problem.where)}: {_printable(problem.found)}. {problem.remedy}.")
-    if has_errors(problems):
-        print("EvalAI would take it, and it would not work: see the errors above.")
-    elif failed:
-        print("Its warnings fail here, since --strict is on.")
-
-
-def has_errors(problems: list[BundleProblem]) -> bool:
-    """Return whether a problem is more than a warning."""
-    return any(problem.severity == ERROR for problem in problems)
-
-
-def _is_refused(problems: list[BundleProblem]) -> bool:
-    return any(problem.severity == ERROR and not problem.accepted for problem in problems)
-
-
-def _printable(text: str) -> str:
-    """Return a text without what moves a terminal's cursor or cannot be printed."""
-    return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
-
-
-def print_problems(problems: list[BundleProblem], platform: str = "EvalAI") -> None:
-    """Print problems with the location first, as compilers do, and the platform's words; errors before warnings."""
-    for problem in sorted(problems, key=lambda problem: problem.severity != ERROR):
-        location = f"{problem.location}: " if problem.location else ""
-        text = f"{location}{problem.severity}: {problem.where}: {problem.found}\n    {problem.remedy}."
-        print(_printable(text))
-        if problem.quote:
-            for line in _printable(problem.server_message).strip().splitlines():
-                print(f"    {platform}: {line.strip()}")
-    counts = Counter(problem.severity for problem in problems)
-    if problems:
-        words = [f"{counts[kind]} {kind}{'s' if counts[kind] > 1 else ''}" for kind in (ERROR, WARNING) if counts[kind]]
-        print(f"\n{' and '.join(words)}.")
 
 
 def schema(args: argparse.Namespace) -> int:
@@ -367,14 +195,3 @@ def kernel_options(sub: argparse.ArgumentParser, about: str) -> None:
     group = sub.add_mutually_exclusive_group()
     group.add_argument("--kernel", action="store_true", help=about)
     group.add_argument("--no-kernel", action="store_true", help="leave the compiled kernel out; numpy does its work")
-
-
-def check_options(sub: argparse.ArgumentParser) -> None:
-    """Add the options of `check`."""
-    bundle_options(sub)
-    sub.add_argument("--variant", choices=VARIANTS, help="check the bundle that build makes with it")
-    sub.add_argument("--starter", action="store_true", help="check what EvalAI's own starter would upload, and list it")
-    sub.add_argument("--strict", action="store_true", help="warnings fail too, for CI")
-    sub.add_argument("--quick", action="store_true", help="do not ask pip, do not score the samples")
-    sub.add_argument("--json", action="store_true", help="print problems for a program")
-    sub.add_argument("--python", help="the interpreter that plays EvalAI's worker (default: this one)")

@@ -18,7 +18,8 @@ from segjudge.bundle.bundle_source import BundleSource, find_bundle
 from segjudge.bundle.problems import BundleProblem
 from segjudge.errors import UsageError
 
-from .bundle import fetch_kernel, has_errors, kernel_options, print_problems
+from .bundle import fetch_kernel, kernel_options
+from .check import has_errors, print_problems
 from .pages import write_html
 from .shared import DONE, OURS, THEIRS, bundle_options, named_bundle, say
 

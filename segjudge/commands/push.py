@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from segjudge.bundle.variants import VARIANTS
 from segjudge.evaluation_script.errors import HostError
 
-from .bundle import fetch_kernel, has_errors, kernel_options, print_problems
+from .bundle import fetch_kernel, kernel_options
+from .check import has_errors, print_problems
 from .shared import DONE, OURS, bundle_options, named_bundle, say
 
 if TYPE_CHECKING:
