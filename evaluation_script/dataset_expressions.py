@@ -10,9 +10,9 @@ from .archive_limits import Files
 from .dataset_layouts import GENERIC, Layout, fitting, recognized_dataset
 from .dataset_masks import SizedFiles, read_masks
 from .errors import HostError, Problems, counted, listed, verb
-from .mask_files import LabelImages, MaskFiles, Stacks
+from .mask_files import LabelImages, MaskFiles
 from .mask_run_lengths import RunLengths
-from .masks import Size, Stack, joined
+from .masks import Size, Stack, Stacks, joined
 from .progress import Progress
 from .sequence_truth import ObjectFacts, Sequence, ranges_of
 

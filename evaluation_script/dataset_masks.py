@@ -10,8 +10,8 @@ import numpy as np
 from . import png
 from .archive_limits import Files
 from .errors import HostError
-from .mask_files import MaskFiles, Stacks
-from .masks import Array, FoldedStack, Size
+from .mask_files import MaskFiles
+from .masks import Array, FoldedStack, Size, Stacks
 from .sequence_truth import Block, blocks_of
 
 

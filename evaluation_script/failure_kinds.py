@@ -9,8 +9,7 @@ from typing import List, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .mask_files import Stacks
-from .masks import WORD, Array, Size, Stack, nothing, ones
+from .masks import WORD, Array, Size, Stack, Stacks, nothing, ones
 from .sequence_truth import VOID
 from .similarity import Region, reach, shared_pixels
 

@@ -14,18 +14,26 @@ from . import png
 from .archive_limits import Files
 from .errors import Flaw, Problem, Problems, listed, printable
 from .mask_packing import MaskPacker
-from .masks import WORD, Array, Size, Stack, cropped, empty_labels, nothing, overlaps, pack, words_across
-
-#: Objects by their labels.
-Stacks = Dict[str, Stack]
+from .masks import (
+    Array,
+    Size,
+    Stack,
+    Stacks,
+    cropped,
+    empty_labels,
+    labels_in,
+    nothing,
+    overlaps,
+    pack,
+    stacks_of,
+    words_across,
+)
 
 #: The frames that are required of each object.
 RequiredFrames = Dict[str, List[str]]
 
 ADD_FRAMES = "Add a PNG for each frame, black where no object is visible"
 
-#: Label images with more labels than this are searched for those that occur.
-FEW_LABELS = 24
 #: Labels that 16 bits can hold.
 MOST_LABELS = 65_535
 
@@ -266,29 +274,6 @@ def _is_salient(seen: Array) -> bool:
 def _labels(files: Files, name: str, size: Size) -> Array:
     png.check_length(files.sizes[name], size)
     return png.read_labels(files.read(name), size)
-
-
-def stacks_of(block: Array, numbers: List[int], size: Size) -> Stacks:
-    """Return those of these labels that occur in images (frames, height, whole words of pixels)."""
-    seen = np.bitwise_or.reduce(block.view(np.uint64), axis=0)
-    rows = np.flatnonzero(np.bitwise_or.reduce(seen, axis=1))
-    if not len(rows):
-        return {}
-    words = np.flatnonzero(np.bitwise_or.reduce(seen, axis=0).reshape(words_across(size[1]), -1).any(axis=1))
-    top, left = int(rows[0]), int(words[0])
-    part = block[:, top : rows[-1] + 1, left * WORD : (words[-1] + 1) * WORD]
-    stacks = {str(number): cropped(pack(part == number), size, top, left) for number in numbers}
-    return {label: stack for label, stack in stacks.items() if stack.words.size}
-
-
-def labels_in(block: Array) -> List[int]:
-    """Return the labels that may occur in these images, without 0: few candidates, or exactly those that do."""
-    highest = int(block.max(initial=0))
-    if highest <= FEW_LABELS:
-        return list(range(1, highest + 1))
-    flat = block.reshape(-1)
-    changes = flat[np.flatnonzero(flat[1:] != flat[:-1])]
-    return [int(label) for label in np.unique(np.append(changes, flat[-1])) if label]
 
 
 def _missing(members: Dict[str, str], frames: List[str]) -> List[Problem]:

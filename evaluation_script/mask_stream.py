@@ -10,8 +10,7 @@ from typing import Dict, Iterable, List, Tuple, Type
 import numpy as np
 from numpy.typing import NDArray
 
-from .mask_files import Stacks
-from .masks import WORD, Array, Size, Stack, Window, overlaps
+from .masks import WORD, Array, Size, Stack, Stacks, Window, overlaps
 
 #: What a stream is compressed by: more takes longer, and gains little.
 EFFORT = 6

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -20,6 +20,8 @@ Size = Tuple[int, int]
 Window = Tuple[slice, slice, slice]
 
 WORD = 64
+#: Label images with more labels than this are searched for those that occur.
+FEW_LABELS = 24
 
 
 def words_across(width: int) -> int:
@@ -85,6 +87,10 @@ class Stack:
         words = self.words.copy()
         words[part] &= ~other.words[other_part]
         return Stack(words, self.top, self.left, self.size)
+
+
+#: Objects by their labels.
+Stacks = Dict[str, Stack]
 
 
 class FoldedStack:
@@ -164,3 +170,26 @@ def joined(stacks: list[Stack], frames: int, size: Size) -> Stack:
 def nothing(frames: int, size: Size) -> Stack:
     """Return the stack of an object that is in none of the frames."""
     return Stack(np.zeros((frames, 0, 0), np.uint64), 0, 0, size)
+
+
+def stacks_of(block: Array, numbers: List[int], size: Size) -> Stacks:
+    """Return those of these labels that occur in images (frames, height, whole words of pixels)."""
+    seen = np.bitwise_or.reduce(block.view(np.uint64), axis=0)
+    rows = np.flatnonzero(np.bitwise_or.reduce(seen, axis=1))
+    if not len(rows):
+        return {}
+    words = np.flatnonzero(np.bitwise_or.reduce(seen, axis=0).reshape(words_across(size[1]), -1).any(axis=1))
+    top, left = int(rows[0]), int(words[0])
+    part = block[:, top : rows[-1] + 1, left * WORD : (words[-1] + 1) * WORD]
+    stacks = {str(number): cropped(pack(part == number), size, top, left) for number in numbers}
+    return {label: stack for label, stack in stacks.items() if stack.words.size}
+
+
+def labels_in(block: Array) -> List[int]:
+    """Return the labels that may occur in these images, without 0: few candidates, or exactly those that do."""
+    highest = int(block.max(initial=0))
+    if highest <= FEW_LABELS:
+        return list(range(1, highest + 1))
+    flat = block.reshape(-1)
+    changes = flat[np.flatnonzero(flat[1:] != flat[:-1])]
+    return [int(label) for label in np.unique(np.append(changes, flat[-1])) if label]

@@ -8,8 +8,8 @@ import numpy as np
 
 from . import sequence_metrics
 from .errors import Problems
-from .mask_files import MaskFiles, SalientImages, Stacks
-from .masks import Array, Stack, joined, nothing
+from .mask_files import MaskFiles, SalientImages
+from .masks import Array, Stack, Stacks, joined, nothing
 from .sequence_counts import FIELDS, SequenceCounts, counted_object
 from .sequence_objects import frames_to_read, scored_objects
 from .sequence_protocols import ObjectRule, SequenceProtocol

@@ -18,8 +18,7 @@ import numpy as np
 
 from .errors import HostError
 from .inflate import Inflated, whole_member
-from .mask_files import Stacks
-from .masks import Array, Size, Stack
+from .masks import Array, Size, Stack, Stacks
 from .packed_file import FORMAT, MANIFEST, Source, add_member, opened_packed, replaced, unreadable
 from .truth import AnnotationFile, SplitTruth
 

@@ -22,8 +22,7 @@ from segjudge.evaluation_script.archive import open_files
 from segjudge.evaluation_script.archive_limits import ArchiveLimits, Files, size_text
 from segjudge.evaluation_script.errors import Flaw, HostError, Problem, SubmissionError
 from segjudge.evaluation_script.inflate import LIBDEFLATE, crc32
-from segjudge.evaluation_script.mask_files import Stacks
-from segjudge.evaluation_script.masks import WORD, Array, Size, Stack, unpack
+from segjudge.evaluation_script.masks import WORD, Array, Size, Stack, Stacks, unpack
 from segjudge.evaluation_script.packed_file import EPOCH, add_member, replaced
 from segjudge.evaluation_script.progress import Progress
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS

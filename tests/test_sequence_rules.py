@@ -18,7 +18,7 @@ from segjudge.evaluation_script import dataset_reader, sequence_averages, sequen
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.evaluation_script.errors import SubmissionError
 from segjudge.evaluation_script.jackknife import standard_errors
-from segjudge.evaluation_script.mask_files import labels_in
+from segjudge.evaluation_script.masks import labels_in
 from segjudge.evaluation_script.rle import compressed
 from segjudge.evaluation_script.sequence_metrics import ObjectScore
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS

@@ -44,8 +44,7 @@ class _Target:
 
 def build(args: argparse.Namespace) -> int:
     """Build competitions for Codabench: one for each chain of phases that follow each other on one leaderboard."""
-    for competition in _built(args, named_bundle(args), args.out or "").competitions:
-        print(competition)
+    print(*_built(args, named_bundle(args), args.out or "").competitions, sep="\n")
     return DONE
 
 

@@ -10,8 +10,17 @@ import numpy as np
 
 from segjudge.evaluation_script import kernel, kernel_frames, rle
 from segjudge.evaluation_script.errors import Flaw, SubmissionError, printable
-from segjudge.evaluation_script.mask_files import Stacks, labels_in, stacks_of
-from segjudge.evaluation_script.masks import Array, Size, Stack, cropped, empty_labels, pack
+from segjudge.evaluation_script.masks import (
+    Array,
+    Size,
+    Stack,
+    Stacks,
+    cropped,
+    empty_labels,
+    labels_in,
+    pack,
+    stacks_of,
+)
 from segjudge.in_memory.track import named, refused
 from segjudge.masks.run_lengths import runs_of_mask
 

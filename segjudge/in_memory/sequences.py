@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from segjudge.errors import UsageError
-from segjudge.evaluation_script.mask_files import Stacks
-from segjudge.evaluation_script.masks import Array, nothing
+from segjudge.evaluation_script.masks import Array, Stacks, nothing
 from segjudge.evaluation_script.sequence_accumulator import SequenceAccumulator
 from segjudge.evaluation_script.sequence_counting import comparable, compared, compared_labels
 from segjudge.evaluation_script.sequence_counts import FIELDS, CountedObject, SequenceCounts, counted_object, decoded

@@ -7,8 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from segjudge.evaluation_script.mask_files import Stacks
-from segjudge.evaluation_script.masks import WORD, cropped, empty_labels, pack, unpack
+from segjudge.evaluation_script.masks import WORD, Stacks, cropped, empty_labels, pack, unpack
 from segjudge.evaluation_script.sequence_truth import VOID as VOID_LABEL
 from segjudge.evaluation_script.sequence_truth import Block, Sequence, blocks_of, label_order
 from segjudge.evaluation_script.similarity import (
