@@ -92,6 +92,38 @@ def test_packages_are_installed_once_for_each_content(
     assert out.count("finished in") == 3
 
 
+SHELL = """
+import os
+
+
+def evaluate(truth, submission, phase, **rest):
+    if os.system("{}"):
+        raise RuntimeError("not installed")
+    import colourtool
+    return {{"result": [{{"val": {{"Accuracy": 1, "Coverage": 1}}}}]}}
+"""
+
+
+@pytest.mark.parametrize("command", ["python -m pip install colourtool", "pip install -q 'colourtool>=1'"])
+def test_a_shell_finds_the_workers_python_and_pip(command: str, tmp_path: Path, index: Path) -> None:
+    init = "import os\nassert not os.system('pip install colourtool')\nfrom .main import evaluate\n"
+    script = {"__init__.py": init, "main.py": SHELL.format(command)}
+    outcome = scored(guests.with_samples(guests.starter(tmp_path / "bundle", script)))
+    assert (outcome.status, outcome.stderr) == ("finished", "")
+
+
+@pytest.mark.parametrize("command", ["python -m pip install colourtool", "pip install colourtool==1.0"])
+def test_a_package_that_only_evaluate_installs_is_named(
+    command: str, tmp_path: Path, index: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = guests.with_samples(guests.starter(tmp_path / "bundle", {"main.py": SHELL.format(command)}))
+    main(["run", "--bundle", str(folder), "--python", sys.executable])
+    assert (
+        f"{command.rpartition(' ')[2]}: packages are installed here only while the script is imported"
+        in capsys.readouterr().out
+    )
+
+
 def test_the_interpreter_itself_gets_no_packages(tmp_path: Path, index: Path) -> None:
     scored(guests.with_samples(guests.starter(tmp_path / "bundle", {"requirements.txt": "colourtool\n"})))
     with pytest.raises(ModuleNotFoundError):

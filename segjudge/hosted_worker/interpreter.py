@@ -34,6 +34,11 @@ class Interpreter:
     #: Folders without which it does not run: its own, and those that its links lead through.
     folders: tuple[str, ...]
 
+    @property
+    def search_path(self) -> str:
+        """The PATH on which `python` and `pip` are this interpreter's, as on EvalAI's worker."""
+        return os.pathsep.join([os.path.dirname(self.path), os.environ.get("PATH", os.defpath)])
+
 
 def open_interpreter(name: str) -> Interpreter:
     """Return the interpreter of a path or a name; raise HostError if it does not run."""

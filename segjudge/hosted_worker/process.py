@@ -112,7 +112,7 @@ class WorkerProcess:
             self._child = Child(
                 _command(python, folder, challenge, terms),
                 Streams(subprocess.PIPE, subprocess.PIPE, subprocess.PIPE),
-                environment=clean_environment(HOME=home, TMPDIR=home),
+                environment=clean_environment(HOME=home, TMPDIR=home, PATH=python.search_path),
                 folder=folder.temporary,
             )
         except OSError as error:

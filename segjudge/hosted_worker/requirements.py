@@ -43,7 +43,20 @@ _IMPORT = "import importlib, sys; sys.path.append(sys.argv[1]); importlib.import
 _LACKING = "import importlib.util, sys; print(*[n for n in sys.argv[1:] if importlib.util.find_spec(n) is None])"
 _SITES = "import sysconfig; print(sysconfig.get_path('purelib'), sysconfig.get_path('platlib'), sep='\\n')"
 #: Takes pip's place once everything is installed: scripts that install at each import find it done.
-_NO_PIP = 'print("installed already")\n'
+_NO_PIP = r"""
+import os, re, sys
+from importlib.metadata import PackageNotFoundError, distribution
+
+for before, word in zip(sys.argv[1:], sys.argv[2:]):
+    name = re.match(r"[A-Za-z0-9][\w.-]*(?=$|[\[<>=!~; ])", word)
+    if sys.argv[1] != "install" or before.startswith("-") or os.path.exists(word) or not name:
+        continue
+    try:
+        distribution(name.group())
+    except PackageNotFoundError:
+        sys.exit(f"{word}: packages are installed here only while the script is imported; name it in requirements.txt")
+print("installed already")
+"""
 
 
 @dataclass(frozen=True)
@@ -136,7 +149,7 @@ class _Installation:
         proxies = {name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")}
         pins = {"PIP_CONSTRAINT": constraints, "PIP_BUILD_CONSTRAINT": constraints} if constraints else {}
         values = {**own, **proxies, **pins, **_NO_COMPILER, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-        self._environment = clean_environment(**values)
+        self._environment = clean_environment(**values, PATH=made.search_path)
 
     def install(self, needs: ScriptNeeds, root: str, challenge: int) -> None:
         """Make the environment; raise `UnloadableError` with the reason if something cannot be installed."""
@@ -158,6 +171,10 @@ class _Installation:
             module = f"challenge_data.challenge_{challenge}"
             self._run([self._made.path, "-I", "-c", _IMPORT, root, module], "")
             Path(sites[0], "pip", "__main__.py").write_text(_NO_PIP, encoding="utf-8")
+            for command in ("pip", "pip3"):
+                Path(os.path.dirname(self._made.path), command).write_text(
+                    f"#!{self._made.path}{_NO_PIP}", encoding="utf-8"
+                )
 
     def _run(self, words: list[str], failure: str) -> None:
         """Run a command; without a sentence for its failure it is an import, whose error says enough."""
