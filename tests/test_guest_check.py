@@ -89,6 +89,15 @@ def test_what_the_worker_cannot_import_is_an_error(script: dict[str, str], words
     assert any(words in problem for problem in found) if words else found == []
 
 
+def test_a_main_that_is_not_there_is_one_error_and_may_be_a_folder(tmp_path: Path) -> None:
+    folder = guests.starter(tmp_path)
+    (folder / "evaluation_script" / "main.py").unlink()
+    (problem,) = errors_of(folder)
+    assert "__init__.py:1: imports .main, which is not in the zip" in problem
+    guests.written(folder, {"evaluation_script/main/__init__.py": "def evaluate(*_):\n    return {}\n"})
+    assert errors_of(folder) == []
+
+
 def test_a_module_that_nothing_imports_is_only_warned_of(tmp_path: Path) -> None:
     (problem,) = problems_of(guests.starter(tmp_path, {"tools/train.py": "match 1:\n    case 1: pass\n"}))
     assert problem.severity != ERROR

@@ -56,8 +56,6 @@ def _entry(folder: str, texts: dict[str, bytes]) -> BundleProblems:
         return  # reported by the rules of the challenge
     if b"evaluate" not in init and b"import *" not in init:
         yield breaks_later(where, "has no evaluate, so every submission fails", "Write: from .main import evaluate")
-    elif "main.py" not in texts and b"from .main" in init:
-        yield breaks_later(f"{folder}/main.py", "is not there, and __init__.py imports it", "Add it")
 
 
 def _modules(bundle: Bundle, folder: str, texts: dict[str, bytes]) -> BundleProblems:
@@ -96,7 +94,7 @@ def _imports(
             yield breaks_later(where, found, f"Write it with a dot: from .{dotted} import …")
         elif imported.level and imported.is_certain:
             for missing in _missing(imported, importer, texts):
-                remedy = "Keep every module in the one folder: nothing else is uploaded"
+                remedy = "Add it to the folder, of which everything is uploaded"
                 yield breaks_later(where, f"imports {missing}, which is not in the zip", remedy)
 
 
