@@ -146,7 +146,8 @@ class WorkerLoop:
                 refusals = refusals + 1 if is_final else 0
                 if refusals >= _REFUSALS:
                     raise self._start_failure(error) from None
-                self._pause("server away", str(error), _REFUSAL_PAUSE if is_final else pause)
+                event = "server away" if isinstance(error, ApiError) else "not ready"
+                self._pause(event, str(error), _REFUSAL_PAUSE if is_final else pause)
             except (JournalError, OSError) as error:
                 self._pause("journal away", str(error), pause)
         return phases

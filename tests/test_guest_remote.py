@@ -107,6 +107,9 @@ def test_the_hosted_form_gets_the_annotations_of_the_worker(
         shutil.rmtree(own / "evaluation_script")
     output = worker.run("--check", "--bundle", str(path), expected=3)
     assert "there is no annotation file for dev; set ANNOTATIONS" in output
+    output = worker.run("--once", "--bundle", str(path), expected=3)
+    assert "not ready" in output
+    assert "server away" not in output
     worker.environment["ANNOTATIONS"] = str(own / "annotations")
     number = sent(server)
     worker.run("--once", "--bundle", str(path), "--python", os.path.relpath(sys.executable, ROOT))
