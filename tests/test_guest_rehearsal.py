@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -72,3 +73,17 @@ def test_what_needs_our_phases_says_so(more: list[str], tmp_path: Path, capsys: 
     code = main(["arena", *more, "--bundle", str(folder), "--phase", "dev", *([] if more else truth), str(agent)])
     assert code == 3
     assert "scorers of its own, and no phases.py of Segjudge's" in capsys.readouterr().err
+
+
+def test_a_rehearsal_of_a_challenge_that_is_over_says_that_it_takes_nothing(tmp_path: Path) -> None:
+    folder = guests.with_samples(guests.starter(tmp_path / "bundle"))
+    config = folder / "challenge_config.yaml"
+    config.write_text(re.sub(r"end_date: .*", "end_date: 2020-02-02 00:00:00", config.read_text()))
+    config.write_text(re.sub(r"start_date: .*", "start_date: 2020-01-01 00:00:00", config.read_text()))
+    server = rehearsed(folder, tmp_path / "data")
+    try:
+        assert "takes no submission: Challenge is not active (start_date, end_date)" in server.said
+        assert "Sent" not in server.said
+    finally:
+        server.stop()
+    assert "Traceback" not in server.errors()

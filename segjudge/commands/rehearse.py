@@ -161,12 +161,17 @@ def _introduce(persons: list[Person]) -> None:
 
 
 def _print_challenge(services: Services, address: str, number: int, *, new: bool) -> None:
+    from segjudge.rehearsal.actions.submitting import PhaseTarget
+    from segjudge.rehearsal.first_run import closed
+
     challenge = services.challenges.get(number)
     if challenge is not None:
         title = services.json.challenge(challenge, address)["title"]
         print(f"{'New challenge' if new else 'Challenge'} {number}: {title} (queue {challenge.queue})")
     for phase in services.challenges.phases(number):
-        print(f"  phase {phase.id}  {phase.codename}")
+        reason = closed(services, PhaseTarget(number, phase.id))
+        hint = f"  takes no submission: {reason} (start_date, end_date)" if reason else ""
+        print(f"  phase {phase.id}  {phase.codename}{hint}")
     print()
 
 

@@ -17,6 +17,7 @@ from .accounts import HOST, PARTICIPANT
 from .actions.submitting import PhaseTarget
 from .database import DATABASE, forget
 from .models import User
+from .refusal import Refusal
 from .services import Services
 
 #: The repository under which the folder's own bundle is known here.
@@ -120,10 +121,21 @@ def _enter(services: Services, user: User, challenge: int) -> None:
     services.submitting.enter(challenge, services.accounts.teams(user, PARTICIPANT)[0].id)
 
 
+def closed(services: Services, target: PhaseTarget) -> str:
+    """Return why nobody can submit to a phase now; nothing where it is open."""
+    try:
+        services.submitting.check_open(target)
+    except Refusal as refusal:
+        return str(refusal)
+    return ""
+
+
 def send_samples(services: Services, challenge: int, root: str) -> int:
-    """Let a team for each sample submission send it; return how many were sent."""
+    """Let a team for each sample submission send it, where a phase is open; return how many were sent."""
     sent = 0
     for phase in services.challenges.phases(challenge):
+        if closed(services, PhaseTarget(challenge, phase.id)):
+            continue
         for path in samples(root, phase.codename):
             name = os.path.basename(path)
             stem = os.path.splitext(name)[0]
