@@ -16,7 +16,7 @@ from .archive_gzip import InflatedStream
 from .archive_limits import CHUNK_BYTES, ArchiveLimits, Files, size_text
 from .archive_tar import BLOCK, CompressedTarFiles, TarFiles, begins_tar
 from .archive_zip import ZipFiles
-from .errors import Flaw, Problem, SubmissionError
+from .errors import Flaw, HostError, Problem, SubmissionError
 
 #: What the upload itself is called in problems.
 UPLOAD = "your file"
@@ -52,6 +52,14 @@ class FolderElsewhere(str):
     def opened(self, limits: ArchiveLimits) -> Files:
         """Return its files."""
         raise NotImplementedError
+
+
+def unreadable(path: str, error: Exception, found: str = "") -> HostError:
+    """Return the error of a host's file that cannot be read, in words of its own and without a participant's."""
+    text = str(error).replace(f"{UPLOAD}: ", "")
+    if found:
+        return HostError(f"{path}: {found} ({text[len(path) + 2 :] if text.startswith(f'{path}: ') else text})")
+    return HostError(text if text.startswith(path) else f"{path}: {text}")
 
 
 def open_files(path: str, limits: ArchiveLimits) -> Files:

@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterable, List, Optional
 
 import numpy as np
 
-from .archive import UPLOAD, open_files
+from .archive import open_files, unreadable
 from .dataset_expressions import holds_expressions, read_expressions
 from .dataset_layouts import (
     GENERIC,
@@ -74,8 +74,7 @@ def read(
             progress(name, done, len(names))
             sequences.append(reader.sequence(name))
     except (SubmissionError, Flaw) as error:
-        text = str(error).replace(f"{UPLOAD}: ", "")
-        raise HostError(text if text.startswith(path) else f"{path}: {text}") from None
+        raise unreadable(path, error) from None
     categories = unseen_listed or list(layout.unseen_categories)
     notes = folder.notes + reader.notes
     unseen_known = bool(unseen_listed) or (bool(categories) and reader.has_categories)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import AbstractSet, Any, Dict, List, Optional
 
 from . import png
-from .archive import UPLOAD, open_files
+from .archive import UPLOAD, open_files, unreadable
 from .archive_limits import ArchiveLimits, Files
-from .errors import Flaw, HostError, Problem, Problems, SubmissionError, counted, listed, printable
+from .errors import Flaw, Problem, Problems, SubmissionError, counted, listed, printable
 from .json_limits import read_json
 from .masks import Array, Size
 from .panoptic_protocols import IMAGE_LAYOUT, VIDEO_LAYOUT, PanopticProtocol
@@ -61,7 +61,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
             document = json.loads(files.read(name))
         return _truth(document, PictureFiles(files, _stem(name)))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, Flaw, SubmissionError) as error:
-        raise HostError(f"{path}: is not a panoptic truth that can be read ({error})") from None
+        raise unreadable(path, error, "is not a panoptic truth that can be read") from None
 
 
 def _truth(document: Dict[str, Any], pictures: PictureFiles) -> UnitTruth:

@@ -11,7 +11,7 @@ from typing import AbstractSet, Any, Dict, Iterable, Iterator, List, Optional, T
 import numpy as np
 
 from . import png
-from .archive import open_files
+from .archive import open_files, unreadable
 from .archive_limits import ArchiveLimits
 from .errors import Flaw, HostError, Problems, SubmissionError
 from .label_maps import SHIFT, LabelMap, overlaps_of, summed
@@ -38,7 +38,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
         lists = [name for name in files.sizes if name.rpartition("/")[2] == f"{subset or 'val'}.txt"]
         chosen = files.read(lists[0]).decode().split() if lists else list(videos)
     except (OSError, ValueError, Flaw, SubmissionError) as error:
-        raise HostError(f"{path}: cannot be read ({error})") from None
+        raise unreadable(path, error, "cannot be read") from None
     unknown = [video for video in chosen if video not in videos]
     if unknown or not chosen:
         raise HostError(f"{path}: has no frames of {', '.join(unknown[:3]) or 'any video'}")

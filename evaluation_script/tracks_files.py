@@ -15,9 +15,9 @@ from typing import AbstractSet, Any, Callable, Dict, List, Match, Optional, Set,
 import numpy as np
 
 from . import rle
-from .archive import UPLOAD, open_files
+from .archive import UPLOAD, open_files, unreadable
 from .archive_limits import ArchiveLimits, Files
-from .errors import Flaw, HostError, Problems, SubmissionError, printable
+from .errors import Flaw, Problems, SubmissionError, printable
 from .json_limits import read_json
 from .masks import Array, Size
 from .tracks_protocols import BURST_LAYOUT, DISTRACTORS, MERGED, MOTS_LAYOUT, TracksProtocol
@@ -52,7 +52,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
         documents = [name for name in files.sizes if name.endswith(".json")]
         return _burst_truth(json.loads(files.read(documents[0]))) if documents else _mots_truth(files)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, Flaw, SubmissionError) as error:
-        raise HostError(f"{path}: is not a truth of tracks that can be read ({error})") from None
+        raise unreadable(path, error, "is not a truth of tracks that can be read") from None
 
 
 def _mots_truth(files: Files) -> UnitTruth:

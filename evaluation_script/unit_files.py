@@ -10,7 +10,13 @@ from .errors import Flaw, printable
 
 #: What a host's own data may be.
 HOST_LIMITS = ArchiveLimits(
-    members=10_000_000, total_bytes=1 << 42, json_bytes=1 << 32, memory_bytes=1 << 36, links=True
+    members=10_000_000,
+    total_bytes=1 << 42,
+    json_bytes=1 << 32,
+    memory_bytes=1 << 36,
+    links=True,
+    send="Name the folder or the file of a dataset",
+    smaller="Leave it out",
 )
 
 

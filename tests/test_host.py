@@ -146,3 +146,18 @@ def test_splits_of_instances_are_packed_one_by_one(tmp_path: Path, capsys: Any) 
     assert main(["host", "youtube-vis-2022", "--truth", packed, "--out", folder]) == 0
     assert main(["run", folder]) == 0
     assert "all / long" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("protocol", ["davis2017", "vipseg", "vspw", "mots", "burst"])
+def test_an_empty_truth_is_told_to_a_host_and_not_to_a_participant(
+    protocol: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    truth = tmp_path / "truth.zip"
+    truth.touch()
+    assert main(["host", protocol, "--truth", str(truth), "--out", str(tmp_path / "out")]) == 3
+    said = capsys.readouterr().err
+    assert said.startswith(f"{truth}: ")
+    assert "is empty. Name the folder or the " in said
+    assert "your file" not in said
+    assert "Send" not in said
+    assert not (tmp_path / "out").exists()
