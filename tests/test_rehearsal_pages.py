@@ -134,7 +134,10 @@ def test_the_leaderboard_sorts_by_its_columns(server: Rehearsal, page: Any) -> N
     page.goto(f"{server.address}/challenges/1/leaderboard/4")
 
     def teams() -> list[str]:
-        return [text.split("\n")[0].split(" ")[0] for text in page.locator("tbody th").all_inner_texts()]
+        return [
+            text.split("\n")[0].split(" ")[0]
+            for text in page.locator("table").first.locator("tbody th").all_inner_texts()
+        ]
 
     first = teams()
     assert len(first) == 3
