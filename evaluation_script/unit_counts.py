@@ -24,7 +24,7 @@ _KINDS = frozenset({"<i8", "<f8"})
 #: The shapes of a unit's tables by name; a number that may be any has a letter, the same one for the same number.
 Shapes = Dict[str, Tuple[Union[int, str], ...]]
 #: What a row of the truth's facts holds, by its key.
-FACTS: Dict[str, Tuple[type, ...]] = {"categories": (int, str, bool), "classes": (str, int)}
+FACTS: Dict[str, Tuple[type, ...]] = {"categories": (int, str, bool), "classes": (str, int), "merged": (int, int)}
 #: Tables whose numbers may be below zero, since they have scores.
 _SIGNED = frozenset({"tracks"})
 
