@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -30,13 +31,28 @@ PORT = 8899
 
 def rehearse(args: argparse.Namespace) -> int:
     """Serve EvalAI's API and web pages, with this bundle in it, and play its worker."""
+    stopped = threading.Event()
+
+    def leave(_number: int, _frame: object) -> None:
+        stopped.set()
+        raise SystemExit(DONE)
+
+    _on_signals(leave)
+    try:
+        _rehearse(args)
+    except Exception:
+        if not stopped.is_set():  # or it failed because it was stopped, as a query of PostgreSQL does in the middle
+            raise
+    return DONE
+
+
+def _rehearse(args: argparse.Namespace) -> None:
     from segjudge.rehearsal import first_run
     from segjudge.rehearsal.code_uploads import read_table
     from segjudge.rehearsal.server import LOOPBACK
     from segjudge.rehearsal.services import Services
     from segjudge.rehearsal.workers import Workers
 
-    _on_signals(_leave)
     faults = _faults(args.faults)
     source = named_bundle(args)
     root = source.root
@@ -68,7 +84,6 @@ def rehearse(args: argparse.Namespace) -> int:
         _serve(services, (args.requests_per_minute, faults), port, background)
     finally:
         lock.close()
-    return DONE
 
 
 def _serve(
@@ -107,11 +122,6 @@ def _serve(
     finally:
         for part in reversed(background):
             part.stop()
-
-
-def _leave(_number: int, _frame: object) -> None:
-    """Before anything is at work."""
-    raise SystemExit(DONE)
 
 
 def _on_signals(end: Callable[[int, object], None]) -> None:
