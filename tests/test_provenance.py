@@ -84,8 +84,8 @@ def test_both_files_of_a_submission_say_it(hidden: bool, monkeypatch: pytest.Mon
     }
     assert kept["limits"].items() >= {"members": phase.limits.members, "links": False, "seconds": phase.seconds}.items()
     assert not any(isinstance(value, str) for value in kept["limits"].values())
-    told = {name: value for name, value in kept.items() if name != "truth"} if hidden else kept
-    assert shown == ({**told, "protocols": {}} if hidden else told)
+    public = {name: value for name, value in kept.items() if name != "truth"} if hidden else kept
+    assert shown == ({**public, "protocols": {}} if hidden else public)
 
 
 def test_participants_read_the_same_of_hidden_truths_that_score_alike(
