@@ -24,6 +24,9 @@ NEEDS_TOOLKIT = (
 )
 collect_ignore = [*NEEDS_TOOLKIT, *(["journeys"] if NEEDS_TOOLKIT else [])]
 
+# What a shell starts in the background ignores Ctrl-C, and with it all that the tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # A slow machine is no failure; CI draws the same examples every time, so that it fails for what was changed.
 settings.register_profile(
     "here",
