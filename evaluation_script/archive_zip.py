@@ -22,16 +22,7 @@ LONGEST_ENTRY = 400
 UTF_8 = 0x800
 ENCRYPTED = 0x1
 #: Errors that reading a member raises when its header or its bytes differ from the table of contents.
-DAMAGED = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    OSError,
-    RuntimeError,
-    NotImplementedError,
-    ValueError,
-    struct.error,
-)
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, struct.error)
 
 
 class ZipFiles(Files):

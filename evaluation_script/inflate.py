@@ -28,15 +28,15 @@ LARGEST_MEMBER = 16 << 20
 _LOCAL = struct.Struct("<4s22xHH")
 
 
-def whole_stream(data: bytes, length: int) -> Optional[Inflated]:
-    """Return a zlib stream of exactly this length, or None when it is not quite that."""
+def whole_stream(data: bytes, length: int, *, bare: bool = False) -> Optional[Inflated]:
+    """Return a zlib stream of exactly this length, or None when it is not quite that; bare it has no checksum."""
     if LIBDEFLATE:
         try:
-            inflated: Inflated = deflate.zlib_decompress(data, length)
+            inflated: Inflated = (deflate.deflate_decompress if bare else deflate.zlib_decompress)(data, length)
         except deflate.DeflateError:
             return None
         return inflated if len(inflated) == length else None
-    stream = zlib.decompressobj()
+    stream = zlib.decompressobj(-zlib.MAX_WBITS if bare else zlib.MAX_WBITS)
     try:
         inflated = stream.decompress(data, length)
         rest = stream.decompress(stream.unconsumed_tail, 1)  # reads the checksum
@@ -63,23 +63,9 @@ def whole_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Optional[In
             return None
     except (OSError, ValueError, struct.error):
         return None
-    inflated = _inflated(rest[name + extra :], info)
-    return inflated if len(inflated) == info.file_size and crc32(inflated) == info.CRC else None
-
-
-def _inflated(data: bytes, info: zipfile.ZipInfo) -> Inflated:
-    """Return a member's bytes, or fewer when they cannot be had here."""
-    if info.compress_type == zipfile.ZIP_STORED:
-        return data
-    if info.compress_type != zipfile.ZIP_DEFLATED:
-        return b""
-    if not LIBDEFLATE:
-        try:
-            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, info.file_size)
-        except zlib.error:
-            return b""
-    try:
-        inflated: Inflated = deflate.deflate_decompress(data, info.file_size)
-    except deflate.DeflateError:
-        return b""
-    return inflated
+    packed = rest[name + extra :]
+    if info.compress_type == zipfile.ZIP_DEFLATED:
+        inflated = whole_stream(packed, info.file_size, bare=True)
+    else:
+        inflated = packed if info.compress_type == zipfile.ZIP_STORED else None
+    return inflated if inflated and len(inflated) == info.file_size and crc32(inflated) == info.CRC else None

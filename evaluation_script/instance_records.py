@@ -33,7 +33,7 @@ from .instance_json import (
 from .instance_protocols import InstanceProtocol
 from .mask_texts import MaskTexts, joined_texts, of_texts
 from .masks import Array
-from .parallel import map_in_processes
+from .parallel import results_of_processes
 from .tuning import without_collector
 
 #: So many bad records are enough: what follows is not looked at.
@@ -128,14 +128,15 @@ def _checked_parts(source: Callable[[], Iterator[bytes]], rules: _Rules, jobs: i
     raw = raw_json_parts(source()) if jobs > 1 else []
     if raw:
 
-        def checked(number: int) -> Optional[_CheckedPart]:
+        def checked(number: int) -> Tuple[int, Optional[_CheckedPart]]:
             try:
                 text = raw[number].decode("utf-8")
-                return _Checker(rules).checked(JsonPart(read(text), len(text)))
+                return number, _Checker(rules).checked(JsonPart(read(text), len(text)))
             except (json.JSONDecodeError, UnicodeDecodeError):
-                return None
+                return number, None
 
-        results = [result for result in map_in_processes(checked, len(raw), jobs) if result is not None]
+        found = dict(results_of_processes(checked, list(map(len, raw)), jobs, lambda _: None))
+        results = [part for _, part in sorted(found.items()) if part is not None]
         if len(results) == len(raw):
             yield from results
             return

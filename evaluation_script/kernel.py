@@ -14,8 +14,7 @@ from typing import Optional, Tuple
 
 import numpy as np
 
-from .kernel_frames import PackedFrames, codes_of, compare
-from .kernel_labels import boundaries, label_pairs
+from .kernel_frames import PackedFrames, boundaries, codes_of, compare, label_pairs
 from .kernel_matches import Overlapping, RankedBits, curve, curves_without, match
 from .kernel_runs import Pairs, check_runs, join_frames, overlaps, records
 from .mask_texts import of_texts
@@ -30,41 +29,40 @@ SYSTEM = f"{os.uname().sysname.lower()}-{os.uname().machine}"
 NAME = f"segjudge_kernel.{SYSTEM}.so"
 CHECKSUM = ".sha256"
 
-_POINTER, _INT64 = ctypes.c_void_p, ctypes.c_int64
-#: The arguments of each function; all return a status.
+
+class _Array:
+    """An argument of numbers of one kind: an array, made contiguous and of that kind, or what is an address already."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = np.dtype(kind)
+
+    def from_param(self, value: object) -> object:
+        """Return what is passed, which keeps alive what was made for the call."""
+        if not isinstance(value, np.ndarray):
+            return ctypes.c_void_p.from_param(value)
+        array = np.ascontiguousarray(value, self._kind)
+        return ctypes.c_void_p(array.ctypes.data) if array is value else array.ctypes
+
+
+_KINDS = {"*": ctypes.c_void_p, "i4": ctypes.c_int32, "u4": ctypes.c_uint32, "i8": ctypes.c_int64} | {
+    f"{kind}[]": _Array(kind) for kind in ("i1", "u1", "u4", "i8", "u8", "f8")
+}
+#: The arguments of each function: addresses, numbers and arrays, by numpy's names of their kinds; all return a status.
 _SIGNATURES = {
-    "sj_abi": [],
-    "sj_pack_frame": [
-        _POINTER, _INT64, ctypes.c_int32, _INT64, _INT64, _INT64, _INT64,
-        _POINTER, _INT64, _POINTER, _POINTER, _POINTER, _POINTER, ctypes.c_int32,
-    ],
-    "sj_compare": [_POINTER, _POINTER, _POINTER, _POINTER, _INT64, _INT64, _INT64, _POINTER, _INT64, _POINTER],
-    "sj_codes": [_POINTER, _INT64, _INT64, _INT64, ctypes.c_int32, _POINTER],
-    "sj_label_pairs": [
-        _POINTER, ctypes.c_int32, _POINTER, ctypes.c_int32, _INT64, _POINTER, _POINTER, _INT64, _POINTER,
-    ],
-    "sj_boundaries": [_POINTER, _INT64, _INT64, _INT64, ctypes.c_uint32, _POINTER],
-    "sj_check_runs": [_POINTER, _POINTER, _INT64, _POINTER, _POINTER, _POINTER],
-    "sj_overlaps": [
-        *[_POINTER, _INT64, _POINTER, _POINTER, _INT64] * 2, _POINTER, _POINTER, _POINTER, _INT64, _POINTER,
-    ],
-    "sj_records": [_POINTER, _INT64, _INT64, _POINTER, _POINTER, _POINTER, _POINTER, _INT64, _POINTER],
-    "sj_join_frames": [
-        _POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _INT64, _POINTER, _INT64, _POINTER, _POINTER,
-    ],
-    "sj_match": [
-        _POINTER, _POINTER, _POINTER, _INT64, _POINTER, _INT64, _POINTER, ctypes.c_int32, ctypes.c_int32, _INT64,
-        _POINTER, _POINTER,
-    ],
-    "sj_curve": [
-        _POINTER, _POINTER, _POINTER, _INT64, _INT64, ctypes.c_int32, ctypes.c_int32, _POINTER, _INT64, _POINTER,
-        _POINTER,
-    ],
-    "sj_curves_without": [
-        _POINTER, _POINTER, _POINTER, _INT64, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32, _POINTER, _INT64,
-        _POINTER, _POINTER,
-    ],
-}  # fmt: skip
+    "sj_abi": "",
+    "sj_pack_frame": "* i8 i4 i8 i8 i8 i8 * i8 * * * * i4",  # the most frequent call: addresses are looked up before
+    "sj_compare": "u8[] * u8[] * i8 i8 i8 * i8 i8[]",
+    "sj_codes": "u1[] i8 i8 i8 i4 *",
+    "sj_label_pairs": "* i4 * i4 i8 u4[] i8[] i8 *",
+    "sj_boundaries": "u4[] i8 i8 i8 u4 u4[]",
+    "sj_check_runs": "* i8[] i8 i8[] i1[] i8[]",
+    "sj_overlaps": "* i8 i8[] i8[] i8 * i8 i8[] i8[] i8 i8[] i8[] i8[] i8 i8[]",
+    "sj_records": "* i8 i8 i8[] * * i8[] i8 *",
+    "sj_join_frames": "* i8[] u1[] i8[] i8[] i8 u1[] i8 i8[] i8[]",
+    "sj_match": "i8[] i8[] f8[] i8 u1[] i8 f8[] i4 i4 i8 u8[] u8[]",
+    "sj_curve": "u8[] u8[] u4[] i8 i8 i4 i4 i8[] i8 i8[] i8[]",
+    "sj_curves_without": "u8[] u8[] u1[] i8 i4 i4 i4 i8[] i8 i8[] i8[]",
+}
 
 
 class _Unusable(Exception):
@@ -113,7 +111,8 @@ def _load(path: str) -> ctypes.CDLL:
         loaded = ctypes.CDLL(path)
         for name, arguments in _SIGNATURES.items():
             function = getattr(loaded, name)
-            function.argtypes, function.restype = arguments, ctypes.c_int
+            function.argtypes = [_KINDS[argument] for argument in arguments.split()]
+            function.restype = ctypes.c_int
     except (OSError, AttributeError) as error:
         raise _Unusable(f"it cannot be loaded: {error}") from None
     if loaded.sj_abi() != ABI:

@@ -1,4 +1,4 @@
-"""The kernel's functions on frames: PNG rows → packed masks, two masks → the counts of each frame."""
+"""The kernel's functions on frames: PNG rows → packed masks, two masks → their counts, and maps of labels."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ from .masks import Array, Size, Stack, words_across
 FINE, FULL = 0, 2
 #: Labels of one byte.
 LABELS = 256
+#: What the numbers of a map of labels may be.
+MAPS = ("|u1", "<u2", "<u4")
+#: More pairs than this are left to numpy; a few hundred are usual.
+MOST_PAIRS = 4096
 
 _Window = ctypes.c_int64 * 4
 
@@ -25,14 +29,10 @@ def compare(
     """Return the seven counts of each frame as rows, or None where the kernel cannot say."""
     if loaded is None:
         return None
-    frames = len(truth.words)
-    sides = [np.ascontiguousarray(side.words, np.uint64) for side in (truth, prediction)]
-    windows = [_Window(side.top, side.left, *words.shape[1:]) for side, words in zip((truth, prediction), sides)]
-    counts = np.zeros((frames, 7), np.int64)
-    status = loaded.sj_compare(
-        sides[0].ctypes.data, windows[0], sides[1].ctypes.data, windows[1], frames, *truth.size, _columns(disk),
-        len(disk), counts.ctypes.data,
-    )  # fmt: skip
+    windows = [_Window(side.top, side.left, *side.words.shape[1:]) for side in (truth, prediction)]
+    counts = np.zeros((len(truth.words), 7), np.int64)
+    sides = (truth.words, windows[0], prediction.words, windows[1])
+    status = loaded.sj_compare(*sides, len(counts), *truth.size, _columns(disk), len(disk), counts)
     return counts if status == FINE else None
 
 
@@ -46,7 +46,7 @@ def codes_of(rows: Optional[Inflated], size: Size, channels: int, loaded: ctypes
     if rows is None:
         return None
     source, codes = np.frombuffer(rows, np.uint8), np.empty(size, np.uint8 if channels == 1 else np.uint32)
-    status = loaded.sj_codes(source.ctypes.data, len(source), *size, channels, codes.ctypes.data)
+    status = loaded.sj_codes(source, len(source), *size, channels, codes.ctypes.data)
     return codes if status == FINE else None
 
 
@@ -105,3 +105,26 @@ class PackedFrames:
         self._slot_of[:] = -1
         self._used.value = 0
         return stacks
+
+
+def label_pairs(one: Array, two: Array, loaded: Optional[ctypes.CDLL]) -> Optional[Tuple[Array, Array]]:
+    """Return the pairs of labels (rows) at the same pixels, and in how many; None where the kernel cannot say."""
+    if loaded is None or one.shape != two.shape or not all(side.dtype.str in MAPS for side in (one, two)):
+        return None
+    one, two = np.ascontiguousarray(one), np.ascontiguousarray(two)
+    labels, pixels = np.empty((MOST_PAIRS, 2), np.uint32), np.empty(MOST_PAIRS, np.int64)
+    found = ctypes.c_int64(0)
+    status = loaded.sj_label_pairs(
+        one.ctypes.data, one.itemsize, two.ctypes.data, two.itemsize, one.size, labels, pixels, MOST_PAIRS,
+        ctypes.byref(found),
+    )  # fmt: skip
+    return (labels[: found.value], pixels[: found.value]) if status == FINE else None
+
+
+def boundaries(labels: Array, reach: int, inner: int, loaded: Optional[ctypes.CDLL]) -> Optional[Array]:
+    """Return a map with one label for what has nothing but its own within reach; None where the kernel cannot say."""
+    if loaded is None or labels.dtype != np.uint32:
+        return None
+    out = np.empty(labels.shape, np.uint32)
+    status = loaded.sj_boundaries(labels, *labels.shape, reach, inner, out)
+    return out if status == FINE else None

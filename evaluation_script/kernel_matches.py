@@ -8,7 +8,7 @@ from typing import Tuple
 
 import numpy as np
 
-from .kernel_runs import FINE
+from .kernel_runs import require_fine
 from .masks import Array
 
 
@@ -33,16 +33,13 @@ def match(
     `kinds` has a bit for each range of areas in which an instance does not count, one for crowds and one for what
     cannot be matched; `outside` the bits in which a detection's own area does not count.
     """
-    sent, real = (np.ascontiguousarray(column, np.int64) for column in (close.sent, close.real))
-    iou, levels = (np.ascontiguousarray(column, np.float64) for column in (close.iou, reached))
-    bits, ignored = np.ascontiguousarray(kinds, np.uint8), np.array(outside, np.uint64)
-    matched = np.zeros(len(ignored), np.uint64)
-    status = loaded.sj_match(
-        sent.ctypes.data, real.ctypes.data, iou.ctypes.data, len(sent), bits.ctypes.data, len(bits),
-        levels.ctypes.data, len(levels), areas, len(ignored), matched.ctypes.data, ignored.ctypes.data,
+    matched, ignored = np.zeros(len(outside), np.uint64), np.array(outside, np.uint64)
+    require_fine(
+        loaded.sj_match(
+            close.sent, close.real, close.iou, len(close.sent), kinds, len(kinds), reached, len(reached), areas,
+            len(ignored), matched, ignored,
+        )
     )  # fmt: skip
-    if status != FINE:
-        raise ValueError(f"the kernel says {status}")
     return matched, ignored
 
 
@@ -70,15 +67,13 @@ def curve(
     A point's precision is its first number, of true detections, over its second, of those counted; zeros where the
     recall is not reached.
     """
-    true, counted = (np.ascontiguousarray(words, np.uint64) for words in (ranked.true, ranked.counted))
-    rank, least = np.ascontiguousarray(ranked.rank, np.uint32), np.ascontiguousarray(needed, np.int64)
-    points, found = np.zeros((thresholds, len(least), 2), np.int64), np.zeros(thresholds, np.int64)
-    status = loaded.sj_curve(
-        true.ctypes.data, counted.ctypes.data, rank.ctypes.data, len(rank), cap, shift, thresholds,
-        least.ctypes.data, len(least), points.ctypes.data, found.ctypes.data,
+    points, found = np.zeros((thresholds, len(needed), 2), np.int64), np.zeros(thresholds, np.int64)
+    require_fine(
+        loaded.sj_curve(
+            ranked.true, ranked.counted, ranked.rank, len(ranked.rank), cap, shift, thresholds, needed, len(needed),
+            points, found,
+        )
     )  # fmt: skip
-    if status != FINE:
-        raise ValueError(f"the kernel says {status}")
     return points, found
 
 
@@ -89,14 +84,11 @@ def curves_without(
 
     `needed` says for each group how many true detections each recall takes without it.
     """
-    true, counted = (np.ascontiguousarray(words, np.uint64) for words in (ranked.true, ranked.counted))
-    member, least = np.ascontiguousarray(group, np.uint8), np.ascontiguousarray(needed, np.int64)
-    groups, recalls = least.shape
+    groups, recalls = needed.shape
     points, found = np.zeros((groups, thresholds, recalls, 2), np.int64), np.zeros((groups, thresholds), np.int64)
-    status = loaded.sj_curves_without(
-        true.ctypes.data, counted.ctypes.data, member.ctypes.data, len(member), shift, thresholds, groups,
-        least.ctypes.data, recalls, points.ctypes.data, found.ctypes.data,
-    )  # fmt: skip
-    if status != FINE:
-        raise ValueError(f"the kernel says {status}")
+    require_fine(
+        loaded.sj_curves_without(
+            ranked.true, ranked.counted, group, len(group), shift, thresholds, groups, needed, recalls, points, found
+        )
+    )
     return points, found

@@ -7,7 +7,7 @@ from typing import Optional, Tuple
 
 import numpy as np
 
-from . import kernel, kernel_labels
+from . import kernel, kernel_frames
 from .masks import Array
 
 #: A pair of labels is one number: that of the truth so many bits further up.
@@ -53,7 +53,7 @@ def pairs_of(keys: Array, weights: Array) -> LabelPairs:
 
 def overlaps_of(truth: LabelMap, prediction: LabelMap) -> LabelPairs:
     """Return the pairs of two maps, counted by runs of pixels that have the same pair."""
-    found = kernel_labels.label_pairs(truth.numbers, prediction.numbers, kernel.library())
+    found = kernel_frames.label_pairs(truth.numbers, prediction.numbers, kernel.library())
     if found is not None:
         numbers, pixels = found
         return pairs_of((truth.labels_of(numbers[:, 0]) << SHIFT) | prediction.labels_of(numbers[:, 1]), pixels)

@@ -6,14 +6,14 @@ object folders (one PNG for each object and frame), or run lengths in JSON.
 
 from __future__ import annotations
 
-from typing import Dict, FrozenSet, Iterable, List, Optional, Set
+from typing import Callable, Collection, Dict, FrozenSet, Iterable, List, Optional, Set, Tuple
 
 import numpy as np
 
 from . import png
 from .archive_limits import Files
 from .errors import Flaw, Problem, Problems, listed, printable
-from .mask_packing import MaskPacker
+from .mask_packing import packed_masks
 from .masks import (
     Array,
     Size,
@@ -43,11 +43,12 @@ class MaskFiles:
 
     problems: Problems
 
-    def _added(self, problems: List[Problem]) -> bool:
-        """Add problems; return whether there are any."""
+    def _sound(self, packed: Tuple[Stacks, List[Problem]]) -> Optional[Stacks]:
+        """Return masks, or None where there are problems, which are added."""
+        stacks, problems = packed
         for problem in problems:
             self.problems.add(problem)
-        return bool(problems)
+        return None if problems else stacks
 
     def missing_frames(self, required: RequiredFrames) -> List[Problem]:
         """Return a problem for each folder that lacks required frames."""
@@ -68,7 +69,6 @@ class LabelImages(MaskFiles):
 
     def __init__(self, files: Files, members: Dict[str, str], problems: Problems, most: int = MOST_LABELS) -> None:
         self._files, self.members, self.problems, self._most = files, members, problems, most
-        self._packer = MaskPacker(files)
 
     def missing_frames(self, required: RequiredFrames) -> List[Problem]:
         return _missing(self.members, sorted({frame for frames in required.values() for frame in frames}))
@@ -86,13 +86,9 @@ class LabelImages(MaskFiles):
             return None
 
     def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
-        packed = self._packer.stacks([self.members[frame] for frame in frames], size, self._most)
-        if packed is None:
-            return self._stacks_by_numpy(frames, size)
-        stacks, problems = packed
-        return None if self._added(problems) else stacks
-
-    def _stacks_by_numpy(self, frames: List[str], size: Size) -> Optional[Stacks]:
+        packed = packed_masks(self._files, [self.members[frame] for frame in frames], size, self._most)
+        if packed is not None:
+            return self._sound(packed)
         read = [self._read(frame, size) for frame in frames]
         images = [labels for labels in read if labels is not None]
         if len(images) < len(read):
@@ -127,10 +123,7 @@ class ObjectMasks(MaskFiles):
 
     def stack(self, label: str, frames: List[str], size: Size) -> Optional[Stack]:
         """Return one object in these frames; None when a mask cannot be read."""
-        block, complete = empty_labels(len(frames), size, bool), True
-        for flags, frame in zip(block, frames):
-            complete = self.read(label, frame, flags, size) and complete
-        return cropped(pack(block), size) if complete else None
+        return _stack_of(frames, size, lambda frame, flags: self.read(label, frame, flags, size))
 
     def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
         stacks: Stacks = {}
@@ -162,7 +155,7 @@ class ObjectFolders(ObjectMasks):
         many_values: bool = False,
     ) -> None:
         self._files, self.members, self.problems, self._disjoint_in = files, members, problems, disjoint_in
-        self._many_values, self._packer = many_values, MaskPacker(files)
+        self._many_values = many_values
         if len(members) > most:
             problems.add(too_many(next(iter(next(iter(members.values())).values())), len(members), most))
 
@@ -182,11 +175,12 @@ class ObjectFolders(ObjectMasks):
 
     def stack(self, label: str, frames: List[str], size: Size) -> Optional[Stack]:
         names = [self.members[label].get(frame) for frame in frames]
-        packed = self._packer.stacks(names, size, may_merge=_may_be_anything if self._many_values else _is_one_object)
+        may_merge = (lambda _: True) if self._many_values else _is_one_object
+        packed = packed_masks(self._files, names, size, may_merge=may_merge)
         if packed is None:
             return super().stack(label, frames, size)
-        stacks, problems = packed
-        return None if self._added(problems) else stacks.get("1", nothing(len(frames), size))
+        stacks = self._sound(packed)
+        return None if stacks is None else stacks.get("1", nothing(len(frames), size))
 
     def read(self, label: str, frame: str, flags: Array, size: Size) -> bool:
         name = self.members[label].get(frame)
@@ -195,7 +189,7 @@ class ObjectFolders(ObjectMasks):
         try:
             labels = _labels(self._files, name, size)
             if not self._many_values:
-                _check_values(len(np.unique(labels)))
+                _is_one_object(np.unique(labels))
         except Flaw as flaw:
             self.problems.add(flaw.at(name))
             return False
@@ -203,19 +197,18 @@ class ObjectFolders(ObjectMasks):
         return True
 
 
-def _check_values(count: int) -> None:
-    if count > 2:
-        raise Flaw("holds more than two values", "Save the mask of one object as 0 and 255")
+def _stack_of(frames: List[str], size: Size, read: Callable[[str, Array], bool]) -> Optional[Stack]:
+    """Return one object, whose pixels `read` sets in an empty frame; None where it returns False for any."""
+    block, complete = empty_labels(len(frames), size, bool), True
+    for flags, frame in zip(block, frames):
+        complete = read(frame, flags) and complete
+    return cropped(pack(block), size) if complete else None
 
 
-def _may_be_anything(_seen: Array) -> bool:
-    """Return True."""
-    return True
-
-
-def _is_one_object(seen: Array) -> bool:
+def _is_one_object(values: Collection[int]) -> bool:
     """Return True; raises Flaw where a mask of one object holds more than two values."""
-    _check_values(int(seen.sum()))
+    if len(values) > 2:
+        raise Flaw("holds more than two values", "Save the mask of one object as 0 and 255")
     return True
 
 
@@ -244,31 +237,29 @@ class SalientImages(LabelImages):
     GREY = 127
 
     def stacks(self, frames: List[str], size: Size) -> Optional[Stacks]:
-        packed = self._packer.stacks([self.members[frame] for frame in frames], size, may_merge=_is_salient)
+        packed = packed_masks(self._files, [self.members[frame] for frame in frames], size, may_merge=_is_salient)
         if packed is not None:
-            stacks, problems = packed
-            return None if self._added(problems) else {self.NAME: stacks.get("1", nothing(len(frames), size))}
-        block = empty_labels(len(frames), size, bool)
-        complete = True
-        for flags, frame in zip(block, frames):
-            labels = self._read(frame, size)
-            if labels is None or not self._set_foreground(labels, self.members[frame], flags[:, : size[1]]):
-                complete = False
-        return {self.NAME: cropped(pack(block), size)} if complete else None
+            stacks = self._sound(packed)
+            return None if stacks is None else {self.NAME: stacks.get("1", nothing(len(frames), size))}
+        stack = _stack_of(frames, size, lambda frame, flags: self._set_foreground(frame, flags, size))
+        return None if stack is None else {self.NAME: stack}
 
-    def _set_foreground(self, labels: Array, name: str, flags: Array) -> bool:
-        present = {value for value in (0, *labels_in(labels)) if (labels == value).any()}
-        if len(present) <= 2 and not present <= {0, 1} and not present <= {0, 255}:
-            found = f"holds the values {sorted(present)}"
-            self.problems.add(Problem(name, found, "Save one salient mask as 0 and 255, or as 0 and 1"))
+    def _set_foreground(self, frame: str, flags: Array, size: Size) -> bool:
+        labels = self._read(frame, size)
+        if labels is None:
             return False
-        np.greater_equal(labels, self.GREY if len(present) > 2 else 1, out=flags)
+        present = [value for value in (0, *labels_in(labels)) if (labels == value).any()]
+        if len(present) <= 2 and not _is_salient(present):
+            found, remedy = f"holds the values {present}", "Save one salient mask as 0 and 255, or as 0 and 1"
+            self.problems.add(Problem(self.members[frame], found, remedy))
+            return False
+        np.greater_equal(labels, self.GREY if len(present) > 2 else 1, out=flags[:, : size[1]])
         return True
 
 
-def _is_salient(seen: Array) -> bool:
+def _is_salient(values: Collection[int]) -> bool:
     """Return whether a mask holds no other values than 0 and 1, or 0 and 255."""
-    return not seen[1:255].any() or not seen[2:].any()
+    return {*values} <= {0, 1} or {*values} <= {0, 255}
 
 
 def _labels(files: Files, name: str, size: Size) -> Array:

@@ -12,7 +12,7 @@ from typing import Deque, Dict, Iterable, Iterator, List, Optional, Sequence, Tu
 
 import numpy as np
 
-from . import kernel, kernel_labels
+from . import kernel, kernel_frames
 from .errors import Flaw, Problems
 from .label_maps import SHIFT, LabelMap, LabelPairs, overlaps_of, pairs_of, summed
 from .masks import Array
@@ -76,7 +76,7 @@ def _changes_around(changes: Array, side: int, top: int, left: int) -> Array:
 def only_boundaries(pixels: LabelMap) -> LabelMap:
     """Return a map in which the inner part of every segment has one label of its own."""
     labels = pixels.numbers if pixels.labels is None else pixels.labels.astype(np.uint32)[pixels.numbers]
-    found = kernel_labels.boundaries(labels, reach_of(*labels.shape), INNER, kernel.library())
+    found = kernel_frames.boundaries(labels, reach_of(*labels.shape), INNER, kernel.library())
     return LabelMap(np.where(inner(labels) & (labels != 0), INNER, labels) if found is None else found)
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import heapq
-import json
 import math
 import os
 import signal
 import traceback
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Callable, Iterator, List, Sequence, Tuple, TypeVar
+from typing import TYPE_CHECKING, Callable, Generic, Iterator, List, Sequence, Tuple, TypeVar, Union
 
-from .errors import HostError, SubmissionError
+from .errors import Flaw, HostError, SubmissionError
 from .supervisor import die_with_parent
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ Result = TypeVar("Result")
 #: So many numbers of 4 bytes fit into any pipe.
 _TICKETS = 1024
 #: What a child may raise that its parent raises too; all else is a defect.
-_RAISED = {error.__name__: error for error in (SubmissionError, HostError, MemoryError)}
+_RAISED = (SubmissionError, HostError, Flaw, MemoryError)
 
 
 @dataclass(frozen=True)
@@ -83,8 +82,8 @@ def _quota() -> float:
 
 
 def results_of_processes(
-    work: Callable[[int], bytes], costs: Sequence[int], jobs: int, started: Callable[[int], None]
-) -> Iterator[bytes]:
+    work: Callable[[int], Result], costs: Sequence[int], jobs: int, started: Callable[[int], None]
+) -> Iterator[Result]:
     """Yield the results for all items as they come, the most expensive begun first, from so many processes.
 
     `started` is called in this process with each item: before it is done where there is one process, else
@@ -98,9 +97,9 @@ def results_of_processes(
             yield work(number)
         return
     try:
-        for number, data in pool.results():
+        for number, result in pool.results():
             started(number)
-            yield data
+            yield result
     finally:
         pool.end()
 
@@ -111,10 +110,10 @@ def _may_fork() -> bool:
     return "fork" in multiprocessing.get_all_start_methods() and not multiprocessing.current_process().daemon
 
 
-class _Pool:
+class _Pool(Generic[Result]):
     """Forked processes that take items, one after the other, until there are none."""
 
-    def __init__(self, work: Callable[[int], bytes], costs: Sequence[int], jobs: int) -> None:
+    def __init__(self, work: Callable[[int], Result], costs: Sequence[int], jobs: int) -> None:
         import multiprocessing
 
         self._work, self._count = work, len(costs)
@@ -138,24 +137,24 @@ class _Pool:
             self.readers.append(reader)
             self._children.append(child)
 
-    def results(self) -> Iterator[Tuple[int, bytes]]:
+    def results(self) -> Iterator[Tuple[int, Result]]:
         """Yield items and their results; raises what a child raised, and MemoryError where one was ended."""
         from multiprocessing import connection
 
         waiting = list(self.readers)
         while waiting:
-            for reader in connection.wait(waiting):
+            ready = connection.wait(waiting)
+            for reader in [one for one in waiting if one in ready]:
                 try:
-                    head = reader.recv_bytes()  # type: ignore[union-attr]
-                    kind, value = json.loads(head)
-                    if kind == "item":
-                        yield value, reader.recv_bytes()  # type: ignore[union-attr]
-                        continue
+                    message: Union[Tuple[int, Result], Exception, None] = reader.recv()
                 except EOFError:
                     raise MemoryError("a process that scored was ended") from None
-                if kind != "end":
-                    raise _RAISED[kind](value) if kind in _RAISED else RuntimeError(value)
-                waiting.remove(reader)  # type: ignore[arg-type]
+                if isinstance(message, Exception):
+                    raise message
+                if message is None:
+                    waiting.remove(reader)
+                else:
+                    yield message
 
     def end(self) -> None:
         """End all processes, whatever they are doing."""
@@ -175,71 +174,9 @@ class _Pool:
             try:
                 while ticket := os.read(self._tickets, 4):
                     for place in range(int.from_bytes(ticket, "little"), self._count, _TICKETS):
-                        number = self._order[place]
-                        data = self._work(number)
-                        writer.send_bytes(json.dumps(["item", number]).encode())
-                        writer.send_bytes(data)
-                writer.send_bytes(b'["end", null]')
+                        writer.send((self._order[place], self._work(self._order[place])))
+                writer.send(None)
             except BrokenPipeError:
                 raise
             except Exception as error:  # noqa: BLE001 - raised again where it is received
-                kind = type(error).__name__
-                text = str(error) if kind in _RAISED else traceback.format_exc()
-                writer.send_bytes(json.dumps([kind, text]).encode())
-
-
-def map_in_processes(work: Callable[[int], Result], count: int, jobs: int) -> List[Result]:
-    """Return the results for 0, 1, … count - 1, in order, from so many processes, this one included.
-
-    Children are forked, so they see whatever the work refers to; with n
-    processes each does every nth number and sends its results when all are
-    done.  They end with this process, however it ends: on Linux at once,
-    elsewhere when they send their results.
-    """
-    jobs = min(jobs, count)
-    if jobs < 2 or not _may_fork():
-        return [work(number) for number in range(count)]
-    import multiprocessing
-
-    context = multiprocessing.get_context("fork")
-    children: List[ForkProcess] = []
-    readers: List[Connection] = []
-    try:
-        for first in range(1, jobs):
-            reader, writer = context.Pipe(duplex=False)
-            readers.append(reader)
-            numbers = range(first, count, jobs)
-            children.append(context.Process(target=_send_results, args=(work, numbers, writer, readers, os.getpid())))
-            children[-1].start()
-            writer.close()
-        results = [[work(number) for number in range(0, count, jobs)], *map(_received, readers)]
-        return [results[number % jobs][number // jobs] for number in range(count)]
-    finally:
-        for child, reader in zip(children, readers):
-            if child.pid is not None:  # else it was not started
-                child.kill()  # before its reader goes: writing to a closed pipe is an error
-                child.join()
-            reader.close()
-
-
-def _send_results(
-    work: Callable[[int], object], numbers: range, writer: Connection, readers: List[Connection], parent: int
-) -> None:
-    die_with_parent(parent)
-    for reader in readers:  # else the pipe would stay open after its reader has ended
-        reader.close()
-    with suppress(BrokenPipeError):  # the parent was interrupted, and has reported it
-        try:
-            writer.send(([work(number) for number in numbers], None))
-        except Exception as error:  # noqa: BLE001 - it is raised again where it is received
-            writer.send((None, error))
-
-
-def _received(reader: Connection) -> List[Result]:
-    try:
-        results, error = reader.recv()
-    except EOFError:
-        raise MemoryError("a process that scored was ended") from None
-    if error is not None:
-        raise error
-    return list(results)
+                writer.send(error if isinstance(error, _RAISED) else RuntimeError(traceback.format_exc()))

@@ -8,22 +8,12 @@ import os
 from typing import BinaryIO, cast
 
 
-class PositionedFile(io.RawIOBase):
+class PositionedFile(io.FileIO):
     """A file that is read at positions of its own; forked processes share nothing but the open file."""
 
     def __init__(self, path: str) -> None:
-        self._descriptor = -1
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self._position, self._length = 0, os.fstat(self._descriptor).st_size
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def fileno(self) -> int:
-        return self._descriptor
+        super().__init__(path)
+        self._position, self._length = 0, os.fstat(self.fileno()).st_size
 
     def tell(self) -> int:
         return self._position
@@ -35,11 +25,11 @@ class PositionedFile(io.RawIOBase):
         self._position = start + offset
         return self._position
 
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int | None = -1) -> bytes:
         rest = max(0, self._length - self._position)
         parts, left = [], rest if size is None or size < 0 else min(size, rest)
         while left > 0:
-            part = os.pread(self._descriptor, left, self._position)
+            part = os.pread(self.fileno(), left, self._position)
             if not part:
                 break
             parts.append(part)
@@ -47,11 +37,8 @@ class PositionedFile(io.RawIOBase):
             left -= len(part)
         return b"".join(parts)
 
-    def close(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-        super().close()
+    def __del__(self) -> None:
+        self.close()  # here and not by FileIO itself, which would warn
 
 
 def opened(path: str) -> BinaryIO:

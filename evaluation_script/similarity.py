@@ -61,10 +61,7 @@ class Counts:
     @property
     def fields(self) -> Tuple[Array, ...]:
         """All of these, in this order."""
-        return (
-            self.truth, self.prediction, self.shared, self.truth_boundary, self.prediction_boundary, self.truth_matched,
-            self.prediction_matched,
-        )  # fmt: skip
+        return tuple(vars(self).values())
 
     @property
     def union(self) -> Array:

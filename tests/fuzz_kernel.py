@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from segjudge.evaluation_script import kernel, kernel_labels, kernel_matches, kernel_runs
+from segjudge.evaluation_script import kernel, kernel_frames, kernel_matches, kernel_runs
 from segjudge.evaluation_script.kernel_frames import LABELS, PackedFrames, codes_of, compare
 from segjudge.evaluation_script.mask_texts import of_texts
 from segjudge.evaluation_script.masks import Stack, words_across
@@ -89,8 +89,8 @@ def labels(generator: random.Random, loaded: ctypes.CDLL) -> None:
         few = np.frombuffer(some_bytes(generator, height * width), np.uint8) // generator.choice([1, 16, 255])
         maps.append(few.reshape(height, width).astype(f"<u{size}"))
     reach = generator.choice([1, 2, 5, 40, 1 << 20, 0, -1, 1 << 40])
-    kernel_labels.boundaries(maps[0].astype(np.uint32), reach, 9, loaded)
-    kernel_labels.label_pairs(*maps, loaded)
+    kernel_frames.boundaries(maps[0].astype(np.uint32), reach, 9, loaded)
+    kernel_frames.label_pairs(*maps, loaded)
     room = generator.choice([0, 1, 2, 3, 40, -1, 1 << 40])
     pairs = np.zeros(2 * max(0, min(room, 99)), np.uint32), np.zeros(max(0, min(room, 99)), np.int64)
     sides = [argument for one in maps for argument in (one.ctypes.data, generator.choice([one.itemsize] * 9 + [1, 3]))]

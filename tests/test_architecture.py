@@ -34,7 +34,7 @@ ROOMS = (
         "errors guard_messages inflate instance_protocols intervals masks panoptic_protocols positioned_file progress "
         "semantic_protocols sequence_protocols supervisor tracks_protocols truth tuning version"
     ),
-    "accumulator archive_limits jackknife kernel_frames kernel_labels mask_texts matching",
+    "accumulator archive_limits jackknife kernel_frames mask_texts matching",
     "kernel_runs tracks_metrics",
     "kernel_matches",
     "kernel",

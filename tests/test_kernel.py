@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from segjudge.evaluation_script import instance_json, instance_tubes, kernel, kernel_labels, kernel_runs, rle
+from segjudge.evaluation_script import instance_json, instance_tubes, kernel, kernel_frames, kernel_runs, rle
 from segjudge.evaluation_script import png as png_reader
 from segjudge.evaluation_script.errors import Flaw, Problems
 from segjudge.evaluation_script.instance_columns import KnownImages, columns_of, columns_of_plain
@@ -681,7 +681,7 @@ def test_label_maps_are_compared_as_numpy_compares_them(seed: int, switch: Any) 
     labels = np.sort(lot.choice(1 << 24, 200, replace=False))
     truth = LabelMap(coarse_map(lot, size, kinds[seed % 3]), labels if seed % 2 else None)
     prediction = LabelMap(coarse_map(lot, size, kinds[seed // 3 % 3]))
-    assert kernel_labels.label_pairs(truth.numbers, prediction.numbers, LOADED) is not None
+    assert kernel_frames.label_pairs(truth.numbers, prediction.numbers, LOADED) is not None
 
     def compared() -> Any:
         alike = overlaps_of(truth, prediction)
@@ -694,8 +694,8 @@ def test_label_maps_are_compared_as_numpy_compares_them(seed: int, switch: Any) 
 
 
 def test_more_pairs_of_labels_than_there_is_room_for_are_left_to_numpy(switch: Any) -> None:
-    numbers = np.arange(kernel_labels.MOST_PAIRS + 1, dtype=np.uint16).reshape(1, -1)
-    assert kernel_labels.label_pairs(numbers[:, 1:], numbers[:, :-1], LOADED) is not None
-    assert kernel_labels.label_pairs(numbers, numbers, LOADED) is None
+    numbers = np.arange(kernel_frames.MOST_PAIRS + 1, dtype=np.uint16).reshape(1, -1)
+    assert kernel_frames.label_pairs(numbers[:, 1:], numbers[:, :-1], LOADED) is not None
+    assert kernel_frames.label_pairs(numbers, numbers, LOADED) is None
     for pairs in switch(lambda: overlaps_of(LabelMap(numbers), LabelMap(numbers))):
         assert pairs.pixels.tolist() == [1] * numbers.size

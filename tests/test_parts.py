@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
-import subprocess
 import sys
 import zipfile
 from dataclasses import replace
@@ -27,7 +25,6 @@ from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.sequence_truth import Split
 
 from .builders import label_zip, tarred
-from .test_guard import is_gone
 from .test_sequences import sent
 
 toolkit = pytest.mark.skipif(sys.version_info < (3, 11), reason="the toolkit needs Python 3.11")
@@ -304,28 +301,3 @@ def test_a_part_with_a_bad_mask_is_refused_at_once(tmp_path: Path, capsys: pytes
     assert not (tmp_path / "part").exists()
     assert cli.main(["score", *given, "--part", "1/2"]) == 2
     assert "--part and --out go together" in capsys.readouterr().err
-
-
-POOL = """
-import os, sys, time
-sys.path.insert(0, sys.argv[1])
-from segjudge.evaluation_script.parallel import results_of_processes
-def work(number):
-    os.write(1, b"%d\\n" % os.getpid())
-    time.sleep(1000 if sys.argv[2] == "sleeps" else 0)
-    return b"x" * (16 << 20)  # more than a pipe holds
-for result in results_of_processes(work, [1] * 2, 2, lambda number: None):
-    time.sleep(1000)  # busy, and takes nothing more
-"""
-
-
-@pytest.mark.parametrize("doing", ["sleeps", "sends"])
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_no_process_outlives_the_one_that_scores(doing: str, number: int) -> None:
-    words = [sys.executable, "-c", POOL, str(Path(__file__).parent.parent), doing]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
-        assert parent.stdout is not None
-        children = {int(parent.stdout.readline()) for _ in range(2)}
-        parent.send_signal(number)
-    assert parent.pid not in children
-    assert all(is_gone(child) for child in children)
