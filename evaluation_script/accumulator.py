@@ -7,9 +7,12 @@ then in the truth's order, so merging is exact, in any order and with repeats.
 from __future__ import annotations
 
 import abc
-from typing import Any, ClassVar, Dict, Generic, Iterable, List, Sequence, Tuple, TypeVar
+import json
+import struct
+from typing import Any, Callable, ClassVar, Dict, Generic, Iterable, List, Sequence, Tuple, TypeVar
 
 from .errors import HostError, Problem, Problems, counted, listed
+from .masks import Array
 
 Rules = TypeVar("Rules")
 Counts = TypeVar("Counts")
@@ -96,8 +99,19 @@ class NamedCounts(abc.ABC):
         return True
 
     @abc.abstractmethod
+    def described(self) -> Dict[str, object]:
+        """Return what a header says beside the name and the problems; JSON can hold it."""
+
+    @abc.abstractmethod
+    def numbers(self) -> Iterable[Array]:
+        """Return its tables, little-endian."""
+
     def encoded(self) -> bytes:
-        """Return its bytes."""
+        """Return the bytes that `decoded_with` reads: the length of a JSON header, the header, and the numbers."""
+        problems = [[one.where, one.found, one.remedy] for one in self.problems]
+        header = {"name": self.name, **self.described(), "problems": problems, "problem_count": self.problem_count}
+        text = json.dumps(header, separators=(",", ":")).encode("ascii")
+        return struct.pack("<I", len(text)) + text + b"".join(table.tobytes() for table in self.numbers())
 
     def merged(self: Named, other: Named) -> Named:  # noqa: PYI019 - Python 3.9 has no Self
         """Return what both hold; raises ValueError where they contradict."""
@@ -107,6 +121,17 @@ class NamedCounts(abc.ABC):
 
 
 Named = TypeVar("Named", bound=NamedCounts)
+
+
+def decoded_with(read: Callable[[Dict[str, Any], bytes], Named], data: bytes, most: int) -> Named:
+    """Return what `read` makes of a header, of at most so many bytes, and of numbers; ValueError where it cannot."""
+    length = int.from_bytes(data[:4], "little")
+    if not 0 < length <= min(most, len(data) - 4):
+        raise ValueError("has no header")
+    try:
+        return read(json.loads(data[4 : 4 + length]), data[4 + length :])
+    except (KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
+        raise ValueError(f"has a header that cannot be read ({error!r})") from None
 
 
 class NamedAccumulator(Accumulator[Rules, Named]):

@@ -57,26 +57,24 @@ def build_answer(phase: Phase, reports: List[Report], timings: Dict[str, float])
     return answer
 
 
+def _intervals(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, Tuple[float, float]]:
+    """Return the intervals of the leaderboard's metrics that are of enough cases where participants see them."""
+    found, least = report.intervals(metrics=split.metrics), _fewest(phase)
+    return {metric: found[metric] for metric in split.metrics if metric in found and report.cases(metric) >= least}
+
+
 def _ends(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, List[float]]:
-    """Return the intervals of the leaderboard's labels as a page may show them, rounded and of enough cases."""
-    least, decimals = _fewest(phase), DECIMALS - 2 * phase.percent
-    return {
-        metric: [round(_number(phase, end), decimals) for end in ends]
-        for metric, ends in report.intervals(metrics=split.metrics).items()
-        if metric in split.metrics and report.cases(metric) >= least
-    }
+    """Return the intervals of the leaderboard's labels as a page may show them, rounded."""
+    decimals, found = DECIMALS - 2 * phase.percent, _intervals(phase, split, report)
+    return {metric: [round(_number(phase, end), decimals) for end in ends] for metric, ends in found.items()}
 
 
 def shown_intervals(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, Tuple[float, float]]:
     """Return the intervals that a participant may read beside the leaderboard's metrics, as fractions."""
-    found = report.intervals(metrics=split.metrics)
+    found = _intervals(phase, split, report)
     if phase.detail == DETAILS[2]:
-        return {metric: found[metric] for metric in split.metrics if metric in found}
-    return {
-        metric: (round(found[metric][0], DECIMALS), round(found[metric][1], DECIMALS))
-        for metric in split.metrics
-        if metric in found and report.cases(metric) >= FEWEST_SHOWN
-    }
+        return found
+    return {metric: (round(low, DECIMALS), round(high, DECIMALS)) for metric, (low, high) in found.items()}
 
 
 def _sums(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, List[List[float]]]:
@@ -105,7 +103,10 @@ def public(phase: Phase, reports: List[Report]) -> Dict[str, Any]:
     warnings = [line for _, report in visible for line in report.warnings]
     return {
         "protocol": _protocol([report for _, report in visible]),
-        "result": [{split.codename: _rounded(split, report.values)} for split, report in visible],
+        "result": [
+            {split.codename: _rounded({metric: report.values.get(metric) for metric in split.metrics}, DECIMALS)}
+            for split, report in visible
+        ],
         "scored": [split.codename for split in phase.splits],
         **(_coarse_rows(visible) if phase.detail == DETAILS[1] else {}),
         "warnings": public_warnings([_FIRST_FRAME.sub("", line) for line in warnings]),
@@ -119,18 +120,13 @@ def _coarse_rows(visible: List[Tuple[PhaseSplit, Report]]) -> Dict[str, List[Row
     for split, report in visible:
         name, rows = next(iter(report.rows().items()))
         for row in rows:
-            values = {metric: row[metric] for metric in split.metrics if metric in row}
-            coarse = {metric: None if value is None else round(float(value), 2) for metric, value in values.items()}
+            coarse = _rounded({metric: row[metric] for metric in split.metrics if metric in row}, 2)
             tables.setdefault(name, []).append({**{key: row[key] for key in _NAMES if key in row}, **coarse})
     return tables
 
 
-def _rounded(split: PhaseSplit, values: Values) -> Values:
-    rounded: Values = {}
-    for metric in split.metrics:
-        value = values.get(metric)
-        rounded[metric] = None if value is None else round(float(value), DECIMALS)
-    return rounded
+def _rounded(values: Values, decimals: int) -> Values:
+    return {metric: None if value is None else round(float(value), decimals) for metric, value in values.items()}
 
 
 def _protocol(reports: List[Report]) -> str:

@@ -11,9 +11,9 @@ from .accumulator import Accumulator
 from .errors import SubmissionError, counted, verb
 from .instance_columns import Category
 from .instance_counts import InstanceCounts, decoded, joined
-from .instance_errors import without_groups
 from .instance_precision import Averages, MatchedDetections, averages, category_averages, reported_pairs
 from .instance_protocols import InstanceProtocol
+from .intervals import dealt
 from .masks import Array
 
 #: Images in a block of the saved state.
@@ -133,8 +133,17 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         return [f"{counted(total, 'record')} beyond {self.protocol.detections[-1]} in {where} {were} dropped"]
 
     def without_groups(self, metrics: Collection[str] = ()) -> Dict[str, Array]:
-        """Return these metrics, or all if there are none, without each group of images."""
-        return without_groups(self.matched(), len(self.images), self.protocol, self._frequencies(), metrics)
+        """Return these metrics, or all if there are none, without each group of images; nothing of a single image."""
+        if len(self.images) < 2:
+            return {}
+        group, caps, frequencies = dealt(len(self.images)), self.protocol.detections, self._frequencies()
+        read = {f"AR@{cap}": (0, number) for number, cap in enumerate(caps)}
+        read.update(dict.fromkeys(("AP", "AP50", "AP75"), (0, len(caps) - 1)))
+        few = metrics and read.keys() >= set(metrics)
+        pairs = list({read[name] for name in metrics}) if few else reported_pairs(caps)
+        each = self.matched().without_each(pairs, group, int(group.max()) + 1)
+        without = [averages(curves, self.protocol, frequencies) for curves in each]
+        return {name: np.array([one[name] for one in without], float) for name in metrics or self.protocol.metrics}
 
     def _frequencies(self) -> List[str]:
         return [category.frequency for category in self.categories]

@@ -52,19 +52,22 @@ def reach_of(height: int, width: int, share: float) -> int:
 
 def boundary_of(flags: Array, reach: int) -> Array:
     """Return the pixels of a mask that are at most so far from one outside it, or from the array's border."""
-    window = 2 * reach + 1
-    inside = flags
-    for _ in range(2):  # along the columns, then, turned, along the rows
-        span = 1
-        while span < window:
-            step = min(span, window - span)
-            inside = inside[:-step] & inside[step:]
-            span += step
-        inside = inside.T
-    boundary = flags.copy()
+    inside, boundary = whole_windows(flags, 2 * reach + 1, 2 * reach + 1), flags.copy()
     if inside.size:
         boundary[reach:-reach, reach:-reach] &= ~inside
     return boundary
+
+
+def whole_windows(flags: Array, *sides: int) -> Array:
+    """Return which windows with these sides are flagged all over."""
+    for side in sides:  # along the first axis, then, turned, along the other
+        span = 1
+        while span < side:
+            step = min(span, side - span)
+            flags = flags[:-step] & flags[step:]
+            span += step
+        flags = flags.T
+    return flags
 
 
 def _boundary_of(masks: Masks, index: int, share: float) -> Boundary:

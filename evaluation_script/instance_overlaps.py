@@ -11,7 +11,7 @@ from . import kernel, kernel_runs
 from .kernel_runs import Pairs
 from .mask_texts import MaskTexts
 from .masks import Array
-from .rle import runs_of
+from .rle import compressed, runs_of
 
 if TYPE_CHECKING:
     from pycocotools import _EncodedRLE
@@ -31,39 +31,12 @@ class Masks:
 def mask_overlaps(pairs: Pairs, sent: Masks, real: Masks, crowd: Array) -> Array:
     """Return the IoU of each pair of masks: by the kernel, or by pycocotools."""
     library = kernel.library()
-    if library is None and sent.empty_runs:
-        return _by_numpy(pairs, sent, real)
     if library is None:
         return _by_pycocotools(pairs, sent, real, crowd)
     shared = kernel_runs.overlaps(sent.texts, real.texts, pairs, library)
     area = sent.area[pairs.sent]
     joint = np.where(crowd[pairs.real], area, area + real.area[pairs.real] - shared)
     return np.where(shared > 0, shared / np.maximum(joint, 1), 0.0)
-
-
-def _by_numpy(pairs: Pairs, sent: Masks, real: Masks) -> Array:
-    """Return the IoU of masks without crowds, which may have runs of nothing."""
-    ious = np.zeros(len(pairs.sent))
-    last, known = -1, np.zeros(0, np.int64)
-    for index, (one, other) in enumerate(zip(pairs.sent.tolist(), pairs.real.tolist())):
-        if one != last:
-            last, known = one, _ends(sent, one)
-        others = _ends(real, other)
-        if not len(known) or not len(others):
-            continue
-        # What a mask covers before each end of the other's runs grows by what they share.
-        covered = np.concatenate(([0], np.cumsum(np.diff(known)[::2])))
-        turn = np.searchsorted(known, others, side="right") - 1
-        before = covered[(turn + 1) // 2] + np.where(turn % 2 == 0, others - known[np.maximum(turn, 0)], 0)
-        shared = int(np.diff(before)[::2].sum())
-        ious[index] = shared / max(int(sent.area[one] + real.area[other]) - shared, 1)
-    return ious
-
-
-def _ends(masks: Masks, index: int) -> Array:
-    """Return where each run of object begins and ends."""
-    ends = np.cumsum(runs_of(masks.texts[index], int(masks.sizes[index].prod())))
-    return ends[: len(ends) // 2 * 2]
 
 
 def _by_pycocotools(pairs: Pairs, sent: Masks, real: Masks, crowd: Array) -> Array:
@@ -75,13 +48,25 @@ def _by_pycocotools(pairs: Pairs, sent: Masks, real: Masks, crowd: Array) -> Arr
             rows, row = np.unique(pairs.sent[start:stop], return_inverse=True)
             columns, column = np.unique(pairs.real[start:stop], return_inverse=True)
             crowds = crowd[columns].astype(np.uint8).tolist()
-            table = np.asarray(iou(_encoded(sent, rows), _encoded(real, columns), crowds))
+            table = np.asarray(iou(encoded(sent, rows), encoded(real, columns), crowds))
             ious[start:stop] = table.reshape(len(rows), len(columns))[row, column]
     return ious
 
 
-def _encoded(masks: Masks, indices: Array) -> List[_EncodedRLE]:
-    return [{"size": masks.sizes[index].tolist(), "counts": masks.texts[index]} for index in indices.tolist()]
+def encoded(masks: Masks, indices: Array) -> List[_EncodedRLE]:
+    """Return some of the masks as pycocotools takes them."""
+    texts = [masks.texts[index] for index in indices.tolist()]
+    sizes = masks.sizes[indices].tolist()
+    if masks.empty_runs:  # which pycocotools does not take
+        texts = [compressed(_without_empty(runs_of(text, h * w)).tolist()) for text, (h, w) in zip(texts, sizes)]
+    return [{"size": size, "counts": text} for size, text in zip(sizes, texts)]
+
+
+def _without_empty(runs: Array) -> Array:
+    """Return the same mask in runs of which the first alone may be empty."""
+    ends = np.cumsum(runs)
+    borders, times = np.unique(ends[:-1], return_counts=True)
+    return np.diff(borders[(times % 2 == 1) & (borders < ends[-1])], prepend=0, append=ends[-1])
 
 
 def box_overlaps(pairs: Pairs, sent: Array, real: Array, crowd: Array) -> Array:

@@ -1,19 +1,18 @@
-"""Average precision as the COCO API computes it, to the last bit."""
+"""Average precision as the COCO API computes it, to the last bit, and without each group of images."""
 
 from __future__ import annotations
 
 import math
-from ctypes import CDLL
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from . import kernel, kernel_matches
+from . import kernel
 from .instance_counts import InstanceCounts, by_falling_score
 from .instance_protocols import AREAS, FREQUENCIES, OCCLUSIONS, THRESHOLDS, InstanceProtocol
-from .kernel_matches import RankedBits
+from .kernel_matches import RankedBits, curve, curves_without
 from .masks import Array
 
 #: Precision is read off at these recalls.
@@ -57,10 +56,29 @@ class MatchedDetections:
         for category in np.flatnonzero(counts.any(axis=1)).tolist():
             ranked = self.of(category)
             for area, cap in pairs:
-                if counts[category, area]:
-                    drawn = (precision[:, :, category, area, cap], recall[:, category, area, cap])
-                    _draw_curve(ranked, (area, self.caps[cap]), float(counts[category, area]), drawn)
+                count = int(counts[category, area])
+                if count:
+                    points, found = _points(ranked, area, self.caps[cap], _needed(count))
+                    precision[:, :, category, area, cap], recall[:, category, area, cap] = points, found / count
         return Curves(precision, recall)
+
+    def without_each(self, pairs: Sequence[Pair], group: Array, groups: int) -> List[Curves]:
+        """Return the curves without each group of images; of precision the mean over all recalls stands for each."""
+        shape = (groups, len(THRESHOLDS), self.categories, len(AREAS), len(self.caps))
+        precision, recall = -np.ones(shape), -np.ones(shape)
+        counts = self.instances(group, groups)
+        counts = counts.sum(axis=0) - counts
+        for category in np.flatnonzero(counts.any(axis=(0, 2))).tolist():
+            ranked = self.of(category)
+            for area, cap in pairs:
+                left = counts[:, category, area]
+                if left.any():
+                    members, least = ranked.within(self.caps[cap]), np.stack([_needed(int(count)) for count in left])
+                    points, found = _points_without_each(members, group[members.image], area, least)
+                    some = left > 0
+                    precision[some, :, category, area, cap] = points[some].mean(axis=2)
+                    recall[some, :, category, area, cap] = found[some] / left[some, None]
+        return [Curves(precision[number][:, None], recall[number]) for number in range(groups)]
 
     def of(self, category: int) -> RankedBits:
         """Return the detections of a category by falling score."""
@@ -81,64 +99,77 @@ def reported_pairs(caps: Sequence[int]) -> List[Pair]:
     return [(0, cap) for cap in range(len(caps))] + [(area, last) for area in range(1, len(AREAS))]
 
 
-def _draw_curve(ranked: RankedBits, pair: Pair, count: float, drawn: Tuple[Array, Array]) -> None:
-    """Fill in the precision and recall of one category at every threshold, for a range of areas and a cap."""
-    area, cap = pair
-    library = kernel.library()
+def _points(ranked: RankedBits, area: int, cap: int, least: Array) -> Tuple[Array, Array]:
+    """Return precision (thresholds, recalls) of one category, for a range of areas and a cap, and how many are true.
+
+    `least` says how many true detections each recall takes.
+    """
+    library, thresholds = kernel.library(), len(THRESHOLDS)
     if library is not None:
-        _draw_by_kernel(ranked, pair, count, drawn, library)
-        return
-    precision, recall = drawn
-    precision[:] = 0.0
-    recall[:] = 0.0
-    true, counted = flags_of(ranked.within(cap), area)
-    if true.shape[1]:
-        _draw_without_kernel(true, counted, count, drawn)
+        points, found = curve(ranked, cap, area * thresholds, thresholds, least, library)
+        return points[..., 0] / (points[..., 1] + np.spacing(1)), found
+    true, counted = _flags_of(ranked.within(cap), area)
+    rows, columns = np.nonzero(true)
+    seen = np.split(np.cumsum(counted, axis=1, dtype=np.int32)[rows, columns], np.cumsum(true.sum(axis=1))[:-1])
+    precision = np.zeros((thresholds, len(least)))
+    for row, counts in enumerate(seen):  # from the true detections alone: precision peaks there
+        exact = np.arange(1, len(counts) + 1) / (counts + np.spacing(1))
+        envelope = np.maximum.accumulate(exact[::-1])[::-1]
+        reached = least[least <= len(counts)]
+        precision[row, : len(reached)] = envelope[reached - 1]
+    return precision, np.array(list(map(len, seen)))
 
 
-def flags_of(ranked: RankedBits, area: int) -> Tuple[Array, Array]:
+def _points_without_each(ranked: RankedBits, group: Array, area: int, least: Array) -> Tuple[Array, Array]:
+    """Return precision (groups, thresholds, recalls) of one category without each group, and how many are true.
+
+    `least` says for each group how many true detections each recall takes without it.
+    """
+    library, thresholds = kernel.library(), len(THRESHOLDS)
+    if library is not None:
+        points, right = curves_without(ranked, group, area * thresholds, thresholds, least, library)
+        return points[..., 0] / (points[..., 1] + np.spacing(1)), right
+    true, counted = _flags_of(ranked, area)
+    groups, width = len(least), int(true.sum(axis=1).max()) + 2
+    #: The place, among those that are true at the threshold, of the next one from each detection on.
+    place = np.cumsum(true, axis=1) - true
+
+    def without(flags: Array) -> Array:
+        """Return how many are flagged up to each place (thresholds, places, groups), those of a group left out."""
+        rows, columns = np.nonzero(flags)
+        index = (rows * width + place[rows, columns]) * groups + group[columns]
+        inside = np.bincount(index, minlength=thresholds * width * groups).reshape(thresholds, width, groups)
+        inside = np.cumsum(inside, axis=1)
+        total: Array = inside.sum(axis=2, keepdims=True) - inside
+        return total
+
+    found, seen = without(true), without(counted)
+    rows, columns = np.nonzero(true)
+    places = place[rows, columns]
+    one, other = np.nonzero(group[columns][:, None] != np.arange(groups))
+    at = found[rows[one], places[one], other]
+    #: By how many are found: precision there, then the best from there on.
+    best = np.zeros((groups, thresholds, width))
+    best[other, rows[one], at] = at / (seen[rows[one], places[one], other] + np.spacing(1))
+    best = np.maximum.accumulate(best[..., ::-1], axis=2)[..., ::-1]
+    return np.take_along_axis(best, np.minimum(least, width - 1)[:, None], axis=2), found[:, -1].T
+
+
+def _flags_of(ranked: RankedBits, area: int) -> Tuple[Array, Array]:
     """Return the flags (thresholds, detections) of one range of areas: which are true, and which are counted."""
     shifts = np.arange(area * len(THRESHOLDS), (area + 1) * len(THRESHOLDS), dtype=np.uint64)[:, None]
     true, counted = ((words >> shifts) & np.uint64(1) != 0 for words in (ranked.true, ranked.counted))
     return true, counted
 
 
-def _draw_by_kernel(ranked: RankedBits, pair: Pair, count: float, drawn: Tuple[Array, Array], library: CDLL) -> None:
-    """Do the same with the kernel."""
-    area, cap = pair
-    points, found = kernel_matches.curve(
-        ranked, cap, area * len(THRESHOLDS), len(THRESHOLDS), needed(int(count)), library
-    )
-    precision, recall = drawn
-    precision[:] = points[..., 0] / (points[..., 1] + np.spacing(1))
-    recall[:] = found / count
-
-
 @lru_cache(maxsize=1024)
-def needed(count: int) -> Array:
+def _needed(count: int) -> Array:
     """Return how many of so many instances must be found to reach each recall."""
     count = max(count, 1)
     found: Array = np.clip(np.ceil(RECALLS * count) - 1, 1, count).astype(np.int64)
     for _ in range(2):  # what rounding may be off
         found += found / count < RECALLS
     return found
-
-
-def _draw_without_kernel(true: Array, counted: Array, count: float, drawn: Tuple[Array, Array]) -> None:
-    """Do the same from the true detections alone: recall and precision peak there."""
-    precision, recall = drawn
-    rows, columns = np.nonzero(true)
-    found = np.bincount(rows, minlength=len(true))
-    recall[:] = found / count
-    rank = np.arange(1, len(rows) + 1) - np.repeat(np.cumsum(found) - found, found)
-    exact = rank / (np.cumsum(counted, axis=1, dtype=np.int32)[rows, columns] + np.spacing(1))
-    indices = np.searchsorted(np.arange(1, found.max() + 1) / count, RECALLS, side="left")
-    stop = 0
-    for row, number in enumerate(found.tolist()):
-        start, stop = stop, stop + number
-        envelope = np.maximum.accumulate(exact[start:stop][::-1])[::-1]
-        reached = int(np.searchsorted(indices, number))  # indices rise: recalls from there on are never reached
-        precision[row, :reached] = envelope[indices[:reached]]
 
 
 def averages(curves: Curves, protocol: InstanceProtocol, frequencies: Sequence[str]) -> Averages:

@@ -79,8 +79,8 @@ def read_records(
             raise SubmissionError.of(Problem(UPLOAD, found, send))
         where = UPLOAD if names[0] == JSON_NAME else names[0]
         try:
-            rules = _Rules(images, protocol, taken)
-            return _joined(_checked_parts(lambda: files.parts(names[0]), rules, jobs), protocol, limits)
+            checker = _Checker(images, protocol, taken)
+            return _joined(_checked_parts(lambda: files.parts(names[0]), checker, jobs), protocol, limits)
         except Flaw as flaw:
             remedy = flaw.remedy.replace(EXAMPLE, VIDEO_EXAMPLE) if protocol.tubes else flaw.remedy
             raise SubmissionError.of(Problem(where, flaw.found, remedy)) from None
@@ -91,17 +91,8 @@ def read_records(
 def checked_records(records: List[Any], images: KnownImages, protocol: InstanceProtocol) -> InstanceRecords:
     """Check records that were parsed; raises SubmissionError with every problem."""
     long_enough = 1 << 40  # whatever it costs to draw their polygons
-    part = _Checker(_Rules(images, protocol, None)).checked(JsonPart(records, long_enough))
+    part = _Checker(images, protocol).checked(JsonPart(records, long_enough))
     return _joined(iter([part]), protocol, ArchiveLimits())
-
-
-@dataclass(frozen=True)
-class _Rules:
-    """What records are checked against, and the images of which they are kept: rising indices, or all."""
-
-    images: KnownImages
-    protocol: InstanceProtocol
-    taken: Optional[Array]
 
 
 @dataclass
@@ -123,7 +114,7 @@ class _CheckedPart:
     masks: List[MaskTexts] = field(default_factory=list)
 
 
-def _checked_parts(source: Callable[[], Iterator[bytes]], rules: _Rules, jobs: int) -> Iterator[_CheckedPart]:
+def _checked_parts(source: Callable[[], Iterator[bytes]], checker: _Checker, jobs: int) -> Iterator[_CheckedPart]:
     """Yield all records, some at a time; checked by several processes where borders of records are what they seem."""
     raw = raw_json_parts(source()) if jobs > 1 else []
     if raw:
@@ -131,7 +122,7 @@ def _checked_parts(source: Callable[[], Iterator[bytes]], rules: _Rules, jobs: i
         def checked(number: int) -> Tuple[int, Optional[_CheckedPart]]:
             try:
                 text = raw[number].decode("utf-8")
-                return number, _Checker(rules).checked(JsonPart(read(text), len(text)))
+                return number, checker.checked(JsonPart(read(text), len(text)))
             except (json.JSONDecodeError, UnicodeDecodeError):
                 return number, None
 
@@ -141,7 +132,7 @@ def _checked_parts(source: Callable[[], Iterator[bytes]], rules: _Rules, jobs: i
             yield from results
             return
     for json_part in json_parts(source()):
-        yield _Checker(rules).checked(json_part)
+        yield checker.checked(json_part)
 
 
 def _joined(parts: Iterator[_CheckedPart], protocol: InstanceProtocol, limits: ArchiveLimits) -> InstanceRecords:
@@ -199,10 +190,10 @@ def notes_of(unknown: int, count: int, boxed: int = 0) -> List[str]:
 
 
 class _Checker:
-    """Checks some records."""
+    """Checks records, and keeps those of the images that are taken: rising indices, or all."""
 
-    def __init__(self, rules: _Rules) -> None:
-        self._images, self._protocol, self._taken = rules.images, rules.protocol, rules.taken
+    def __init__(self, images: KnownImages, protocol: InstanceProtocol, taken: Optional[Array] = None) -> None:
+        self._images, self._protocol, self._taken = images, protocol, taken
         self._part = _CheckedPart(0, 0)
 
     def checked(self, json_part: JsonPart) -> _CheckedPart:

@@ -6,7 +6,8 @@ import gzip
 import json
 import zipfile
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional
+from itertools import repeat
+from typing import Any, Dict, Iterable, List, Optional
 
 import numpy as np
 
@@ -182,9 +183,9 @@ class _Document:
             np.array(annotation_ids, np.int64),
             image,
             category,
-            self._areas(checked.area),
+            np.array(self._given("area", checked.area.tolist(), "from the mask"), float),
             checked.area,
-            self._crowds(),
+            np.array(list(map(bool, self._given("iscrowd", repeat(0), "to be 0"))), bool),
             of_texts(masks),
             self._boxes(),
             {int(image["id"]): str(image["file_name"]) for image in self._images if "file_name" in image},
@@ -224,18 +225,12 @@ class _Document:
         counts = segmentation["counts"]
         return counts if isinstance(counts, str) else rle.compressed(rle.runs_of(counts, height * width).tolist())
 
-    def _areas(self, pixels: Array) -> Array:
-        lacking = sum("area" not in annotation for annotation in self._annotations)
+    def _given(self, key: str, missing: Iterable[float], origin: str) -> List[Any]:
+        """Return what annotations say, or what it is taken to be where they say nothing."""
+        lacking = sum(key not in annotation for annotation in self._annotations)
         if lacking:
-            self._notes.append(f"{counted(lacking, 'annotation')} without area: it is taken from the mask")
-        pairs = zip(self._annotations, pixels.tolist())
-        return np.array([annotation.get("area", area) for annotation, area in pairs], float)
-
-    def _crowds(self) -> Array:
-        lacking = sum("iscrowd" not in annotation for annotation in self._annotations)
-        if lacking:
-            self._notes.append(f"{counted(lacking, 'annotation')} without iscrowd: it is taken to be 0")
-        return np.array([bool(annotation.get("iscrowd", 0)) for annotation in self._annotations], bool)
+            self._notes.append(f"{counted(lacking, 'annotation')} without {key}: it is taken {origin}")
+        return [annotation.get(key, own) for annotation, own in zip(self._annotations, missing)]
 
     def _boxes(self) -> Array:
         boxes = [annotation.get("bbox", (0, 0, 0, 0)) for annotation in self._annotations]

@@ -231,7 +231,7 @@ def _overlap(block: ImageBlock, kept: Array, known: Array) -> Overlap:
     if protocol.boxes:
         return lambda pairs: box_overlaps(pairs, records.boxes[kept], truth.boxes[known], crowd)
     sent = Masks(records.masks.take(kept), records.pixels[kept], sizes[records.image[kept]], protocol.tubes)
-    real = Masks(truth.masks.take(known), truth.pixels[known], sizes[truth.image[known]])
+    real = Masks(truth.masks.take(known), truth.pixels[known], sizes[truth.image[known]], protocol.tubes)
     if not protocol.boundary:
         return lambda pairs: mask_overlaps(pairs, sent, real, crowd)
 

@@ -1,19 +1,48 @@
-"""Student's t intervals, from a standard error and the number of cases that it is known from."""
+"""How well metrics are known: errors by the jackknife, from what metrics are without each case, and intervals."""
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Tuple
+from typing import Dict, Mapping, Tuple
 
+import numpy as np
+
+from .masks import Array
+
+#: Images, videos and sequences whose metrics are no means are dealt into so many groups, each of which is a case: the
+#: cost hardly grows with them, and an interval has one degree of freedom less.
+GROUPS = 20
 #: Fewer cases make no interval, and fewer than these none that participants see where the truth is hidden.
 FEWEST_CASES, FEWEST_SHOWN = 5, 10
 #: A quantile is found when a step changes it by less than this share.
 PRECISE = 1e-12
-
-
 #: What metrics lie between that are no shares, by the first or last part of their names.
 _BOUNDS = {"Decay": (-1.0, 1.0), "MOTSA": (-math.inf, 1.0), "sMOTSA": (-math.inf, 1.0), "IDSW": (0.0, math.inf)}
+
+
+def dealt(count: int) -> Array:
+    """Return the group of each of so many, by a lot that is always the same."""
+    groups: Array = np.random.Generator(np.random.PCG64(0)).permutation(count) % max(1, min(GROUPS, count))
+    return groups
+
+
+def standard_errors(without: Mapping[str, Array]) -> Dict[str, float]:
+    """Return the standard errors of the metrics that are known without each case."""
+    return {
+        name: float(np.sqrt((len(values) - 1) / len(values) * ((values - values.mean()) ** 2).sum()))
+        for name, values in without.items()
+        if len(values) > 1 and not np.isnan(values).any()
+    }
+
+
+def pseudo_values(value: float, without: Array) -> Array:
+    """Return what each case adds to a metric; their mean is the metric, and their spread gives its standard error.
+
+    So metrics that are no means over cases compare as if they were.
+    """
+    values: Array = value + (len(without) - 1) * (without.mean() - without)
+    return values
 
 
 def bounds_of(metric: str) -> Tuple[float, float]:

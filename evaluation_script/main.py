@@ -11,12 +11,11 @@ from contextlib import closing
 from typing import Any, Dict, Mapping, Tuple, Union
 
 from . import annotation_file, notify
-from .accumulator import Accumulator
 from .answer import build_answer
 from .engine import OpenedSubmission, check_fits, engine_of, report_of
 from .errors import HostError, SubmissionError
 from .guard import CrashError, Say, run_guarded
-from .parallel import WHOLE, Part, cores
+from .parallel import cores
 from .phase import PROTOCOLS, Phase, PhaseSplit, ScoringRules
 from .phases import PHASES
 from .progress import Progress, ignore_progress
@@ -165,21 +164,8 @@ def score_split(
     submission: str, name: str, truth: SplitTruth, rules: ScoringRules, *, progress: Progress = ignore_progress
 ) -> Report:
     """Score one split by the rules of its track."""
-    return report_of(name, count_split(submission, name, truth, rules, progress=progress))
-
-
-def count_split(
-    submission: str,
-    name: str,
-    truth: SplitTruth,
-    rules: ScoringRules,
-    *,
-    part: Part = WHOLE,
-    progress: Progress = ignore_progress,
-) -> Accumulator[Any, Any]:
-    """Do all of scoring one split, or a part of it, but the scores themselves."""
     with closing(open_split(submission, name, truth, rules)) as opened:
-        return opened.counted(part, progress)
+        return report_of(name, opened.counted(progress=progress))
 
 
 def open_split(submission: str, name: str, truth: SplitTruth, rules: ScoringRules) -> OpenedSubmission:

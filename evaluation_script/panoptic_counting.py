@@ -14,6 +14,7 @@ import numpy as np
 
 from . import kernel, kernel_frames
 from .errors import Flaw, Problems
+from .instance_boundaries import reach_of, whole_windows
 from .label_maps import SHIFT, LabelMap, LabelPairs, overlaps_of, pairs_of, summed
 from .masks import Array
 from .panoptic_files import PanopticSubmission, SentFrame, check_listed
@@ -43,40 +44,21 @@ class FrameTable:
     boundaries: Optional[LabelPairs] = None
 
 
-def reach_of(height: int, width: int) -> int:
-    """Return how deep the boundary of a mask is, in pixels; halves go to the even number."""
-    return max(1, round(BOUNDARY_RATIO * float(np.sqrt(height**2 + width**2))))
-
-
 def inner(numbers: Array) -> Array:
     """Return which pixels have nothing but their own number around them, as far as a boundary reaches."""
-    height, width = numbers.shape
-    reach = reach_of(height, width)
+    reach = reach_of(*numbers.shape, BOUNDARY_RATIO)
     found = np.zeros(numbers.shape, bool)
-    if min(height, width) > 2 * reach:
-        down, across = np.zeros((2, height, width), bool)
-        down[1:] = numbers[1:] != numbers[:-1]
-        across[:, 1:] = numbers[:, 1:] != numbers[:, :-1]
-        changes = _changes_around(down, 2 * reach, 1, 0) + _changes_around(across, 2 * reach, 0, 1)
-        found[reach:-reach, reach:-reach] = changes == 0
+    if min(numbers.shape) > 2 * reach:
+        down = whole_windows(numbers[1:] == numbers[:-1], 2 * reach, 2 * reach + 1)
+        across = whole_windows(numbers[:, 1:] == numbers[:, :-1], 2 * reach + 1, 2 * reach)
+        found[reach:-reach, reach:-reach] = down & across
     return found
-
-
-def _changes_around(changes: Array, side: int, top: int, left: int) -> Array:
-    """Return how many changes each box has whose sides span so many steps, without its first row or column."""
-    height, width = changes.shape
-    total = np.zeros((height + 1, width + 1), np.int32)
-    total[1:, 1:] = changes.cumsum(0, dtype=np.int32).cumsum(1, dtype=np.int32)
-    upper, lower = total[top : height - side + top], total[side + 1 :]
-    columns, last = slice(left, width - side + left), slice(side + 1, None)
-    counts: Array = lower[:, last] - lower[:, columns] - upper[:, last] + upper[:, columns]
-    return counts
 
 
 def only_boundaries(pixels: LabelMap) -> LabelMap:
     """Return a map in which the inner part of every segment has one label of its own."""
     labels = pixels.numbers if pixels.labels is None else pixels.labels.astype(np.uint32)[pixels.numbers]
-    found = kernel_frames.boundaries(labels, reach_of(*labels.shape), INNER, kernel.library())
+    found = kernel_frames.boundaries(labels, reach_of(*labels.shape, BOUNDARY_RATIO), INNER, kernel.library())
     return LabelMap(np.where(inner(labels) & (labels != 0), INNER, labels) if found is None else found)
 
 

@@ -18,8 +18,7 @@ from .mask_stream import width_for
 from .parallel import results_of_processes
 from .phase import DETAILS, Phase, PhaseSplit, ScoringRules
 from .reports import Report, SequenceReport
-from .sequence_failures import ScoredSequence, kinds_known
-from .sequence_losses import SequenceView, scored_sequences, shares_of, viewed
+from .sequence_losses import ScoredSequence, SequenceView, kinds_known, scored_sequences, shares_of, viewed
 from .sequence_protocols import SequenceProtocol
 from .sequence_truth import Split
 from .sequences import OpenedSequences, cost

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Callable, Collection, Dict, List, Tuple
 
 import numpy as np
@@ -9,8 +10,7 @@ import numpy as np
 from .accumulator import Accumulator
 from .instance_accumulator import InstanceAccumulator
 from .instance_protocols import InstanceProtocol
-from .intervals import FEWEST_CASES, bounds_of, interval
-from .jackknife import GROUPS, pseudo_values, standard_errors
+from .intervals import FEWEST_CASES, GROUPS, bounds_of, interval, pseudo_values, standard_errors
 from .masks import Array
 from .phase import TrackProtocol
 from .sequence_averages import averaged, averaged_without_each, by_sequence, cases, sums_of_sequences
@@ -30,6 +30,10 @@ class Report:
 
     #: What the scores were made of.
     counted: Accumulator[Any, Any]
+    #: How many images, videos or sequences there are.
+    _units: int
+    #: Returns these metrics, or all, without each of them or each group of them.
+    _left_out: Callable[[Collection[str]], Dict[str, Array]]
 
     def __init__(
         self, split: str, protocol: TrackProtocol, values: Values, tables: Dict[str, List[Row]], warnings: List[str]
@@ -54,10 +58,6 @@ class Report:
             self._without[wanted] = self._left_out(wanted)
         return self._without[wanted]
 
-    def _left_out(self, metrics: Collection[str]) -> Dict[str, Array]:
-        del metrics
-        return {}
-
     def sums(self, metrics: Collection[str]) -> Dict[str, Tuple[Array, Array]]:
         """Return what each of these metrics sums to in each sequence or group, and how many it is the mean of there.
 
@@ -73,7 +73,7 @@ class Report:
     def cases(self, metric: str) -> int:
         """Return how many sequences, or groups of images, a metric's standard error is known from."""
         del metric
-        return 0
+        return min(GROUPS, self._units)
 
     def intervals(self, level: float = 0.95, metrics: Collection[str] = ()) -> Dict[str, Tuple[float, float]]:
         """Return Student's t interval of each of these metrics, or of all, that has an error from cases enough."""
@@ -98,17 +98,13 @@ class SequenceReport(Report):
 
     def __init__(self, split: str, protocol: SequenceProtocol, scores: List[ObjectScore], warnings: List[str]) -> None:
         super().__init__(split, protocol, averaged(scores, protocol), {}, warnings)
-        self.scores = scores
+        self.scores, self._left_out = scores, partial(averaged_without_each, scores, protocol)
 
     @property
     def metrics(self) -> List[str]:
         """The metrics that sequences and objects have."""
         known = {metric for score in self.scores for metric in score.values}
         return [metric for metric in (*self.protocol.metrics, *BESIDE) if metric in known]
-
-    def _left_out(self, metrics: Collection[str]) -> Dict[str, Array]:
-        del metrics  # they cost nothing
-        return averaged_without_each(self.scores, self.protocol)
 
     def sums(self, metrics: Collection[str]) -> Dict[str, Tuple[Array, Array]]:
         found = super().sums(metrics)
@@ -139,14 +135,7 @@ class InstanceReport(Report):
     def __init__(self, split: str, accumulator: InstanceAccumulator) -> None:
         score = accumulator.compute()
         super().__init__(split, accumulator.protocol, score.values, {"categories": score.categories}, score.warnings)
-        self._accumulator = accumulator
-
-    def _left_out(self, metrics: Collection[str]) -> Dict[str, Array]:
-        return self._accumulator.without_groups(metrics)
-
-    def cases(self, metric: str) -> int:
-        del metric
-        return min(GROUPS, len(self._accumulator.images))
+        self._left_out, self._units = accumulator.without_groups, len(accumulator.images)
 
 
 class UnitReport(Report):
@@ -160,12 +149,4 @@ class UnitReport(Report):
         tables: Dict[str, List[Row]],
     ) -> None:
         super().__init__(split, accumulator.protocol, values(accumulator), tables, accumulator.notes)
-        self._accumulator, self._values = accumulator, values
-
-    def _left_out(self, metrics: Collection[str]) -> Dict[str, Array]:
-        del metrics  # all are made of the same counts
-        return self._accumulator.without_groups(self._values)
-
-    def cases(self, metric: str) -> int:
-        del metric
-        return min(GROUPS, len(self._accumulator.names))
+        self._left_out, self._units = partial(accumulator.without_groups, values), len(accumulator.names)

@@ -19,8 +19,10 @@ def averaged(scores: List[ObjectScore], protocol: SequenceProtocol) -> Values:
     return {metric: None if np.isnan(value[0]) else float(value[0]) for metric, value in means.items()}
 
 
-def averaged_without_each(scores: List[ObjectScore], protocol: SequenceProtocol) -> Dict[str, Array]:
-    """Return the same means, each without one sequence at a time; nothing of a single sequence."""
+def averaged_without_each(
+    scores: List[ObjectScore], protocol: SequenceProtocol, _metrics: Collection[str] = ()
+) -> Dict[str, Array]:
+    """Return the same means, all of them, each without one sequence at a time; nothing of a single sequence."""
     table = _Table(scores, protocol)
     return _combined(protocol, table.means_without_each, table.groups) if len(table.sequences) > 1 else {}
 

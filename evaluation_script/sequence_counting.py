@@ -74,8 +74,8 @@ class _Counter:
             self._truth.name,
             [self._truth.frames[frame] for frame in self._frames],
             [
-                counted_object(scored.name, scored.counted[self._frames], unseen=self._unseen(scored.name))
-                for scored in self._objects
+                counted_object(name, counted[self._frames], unseen=self._unseen(name))
+                for name, counted in self._objects.items()
             ],
             np.concatenate([np.zeros(0, np.int64), *self._rows]),
             np.concatenate(counts, axis=-1),
@@ -96,12 +96,12 @@ class _Counter:
         elif not protocol.salient and protocol.objects is not ObjectRule.FOREGROUND:
             self._note_unknown(predicted, names)
         if self._objects:
-            counts, strict = compared(truth, predicted, [one.name for one in self._objects], protocol, empty)
+            counts, strict = compared(truth, predicted, list(self._objects), protocol, empty)
             self._counts.append(counts)
             self._strict.append(strict)
 
     def _note_unknown(self, predicted: Stacks, names: List[str]) -> None:
-        known = self._truth.objects.keys() | {scored.name for scored in self._objects}
+        known = self._truth.objects.keys() | self._objects.keys()
         for label, stack in predicted.items():
             if label not in known and label not in self._unknown:
                 self._unknown[label] = names[int(np.argmax(stack.area > 0))]

@@ -1,20 +1,17 @@
 """What is known of a sequence once its pixels were counted: all that its scores come from, as bytes too.
 
-The bytes are what processes send each other and what a part holds (`docs/scale.md`): the length of a JSON
-header, the header, and the numbers, little-endian.
+The bytes are what processes send each other and what a part holds (`docs/scale.md`).
 """
 
 from __future__ import annotations
 
-import json
 import math
-import struct
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
-from .accumulator import NamedCounts, problems_of
+from .accumulator import NamedCounts, decoded_with, problems_of
 from .errors import Problem
 from .masks import Array
 from .sequence_truth import Ranges, flags_of, ranges_of
@@ -102,10 +99,8 @@ class SequenceCounts(NamedCounts):
     def _found(self) -> Tuple[object, ...]:
         return self.unknown, self.proposals, self.problems, self.problem_count
 
-    def encoded(self) -> bytes:
-        """Return the bytes that `decoded` reads."""
-        header = {
-            "name": self.name,
+    def described(self) -> Dict[str, object]:
+        return {
             "frames": self.frames,
             "objects": [[one.name, one.counted, one.unseen] for one in self.objects],
             "labels": self.counts.shape[1],
@@ -114,24 +109,15 @@ class SequenceCounts(NamedCounts):
             "unknown": list(self.unknown.items()),
             "proposals": self.proposals,
             "sent": self.sent,
-            "problems": [[one.where, one.found, one.remedy] for one in self.problems],
-            "problem_count": self.problem_count,
         }
-        text = json.dumps(header, separators=(",", ":")).encode("ascii")
-        numbers = (self.rows.astype("<i8"), self.counts.astype("<i8"), self.strict.astype("<f8"))
-        return struct.pack("<I", len(text)) + text + b"".join(table.tobytes() for table in numbers)
+
+    def numbers(self) -> Tuple[Array, ...]:
+        return self.rows.astype("<i8"), self.counts.astype("<i8"), self.strict.astype("<f8")
 
 
 def decoded(data: bytes) -> SequenceCounts:
     """Return the counts that `encoded` wrote; raises ValueError where they cannot be such."""
-    length = struct.unpack_from("<I", data)[0] if len(data) >= 4 else 0
-    if not 0 < length <= min(MOST_HEADER, len(data) - 4):
-        raise ValueError("has no header")
-    header = json.loads(data[4 : 4 + length])
-    try:
-        return _from_header(header, data[4 + length :])
-    except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
-        raise ValueError(f"has a header that cannot be read ({error!r})") from None
+    return decoded_with(_from_header, data, MOST_HEADER)
 
 
 def _from_header(header: Dict[str, Any], data: bytes) -> SequenceCounts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Dict, List
 
 import numpy as np
@@ -15,28 +14,19 @@ from .sequence_truth import VOID, Sequence, flags_of, is_number, label_order
 SHORTEST_LIFESPAN = 4
 
 
-@dataclass(frozen=True)
-class ScoredObject:
-    """An object to be scored and the frames that may count for it."""
-
-    name: str
-    counted: Array
-
-
-def scored_objects(sequence: Sequence, protocol: SequenceProtocol) -> List[ScoredObject]:
+def scored_objects(sequence: Sequence, protocol: SequenceProtocol) -> Dict[str, Array]:
     """Return the objects that a protocol scores in a sequence, each with the frames that may count."""
-    objects = []
+    objects = {}
     for name in _names(sequence, protocol):
         counted = _without_ends(_lifespan(sequence, name, protocol), protocol)
         if protocol.objects is not ObjectRule.SEEN or (_visible(sequence, name) & counted).any():
-            objects.append(ScoredObject(name, counted))
+            objects[name] = counted
     return objects
 
 
 def frames_to_read(sequence: Sequence, protocol: SequenceProtocol) -> Dict[str, Array]:
     """Return which frames are read for each object; without objects for "", so that the masks are checked anyway."""
-    frames = {scored.name: scored.counted for scored in scored_objects(sequence, protocol)}
-    return frames or {"": _without_ends(np.ones(len(sequence.frames), bool), protocol)}
+    return scored_objects(sequence, protocol) or {"": _without_ends(np.ones(len(sequence.frames), bool), protocol)}
 
 
 def _without_ends(frames: Array, protocol: SequenceProtocol) -> Array:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
 from . import rle
 from .errors import Problem, Problems, printable
-from .instance_overlaps import Masks, mask_overlaps
+from .instance_overlaps import Masks, box_overlaps, encoded, mask_overlaps
 from .kernel_runs import Pairs
 from .mask_texts import of_texts
-from .masks import Array, Size
+from .masks import Array
 from .tracks_files import CATEGORY, IGNORED, MASK, SCORE, TRACK_ID, TracksSubmission
 from .tracks_metrics import (
     ALPHAS,
@@ -27,9 +27,6 @@ from .tracks_metrics import (
 from .tracks_protocols import TracksProtocol
 from .unit_counts import UnitCounts
 from .unit_truth import Rows, TruthFrame, Unit
-
-if TYPE_CHECKING:
-    from pycocotools import _EncodedRLE
 
 #: A prediction that lies in ignored regions with more than this share is left out.
 MOST_IGNORED = 0.5
@@ -61,10 +58,14 @@ class ComparedSequence:
         others = masks_of(frames, self.real)
         self._areas = list(zip(_by_frame(masks.area, self._sent), _by_frame(others.area, self.real)))
         pairs = _pairs(self._sent, self.real)
-        shares = mask_overlaps(pairs, masks, others, np.zeros(len(others.area), bool))
-        parts = _split(shares, pairs.bounds)
-        self._overlaps = [part.reshape(len(one), len(two)) for part, one, two in zip(parts, self._sent, self.real)]
-        self._similarities = _box_overlaps(frames, self._sent) if protocol.boxes else self._overlaps
+        nobody = np.zeros(len(others.area), bool)
+        shares = mask_overlaps(pairs, masks, others, nobody)
+        similarities = box_overlaps(pairs, _boxes(masks), _boxes(others), nobody) if protocol.boxes else shares
+        shapes = [(len(one), len(two)) for one, two in zip(self._sent, self.real)]
+        self._overlaps, self._similarities = (
+            [part.reshape(shape) for part, shape in zip(_split(ious, pairs.bounds), shapes)]
+            for ious in (shares, similarities)
+        )
         self._numbers, self._kinds = (
             [[np.array([row[column] for row in rows], np.int64) for rows in side] for side in (self.real, self._sent)]
             for column in (TRACK_ID, CATEGORY)
@@ -213,10 +214,6 @@ def masks_of(frames: List[TruthFrame], rows: List[Rows], area: Optional[Array] =
     return Masks(of_texts(texts), rle.check_many(texts, sizes.prod(1)).area if area is None else area, sizes)
 
 
-def _encoded(masks: List[str], size: Size) -> List[_EncodedRLE]:
-    return [{"size": list(size), "counts": mask} for mask in masks]
-
-
 def check_disjoint(name: str, frames: List[TruthFrame], sent: List[Rows], masks: Masks, problems: Problems) -> None:
     """Report the first frame in which two predictions share pixels."""
     both = _pairs(sent, sent)
@@ -231,20 +228,12 @@ def check_disjoint(name: str, frames: List[TruthFrame], sent: List[Rows], masks:
         problems.add(Problem(where, f"tracks {one} and {two} share pixels", "Give each pixel to one track"))
 
 
-def _box_overlaps(frames: List[TruthFrame], sent: List[Rows]) -> List[Array]:
-    """Return the IoU of the boxes around the masks of each frame."""
+def _boxes(masks: Masks) -> Array:
+    """Return the boxes around masks."""
     from pycocotools.mask import toBbox
 
-    found = []
-    for frame, rows in zip(frames, sent):
-        sides = [_encoded([row[MASK] for row in side], frame.size) for side in (rows, frame.rows)]
-        one, two = (np.asarray(toBbox(side) if side else [], float).reshape(-1, 4) for side in sides)
-        start = np.maximum(one[:, None, :2], two[None, :, :2])
-        stop = np.minimum((one[:, :2] + one[:, 2:])[:, None], (two[:, :2] + two[:, 2:])[None])
-        shared = np.maximum(stop - start, 0).prod(2)
-        joint = one[:, 2:].prod(1)[:, None] + two[:, 2:].prod(1)[None] - shared
-        found.append(np.divide(shared, joint, out=np.zeros_like(shared), where=joint > 0))
-    return found
+    every = encoded(masks, np.arange(len(masks.area)))
+    return np.asarray(toBbox(every) if every else [], float).reshape(-1, 4)
 
 
 def _tracks(frames: List[Rows], category: int) -> Dict[int, List[Tuple[int, int]]]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import io
-import json
 import math
-import struct
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Tuple, Union
+from typing import Any, Callable, Collection, Dict, List, Tuple, Union
 
 import numpy as np
 
-from .accumulator import NamedAccumulator, NamedCounts, Rules, problems_of
+from .accumulator import NamedAccumulator, NamedCounts, Rules, decoded_with, problems_of
 from .errors import Problem
-from .jackknife import dealt
+from .intervals import dealt
 from .masks import Array
 from .sequence_metrics import Values
 
@@ -40,35 +38,25 @@ class UnitCounts(NamedCounts):
     problems: List[Problem] = field(default_factory=list)
     problem_count: int = 0
 
-    def encoded(self) -> bytes:
-        """Return the bytes that `decoded_unit` reads: the length of a JSON header, the header, and the numbers."""
-        tables = {key: table.astype(f"<{table.dtype.kind}8", copy=False) for key, table in self.tables.items()}
-        header = {
-            "name": self.name,
-            "tables": {key: [table.dtype.str, *table.shape] for key, table in tables.items()},
-            "problems": [[one.where, one.found, one.remedy] for one in self.problems],
-            "problem_count": self.problem_count,
-        }
-        text = json.dumps(header, separators=(",", ":")).encode("ascii")
-        return struct.pack("<I", len(text)) + text + b"".join(table.tobytes() for table in tables.values())
+    def described(self) -> Dict[str, object]:
+        return {"tables": {key: [f"<{table.dtype.kind}8", *table.shape] for key, table in self.tables.items()}}
+
+    def numbers(self) -> List[Array]:
+        return [table.astype(f"<{table.dtype.kind}8", copy=False) for table in self.tables.values()]
 
 
 def decoded_unit(data: bytes) -> UnitCounts:
     """Return the counts that `encoded` wrote; raises ValueError where they cannot be such."""
-    source = io.BytesIO(data)
-    length = int.from_bytes(source.read(4), "little")
-    if not 0 < length <= min(MOST_HEADER, len(data) - 4):
-        raise ValueError("has no header")
-    try:
-        header = json.loads(source.read(length))
-        tables = {str(key): _table(source, *form) for key, form in header["tables"].items()}
-        problems, count = problems_of(header)
-        name = str(header["name"])
-    except (KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"has a header that cannot be read ({error!r})") from None
+    return decoded_with(_unit, data, MOST_HEADER)
+
+
+def _unit(header: Dict[str, Any], numbers: bytes) -> UnitCounts:
+    source = io.BytesIO(numbers)
+    tables = {str(key): _table(source, *form) for key, form in header["tables"].items()}
+    problems, count = problems_of(header)
     if source.read(1):
         raise ValueError("has more numbers than tables")
-    return UnitCounts(name, tables, problems, count)
+    return UnitCounts(str(header["name"]), tables, problems, count)
 
 
 def _table(source: io.BytesIO, kind: str, *shape: int) -> Array:
@@ -120,8 +108,10 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         """Return a table that has the same shape in all units, with the units first."""
         return np.stack([counts.tables[key] for counts in self.complete()])
 
-    def without_groups(self, values: Callable[[UnitAccumulator[Rules]], Values]) -> Dict[str, Array]:
-        """Return what `values` makes of the units without each group of them; nothing of a single unit."""
+    def without_groups(
+        self, values: Callable[[UnitAccumulator[Rules]], Values], _metrics: Collection[str] = ()
+    ) -> Dict[str, Array]:
+        """Return what `values` makes of the units without each group of them: all metrics; nothing of a single unit."""
         units = self.complete()
         if len(units) < 2:
             return {}

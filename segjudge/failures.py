@@ -8,8 +8,7 @@ from contextlib import closing
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.failure_kinds import KINDS
 from segjudge.evaluation_script.reports import SequenceReport
-from segjudge.evaluation_script.sequence_failures import ScoredSequence, kinds_known
-from segjudge.evaluation_script.sequence_losses import scored_sequences, viewed
+from segjudge.evaluation_script.sequence_losses import ScoredSequence, kinds_known, scored_sequences, viewed
 from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
 from segjudge.evaluation_script.sequence_truth import Split
 from segjudge.evaluation_script.sequences import OpenedSequences

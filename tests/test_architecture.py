@@ -31,10 +31,10 @@ LAYERS = {
 #: Rooms of the uploaded folder, from the ground up; a room imports from those before it.
 ROOMS = (
     (
-        "errors guard_messages inflate instance_protocols intervals masks panoptic_protocols positioned_file progress "
+        "errors guard_messages inflate instance_protocols masks panoptic_protocols positioned_file progress "
         "semantic_protocols sequence_protocols supervisor tracks_protocols truth tuning version"
     ),
-    "accumulator archive_limits jackknife kernel_frames mask_texts matching",
+    "accumulator archive_limits intervals kernel_frames mask_texts matching",
     "kernel_runs tracks_metrics",
     "kernel_matches",
     "kernel",
@@ -43,10 +43,10 @@ ROOMS = (
         "archive_folder archive_gzip archive_zip dataset_layouts "
         "instance_json instance_overlaps instance_precision instance_tubes mask_packing phase sequence_metrics"
     ),
-    "archive_tar instance_boundaries instance_errors instance_flaws mask_files notify phases provenance sequence_averages",
+    "archive_tar instance_boundaries instance_flaws mask_files notify phases provenance sequence_averages",
     "mask_run_lengths sequence_truth unit_counts unit_files unit_truth",
     "archive dataset_masks failure_kinds instance_columns mask_stream sequence_counts sequence_objects",
-    "dataset_expressions sequence_failures",
+    "dataset_expressions",
     (
         "dataset_reader instance_accumulator instance_records instance_video_truth panoptic_files sequence_accumulator "
         "sequence_counting sequence_submission tracks_files"

@@ -18,7 +18,7 @@ from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.instance_precision import averages
 from segjudge.evaluation_script.instance_protocols import AREAS, INSTANCE_PROTOCOLS, THRESHOLDS
-from segjudge.evaluation_script.jackknife import standard_errors
+from segjudge.evaluation_script.intervals import standard_errors
 from segjudge.evaluation_script.phase import ScoringRules
 
 from .builders import score_instances, zipped

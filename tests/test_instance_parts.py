@@ -20,7 +20,7 @@ from segjudge.evaluation_script.instance_accumulator import InstanceAccumulator
 from segjudge.evaluation_script.instance_counts import decoded
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.instance_tubes import LABELS
-from segjudge.evaluation_script.jackknife import standard_errors
+from segjudge.evaluation_script.intervals import standard_errors
 from segjudge.evaluation_script.parallel import Part
 from segjudge.evaluation_script.phase import ScoringRules
 

@@ -23,7 +23,6 @@ from segjudge.evaluation_script import png as png_reader
 from segjudge.evaluation_script.errors import Flaw, Problems
 from segjudge.evaluation_script.instance_columns import KnownImages, columns_of, columns_of_plain
 from segjudge.evaluation_script.instance_counts import DETECTION, IMAGE, TRUTH, InstanceCounts
-from segjudge.evaluation_script.instance_errors import _without_each
 from segjudge.evaluation_script.instance_matching import Detections, Instances, match, rank_in_group
 from segjudge.evaluation_script.instance_overlaps import Masks, mask_overlaps
 from segjudge.evaluation_script.instance_precision import MatchedDetections
@@ -389,7 +388,7 @@ def test_curves_are_drawn_as_numpy_draws_them(seed: int, switch: Any) -> None:
     pairs = [(area, cap) for area in range(4) for cap in range(3)]
 
     matching, group = MatchedDetections(counts, categories, (1, 5, 10)), lot.integers(0, 4, 9)
-    by_kernel, by_numpy = switch(lambda: [matching.curves(pairs), *_without_each(matching, pairs, group, 4)])
+    by_kernel, by_numpy = switch(lambda: [matching.curves(pairs), *matching.without_each(pairs, group, 4)])
 
     for one, other in zip(by_kernel, by_numpy):
         assert np.array_equal(one.precision, other.precision)

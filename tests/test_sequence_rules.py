@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 from segjudge.evaluation_script import dataset_reader, sequence_averages, sequence_metrics
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.evaluation_script.errors import SubmissionError
-from segjudge.evaluation_script.jackknife import standard_errors
+from segjudge.evaluation_script.intervals import standard_errors
 from segjudge.evaluation_script.masks import labels_in
 from segjudge.evaluation_script.rle import compressed
 from segjudge.evaluation_script.sequence_metrics import ObjectScore

@@ -13,7 +13,7 @@ import pytest
 from segjudge.evaluation_script import dataset_reader, sequence_averages
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.evaluation_script.errors import SubmissionError
-from segjudge.evaluation_script.jackknife import standard_errors
+from segjudge.evaluation_script.intervals import standard_errors
 from segjudge.evaluation_script.sequence_protocols import (
     BESIDE,
     COMBINED,

@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import zipfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Callable
 
@@ -18,7 +19,8 @@ from PIL import Image
 from segjudge.evaluation_script import main, panoptic, panoptic_files, unit_truth
 from segjudge.evaluation_script.archive_limits import UNIT_LIMITS
 from segjudge.evaluation_script.errors import HostError, SubmissionError
-from segjudge.evaluation_script.panoptic_counting import inner, reach_of
+from segjudge.evaluation_script.instance_boundaries import reach_of
+from segjudge.evaluation_script.panoptic_counting import BOUNDARY_RATIO, inner
 from segjudge.evaluation_script.panoptic_protocols import PANOPTIC_PROTOCOLS
 from segjudge.evaluation_script.phase import ScoringRules
 from segjudge.evaluation_script.unit_counts import UnitAccumulator, UnitCounts, decoded_unit
@@ -35,7 +37,9 @@ CLOSE = {"abs": 1e-9, "rel": 0}
 
 
 def counted(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> UnitAccumulator[Any]:
-    return main.count_split(str(path), "val", truth, ScoringRules(PANOPTIC_PROTOCOLS[protocol], UNIT_LIMITS, **options))
+    rules = ScoringRules(PANOPTIC_PROTOCOLS[protocol], UNIT_LIMITS, **options)
+    with closing(main.open_split(str(path), "val", truth, rules)) as opened:
+        return opened.counted()
 
 
 def values(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:
@@ -195,14 +199,14 @@ def test_a_truth_of_images_is_not_scored_as_videos(tmp_path: Path) -> None:
     [((480, 640), 16), ((427, 640), 15), ((75, 100), 2), ((105, 140), 4), ((225, 300), 8), ((5, 7), 1)],
 )
 def test_boundaries_reach_as_deep_as_in_the_official_code(size: tuple[int, int], reach: int) -> None:
-    assert reach_of(*size) == reach
+    assert reach_of(*size, BOUNDARY_RATIO) == reach
 
 
 def test_inner_pixels_are_those_whose_whole_neighbourhood_is_alike() -> None:
     rng = np.random.default_rng(7)
     for height, width in ((9, 12), (60, 80), (110, 150), (1, 40), (3, 3)):
         numbers = np.kron(rng.integers(0, 3, (height // 8 + 1, width // 8 + 1)), np.ones((8, 8), int))[:height, :width]
-        reach = reach_of(height, width)
+        reach = reach_of(height, width, BOUNDARY_RATIO)
         around = np.pad(numbers, reach, constant_values=-1)
         expected = np.ones(numbers.shape, bool)
         for y in range(2 * reach + 1):

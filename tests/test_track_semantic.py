@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Callable
 
@@ -32,7 +33,9 @@ CLOSE = {"abs": 1e-9, "rel": 0}
 
 
 def counted(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> UnitAccumulator[Any]:
-    return main.count_split(str(path), "val", truth, ScoringRules(SEMANTIC_PROTOCOLS[protocol], UNIT_LIMITS, **options))
+    rules = ScoringRules(SEMANTIC_PROTOCOLS[protocol], UNIT_LIMITS, **options)
+    with closing(main.open_split(str(path), "val", truth, rules)) as opened:
+        return opened.counted()
 
 
 def values(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:

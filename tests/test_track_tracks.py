@@ -6,6 +6,7 @@ import copy
 import json
 import sys
 import zipfile
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable
@@ -36,7 +37,9 @@ NAMES = {"sMOTSA": "sMOTA", "MOTSA": "MOTA", "MOTSP": "MOTP", "IDSW": "IDSW"}
 
 
 def counted(path: Path, truth: UnitTruth, protocol: str, **options: Any) -> UnitAccumulator[Any]:
-    return main.count_split(str(path), "val", truth, ScoringRules(TRACKS_PROTOCOLS[protocol], UNIT_LIMITS, **options))
+    rules = ScoringRules(TRACKS_PROTOCOLS[protocol], UNIT_LIMITS, **options)
+    with closing(main.open_split(str(path), "val", truth, rules)) as opened:
+        return opened.counted()
 
 
 def values(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:

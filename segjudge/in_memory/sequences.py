@@ -12,7 +12,7 @@ from segjudge.evaluation_script.masks import Array, Stacks, nothing
 from segjudge.evaluation_script.sequence_accumulator import SequenceAccumulator
 from segjudge.evaluation_script.sequence_counting import comparable, compared, compared_labels
 from segjudge.evaluation_script.sequence_counts import FIELDS, CountedObject, SequenceCounts, counted_object, decoded
-from segjudge.evaluation_script.sequence_objects import ScoredObject, frames_to_read, scored_objects
+from segjudge.evaluation_script.sequence_objects import frames_to_read, scored_objects
 from segjudge.evaluation_script.sequence_protocols import MissingRule, ObjectRule, SequenceProtocol
 from segjudge.evaluation_script.sequence_truth import ObjectFacts, Sequence, is_number, label_order, ranges_of
 from segjudge.in_memory.frame_masks import FrameReader
@@ -102,14 +102,14 @@ class SequencesInMemory(MemoryTrack):
         truth = Sequence(name, frames, [], table.objects(), lambda _: {}, unseen=name in self._unseen)
         scored = scored_objects(truth, self.protocol)
         chosen = np.flatnonzero(np.any(list(frames_to_read(truth, self.protocol).values()), axis=0))
-        counts, strict = table.of(scored, chosen.tolist())
+        counts, strict = table.of(list(scored), chosen.tolist())
         predicted = table.first_frames(chosen.tolist())
         matched = bool(self.protocol.proposals)
-        known = truth.objects.keys() | {one.name for one in scored}
+        known = truth.objects.keys() | scored.keys()
         return SequenceCounts(
             name,
             [frames[frame] for frame in chosen],
-            [counted_object(one.name, one.counted[chosen], unseen=truth.unseen) for one in scored],
+            [counted_object(one, flags[chosen], unseen=truth.unseen) for one, flags in scored.items()],
             np.arange(len(chosen)),
             counts,
             strict,
@@ -145,15 +145,15 @@ class _FrameTable:
                     first[name] = number
         return first
 
-    def of(self, scored: list[ScoredObject], compared: list[int]) -> tuple[Array, Array]:
+    def of(self, scored: list[str], compared: list[int]) -> tuple[Array, Array]:
         """Return the counts (objects, labels, fields, frames) and MOSEv2's two F (objects, 2, frames)."""
         width = len(compared_labels("", len(scored), self._protocol))
         counts = np.zeros((len(scored), width, FIELDS, len(compared)), np.int64)
         strict = np.ones((len(scored), 2, len(compared) if self._protocol.reappearance else 0))
         for column, number in enumerate(compared):
             frame, places = self.frames[number], self._places[number]
-            for row, one in enumerate(scored):
-                place = places.get(one.name, places.get(NOTHING))
+            for row, name in enumerate(scored):
+                place = places.get(name, places.get(NOTHING))
                 if place is None:
                     continue
                 found = frame.counts[place, :, :, 0]

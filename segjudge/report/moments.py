@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from segjudge.evaluation_script.failure_kinds import KINDS, RIGHT, TRACKED
-from segjudge.evaluation_script.sequence_failures import ObjectLosses
-from segjudge.evaluation_script.sequence_losses import SequenceLosses
+from segjudge.evaluation_script.sequence_losses import ObjectLosses, SequenceLosses
 
 #: Frames between two runs of a family that still make one moment.
 GAP = 2

@@ -12,8 +12,7 @@ from markupsafe import Markup
 from segjudge.evaluation_script.failure_kinds import KINDS
 from segjudge.evaluation_script.mask_stream import in_page
 from segjudge.evaluation_script.reports import Report, SequenceReport
-from segjudge.evaluation_script.sequence_failures import ObjectLosses, kinds_known
-from segjudge.evaluation_script.sequence_losses import SCALE, SequenceLosses, mean_shares
+from segjudge.evaluation_script.sequence_losses import SCALE, ObjectLosses, SequenceLosses, kinds_known, mean_shares
 
 from .frame_pictures import AROUND, frame_pictures, picture_kind, posters
 from .moments import moments_of

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from segjudge.evaluation_script.failure_kinds import KINDS, SHARED, TRACKED
 from segjudge.evaluation_script.mask_stream import MOST_LABELS
 from segjudge.evaluation_script.reports import Report
-from segjudge.evaluation_script.sequence_failures import ObjectLosses
-from segjudge.evaluation_script.sequence_losses import SCALE, STATES, SequenceLosses
+from segjudge.evaluation_script.sequence_losses import SCALE, STATES, ObjectLosses, SequenceLosses
 from segjudge.evaluation_script.sequence_metrics import ObjectScore
 
 from .overview import tables
