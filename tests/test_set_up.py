@@ -188,6 +188,21 @@ def test_extras_that_do_not_go_with_what_is_there_are_made_beside_it(fresh: Chec
     assert "Setting up" not in fresh.run()
 
 
+def test_extras_that_pip_searches_versions_for_are_made_beside_it(fresh: Checkout) -> None:
+    fresh.run()
+    before = fresh.current()
+    pip = next(before.glob("lib/python3*/site-packages/pip/__main__.py"))
+    text = pip.read_text()
+    search = "print('INFO: pip is still looking at multiple versions of extra-thing', flush=True); import time; time.sleep(400)"
+    pip.write_text(text.replace("import os\n", f"import os, sys\nif 'install' in sys.argv: {search}\n", 1))
+    assert pip.read_text() != text
+    output = fresh.run("interactive")
+    assert "They do not go with the versions installed, so a new environment is made" in output
+    assert "base 1.0" in output
+    assert fresh.current() != before
+    assert "Setting up" not in fresh.run()
+
+
 def test_a_running_program_keeps_its_environment_and_the_last_one_takes_it_along(fresh: Checkout) -> None:
     fresh.run()
     before = fresh.current()

@@ -9,7 +9,7 @@ from . import environment as env
 from .environment import CHECKOUT, ENVIRONMENTS, LINKS, PythonEnvironment, SetUpError, python_in, say
 from .interpreters import own_python, worker_python
 from .locks import IN_USE, remove
-from .pip import clean_variables, install, log_end, run
+from .pip import INSTALLING, clean_variables, install, log_end, run, searches_for_long
 
 _SUBJECTS = {"toolkit": "the toolkit", "client": "the official client", "worker": "EvalAI's worker"}
 
@@ -69,13 +69,15 @@ def _add_packages(environment: PythonEnvironment, folder: str, record: dict[str,
         subprocess.run(freeze, stdout=file, stderr=subprocess.DEVNULL, env=clean_variables(), check=True)
     env.write_record(folder, {**record, "adding": environment.extra})  # until it is done, others make a new one
     try:
-        install(folder, ["-c", constraints, *sorted(env.requirements(environment.extra))], log, lock)
+        packages = sorted(env.requirements(environment.extra))
+        install(folder, ["-c", constraints, *packages], log, lock, patient=False)
     except SetUpError:
         output = log_end(log, 10_000)
-        if "Installing collected packages" not in output:
+        if INSTALLING not in output:
             env.write_record(folder, record)  # nothing was touched
-        if "conflicting dependencies" not in output:
+        if "conflicting dependencies" not in output and not searches_for_long(log):
             raise
+        say("They do not go with the versions installed, so a new environment is made beside this one.")
         return False
     env.write_record(folder, {**record, "extra": environment.extra})
     return True

@@ -11,12 +11,18 @@ from .environment import CHECKOUT, SetUpError, python_in, say
 
 #: Seconds between two messages while a command runs.
 REPORT_EVERY = 15
+#: What pip writes after rejecting eight versions of a package; it may go on for an hour before it reports a conflict.
+SEARCHING = "still looking at multiple versions"
+INSTALLING = "Installing collected packages"
 
 
-def install(folder: str, arguments: list[str], log: str, lock: int) -> None:
-    """Install packages with pip; raises `SetUpError` with the reason when that fails."""
+def install(folder: str, arguments: list[str], log: str, lock: int, *, patient: bool = True) -> None:
+    """Install packages with pip; raises `SetUpError` with the reason when that fails.
+
+    One that is not patient also fails when pip has to try many versions.
+    """
     pip = [python_in(folder), "-I", "-m", "pip", "--disable-pip-version-check"]
-    if not run([*pip, "install", "--progress-bar", "off", *arguments], log, lock):
+    if not run([*pip, "install", "--progress-bar", "off", *arguments], log, lock, patient=patient):
         return
     text = log_end(log, 200)
     if re.search("Retrying|NewConnectionError|NameResolutionError|ConnectTimeout|ProxyError", text):
@@ -28,9 +34,9 @@ def install(folder: str, arguments: list[str], log: str, lock: int) -> None:
     raise SetUpError(f"the packages could not be installed: {why}\n(the whole log: {log})")
 
 
-def run(command: list[str], log: str, lock: int) -> int:
+def run(command: list[str], log: str, lock: int, *, patient: bool = True) -> int:
     """Run a command with its output in the log, and say now and then what it does; return the exit code."""
-    started = time.monotonic()
+    started = reported = time.monotonic()
     with open(log, "ab") as out:
         process = subprocess.Popen(
             command,
@@ -44,13 +50,22 @@ def run(command: list[str], log: str, lock: int) -> int:
         )
     try:
         while True:
-            try:
-                return process.wait(REPORT_EVERY)
-            except subprocess.TimeoutExpired:
-                say(f"  {time.monotonic() - started:.0f} s: {log_end(log, 1).strip()[:100]}")
+            with suppress(subprocess.TimeoutExpired):
+                return process.wait(1)
+            if not patient and searches_for_long(log):
+                _kill_group(process)
+            elif time.monotonic() - reported >= REPORT_EVERY:
+                reported = time.monotonic()
+                say(f"  {reported - started:.0f} s: {log_end(log, 1).strip()[:100]}")
     except BaseException:
         _kill_group(process)
         raise
+
+
+def searches_for_long(log: str) -> bool:
+    """Return whether pip tried many versions and has not found any that go together."""
+    text = log_end(log, 10_000)
+    return SEARCHING in text and INSTALLING not in text
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
