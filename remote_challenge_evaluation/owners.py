@@ -26,6 +26,7 @@ class Owners:
     def __init__(self, folder: str) -> None:
         self._folder, self._locks = folder, os.path.join(folder, "locks")
         os.makedirs(self._locks, mode=0o700, exist_ok=True)
+        #: The descriptor of our lock is for processes that work for us too.
         self.name, self.lock = self._locked()
 
     def _locked(self) -> tuple[str, int]:

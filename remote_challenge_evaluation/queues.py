@@ -92,12 +92,8 @@ class OwnQueue:
             raise ApiError(0, f"{self._url}: {str(error)[:300]}") from None
 
     def _poll(self) -> dict[str, Any]:
-        answer: dict[str, Any] = self._sqs.receive_message(
-            QueueUrl=self._url,
-            MaxNumberOfMessages=1,
-            WaitTimeSeconds=self._poll_seconds,
-            VisibilityTimeout=_VISIBILITY,
-        )
+        limits = {"MaxNumberOfMessages": 1, "WaitTimeSeconds": self._poll_seconds, "VisibilityTimeout": _VISIBILITY}
+        answer: dict[str, Any] = self._sqs.receive_message(QueueUrl=self._url, **limits)
         return answer
 
     @contextmanager

@@ -52,9 +52,10 @@ class ScoringRequest(TypedDict):
     submission_metadata: SubmissionRow
     #: Bytes that the process may use.
     memory: int
-    bundle: NotRequired[str]
-    command: NotRequired[list[str]]
-    hidden: NotRequired[list[str]]
+    bundle: str
+    #: Of a host's own `evaluate()`: what runs it, and the splits that hosts alone see.
+    command: list[str]
+    hidden: list[str]
 
 
 class ScoringAnswer(TypedDict):

@@ -8,13 +8,7 @@ from dataclasses import replace
 from segjudge.bundle.problems import BundleProblem, BundleProblems
 
 from . import competition_rules, phase_rules, task_rules
-from .opened_competition import (
-    CompetitionRefusedError,
-    OpenedCompetition,
-    harmful,
-    opened_competition,
-    refused,
-)
+from .opened_competition import CompetitionRefusedError, OpenedCompetition, harmful, opened_competition, refused
 from .pitfalls import pitfalls
 
 Rule = Callable[[OpenedCompetition], BundleProblems]

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from segjudge.bundle.problems import WARNING, BundleProblem, BundleProblems
+from segjudge.bundle.problems import WARNING, BundleProblem, BundleProblems, mappings_in
 from segjudge.bundle.yaml_lines import YamlLines, read_yaml
 
 CONFIG = "competition.yaml"
@@ -55,11 +55,11 @@ class OpenedCompetition:
         self.folder = os.path.realpath(folder)
         path = self.path(CONFIG)
         if not os.path.exists(path):
-            quote = (
-                f"{CONFIG} is missing from zip, check your folder structure to make sure it is in the root directory."
-            )
+            quote = "is missing from zip, check your folder structure to make sure it is in the root directory."
             remedy = "Zip the files themselves, not the folder around them"
-            raise CompetitionRefusedError(refused(1, CONFIG, "is not there, at the top of the bundle", remedy, quote))
+            raise CompetitionRefusedError(
+                refused(1, CONFIG, "is not there, at the top of the bundle", remedy, f"{CONFIG} {quote}")
+            )
         with open(path, "rb") as file:
             self.config, self.lines = _parsed(file.read())
 
@@ -74,9 +74,7 @@ class OpenedCompetition:
 
     def mappings(self, key: str) -> list[tuple[str, dict[Any, Any]]]:
         """Return the mappings of a list in the config, each with its path."""
-        block = self.config.get(key)
-        items = [item for item in block if isinstance(item, dict)] if isinstance(block, list) else []
-        return [(f"{key}[{index}]", item) for index, item in enumerate(items)]
+        return [(f"{key}[{index}]", item) for index, item in enumerate(mappings_in(self.config, key))]
 
     def located(self, problem: BundleProblem) -> BundleProblem:
         """Return a problem with the line of what it is about."""
@@ -101,29 +99,36 @@ def listed(rule: int, bundle: OpenedCompetition, key: str, asked: str = "") -> B
         yield crashed(rule, key, "is not a list of mappings", remedy, text)
 
 
-def file_problem(bundle: OpenedCompetition, rule: int, where: str, name: object, missing: str) -> BundleProblem | None:
-    """Return why the unpacker cannot read a file; `missing` is what it says when there is none."""
-    if not isinstance(name, str):
-        text = f"join() argument must be str, bytes, or os.PathLike object, not '{type(name).__name__}'"
-        return crashed(
-            rule, where, f"is {name!r:.60}, not the path of a file", "Write a path, or leave the key out", text
-        )
-    if not os.path.exists(bundle.path(name)):
-        return refused(rule, where, f"{name} is not in the bundle", "Put it there, or correct the path", missing)
-    return None
+def not_a_path(rule: int, where: str, name: object) -> BundleProblem:
+    """Return what the unpacker says of a path that is no text."""
+    found, remedy = f"is {name!r:.60}, not the path of a file", "Write a path, or leave the key out"
+    text = f"join() argument must be str, bytes, or os.PathLike object, not '{type(name).__name__}'"
+    return crashed(rule, where, found, remedy, text)
 
 
-def data_problem(bundle: OpenedCompetition, rule: int, where: str, name: str, kind: str) -> BundleProblem | None:
-    """Return why a data set is not found: neither as a file nor, as far as can be known here, on the site."""
-    if os.path.exists(bundle.path(name)):
-        return None
+def is_uuid(text: str) -> bool:
+    """Return whether a text can be the key of something on the site."""
     try:
-        uuid.UUID(name)
+        return bool(uuid.UUID(text))
     except ValueError:
-        quote = f'Cannot find dataset: "{name}"'
-        return refused(rule, where, f"{name} is not in the bundle", "Build it, or correct the path", quote)
-    found = f"is the key of a {kind} on the site, which cannot be looked up here"
-    return harmful(rule, where, found, "See that it exists there")
+        return False
+
+
+def data_problems(
+    bundle: OpenedCompetition, rule: int, where: str, item: dict[Any, Any], keys: Iterable[str]
+) -> BundleProblems:
+    """Yield which data sets are not found: neither as files nor, as far as can be known here, on the site."""
+    for key in keys:
+        name, path = item.get(key), f"{where}.{key}"
+        if not isinstance(name, str) or os.path.exists(bundle.path(name)):
+            continue
+        if is_uuid(name):
+            kind = "solution" if key == "path" else key
+            found = f"is the key of a {kind} on the site, which cannot be looked up here"
+            yield harmful(rule, path, found, "See that it exists there")
+        else:
+            quote = f'Cannot find dataset: "{name}"'
+            yield refused(rule, path, f"{name} is not in the bundle", "Build it, or correct the path", quote)
 
 
 @contextmanager
@@ -145,13 +150,11 @@ def _extract(path: str, folder: str) -> None:
                 raise CompetitionRefusedError(BundleProblem(path, found, "Leave out what is not needed", rule=7))
             archive.extractall(folder)
     except zipfile.BadZipFile:
-        raise CompetitionRefusedError(
-            refused(2, path, "is not a zip", "Zip it again", "Bad zip file uploaded.")
-        ) from None
+        problem = refused(2, path, "is not a zip", "Zip it again", "Bad zip file uploaded.")
+        raise CompetitionRefusedError(problem) from None
     except (OSError, RuntimeError, NotImplementedError, ValueError, EOFError) as error:
-        raise CompetitionRefusedError(
-            crashed(2, path, f"cannot be unpacked ({error})", "Zip it again, without encryption", str(error))
-        ) from None
+        problem = crashed(2, path, f"cannot be unpacked ({error})", "Zip it again, without encryption", str(error))
+        raise CompetitionRefusedError(problem) from None
 
 
 def _parsed(data: bytes) -> tuple[dict[Any, Any], YamlLines]:

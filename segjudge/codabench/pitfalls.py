@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from segjudge.bundle.problems import BundleProblems
+from segjudge.bundle.problems import BundleProblems, mappings_in
 
 from .competition_rules import AFTER_PHASES, BEFORE_PAGES
 from .data_sets import METADATA, DataSetError, command_of, names_in
@@ -55,9 +55,8 @@ def pitfalls(bundle: OpenedCompetition, path: str) -> BundleProblems:
     if os.path.isfile(path) and os.path.getsize(path) > _LARGE:
         found = f"has {os.path.getsize(path) >> 20} MB; unpacking takes long, and an account may hold 15 GB"
         yield harmful(7, os.path.basename(path), found, "Leave out what is not needed")
-    solutions = [
-        bundle.path(item["path"]) for _, item in bundle.mappings("solutions") if isinstance(item.get("path"), str)
-    ]
+    named = [item["path"] for _, item in bundle.mappings("solutions") if isinstance(item.get("path"), str)]
+    solutions = map(bundle.path, named)
     if sum(os.path.getsize(solution) for solution in solutions if os.path.isfile(solution)) > _LARGE_SOLUTIONS:
         yield harmful(7, "solutions", "are large, and unpacking takes long", "Put samples into starting_kit")
 
@@ -67,14 +66,8 @@ def _blocks(bundle: OpenedCompetition) -> Iterator[tuple[str, str, dict[Any, Any
     for key in ("pages", "tasks", "solutions", "phases", "leaderboards"):
         for where, item in bundle.mappings(key):
             yield key, where, item
-            for index, column in enumerate(columns_of(item) if key == "leaderboards" else []):
+            for index, column in enumerate(mappings_in(item, "columns") if key == "leaderboards" else []):
                 yield "columns", f"{where}.columns[{index}]", column
-
-
-def columns_of(board: dict[Any, Any]) -> list[dict[Any, Any]]:
-    """Return the columns of a leaderboard that are mappings."""
-    columns = board.get("columns")
-    return [column for column in columns if isinstance(column, dict)] if isinstance(columns, list) else []
 
 
 def _keys(bundle: OpenedCompetition) -> BundleProblems:
@@ -218,9 +211,8 @@ def _limits(bundle: OpenedCompetition, where: str, phase: dict[Any, Any]) -> Bun
 def _board_rules(bundle: OpenedCompetition) -> BundleProblems:
     boards = bundle.mappings("leaderboards")
     for where, _ in boards[1:]:
-        yield harmful(
-            45, where, "belongs to no phase: only the first leaderboard counts", "Make a competition of its own"
-        )
+        found = "belongs to no phase: only the first leaderboard counts"
+        yield harmful(45, where, found, "Make a competition of its own")
     for where, board in boards[:1]:
         if board.get("submission_rule", "Add") == "Add":
             found = "is Add, so that the board stays empty until participants put something there"
@@ -228,7 +220,7 @@ def _board_rules(bundle: OpenedCompetition) -> BundleProblems:
         if board.get("hidden") in (True, "true", "yes"):
             found = "hides it on the page alone; the API gives it to anybody"
             yield harmful(58, f"{where}.hidden", found, "Do not let scores be a secret")
-        columns = columns_of(board)
+        columns = mappings_in(board, "columns")
         primary = board.get("primary_index", 0)
         if columns and not any(column.get("index") == primary and not column.get("hidden") for column in columns):
             found = f"no visible column has the index {primary}, and the board breaks"
