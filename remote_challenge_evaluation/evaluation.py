@@ -64,9 +64,12 @@ def read_phases(folder: str, choice: ScorerChoice, watch: Watch = lambda: None) 
     return cast("dict[str, ScoredPhase]", _scorer_output(["describe", json.dumps(choice)], folder, watch))
 
 
-def read_annotations(folder: str, choice: ScorerChoice, watch: Watch = lambda: None) -> dict[str, AnnotationReport]:
-    """Return what the annotation file of each phase holds, or its problem."""
-    return cast("dict[str, AnnotationReport]", _scorer_output(["annotations", json.dumps(choice)], folder, watch))
+def read_annotations(folder: str, choice: ScorerChoice, watch: Watch = lambda: None) -> list[str]:
+    """Return a line for the annotation file of each phase; raise StartError if one cannot be used."""
+    report = cast("AnnotationReport", _scorer_output(["annotations", json.dumps(choice)], folder, watch))
+    if report["problems"]:
+        raise StartError("\n".join(report["problems"]))
+    return report["facts"]
 
 
 def _scorer_output(arguments: list[str], folder: str, watch: Watch) -> dict[str, object]:

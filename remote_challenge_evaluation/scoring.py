@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import filecmp
+import itertools
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from segjudge.evalai.client import ApiError
@@ -161,7 +162,9 @@ class SubmissionFiles:
         """Write the file; raise what `download` raises."""
         limit = self._services.settings.max_submission_bytes
         stop = self._services.stop
-        download(self._next_address(row), path, limit, stop.wait, stop.check)
+        # The known row's address, then a new one at each call, since links expire.
+        rows = itertools.chain([row], (self._services.jobs.submission(row["id"]) for _ in itertools.count()))
+        download(lambda: self._address_of(next(rows)), path, limit, stop.wait, stop.check)
 
     def confirm(self, row: SubmissionRow, path: str) -> None:
         """Fetch a file again before its team hears of a mistake; raise JobBlockedError if it is not the same."""
@@ -185,15 +188,6 @@ class SubmissionFiles:
             return head(self._address_of(row), len(PLACEHOLDER) + 1, self._services.stop.check) == PLACEHOLDER
         except WireError:
             return True  # not known: it is asked again at the next sweep
-
-    def _next_address(self, row: SubmissionRow) -> Callable[[], str]:
-        """Return a function that gives the known address, then a new one at each call, since links expire."""
-        known_rows = [row]
-
-        def address() -> str:
-            return self._address_of(known_rows.pop() if known_rows else self._services.jobs.submission(row["id"]))
-
-        return address
 
     def _address_of(self, row: SubmissionRow) -> str:
         address = row.get("submission_input_file") or row.get("input_file")

@@ -37,10 +37,10 @@ class ScoredPhase(TypedDict):
 
 
 class AnnotationReport(TypedDict):
-    """What an annotation file holds, or its problem."""
+    """What the annotation files hold, a line each, and the problems of those that cannot be used."""
 
-    facts: NotRequired[str]
-    problem: NotRequired[str]
+    facts: list[str]
+    problems: list[str]
 
 
 class ScoringRequest(TypedDict):

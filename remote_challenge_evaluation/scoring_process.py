@@ -70,21 +70,20 @@ def _phases_of(bundle: str) -> tuple[Phase, ...]:
     return PHASES
 
 
-def _annotations(choice: ScorerChoice) -> dict[str, AnnotationReport]:
+def _annotations(choice: ScorerChoice) -> AnnotationReport:
     """Return what the annotation file of each phase holds, or its problem; every mask is read."""
     from segjudge.evaluation_script.errors import HostError
 
-    reports: dict[str, AnnotationReport] = {}
-    for phase in _phases_of(choice["bundle"]):
+    facts, problems = list[str](), list[str]()
+    for phase in sorted(_phases_of(choice["bundle"]), key=lambda phase: phase.codename):
         path = os.path.join(choice["annotations"], os.path.basename(phase.annotations))
         try:
-            reports[phase.codename] = {"facts": _facts(phase, path)}
+            facts.append(f"annotations of {phase.codename}: {_facts(phase, path)}")
         except HostError as error:
-            text = str(error)
-            reports[phase.codename] = {"problem": text if path in text else f"{path}: {text}"}
+            problems.append(str(error) if path in str(error) else f"{path}: {error}")
         except Exception as error:  # noqa: BLE001 - whatever a damaged file does to its reader
-            reports[phase.codename] = {"problem": f"{path}: cannot be read ({type(error).__name__}: {error})"}
-    return reports
+            problems.append(f"{path}: cannot be read ({type(error).__name__}: {error})")
+    return {"facts": facts, "problems": problems}
 
 
 def _facts(phase: Phase, path: str) -> str:

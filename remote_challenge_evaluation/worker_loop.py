@@ -25,7 +25,7 @@ from .queues import ApiQueue, OwnQueue, WorkQueue
 from .scoring_messages import ScoredPhase
 from .services import TokenRefusedError, WorkerServices, is_token_accepted, is_token_refusal
 from .settings import SettingsError, WorkerSettings, scorer_choice, with_absolute_paths
-from .startup_check import StartError, check_annotations, check_challenge, folder_problem
+from .startup_check import StartError, check_challenge, folder_problem
 from .stopping import Stop
 from .sweep import Sweep
 from .worker import Worker
@@ -70,8 +70,7 @@ class WorkerLoop:
                 lines = check_challenge(self._jobs, self._settings, phases)
                 if any("command" in phase for phase in phases.values()):
                     return lines  # a host's own files are for its own evaluate() to read
-                reports = read_annotations(folder, scorer_choice(self._settings), self._stop.check)
-                return lines + check_annotations(reports, phases)
+                return lines + read_annotations(folder, scorer_choice(self._settings), self._stop.check)
             except ApiError as error:
                 raise self._start_failure(error) from None
             finally:

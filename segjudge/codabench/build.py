@@ -22,6 +22,7 @@ from segjudge.bundle.opened_bundle import Bundle
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.packed_file import add_member, replaced
 from segjudge.evaluation_script.phase import PROTOCOLS, Phase
+from segjudge.report.page import environment
 
 from . import competition, scoring_program
 from .chains import Chain, DatedPhase, Notes, board_columns, chains, dated_phases, note
@@ -151,8 +152,10 @@ def _files(source: _Source, chain: Chain, title: str) -> dict[str, bytes]:
     terms = competition.page_text(source.bundle.read(config["terms_and_conditions"]))
     files = {logo: picture, competition.TERMS: terms.encode(), competition.SCORING: _scoring_zip(source, chain)}
     for key in [key for key in texts if texts[key]]:
-        table = competition.columns_table(board_columns(chain)) if key == "evaluation_details" else ""
-        files[f"pages/{key}.html"] = (competition.page_text(texts[key]) + table).encode()
+        files[f"pages/{key}.html"] = competition.page_text(texts[key]).encode()
+        if key == "evaluation_details":  # with what the columns mean, for which Codabench's leaderboard has no room
+            columns = [column for column in board_columns(chain) if column.description]
+            files[f"pages/{key}.html"] += environment().get_template("columns.html").render(columns=columns).encode()
     for index, phase in enumerate(chain):
         seconds = _seconds(source, phase)
         description = competition.page_text(source.bundle.read(phase.config["description"]))

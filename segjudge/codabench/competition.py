@@ -6,9 +6,8 @@ import datetime
 from typing import Any
 
 from segjudge.evaluation_script.errors import HostError
-from segjudge.report.page import environment
 
-from .chains import BoardColumn, Chain, DatedPhase, Notes, board_columns, note
+from .chains import Chain, DatedPhase, Notes, board_columns, note
 
 VERSION = 2
 #: The image with Python 3.12 and the scientific packages; the default one has Python 3.7.
@@ -136,11 +135,6 @@ def page_text(text: bytes) -> str:
     """Return a page without indentation, which Markdown takes for code."""
     lines = text.decode("utf-8").splitlines()
     return "\n".join(lines if b"<pre" in text else [line.strip() for line in lines]) + "\n"
-
-
-def columns_table(columns: list[BoardColumn]) -> str:
-    """Return what the columns mean, for the page on evaluation; Codabench's leaderboard has no room for it."""
-    return environment().get_template("columns.html").render(columns=[one for one in columns if one.description])
 
 
 def check_lengths(found: dict[str, Any]) -> None:

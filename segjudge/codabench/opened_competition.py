@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from segjudge.bundle.opened_bundle import BundleRefusedError
 from segjudge.bundle.problems import WARNING, BundleProblem, BundleProblems, mappings_in
 from segjudge.bundle.yaml_lines import YamlLines, read_yaml
 
@@ -23,14 +24,6 @@ FIRST_LINE = f"{CONFIG}:1:1"
 ERROR_LOG = "Unpacking the bundle failed. Here is the error log: "
 #: More than the quota of an account, once unpacked.
 _UNPACKED_BYTES = 20 << 30
-
-
-class CompetitionRefusedError(Exception):
-    """Raised for a bundle whose config the unpacker does not come to read."""
-
-    def __init__(self, problem: BundleProblem) -> None:
-        super().__init__(str(problem))
-        self.problem = problem
 
 
 def refused(rule: int, where: str, found: str, remedy: str, quote: str) -> BundleProblem:
@@ -57,9 +50,8 @@ class OpenedCompetition:
         if not os.path.exists(path):
             quote = "is missing from zip, check your folder structure to make sure it is in the root directory."
             remedy = "Zip the files themselves, not the folder around them"
-            raise CompetitionRefusedError(
-                refused(1, CONFIG, "is not there, at the top of the bundle", remedy, f"{CONFIG} {quote}")
-            )
+            found = "is not there, at the top of the bundle"
+            raise BundleRefusedError(refused(1, CONFIG, found, remedy, f"{CONFIG} {quote}"))
         with open(path, "rb") as file:
             self.config, self.lines = _parsed(file.read())
 
@@ -133,7 +125,7 @@ def data_problems(
 
 @contextmanager
 def opened_competition(path: str) -> Iterator[OpenedCompetition]:
-    """Open a bundle; raises `CompetitionRefusedError` where Codabench comes no further than its config."""
+    """Open a bundle; raises `BundleRefusedError` where Codabench comes no further than its config."""
     if os.path.isdir(path):
         yield OpenedCompetition(path)
         return
@@ -147,14 +139,14 @@ def _extract(path: str, folder: str) -> None:
         with zipfile.ZipFile(path) as archive:
             if sum(member.file_size for member in archive.infolist()) > _UNPACKED_BYTES:
                 found = f"unpacks to more than {_UNPACKED_BYTES >> 30} GiB, above the quota of an account"
-                raise CompetitionRefusedError(BundleProblem(path, found, "Leave out what is not needed", rule=7))
+                raise BundleRefusedError(BundleProblem(path, found, "Leave out what is not needed", rule=7))
             archive.extractall(folder)
     except zipfile.BadZipFile:
         problem = refused(2, path, "is not a zip", "Zip it again", "Bad zip file uploaded.")
-        raise CompetitionRefusedError(problem) from None
+        raise BundleRefusedError(problem) from None
     except (OSError, RuntimeError, NotImplementedError, ValueError, EOFError) as error:
         problem = crashed(2, path, f"cannot be unpacked ({error})", "Zip it again, without encryption", str(error))
-        raise CompetitionRefusedError(problem) from None
+        raise BundleRefusedError(problem) from None
 
 
 def _parsed(data: bytes) -> tuple[dict[Any, Any], YamlLines]:
@@ -167,9 +159,9 @@ def _parsed(data: bytes) -> tuple[dict[Any, Any], YamlLines]:
         location = f"{CONFIG}:{mark.line + 1}:{mark.column + 1}" if mark else FIRST_LINE
         found = f"is not YAML in UTF-8: {getattr(error, 'problem', None) or error}"
         problem = crashed(3, CONFIG, found, "Correct that line or the one above", str(error))
-        raise CompetitionRefusedError(replace(problem, location=location)) from None
+        raise BundleRefusedError(replace(problem, location=location)) from None
     if not isinstance(config, dict):
         text = f"'{type(config).__name__}' object has no attribute 'get'"
         problem = crashed(3, CONFIG, "is empty or not a mapping", "Write it as key: value", text)
-        raise CompetitionRefusedError(replace(problem, location=FIRST_LINE))
+        raise BundleRefusedError(replace(problem, location=FIRST_LINE))
     return config, lines

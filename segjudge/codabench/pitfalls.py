@@ -8,10 +8,12 @@ import os
 import re
 import shlex
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from segjudge.bundle.problems import BundleProblems, mappings_in
 
+from .competition import CAP, TITLE
 from .competition_rules import AFTER_PHASES, BEFORE_PAGES
 from .data_sets import METADATA, DataSetError, command_of, names_in
 from .opened_competition import OpenedCompetition, harmful
@@ -42,7 +44,6 @@ _UNREAD = {
     "allow_robot_submissions": "Set it in the editor",
     "whitelist_emails": "Enter them in the editor",
 }
-_TITLE, _CAP = 181, 600
 _LARGE, _LARGE_SOLUTIONS = 500 << 20, 100 << 20
 _AMBIGUOUS = re.compile(r"\s*(0?[1-9]|1[0-2])[/.-](0?[1-9]|1[0-2])[/.-]\d{4}")
 _ZONE = re.compile(r"\d\s*(?:[+-]\d\d:?\d\d|Z|[A-Z]{3,4})\s*$")
@@ -83,9 +84,9 @@ def _keys(bundle: OpenedCompetition) -> BundleProblems:
 def _top(bundle: OpenedCompetition) -> BundleProblems:
     config = bundle.config
     title = str(config.get("title") or "")
-    if len(title) > _TITLE:
+    if len(title) > TITLE:
         found = f"has {len(title)} characters; with a long user name the competition is left half made"
-        yield harmful(9, "title", found, f"Keep it below {_TITLE + 1}")
+        yield harmful(9, "title", found, f"Keep it below {TITLE + 1}")
     if "docker_image" not in config:
         found = "is missing, so that programs run in codalab/codalab-legacy:py37, which has Python 3.7"
         yield harmful(14, "docker_image", found, "Write docker_image: codalab/codalab-legacy:py312, or your own")
@@ -109,17 +110,12 @@ def _paths(bundle: OpenedCompetition) -> BundleProblems:
         if os.path.isdir(bundle.path(name)):
             found = "is a folder, which the site zips; without a final slash, into a place that all uploads share"
             yield harmful(6, where, found, "Ship a finished zip")
-        elif _is_broken(bundle.path(name)):
+            continue
+        try:
+            names_in(bundle.path(name))
+        except DataSetError:
             found = "is no zip; every submission would fail with 'Bad or empty zip file' after 200 seconds"
             yield harmful(6, where, found, "Zip it")
-
-
-def _is_broken(path: str) -> bool:
-    try:
-        names_in(path)
-    except DataSetError:
-        return True
-    return False
 
 
 def _task_rules(bundle: OpenedCompetition) -> BundleProblems:
@@ -129,8 +125,9 @@ def _task_rules(bundle: OpenedCompetition) -> BundleProblems:
             yield harmful(27, where, "is in no phase", "Name its index in a phase, or remove it")
         for key in ("scoring_program", "reference_data"):
             name = task.get(key)
-            if isinstance(name, str) and os.path.exists(bundle.path(name)) and not _is_broken(bundle.path(name)):
-                yield from _data(f"{where}.{key}", key, bundle.path(name))
+            if isinstance(name, str) and os.path.exists(bundle.path(name)):
+                with suppress(DataSetError):  # said of its path already
+                    yield from _data(f"{where}.{key}", key, bundle.path(name))
 
 
 def _data(where: str, key: str, path: str) -> BundleProblems:
@@ -203,8 +200,8 @@ def _limits(bundle: OpenedCompetition, where: str, phase: dict[Any, Any]) -> Bun
         if key not in phase:
             yield harmful(40, f"{where}.{key}", f"is missing, which means {default}", "Write it, null for no limit")
     limit = phase.get("execution_time_limit")
-    if isinstance(limit, int) and limit > _CAP and not bundle.config.get("queue"):
-        found = f"is {limit}, and the public queue allows {_CAP} seconds"
+    if isinstance(limit, int) and limit > CAP and not bundle.config.get("queue"):
+        found = f"is {limit}, and the public queue allows {CAP} seconds"
         yield harmful(41, f"{where}.execution_time_limit", found, "Name a queue of your own, or write less")
 
 
