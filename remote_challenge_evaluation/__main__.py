@@ -19,7 +19,8 @@ from .startup_check import StartError
 from .worker_group import run_workers
 from .worker_loop import WorkerLoop
 
-STOPPED, WRONG_SETTINGS, NOT_STARTED, TOKEN_REFUSED = 0, 2, 3, 4
+STOPPED = 0
+_CODES = {SettingsError: 2, StartError: 3, TokenRefusedError: 4}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -34,29 +35,22 @@ def main(arguments: list[str] | None = None) -> int:
         check_no_forgotten_journal(settings)
         if args.jobs > 1 and not args.check:
             arguments = ["--once"] if args.once else []
-            return run_workers(
-                args.jobs, arguments, (WRONG_SETTINGS, NOT_STARTED, TOKEN_REFUSED), settings.grace_seconds
-            )
+            return run_workers(args.jobs, arguments, tuple(_CODES.values()), settings.grace_seconds)
         loop = WorkerLoop(settings, once=args.once)
         if args.check:
             sys.stdout.write("\n".join(loop.check()) + "\n")
         else:
             loop.run()
-    except SettingsError as error:
-        return _end(str(error), WRONG_SETTINGS)
-    except StartError as error:
-        return _end(str(error), NOT_STARTED)
-    except TokenRefusedError as error:
-        remedy = "Renew AUTH_TOKEN; results so far are kept and will be sent."
-        return _end(f"EvalAI no longer accepts the token: {error}\n{remedy}", TOKEN_REFUSED)
+    except (SettingsError, StartError, TokenRefusedError) as error:
+        text = str(error)
+        if isinstance(error, TokenRefusedError):
+            remedy = "Renew AUTH_TOKEN; results so far are kept and will be sent."
+            text = f"EvalAI no longer accepts the token: {text}\n{remedy}"
+        sys.stderr.write(f"{text}\n")
+        return _CODES[type(error)]
     except StoppedError:
-        return STOPPED
+        pass
     return STOPPED
-
-
-def _end(text: str, code: int) -> int:
-    sys.stderr.write(f"{text}\n")
-    return code
 
 
 if __name__ == "__main__":

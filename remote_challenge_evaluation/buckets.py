@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 from segjudge.evalai.http_exchange import StoppedError, Watch, awaited, within
@@ -63,18 +64,12 @@ def _fetch(address: str, folder: str, names: list[str], owner: str) -> str:
     os.makedirs(target, mode=0o700, exist_ok=True)
     for name in names:
         key = os.path.join(prefix, name)
-        tag_path, path = os.path.join(target, f"{name}.etag"), os.path.join(target, name)
+        tag_path, path = Path(target, f"{name}.etag"), os.path.join(target, name)
         tag = s3.head_object(Bucket=bucket, Key=key)["ETag"]
-        if os.path.exists(path) and os.path.exists(tag_path) and _text(tag_path) == tag:
+        if os.path.exists(path) and tag_path.exists() and tag_path.read_text(encoding="utf-8") == tag:
             continue
         partial = f"{path}-{owner}.partial"
         s3.download_file(bucket, key, partial)
         os.replace(partial, path)
-        with open(tag_path, "w", encoding="utf-8") as file:
-            file.write(tag)
+        tag_path.write_text(tag, encoding="utf-8")
     return target
-
-
-def _text(path: str) -> str:
-    with open(path, encoding="utf-8") as file:
-        return file.read()

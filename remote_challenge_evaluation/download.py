@@ -89,8 +89,7 @@ def head(url: str, size: int, watch: Watch = lambda: None) -> bytes:
     """Return the first bytes of a file; raise WireError if it cannot be fetched."""
 
     def work(session: requests.Session) -> bytes:
-        with _opened(session, url, {"Range": f"bytes=0-{size - 1}"}) as response:
-            _expect(response, 200, 206)
+        with _opened(session, url, {"Range": f"bytes=0-{size - 1}"}, 200, 206) as response:
             return bytes(response.raw.read(size, decode_content=False))
 
     return exchange(work, within(_START_SECONDS, watch))
@@ -147,11 +146,10 @@ class _File:
     def _continue(self, session: requests.Session, url: str) -> None:
         resumes = self._received and self._size is not None
         headers = {"Range": f"bytes={self._received}-"} if resumes else {}
-        with _opened(session, url, headers) as response:
+        with _opened(session, url, headers, 200, 206, 416) as response:
             if response.status_code == 416:
                 self._forget()
                 raise WireError("the file has changed on its server")
-            _expect(response, 200, 206)
             self._check_continuation(response)
             self._write(response)
 
@@ -228,8 +226,7 @@ def _disk_errors(path: str) -> Iterator[None]:
 
 def _size_and_start(session: requests.Session, url: str) -> tuple[int | None, bytes]:
     """Return a file's size, None if its server does not say it, and its first bytes."""
-    with _opened(session, url, {"Range": f"bytes=0-{_START_BYTES - 1}"}) as response:
-        _expect(response, 200, 206, 416)
+    with _opened(session, url, {"Range": f"bytes=0-{_START_BYTES - 1}"}, 200, 206, 416) as response:
         part = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
         size = int(part[2]) if part else None
         if response.status_code == 416:
@@ -241,8 +238,10 @@ def _size_and_start(session: requests.Session, url: str) -> tuple[int | None, by
 
 
 @contextmanager
-def _opened(session: requests.Session, url: str, headers: dict[str, str]) -> Iterator[requests.Response]:
-    """Yield the response, after the redirects of storage, whose bodies are not read."""
+def _opened(
+    session: requests.Session, url: str, headers: dict[str, str], *statuses: int
+) -> Iterator[requests.Response]:
+    """Yield the response if it has one of the statuses, after the redirects of storage, whose bodies are not read."""
     if not _is_http(url):
         raise _NoAddressError("the server gives no address for it")
     for _ in range(_REDIRECTS):
@@ -250,9 +249,13 @@ def _opened(session: requests.Session, url: str, headers: dict[str, str]) -> Ite
             raise WireError("its address leads to something that is not http")
         headers = {"Accept-Encoding": "identity", **headers}
         with session.get(url, headers=headers, stream=True, timeout=_TIMEOUT, allow_redirects=False) as response:
-            if response.status_code not in (301, 302, 303, 307, 308):
+            status = response.status_code
+            if status in statuses:
                 yield response
                 return
+            if status not in (301, 302, 303, 307, 308):
+                is_lasting = status in range(400, 500) and status not in _PASSING
+                raise (_RefusedError if is_lasting else WireError)(f"the server answers {status}")
             url = urljoin(url, response.headers.get("Location", ""))
     raise WireError("its address redirects without end")
 
@@ -263,14 +266,6 @@ def _is_http(url: str) -> bool:
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
-
-
-def _expect(response: requests.Response, *statuses: int) -> None:
-    status = response.status_code
-    if status in statuses:
-        return
-    kind = _RefusedError if status in range(400, 500) and status not in _PASSING else WireError
-    raise kind(f"the server answers {status}")
 
 
 def _number(text: str) -> int | None:

@@ -24,16 +24,9 @@ def evaluate(
     shows it.  Any failure is an exception whose text may be shown to the participant: a SubmissionError is theirs, a
     HostError is ours and says no more than a number or what is missing.
     """
-    scored = answer(user_submission_file, phase_codename, test_annotation_file, **kwargs)
-    return {**scored, "result": for_rest(scored["result"], phase_named(phase_codename).hidden)}
-
-
-def answer(
-    user_submission_file: str, phase_codename: str, test_annotation_file: str | None = None, **kwargs: object
-) -> dict[str, Any]:
-    """Score a submission as EvalAI's hosted worker does: `result` is `[{split: {metric: value}}]`."""
     truth = test_annotation_file or _annotation(phase_codename, os.environ.get("ANNOTATIONS", "annotations/"))
-    return score(truth, user_submission_file, phase_codename, submission_metadata=kwargs.get("submission_metadata"))
+    scored = score(truth, user_submission_file, phase_codename, submission_metadata=kwargs.get("submission_metadata"))
+    return {**scored, "result": for_rest(scored["result"], phase_named(phase_codename).hidden)}
 
 
 def _annotation(phase_codename: str, folder: str) -> str:

@@ -64,9 +64,12 @@ def read_phases(folder: str, choice: ScorerChoice, watch: Watch = lambda: None) 
     return cast("dict[str, ScoredPhase]", _scorer_output(["describe", json.dumps(choice)], folder, watch))
 
 
-def read_annotations(folder: str, choice: ScorerChoice, watch: Watch = lambda: None) -> dict[str, AnnotationReport]:
-    """Return what the annotation file of each phase holds, or its problem."""
-    return cast("dict[str, AnnotationReport]", _scorer_output(["annotations", json.dumps(choice)], folder, watch))
+def read_annotations(folder: str, choice: ScorerChoice, watch: Watch = lambda: None) -> list[str]:
+    """Return a line for the annotation file of each phase; raise StartError if one cannot be used."""
+    report = cast("AnnotationReport", _scorer_output(["annotations", json.dumps(choice)], folder, watch))
+    if report["problems"]:
+        raise StartError("\n".join(report["problems"]))
+    return report["facts"]
 
 
 def _scorer_output(arguments: list[str], folder: str, watch: Watch) -> dict[str, object]:
@@ -127,18 +130,10 @@ def _send(stream: IO[bytes], request: ScoringRequest) -> None:
 def _start(arguments: list[str], streams: Streams, folder: str, program: list[str] | None = None) -> Child:
     """Start a scorer without our token and keys; it imports our own code first."""
     names = ("HOME", "TZ", "SEGJUDGE_SLACK", "SEGJUDGE_WEBHOOK")
-    environment = clean_environment(
-        *names,
-        TMPDIR=os.environ.get("TMPDIR", folder),
-        PYTHONPATH=IMPORT_ROOT,
-        PYTHONDONTWRITEBYTECODE="1",
-    )
-    command = [*program, *arguments] if program else _command(*arguments)
-    return Child(command, streams, environment=environment, folder=folder)
-
-
-def _command(*arguments: str) -> list[str]:
-    return [sys.executable, "-P", "-m", "segjudge.remote_challenge_evaluation.scoring_process", *arguments]
+    values = {"TMPDIR": os.environ.get("TMPDIR", folder), "PYTHONPATH": IMPORT_ROOT, "PYTHONDONTWRITEBYTECODE": "1"}
+    ours = [sys.executable, "-P", "-m", "segjudge.remote_challenge_evaluation.scoring_process"]
+    environment = clean_environment(*names, **values)
+    return Child([*(program or ours), *arguments], streams, environment=environment, folder=folder)
 
 
 def _outcome(code: ExitCode, answer: str) -> ScoringOutcome:

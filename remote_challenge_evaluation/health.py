@@ -11,7 +11,7 @@ from .journal import Journal
 from .journal_file import JournalError
 
 LOOPBACK = "127.0.0.1"
-#: Seconds without a beat after which the worker is not healthy.
+#: Seconds without a look after which the worker is not healthy.
 _STALE_SECONDS = 300.0
 #: Seconds within which a request has to come.
 _REQUEST_SECONDS = 10.0
@@ -26,8 +26,8 @@ _METRICS = {
 }
 
 
-def serve(port: int, journal: Callable[[], Journal], last_beat: Callable[[], float]) -> ThreadingHTTPServer:
-    """Answer in a thread; `last_beat` returns when the worker was last alive."""
+def serve(port: int, journal: Callable[[], Journal], last_look: Callable[[], float]) -> ThreadingHTTPServer:
+    """Answer in a thread; `last_look` returns when the worker was last alive."""
 
     class Handler(BaseHTTPRequestHandler):
         """Answers two pages."""
@@ -37,7 +37,7 @@ def serve(port: int, journal: Callable[[], Journal], last_beat: Callable[[], flo
         def do_GET(self) -> None:
             """Answer the page."""
             if self.path == "/healthz":
-                idle = time.monotonic() - last_beat()
+                idle = time.monotonic() - last_look()
                 self._answer(200 if idle < _STALE_SECONDS else 503, f"last turn {idle:.0f} s ago\n")
             elif self.path == "/metrics":
                 try:

@@ -1,4 +1,4 @@
-"""Whose `evaluate()` scores the submissions: ours by a bundle's `phases.py`, or a host's own."""
+"""A host's own `evaluate()`: where it is, and the phases that it scores."""
 
 from __future__ import annotations
 
@@ -8,47 +8,26 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from segjudge.bundle.agreement import splits_of
+from segjudge.bundle.build import read_config
+from segjudge.bundle.bundle_source import SCRIPT_FOLDER, BundleSource, find_bundle
+from segjudge.bundle.fields import CONFIG_NAMES
+from segjudge.bundle.opened_bundle import Bundle
+from segjudge.bundle.problems import mappings_in
+from segjudge.evaluation_script.errors import HostError
 
 from . import host_program
 from .scoring_messages import ScoredPhase, ScorerChoice
-
-if TYPE_CHECKING:
-    from segjudge.bundle.bundle_source import BundleSource
-    from segjudge.evaluation_script.phase import Phase
 
 #: Where the starter keeps the `evaluate()` of remote challenges.
 _REMOTE_FILE = os.path.join("remote_challenge_evaluation", "evaluate.py")
 _SECONDS_TO_LOAD = 300.0
 
 
-def phases_of(bundle: str) -> tuple[Phase, ...]:
-    """Return the phases that our scorers score: the bundle's, or without a bundle the installed ones."""
-    if bundle:
-        from segjudge.bundle.bundle_source import find_bundle
-
-        return find_bundle(bundle).phases()
-    from segjudge.evaluation_script.phases import PHASES
-
-    return PHASES
-
-
-def is_hosts_own(choice: ScorerChoice) -> bool:
-    """Return whether a host's own `evaluate()` is to be called."""
-    if choice["evaluate"]:
-        return True
-    if not choice["bundle"]:
-        return False
-    from segjudge.bundle.bundle_source import find_bundle
-
-    return find_bundle(choice["bundle"]).is_foreign
-
-
 def described(choice: ScorerChoice) -> dict[str, ScoredPhase]:
     """Return the phases of a host's challenge; raises `HostError` if its `evaluate()` cannot be used."""
-    from segjudge.bundle.agreement import splits_of
-    from segjudge.bundle.problems import mappings_in
-
     source = _bundle_of(choice)
     config = _config_of(source)
     own = (os.path.abspath(choice["evaluate"]), source.root) if choice["evaluate"] else _evaluate_in(source, config)
@@ -71,8 +50,6 @@ def described(choice: ScorerChoice) -> dict[str, ScoredPhase]:
 
 def _splits_of_hosts(config: dict[str, object], phase: dict[str, object]) -> list[str]:
     """Return the splits of a phase that EvalAI shows to hosts alone."""
-    from segjudge.bundle.problems import mappings_in
-
     names = {split.get("id"): str(split.get("codename")) for split in mappings_in(config, "dataset_splits")}
     rows = mappings_in(config, "challenge_phase_splits")
     own = [row for row in rows if row.get("challenge_phase_id") == phase.get("id")]
@@ -81,10 +58,6 @@ def _splits_of_hosts(config: dict[str, object], phase: dict[str, object]) -> lis
 
 def _bundle_of(choice: ScorerChoice) -> BundleSource:
     """Return the named bundle, else the one around the file with `evaluate()`."""
-    from segjudge.bundle.bundle_source import find_bundle
-    from segjudge.bundle.fields import CONFIG_NAMES
-    from segjudge.evaluation_script.errors import HostError
-
     if choice["bundle"]:
         return find_bundle(choice["bundle"])
     for folder in Path(choice["evaluate"]).resolve().parents:
@@ -94,9 +67,6 @@ def _bundle_of(choice: ScorerChoice) -> BundleSource:
 
 
 def _config_of(source: BundleSource) -> dict[str, Any]:
-    from segjudge.bundle.build import read_config
-    from segjudge.bundle.opened_bundle import Bundle
-
     if not source.archive:
         return read_config(source.root)
     with Bundle(source.archive, for_evalai=False) as bundle:
@@ -105,9 +75,6 @@ def _config_of(source: BundleSource) -> dict[str, Any]:
 
 def _evaluate_in(source: BundleSource, config: dict[str, Any]) -> tuple[str, str]:
     """Return the file or package with `evaluate()`, or the name of its zip, and the repository or bundle it is in."""
-    from segjudge.bundle.bundle_source import SCRIPT_FOLDER
-    from segjudge.evaluation_script.errors import HostError
-
     remote, script = (os.path.join(source.root, name) for name in (_REMOTE_FILE, SCRIPT_FOLDER))
     if os.path.isfile(remote):
         return remote, source.root
@@ -120,8 +87,6 @@ def _evaluate_in(source: BundleSource, config: dict[str, Any]) -> tuple[str, str
 
 def _form(command: list[str]) -> str:
     """Return the form of an `evaluate()`, which is loaded for that."""
-    from segjudge.evaluation_script.errors import HostError
-
     path, words = command[-2], [*command, "describe"]
     try:
         with tempfile.TemporaryDirectory() as folder:

@@ -82,11 +82,6 @@ class Journal:
             raise
         self._read, self._write = self.file.read, self.file.write
 
-    @property
-    def lock(self) -> int:
-        """The descriptor of this worker's lock, for processes that work for it."""
-        return self.owners.lock
-
     def close(self) -> None:
         """Close the journal and give up this worker's lock."""
         self.file.close()

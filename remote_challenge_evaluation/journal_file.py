@@ -30,8 +30,8 @@ CREATE TABLE IF NOT EXISTS numbers (key TEXT PRIMARY KEY, value REAL NOT NULL);
 """
 #: SQLite itself waits no longer for another process: while it waits no signal is handled.
 _BUSY_SECONDS = 0.2
-#: Another process has the journal locked for milliseconds; another program perhaps for so long.
-_LONG_BUSY_SECONDS = 60.0
+#: Another process has the journal locked for milliseconds, or while it is opened; another program perhaps for so long.
+_OPENING_SECONDS, _LONG_BUSY_SECONDS = 10.0, 60.0
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -42,10 +42,6 @@ class JournalError(Exception):
 
 class DamagedError(JournalError):
     """Raised when the content is not a journal's; the file is set aside."""
-
-
-class BusyError(JournalError):
-    """Raised when another process has the file locked."""
 
 
 class UnusableError(JournalError):
@@ -100,37 +96,10 @@ class JournalFile:
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """Yield the connection in a transaction; raise JournalError for what goes wrong."""
-        with self._thread_lock:
-            self._begin()
-            with _explained(self._folder), _rolled_back(self._db):
+        with self._thread_lock, _explained(self._folder):
+            _patiently(lambda: self._db.execute("BEGIN IMMEDIATE"), _LONG_BUSY_SECONDS, self._watch)
+            with self._db:
                 yield self._db
-                self._db.execute("COMMIT")
-
-    def _begin(self) -> None:
-        """Take SQLite's lock; the watch is called while another program holds it."""
-        deadline = time.monotonic() + _LONG_BUSY_SECONDS
-        while True:
-            try:
-                with _explained(self._folder):
-                    self._db.execute("BEGIN IMMEDIATE")
-            except BusyError:
-                self._watch()
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(_BUSY_SECONDS)
-            else:
-                return
-
-
-@contextmanager
-def _rolled_back(db: sqlite3.Connection) -> Iterator[None]:
-    """Undo a transaction that fails."""
-    try:
-        yield
-    except BaseException:
-        with suppress(sqlite3.Error):
-            db.execute("ROLLBACK")
-        raise
 
 
 @contextmanager
@@ -144,7 +113,7 @@ def _explained(folder: str) -> Iterator[None]:
         if code in _DAMAGED:
             raise DamagedError(f"{path} is damaged ({error})") from None
         if code in _BUSY:
-            raise BusyError(f"{path} is locked by another program ({error})") from None
+            raise JournalError(f"{path} is locked by another program ({error})") from None
         raise JournalError(f"{path} cannot be written or read ({error}). Is the disk full, or read-only?") from None
 
 
@@ -222,26 +191,28 @@ def _prepare(db: sqlite3.Connection) -> None:
     if db.execute("PRAGMA user_version").fetchone()[0] == VERSION:
         return
     db.execute("BEGIN IMMEDIATE")
-    with _rolled_back(db):
+    with db:
         columns = [row["name"] for row in db.execute("PRAGMA table_info(jobs)")]
         for statement in _TABLES.split(";"):
             db.execute(statement)
         if columns and "delays" not in columns:
             db.execute("ALTER TABLE jobs ADD COLUMN delays INTEGER NOT NULL DEFAULT 0")
         db.execute(f"PRAGMA user_version = {VERSION}")
-        db.execute("COMMIT")
 
 
-def _patiently(work: Callable[[], Result], tries: int = 25) -> Result:
-    """Repeat while another process has the file locked, a few times."""
-    for _ in range(tries - 1):
+def _patiently(
+    work: Callable[[], Result], seconds: float = _OPENING_SECONDS, watch: Callable[[], None] = lambda: None
+) -> Result:
+    """Repeat while another process has the file locked, for so many seconds; the watch is called in between."""
+    deadline = time.monotonic() + seconds
+    while True:
         try:
             return work()
         except sqlite3.OperationalError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _BUSY:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _BUSY or time.monotonic() > deadline:
                 raise
-            time.sleep(_BUSY_SECONDS)
-    return work()
+        watch()
+        time.sleep(_BUSY_SECONDS)
 
 
 def _set_aside(folder: str) -> str:

@@ -26,6 +26,7 @@ class Owners:
     def __init__(self, folder: str) -> None:
         self._folder, self._locks = folder, os.path.join(folder, "locks")
         os.makedirs(self._locks, mode=0o700, exist_ok=True)
+        #: The descriptor of our lock is for processes that work for us too.
         self.name, self.lock = self._locked()
 
     def _locked(self) -> tuple[str, int]:
@@ -62,12 +63,12 @@ class Owners:
         """Remove what dead workers left behind; return the paths."""
         removed = []
         for folder in (os.path.join(self._folder, name) for name in (DOWNLOADS, FETCHED)):
-            for name in _names(folder):
+            for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
                 owner = _OWNED.fullmatch(name)
                 if owner and not self.is_alive(owner[1]):
                     removed.append(os.path.join(folder, name))
                     _remove(removed[-1])
-        for name in _names(self._locks):
+        for name in os.listdir(self._locks):
             if _NAME.fullmatch(name):
                 self.is_alive(name)
         return removed
@@ -77,13 +78,6 @@ class Owners:
         with suppress(OSError):
             os.unlink(os.path.join(self._locks, self.name))
         os.close(self.lock)
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
 
 
 def _remove(path: str) -> None:

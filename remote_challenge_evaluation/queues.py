@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Any, Protocol
+from contextlib import contextmanager, suppress
+from typing import Any, TypeAlias
 
 from segjudge.evalai.client import ApiError
 from segjudge.evalai.http_exchange import StoppedError, Watch, awaited, within
@@ -23,25 +23,6 @@ _LONG_POLL, _VISIBILITY = 20, 60
 _HEARTBEAT = 20.0
 
 
-class WorkQueue(Protocol):
-    """A queue of messages that name submissions."""
-
-    def is_due(self) -> bool:
-        """Return whether it is time to poll."""
-
-    def receive(self) -> QueueMessage | None:
-        """Return a message, if there is one."""
-
-    def keep_hidden(self, message: QueueMessage) -> AbstractContextManager[None]:
-        """Return a context in which no other worker receives the message."""
-
-    def acknowledge_claim(self, message: QueueMessage) -> None:
-        """Note that the journal has the message's work, or that there is none."""
-
-    def acknowledge_end(self, message: QueueMessage) -> None:
-        """Note that the message's work is done."""
-
-
 class ApiQueue:
     """EvalAI's own: 30 s of visibility that cannot be extended, so a message is deleted once the journal has it."""
 
@@ -49,9 +30,11 @@ class ApiQueue:
         self._jobs, self._journal, self._poll_seconds = jobs, journal, poll_seconds
 
     def is_due(self) -> bool:
+        """Return whether it is time to poll."""
         return self._journal.take_turn("poll_at", self._poll_seconds)
 
     def receive(self) -> QueueMessage | None:
+        """Return a message, if there is one."""
         message = self._jobs.receive()
         if message is not None:
             self._journal.set("poll_at", 0)  # there may be more
@@ -59,16 +42,18 @@ class ApiQueue:
 
     @contextmanager
     def keep_hidden(self, message: QueueMessage) -> Iterator[None]:
+        """Return a context in which no other worker receives the message."""
         del message
         yield
 
     def acknowledge_claim(self, message: QueueMessage) -> None:
+        """Note that the journal has the message's work, or that there is none."""
         # A message that stays comes back in 30 s and is recognised.
         with suppress(ApiError):
             self._jobs.delete(message)
 
     def acknowledge_end(self, message: QueueMessage) -> None:
-        """Do nothing: the message is deleted already."""
+        """Note that the message's work is done; it is deleted already."""
 
 
 class OwnQueue:
@@ -82,23 +67,15 @@ class OwnQueue:
         return True  # the poll itself waits
 
     def receive(self) -> QueueMessage | None:
+        limits = {"MaxNumberOfMessages": 1, "WaitTimeSeconds": self._poll_seconds, "VisibilityTimeout": _VISIBILITY}
         try:
-            answer = awaited(self._poll, self._watch)
+            answer = awaited(lambda: self._sqs.receive_message(QueueUrl=self._url, **limits), self._watch)
             (found,) = answer.get("Messages") or [None]
             return _message(found) if found else None
         except StoppedError:
             raise
         except Exception as error:  # noqa: BLE001 - botocore's errors have no family
             raise ApiError(0, f"{self._url}: {str(error)[:300]}") from None
-
-    def _poll(self) -> dict[str, Any]:
-        answer: dict[str, Any] = self._sqs.receive_message(
-            QueueUrl=self._url,
-            MaxNumberOfMessages=1,
-            WaitTimeSeconds=self._poll_seconds,
-            VisibilityTimeout=_VISIBILITY,
-        )
-        return answer
 
     @contextmanager
     def keep_hidden(self, message: QueueMessage) -> Iterator[None]:
@@ -128,6 +105,10 @@ class OwnQueue:
             awaited(lambda: self._sqs.delete_message(**fields), within(AWS_SECONDS))
         except Exception as error:  # noqa: BLE001 - the message comes back, and is recognised
             self._log("message stays", why=str(error)[:200])
+
+
+#: A queue of messages that name submissions.
+WorkQueue: TypeAlias = ApiQueue | OwnQueue
 
 
 def _message(found: dict[str, str]) -> QueueMessage:

@@ -54,10 +54,6 @@ class SubmissionReporting:
         self._services.alert(f"submission {job.submission}: incident {incident}: {why}")
         self.settle(job, {"refused": _OUR_FAULT.format(incident), "ours": True})
 
-    def give_up(self, job: Job, why: str) -> None:
-        """Give a submission back that was tried often enough."""
-        self.fault(self._journal.change(job, failures=FAILURES), why)
-
     def settle(self, job: Job, report: JobReport) -> None:
         """Note a result and report it; once it is noted, an outage costs no second evaluation."""
         self.report(self._journal.change(job, state=SCORED, report=report))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import filecmp
+import itertools
 import os
 import shutil
 import time
@@ -9,23 +11,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from segjudge.evalai.client import ApiError
-from segjudge.evalai.jobs import RUNNING
+from segjudge.evalai.http_exchange import WireError
+from segjudge.evalai.jobs import PLACEHOLDER, RUNNING
 from segjudge.evalai.result_shapes import PhaseRow, ShapeError, SubmissionRow, accepted_accuracies
 
-from .download import GoneError, TooLargeError
+from .download import GoneError, TooLargeError, download, head
 from .evaluation import ScoringOutcome, run_scorer
-from .journal import Job
+from .journal import Job, JobReport
 from .owners import DOWNLOADS
 from .reporting import SubmissionReporting
 from .scoring_messages import ScoredPhase, ScoringRequest
 from .services import JobBlockedError, WorkerServices
 from .startup_check import annotation_path
-from .submission_files import SubmissionFiles, is_placeholder
 
 #: Seconds that a scorer of ours, which ends itself in time, may take beyond its phase's limit.
 _MARGIN = 60.0
 #: The seconds of a phase that this machine does not know.
 _UNKNOWN_PHASE_SECONDS = 6 * 3600.0
+
+#: A file that fails a submission is fetched so often again, after a pause in seconds.
+_CONFIRMATIONS, _PAUSE = 2, 1.0
 
 _BROKEN_OFF = "Your upload broke off, so that its file never came. Send it again."
 _TOO_LARGE = "Your file is larger than the {:,} bytes that this challenge takes. Send a smaller one."
@@ -84,14 +89,10 @@ class SubmissionScoring:
         }
         with self._timed("scoring"):
             limit = scored_phase["seconds"] + (0.0 if scored_phase.get("command") else _MARGIN)
-            outcome = run_scorer(request, folder, limit, self._journal.lock, self._watch)
+            outcome = run_scorer(request, folder, limit, self._journal.owners.lock, self._services.stop.check_over)
         if outcome.refused:
             self.files.confirm(row, path)
         self._settle(job, outcome, scored_phase, is_silent=bool(phase.get("disable_logs")))
-
-    def _watch(self) -> None:
-        self._services.beat()
-        self._services.stop.check_over()
 
     def _has_file(self, job: Job, row: SubmissionRow, path: str) -> bool:
         """Fetch a submission's file; return False if the job is settled because there is none."""
@@ -130,8 +131,9 @@ class SubmissionScoring:
             self._journal.release(job, 0)
             return
         stdout, stderr = ("", "") if is_silent else (outcome.stdout, outcome.stderr)
+        report: JobReport = {"stdout": stdout, "stderr": stderr}
         if outcome.refused:
-            self._reporting.settle(job, {"refused": outcome.refused, "stdout": stdout, "stderr": stderr})
+            self._reporting.settle(job, {"refused": outcome.refused, **report})
             return
         try:
             if outcome.incident:
@@ -140,15 +142,7 @@ class SubmissionScoring:
         except ShapeError as error:
             self._reporting.fault(job, str(error))
             return
-        self._reporting.settle(
-            job,
-            {
-                "accuracies": accuracies,
-                "metadata": outcome.metadata,
-                "stdout": stdout,
-                "stderr": stderr,
-            },
-        )
+        self._reporting.settle(job, {"accuracies": accuracies, "metadata": outcome.metadata, **report})
 
     def _phase(self, number: int) -> PhaseRow:
         if number not in self._phases:
@@ -156,3 +150,53 @@ class SubmissionScoring:
         if number not in self._phases:
             raise JobBlockedError(f"the challenge has no phase {number}")
         return self._phases[number]
+
+
+class SubmissionFiles:
+    """The files of submissions, as the server's rows name them."""
+
+    def __init__(self, services: WorkerServices) -> None:
+        self._services = services
+
+    def fetch(self, row: SubmissionRow, path: str) -> None:
+        """Write the file; raise what `download` raises."""
+        limit = self._services.settings.max_submission_bytes
+        stop = self._services.stop
+        # The known row's address, then a new one at each call, since links expire.
+        rows = itertools.chain([row], (self._services.jobs.submission(row["id"]) for _ in itertools.count()))
+        download(lambda: self._address_of(next(rows)), path, limit, stop.wait, stop.check)
+
+    def confirm(self, row: SubmissionRow, path: str) -> None:
+        """Fetch a file again before its team hears of a mistake; raise JobBlockedError if it is not the same."""
+        copy, current_row = f"{path}-again", self._services.jobs.submission(row["id"])
+        for _ in range(_CONFIRMATIONS):
+            self._services.stop.wait(_PAUSE)
+            try:
+                self.fetch(current_row, copy)
+            except (GoneError, TooLargeError) as error:
+                raise JobBlockedError(f"the file that was scored did not come a second time: {error}") from None
+            is_same = filecmp.cmp(path, copy, shallow=False)
+            os.remove(copy)
+            if not is_same:
+                raise JobBlockedError("the file that was scored was different when it was fetched again")
+
+    def is_awaited(self, row: SubmissionRow) -> bool:
+        """Return whether the file of a large upload is not there yet."""
+        if row.get("submission_input_file"):
+            return False
+        try:
+            return head(self._address_of(row), len(PLACEHOLDER) + 1, self._services.stop.check) == PLACEHOLDER
+        except WireError:
+            return True  # not known: it is asked again at the next sweep
+
+    def _address_of(self, row: SubmissionRow) -> str:
+        address = row.get("submission_input_file") or row.get("input_file")
+        if not isinstance(address, str):
+            return ""
+        return f"{self._services.settings.api_server}{address}" if address.startswith("/") else address
+
+
+def is_placeholder(path: str) -> bool:
+    """Return whether a file is what the server keeps in the place of an incomplete upload."""
+    with open(path, "rb") as file:
+        return file.read(len(PLACEHOLDER) + 1) == PLACEHOLDER

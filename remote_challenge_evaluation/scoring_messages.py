@@ -37,10 +37,10 @@ class ScoredPhase(TypedDict):
 
 
 class AnnotationReport(TypedDict):
-    """What an annotation file holds, or its problem."""
+    """What the annotation files hold, a line each, and the problems of those that cannot be used."""
 
-    facts: NotRequired[str]
-    problem: NotRequired[str]
+    facts: list[str]
+    problems: list[str]
 
 
 class ScoringRequest(TypedDict):
@@ -52,9 +52,10 @@ class ScoringRequest(TypedDict):
     submission_metadata: SubmissionRow
     #: Bytes that the process may use.
     memory: int
-    bundle: NotRequired[str]
-    command: NotRequired[list[str]]
-    hidden: NotRequired[list[str]]
+    bundle: str
+    #: Of a host's own `evaluate()`: what runs it, and the splits that hosts alone see.
+    command: list[str]
+    hidden: list[str]
 
 
 class ScoringAnswer(TypedDict):

@@ -10,31 +10,25 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import sys
 from typing import TYPE_CHECKING, cast
 
-from .host_scorer import described, is_hosts_own, phases_of
+from .host_program import limit
 from .scoring_messages import AnnotationReport, ScoredPhase, ScorerChoice, ScoringAnswer, ScoringRequest
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.phase import Phase
 
-#: The most bytes of a file that a scorer may write.
-_FILE_BYTES = 4 << 30
-
 
 def main() -> None:
     """Answer one request."""
-    if sys.argv[1] == "describe":
-        print(json.dumps(_described(json.loads(sys.argv[2]))))
-        return
-    if sys.argv[1] == "annotations":
-        print(json.dumps(_annotations(json.loads(sys.argv[2]))))
+    if sys.argv[1] != "score":
+        describe = _described if sys.argv[1] == "describe" else _annotations
+        print(json.dumps(describe(json.loads(sys.argv[2]))))
         return
     answer_descriptor, log_descriptor = (int(word) for word in sys.argv[2:4])
     request = cast("ScoringRequest", json.load(sys.stdin.buffer))
-    _limit(request["memory"])
+    limit(request["memory"])
     # What the scorers tell the operator must not reach the participant's log: it can show ground truth.
     sys.__stderr__ = os.fdopen(log_descriptor, "w", encoding="utf-8")  # type: ignore[misc]
     with os.fdopen(answer_descriptor, "w", encoding="utf-8") as file:
@@ -43,16 +37,18 @@ def main() -> None:
 
 def _described(choice: ScorerChoice) -> dict[str, ScoredPhase]:
     """Return the phases for a parent that does not import the scorers."""
+    from segjudge.bundle.bundle_source import find_bundle
     from segjudge.errors import UsageError
     from segjudge.evaluation_script.errors import HostError
 
     try:
-        return described(choice) if is_hosts_own(choice) else _phases(phases_of(choice["bundle"]))
+        if choice["evaluate"] or (choice["bundle"] and find_bundle(choice["bundle"]).is_foreign):
+            from .host_scorer import described
+
+            return described(choice)
+        phases = _phases_of(choice["bundle"])
     except (HostError, UsageError) as error:
         raise SystemExit(str(error)) from None
-
-
-def _phases(phases: tuple[Phase, ...]) -> dict[str, ScoredPhase]:
     return {
         phase.codename: {
             "annotation": os.path.basename(phase.annotations),
@@ -63,21 +59,31 @@ def _phases(phases: tuple[Phase, ...]) -> dict[str, ScoredPhase]:
     }
 
 
-def _annotations(choice: ScorerChoice) -> dict[str, AnnotationReport]:
+def _phases_of(bundle: str) -> tuple[Phase, ...]:
+    """Return the phases that our scorers score: the bundle's, or without a bundle the installed ones."""
+    if bundle:
+        from segjudge.bundle.bundle_source import find_bundle
+
+        return find_bundle(bundle).phases()
+    from segjudge.evaluation_script.phases import PHASES
+
+    return PHASES
+
+
+def _annotations(choice: ScorerChoice) -> AnnotationReport:
     """Return what the annotation file of each phase holds, or its problem; every mask is read."""
     from segjudge.evaluation_script.errors import HostError
 
-    reports: dict[str, AnnotationReport] = {}
-    for phase in phases_of(choice["bundle"]):
+    facts, problems = list[str](), list[str]()
+    for phase in sorted(_phases_of(choice["bundle"]), key=lambda phase: phase.codename):
         path = os.path.join(choice["annotations"], os.path.basename(phase.annotations))
         try:
-            reports[phase.codename] = {"facts": _facts(phase, path)}
+            facts.append(f"annotations of {phase.codename}: {_facts(phase, path)}")
         except HostError as error:
-            text = str(error)
-            reports[phase.codename] = {"problem": text if path in text else f"{path}: {text}"}
+            problems.append(str(error) if path in str(error) else f"{path}: {error}")
         except Exception as error:  # noqa: BLE001 - whatever a damaged file does to its reader
-            reports[phase.codename] = {"problem": f"{path}: cannot be read ({type(error).__name__}: {error})"}
-    return reports
+            problems.append(f"{path}: cannot be read ({type(error).__name__}: {error})")
+    return {"facts": facts, "problems": problems}
 
 
 def _facts(phase: Phase, path: str) -> str:
@@ -99,8 +105,7 @@ def _score(request: ScoringRequest) -> ScoringAnswer:
     from segjudge.evaluation_script.errors import HostError, SubmissionError
     from segjudge.evaluation_script.main import evaluate_phase
 
-    phases = phases_of(request.get("bundle", ""))
-    phase = next(phase for phase in phases if phase.codename == request["codename"])
+    phase = next(phase for phase in _phases_of(request["bundle"]) if phase.codename == request["codename"])
     try:
         scored = evaluate_phase(phase, request["annotation"], request["submission"], request["submission_metadata"])
     except SubmissionError as error:
@@ -109,13 +114,6 @@ def _score(request: ScoringRequest) -> ScoringAnswer:
         return {"incident": str(error)}
     left = {name: scored[name] for name in ("submission_result", "submission_metadata")}
     return {"accuracies": for_rest(scored["result"], phase.hidden), "metadata": left}
-
-
-def _limit(memory: int) -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each thread reserves address space that it never uses
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 
 
 if __name__ == "__main__":

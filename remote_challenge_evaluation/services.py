@@ -40,8 +40,6 @@ class WorkerServices:
     #: Returns the server's time.
     now: Callable[[], float]
     stop: Stop
-    #: Tells monitoring that the worker is alive.
-    beat: Callable[[], None]
     #: Whether the worker ends when no submission waits any more.
     once: bool = False
 

@@ -144,12 +144,8 @@ _REQUIRED = {
     "challenge_pk": "the number in the address of the challenge",
 }
 _ABOVE_ZERO = (
-    "scoring_seconds",
-    "requests_per_minute",
-    "poll_seconds",
-    "sweep_seconds",
-    "memory_bytes",
-    "max_submission_bytes",
+    *("scoring_seconds", "requests_per_minute", "poll_seconds", "sweep_seconds"),
+    *("memory_bytes", "max_submission_bytes"),
 )
 _NOT_BELOW_ZERO = ("grace_seconds", "health_port")
 

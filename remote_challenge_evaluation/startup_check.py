@@ -8,7 +8,7 @@ from segjudge.evalai.client import ApiError
 from segjudge.evalai.jobs import Jobs
 from segjudge.evalai.result_shapes import ChallengeRow, labels_of, number_of
 
-from .scoring_messages import AnnotationReport, ScoredPhase
+from .scoring_messages import ScoredPhase
 from .settings import WorkerSettings
 
 
@@ -55,15 +55,6 @@ def check_challenge(jobs: Jobs, settings: WorkerSettings, phases: dict[str, Scor
 def annotation_path(settings: WorkerSettings, phase: ScoredPhase) -> str:
     """Return the path of a phase's annotation file; empty where its scorer finds its own."""
     return os.path.join(settings.annotations, phase["annotation"]) if phase["annotation"] else ""
-
-
-def check_annotations(reports: dict[str, AnnotationReport], phases: dict[str, ScoredPhase]) -> list[str]:
-    """Return a line for each annotation file that was read; raise StartError if one cannot be used."""
-    ours = {name: report for name, report in sorted(reports.items()) if name in phases}
-    problems = [report["problem"] for report in ours.values() if "problem" in report]
-    if problems:
-        raise StartError("\n".join(problems))
-    return [f"annotations of {name}: {report['facts']}" for name, report in ours.items()]
 
 
 def _label_problems(phase: str, splits: list[dict[str, object]], scored: dict[str, list[str]], table: str) -> list[str]:

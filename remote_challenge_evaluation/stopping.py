@@ -20,6 +20,8 @@ class Stop:
     def __init__(self, grace: float) -> None:
         self._grace, self._requests = grace, 0
         self._deadline = 0.0
+        #: When it was last looked whether to stop: what a process that is alive does again and again.
+        self.last_look = time.monotonic()
         self._read, self._write = os.pipe()
         os.set_blocking(self._write, False)
 
@@ -39,17 +41,19 @@ class Stop:
 
     def is_set(self) -> bool:
         """Return whether nothing is to be begun any more."""
+        self.last_look = time.monotonic()
         return self._requests > 0
 
     def is_over(self) -> bool:
         """Return whether what is in hand has to be left."""
+        self.last_look = time.monotonic()
         return self._requests > 1 or (self._requests == 1 and time.monotonic() >= self._deadline)
 
     def wait(self, seconds: float) -> bool:
         """Wait so long, or until the end is asked for; return whether it is."""
         if not self._requests:
             select.select([self._read], [], [], seconds)
-        return self._requests > 0
+        return self.is_set()
 
     def wait_over(self, seconds: float) -> bool:
         """Wait so long, or until what is in hand has to be left; return whether it has."""

@@ -134,7 +134,7 @@ class Worker:
         self._log("goes on", submission=job.submission, state=job.state)
         if job.attempts > ATTEMPTS and job.state != SCORED:
             why = f"{job.attempts} workers died with it"
-            self._guard(job, lambda: self._reporting.give_up(job, why))
+            self._guard(job, lambda: self._give_up(job, why))
         elif job.state == SCORED:
             self._guard(job, lambda: self._reporting.report(job))
         else:
@@ -187,6 +187,10 @@ class Worker:
         except ApiError as error:
             self._on_api_error(job, error)
 
+    def _give_up(self, job: Job, why: str) -> None:
+        """Give a submission back that was tried often enough."""
+        self._fault(self._journal.change(job, failures=FAILURES), why)
+
     def _on_api_error(self, job: Job, error: ApiError) -> None:
         if error.denied and not is_token_accepted(self._jobs):
             self._journal.release(job, PAUSE)
@@ -204,11 +208,10 @@ class Worker:
         """Put a job off, longer each time; in the end it is given up."""
         job = self._journal.change(job, "delays")
         if job.delays == DELAYS and job.state != SCORED:
-            self._fault(self._journal.change(job, failures=FAILURES), why)
+            self._give_up(job, why)
         elif job.delays > 2 * DELAYS:
-            self._services.alert(
-                f"submission {job.submission}: its result could not be reported and is given up: {why}"
-            )
+            given_up = "its result could not be reported and is given up"
+            self._services.alert(f"submission {job.submission}: {given_up}: {why}")
             self._journal.finish(job, "given up")
         else:
             self._release(job, why, min(_LONGEST_DELAY, _FIRST_DELAY * 2 ** (job.delays - 1)))

@@ -25,7 +25,7 @@ from .queues import ApiQueue, OwnQueue, WorkQueue
 from .scoring_messages import ScoredPhase
 from .services import TokenRefusedError, WorkerServices, is_token_accepted, is_token_refusal
 from .settings import SettingsError, WorkerSettings, scorer_choice, with_absolute_paths
-from .startup_check import StartError, check_annotations, check_challenge, folder_problem
+from .startup_check import StartError, check_challenge, folder_problem
 from .stopping import Stop
 from .sweep import Sweep
 from .worker import Worker
@@ -56,7 +56,6 @@ class WorkerLoop:
         self._log = Log(settings.log_format)
         self._client = Client(settings.api_server, settings.auth_token, self._wait_for_request, self._watch)
         self._jobs = Jobs(self._client, settings.challenge_pk, settings.queue_name, self._stop.wait)
-        self._beat()
 
     def check(self) -> list[str]:
         """Prove that everything is in place, and change nothing; return lines that say what is there."""
@@ -71,8 +70,7 @@ class WorkerLoop:
                 lines = check_challenge(self._jobs, self._settings, phases)
                 if any("command" in phase for phase in phases.values()):
                     return lines  # a host's own files are for its own evaluate() to read
-                reports = read_annotations(folder, scorer_choice(self._settings), self._stop.check)
-                return lines + check_annotations(reports, phases)
+                return lines + read_annotations(folder, scorer_choice(self._settings), self._stop.check)
             except ApiError as error:
                 raise self._start_failure(error) from None
             finally:
@@ -134,7 +132,6 @@ class WorkerLoop:
         refusals = 0
         for pause in growing_pauses():
             self._stop.check()
-            self._beat()
             try:
                 for line in check_challenge(self._jobs, self._settings, phases):
                     self._log("start", checked=line)
@@ -179,13 +176,12 @@ class WorkerLoop:
             alert=self._alert,
             now=self._client.now,
             stop=self._stop,
-            beat=self._beat,
             once=self._once,
         )
 
     def _serve_health(self, port: int) -> None:
         try:
-            health.serve(port, lambda: self._journal, lambda: self._last_beat)
+            health.serve(port, lambda: self._journal, lambda: self._stop.last_look)
         except OSError as error:
             raise SettingsError(f"HEALTH_PORT {port}: cannot be used ({error.strerror})") from None
 
@@ -197,7 +193,6 @@ class WorkerLoop:
             self._log("not limited", what="processes and CPU of scorers: let the unit or the container do it")
         must_poll = self._once
         while not self._stop.is_set():
-            self._beat()
             try:
                 self._journal.file.follow_replacement()
                 if must_poll:  # whichever worker polled last, and whatever came of it
@@ -258,16 +253,9 @@ class WorkerLoop:
 
     # ── called by others ────────────────────────────────────────────────────
 
-    def _beat(self) -> None:
-        self._last_beat = time.monotonic()
-
     def _watch(self, urgent: bool) -> None:  # noqa: FBT001 - what the client calls
         """End a call when the process has to stop; an urgent one reports a result and has the time of grace."""
-        self._beat()
-        if urgent:
-            self._stop.check_over()
-        else:
-            self._stop.check()
+        (self._stop.check_over if urgent else self._stop.check)()
 
     def _wait_for_request(self, urgent: bool) -> None:  # noqa: FBT001 - what the client calls
         """Wait until one of the machine's requests of this minute is free."""
@@ -280,7 +268,6 @@ class WorkerLoop:
                 self._log("waits", what=f"the limit of {limit} requests a minute", seconds=round(seconds))
             if self._stop.is_over() or (self._stop.is_set() and not urgent):
                 raise ApiError(0, "asked to stop")
-            self._beat()
             if self._stop.wait(min(seconds, 1.0)):
                 time.sleep(0.1)
 

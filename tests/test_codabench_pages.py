@@ -25,7 +25,7 @@ from segjudge.codabench import scoring_program
 from segjudge.codabench.build import BuiltCompetitions, build
 from segjudge.codabench.compute_worker import FINISHED, ComputeWorker, ScoredSubmission
 from segjudge.codabench.opened_competition import opened_competition
-from segjudge.codabench.page_files import page_files
+from segjudge.codabench.program_parts import page_files
 from segjudge.hosted_worker.interpreter import open_interpreter
 
 from .browser import chromium, fresh_page, needs_chromium

@@ -26,7 +26,7 @@ from segjudge.remote_challenge_evaluation.journal import Journal
 journal = Journal(sys.argv[2])
 job = journal.claim(1, "", 7)
 if len(sys.argv) > 3:
-    os.set_inheritable(journal.lock, True)
+    os.set_inheritable(journal.owners.lock, True)
     import subprocess
     child = subprocess.Popen(["sleep", "1000"], close_fds=False)
     print(child.pid, flush=True)

@@ -30,11 +30,10 @@ from segjudge.evalai.http_exchange import StoppedError
 from segjudge.evaluation_script.supervisor import descendants
 from segjudge.remote_challenge_evaluation import evaluation
 evaluation.forbid_inspection()
-if sys.argv[3]:
-    evaluation._command = lambda *arguments: [sys.executable, "-c", sys.argv[3], *arguments]
 lock = os.open(os.path.join(sys.argv[2], "lock"), os.O_CREAT | os.O_RDWR)
 started = time.monotonic()
 request = {"submission": sys.argv[4], "codename": "sequences-dev", "annotation": sys.argv[5], "submission_metadata": {}, "memory": 4 << 30}
+request |= {"bundle": "", "hidden": [], "command": [sys.executable, "-c", sys.argv[3]] if sys.argv[3] else []}
 def watch():
     if os.path.exists(os.path.join(sys.argv[2], "stop")):
         raise StoppedError

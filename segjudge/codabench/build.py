@@ -10,7 +10,6 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import yaml
 from PIL import Image
@@ -23,11 +22,11 @@ from segjudge.bundle.opened_bundle import Bundle
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.packed_file import add_member, replaced
 from segjudge.evaluation_script.phase import PROTOCOLS, Phase
+from segjudge.report.page import environment
 
 from . import competition, scoring_program
 from .chains import Chain, DatedPhase, Notes, board_columns, chains, dated_phases, note
-from .page_files import page_files
-from .wheels import PAGE_LOCK, WheelError, wheel_files
+from .program_parts import PAGE_LOCK, WheelError, page_files, wheel_files
 
 OUT = os.path.join("dist", "codabench")
 #: The formats that Codabench takes, by the endings that it expects.
@@ -130,21 +129,17 @@ def _build_all(source: _Source, out: str) -> list[BuiltCompetition]:
         raise HostError("no phase has a split that participants see")
     built = []
     for chain in found:
-        title = config["title"] if len(found) == 1 else f"{config['title']}: {' and '.join(_names(chain))}"
+        names = " and ".join(str(phase.config["name"]) for phase in chain)
+        title = config["title"] if len(found) == 1 else f"{config['title']}: {names}"
         path = os.path.join(out, "+".join(phase.codename for phase in chain) + ".zip")
         try:
             os.makedirs(out, exist_ok=True)
-            with replaced(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
-                for name, data in _files(source, chain, title).items():
-                    add_member(archive, name, data)
+            with replaced(path) as partial:
+                Path(partial).write_bytes(_zip_of(_files(source, chain, title)))
         except OSError as error:
             raise HostError(f"{path}: cannot be written ({error.strerror})") from None
         built.append(BuiltCompetition(path, title, [phase.codename for phase in chain]))
     return built
-
-
-def _names(chain: Chain) -> list[str]:
-    return [str(phase.config["name"]) for phase in chain]
 
 
 def _files(source: _Source, chain: Chain, title: str) -> dict[str, bytes]:
@@ -157,18 +152,20 @@ def _files(source: _Source, chain: Chain, title: str) -> dict[str, bytes]:
     terms = competition.page_text(source.bundle.read(config["terms_and_conditions"]))
     files = {logo: picture, competition.TERMS: terms.encode(), competition.SCORING: _scoring_zip(source, chain)}
     for key in [key for key in texts if texts[key]]:
-        table = competition.columns_table(board_columns(chain)) if key == "evaluation_details" else ""
-        files[f"pages/{key}.html"] = (competition.page_text(texts[key]) + table).encode()
+        files[f"pages/{key}.html"] = competition.page_text(texts[key]).encode()
+        if key == "evaluation_details":  # with what the columns mean, for which Codabench's leaderboard has no room
+            columns = [column for column in board_columns(chain) if column.description]
+            files[f"pages/{key}.html"] += environment().get_template("columns.html").render(columns=columns).encode()
     for index, phase in enumerate(chain):
         seconds = _seconds(source, phase)
         description = competition.page_text(source.bundle.read(phase.config["description"]))
         entry = competition.phase_entry(phase, index, description, seconds)
-        files[competition.reference_path(phase.codename)] = _reference_zip(source, phase, title, seconds)
+        files[competition.REFERENCE.format(phase.codename)] = _reference_zip(source, phase, title, seconds)
         paths = samples(source.root, phase.codename) if options.samples else []
         if paths:
             kit = {os.path.basename(path): Path(path).read_bytes() for path in paths}
-            entry["starting_kit"] = competition.kit_path(phase.codename)
-            files[competition.kit_path(phase.codename)] = _zip_of(kit)
+            entry["starting_kit"] = competition.KIT.format(phase.codename)
+            files[entry["starting_kit"]] = _zip_of(kit)
         document["tasks"].append(competition.task_entry(phase, index))
         document["phases"].append(entry)
     competition.check_lengths(document)
@@ -180,7 +177,7 @@ def _files(source: _Source, chain: Chain, title: str) -> dict[str, bytes]:
 def _seconds(source: _Source, phase: DatedPhase) -> int:
     """Return how long a submission may be scored."""
     wanted = source.scored[phase.codename].seconds
-    seconds = competition.scoring_seconds(wanted, source.options.queue)
+    seconds = wanted if source.options.queue else min(wanted, competition.CAP - competition.SPARE)
     if seconds < wanted:
         cap = f"the public queue allows {competition.CAP} for a run (--queue names your own)"
         note(source.notes, phase.codename, f"scoring may take {seconds} seconds, not {wanted}, since {cap}")
@@ -270,8 +267,8 @@ def _reference_zip(source: _Source, phase: DatedPhase, title: str, seconds: int)
 
 
 def _zip_of(files: Mapping[str, bytes]) -> bytes:
-    out: Any = io.BytesIO()
+    out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
             add_member(archive, name, data)
-    return bytes(out.getvalue())
+    return out.getvalue()

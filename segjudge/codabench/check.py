@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from segjudge.bundle.opened_bundle import BundleRefusedError
 from segjudge.bundle.problems import BundleProblem, BundleProblems
 
 from . import competition_rules, phase_rules, task_rules
-from .opened_competition import (
-    CompetitionRefusedError,
-    OpenedCompetition,
-    harmful,
-    opened_competition,
-    refused,
-)
+from .opened_competition import OpenedCompetition, harmful, opened_competition, refused
 from .pitfalls import pitfalls
 
 Rule = Callable[[OpenedCompetition], BundleProblems]
@@ -44,7 +39,7 @@ def check(path: str) -> list[BundleProblem]:
     try:
         with opened_competition(path) as bundle:
             return [bundle.located(problem) for problem in [*_problems(bundle), *pitfalls(bundle, path)]]
-    except CompetitionRefusedError as error:
+    except BundleRefusedError as error:
         return [replace(error.problem, location=error.problem.location or path)]
 
 

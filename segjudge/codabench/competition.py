@@ -6,9 +6,8 @@ import datetime
 from typing import Any
 
 from segjudge.evaluation_script.errors import HostError
-from segjudge.report.page import environment
 
-from .chains import BoardColumn, Chain, DatedPhase, Notes, board_columns, note
+from .chains import Chain, DatedPhase, Notes, board_columns, note
 
 VERSION = 2
 #: The image with Python 3.12 and the scientific packages; the default one has Python 3.7.
@@ -18,6 +17,8 @@ CAP, SPARE = 600, 120
 #: Codabench appends the title to the name of the uploaded file, which may have 255 characters.
 TITLE, NAME, REWARD, SHORT = 181, 256, 256, 36
 TERMS, LOGO, SCORING = "terms.html", "logo", "scoring_program.zip"
+#: Where the truth and the samples of a phase are.
+REFERENCE, KIT = "reference_data/{}.zip", "starting_kit/{}.zip"
 #: The texts of EvalAI's pages by the titles of Codabench's.
 PAGES = {"description": "Overview", "evaluation_details": "Evaluation", "submission_guidelines": "Submission"}
 #: Keys of EvalAI that have no counterpart.
@@ -31,21 +32,6 @@ _LOST_OF_PHASE = {
     "allowed_email_ids": "enter them in Codabench's editor",
     "is_restricted_to_select_one_submission": "the leaderboard shows each participant's best",
 }
-
-
-def reference_path(codename: str) -> str:
-    """Return where in the bundle the truth of a phase is."""
-    return f"reference_data/{codename}.zip"
-
-
-def kit_path(codename: str) -> str:
-    """Return where in the bundle the samples of a phase are."""
-    return f"starting_kit/{codename}.zip"
-
-
-def scoring_seconds(seconds: int, queue: str) -> int:
-    """Return how long a submission may be scored; the public queue has a cap."""
-    return seconds if queue else min(seconds, CAP - SPARE)
 
 
 def competition(
@@ -67,14 +53,9 @@ def competition(
         "can_participants_make_submissions_public": any(phase.config.get("is_submission_public") for phase in chain),
     }
     prizes = sorted(config.get("prizes") or [], key=lambda prize: int(prize["rank"]))
-    if prizes:
-        found["reward"] = ", ".join(f"{prize['rank']}: {prize['amount']}" for prize in prizes)
-    if queue:
-        found["queue"] = queue
-    sheet = fact_sheet(chain)
-    if sheet:
-        found["fact_sheet"] = sheet
-    return found
+    reward = ", ".join(f"{prize['rank']}: {prize['amount']}" for prize in prizes)
+    optional = {"reward": reward, "queue": queue, "fact_sheet": fact_sheet(chain)}
+    return {**found, **{key: value for key, value in optional.items() if value}}
 
 
 def phase_entry(phase: DatedPhase, index: int, description: str, seconds: int) -> dict[str, Any]:
@@ -99,7 +80,7 @@ def task_entry(phase: DatedPhase, index: int) -> dict[str, Any]:
         "name": phase.config["name"],
         "description": f"{phase.codename}: {', '.join(dict.fromkeys(column.split for column in phase.columns))}",
         "scoring_program": SCORING,
-        "reference_data": reference_path(phase.codename),
+        "reference_data": REFERENCE.format(phase.codename),
     }
 
 
@@ -154,11 +135,6 @@ def page_text(text: bytes) -> str:
     """Return a page without indentation, which Markdown takes for code."""
     lines = text.decode("utf-8").splitlines()
     return "\n".join(lines if b"<pre" in text else [line.strip() for line in lines]) + "\n"
-
-
-def columns_table(columns: list[BoardColumn]) -> str:
-    """Return what the columns mean, for the page on evaluation; Codabench's leaderboard has no room for it."""
-    return environment().get_template("columns.html").render(columns=[one for one in columns if one.description])
 
 
 def check_lengths(found: dict[str, Any]) -> None:

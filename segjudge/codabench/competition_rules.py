@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import io
 import os
-import uuid
 
 from PIL import Image, UnidentifiedImageError
 
-from segjudge.bundle.problems import BundleProblems
+from segjudge.bundle.problems import BundleProblem, BundleProblems
 
-from .opened_competition import OpenedCompetition, crashed, file_problem, harmful, listed, refused
+from .opened_competition import OpenedCompetition, crashed, harmful, is_uuid, listed, not_a_path, refused
 from .serializer_fields import CHOICE, EMAIL, FLAG, JSON, TEXT, SerializerField, field_problems
 
 PAGE = {"title": SerializerField(TEXT, 13, 255, required=True)}
+_FLAGS = (
+    *("registration_auto_approve", "enable_detailed_results", "show_detailed_results_in_submission_panel"),
+    *("show_detailed_results_in_leaderboard", "auto_run_submissions"),
+    *("can_participants_make_submissions_public", "make_programs_available", "make_input_data_available"),
+)
 #: The serializer's fields in its order: those before the pages and phases, and those after them.
 BEFORE_PAGES = {
     "title": SerializerField(TEXT, 9, 256, required=True),
@@ -21,14 +25,7 @@ BEFORE_PAGES = {
 }
 AFTER_PHASES = {
     "description": SerializerField(TEXT, 9, null=True, blank=True),
-    **{
-        key: SerializerField(FLAG, 17)
-        for key in (
-            *("registration_auto_approve", "enable_detailed_results", "show_detailed_results_in_submission_panel"),
-            *("show_detailed_results_in_leaderboard", "auto_run_submissions"),
-            *("can_participants_make_submissions_public", "make_programs_available", "make_input_data_available"),
-        )
-    },
+    **dict.fromkeys(_FLAGS, SerializerField(FLAG, 17)),
     "competition_type": SerializerField(CHOICE, 16, choices=("competition", "benchmark")),
     "fact_sheet": SerializerField(JSON, 18, null=True),
     "reward": SerializerField(TEXT, 16, 256, null=True, blank=True),
@@ -42,18 +39,27 @@ _PICTURES = ("jpeg", "mpo", "png", "gif", "webp")
 _LONGEST_TITLE = 230
 
 
+def _file_problem(bundle: OpenedCompetition, rule: int, where: str, name: object) -> BundleProblem | None:
+    """Return why the unpacker cannot read a file."""
+    kind, title = ("picture", "image") if where == "image" else ("file", "page")
+    if not isinstance(name, str):
+        return not_a_path(rule, where, name)
+    if not os.path.exists(bundle.path(name)):
+        found, quote = f"{name} is not in the bundle", f"Unable to find {title}: {name}"
+        return refused(rule, where, found, "Put it there, or correct the path", quote)
+    if not os.path.isfile(bundle.path(name)):
+        text = f"[Errno 21] Is a directory: '<temporary folder>/{name}'"
+        return crashed(rule, where, f"{name} is a folder", f"Name a {kind}", text)
+    return None
+
+
 def _text_problems(bundle: OpenedCompetition, rule: int, where: str, name: object, empty: str) -> BundleProblems:
-    problem = file_problem(bundle, rule, where, name, f"Unable to find page: {name}")
+    problem = _file_problem(bundle, rule, where, name)
     if problem:
         yield problem
         return
-    path = bundle.path(str(name))
-    if not os.path.isfile(path):
-        text = f"[Errno 21] Is a directory: '<temporary folder>/{name}'"
-        yield crashed(rule, where, f"{name} is a folder", "Name a file", text)
-        return
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(bundle.path(str(name)), encoding="utf-8") as file:
             if not file.read():
                 yield refused(rule, where, f"{name} is empty", "Write something", empty)
     except UnicodeDecodeError as error:
@@ -67,9 +73,8 @@ def pages(bundle: OpenedCompetition) -> BundleProblems:
         if "file" not in page:
             yield crashed(13, f"{where}.file", "is missing", "Name a file", "'file'")
             continue
-        name = page["file"]
-        empty = f"Page '{name}' is empty, it must contain content."
-        yield from _text_problems(bundle, 13, f"{where}.file", name, empty)
+        empty = f"Page '{page['file']}' is empty, it must contain content."
+        yield from _text_problems(bundle, 13, f"{where}.file", page["file"], empty)
 
 
 def terms_and_picture(bundle: OpenedCompetition) -> BundleProblems:
@@ -83,14 +88,9 @@ def terms_and_picture(bundle: OpenedCompetition) -> BundleProblems:
     if "image" not in bundle.config:
         quote = "An image for this competition could not be found in the yaml"
         yield refused(10, "image", "is missing", "Name a picture", quote)
-        return
-    name = bundle.config["image"]
-    problem = file_problem(bundle, 10, "image", name, f"Unable to find image: {name}")
-    if problem:
-        yield problem
-    elif not os.path.isfile(bundle.path(name)):
-        text = f"[Errno 21] Is a directory: '<temporary folder>/{name}'"
-        yield crashed(10, "image", f"{name} is a folder", "Name a picture", text)
+    else:
+        problem = _file_problem(bundle, 10, "image", bundle.config["image"])
+        yield from [problem] if problem else []
 
 
 def queue(bundle: OpenedCompetition) -> BundleProblems:
@@ -98,15 +98,12 @@ def queue(bundle: OpenedCompetition) -> BundleProblems:
     name = bundle.config.get("queue")
     if not name:
         return
-    try:
-        uuid.UUID(str(name))
-    except ValueError:
-        found = f"{name!r:.60} is not the UUID of a queue"
-        yield crashed(
-            15, "queue", found, "Copy the vhost from the page of queues", f"['“{name}” is not a valid UUID.']"
-        )
-        return
-    yield harmful(15, "queue", "is on the site and cannot be looked up here", "See that it is there, and yours to use")
+    remedy = "See that it is there, and yours to use"
+    if is_uuid(str(name)):
+        yield harmful(15, "queue", "is on the site and cannot be looked up here", remedy)
+    else:
+        found, text = f"{name!r:.60} is not the UUID of a queue", f"['“{name}” is not a valid UUID.']"
+        yield crashed(15, "queue", found, "Copy the vhost from the page of queues", text)
 
 
 def logo(bundle: OpenedCompetition) -> BundleProblems:
@@ -125,11 +122,10 @@ def logo(bundle: OpenedCompetition) -> BundleProblems:
             width, height = picture.size
             small = picture.resize((100, int(100 / width * height)))
             small.save(io.BytesIO(), "PNG")
+    except UnidentifiedImageError:
+        yield refused(10, "image", f"{name} is not a picture", remedy, "logo: Please upload a valid image.\n")
     except OSError as error:
-        if isinstance(error, UnidentifiedImageError):
-            yield refused(10, "image", f"{name} is not a picture", remedy, "logo: Please upload a valid image.\n")
-        else:
-            yield crashed(10, "image", f"{name} cannot be made smaller", remedy, str(error))
+        yield crashed(10, "image", f"{name} cannot be made smaller", remedy, str(error))
     except (ValueError, Image.DecompressionBombError) as error:
         yield crashed(11, "image", f"{name} is more than a hundred times as wide as high", "Cut it", str(error))
 
@@ -179,6 +175,5 @@ def rest(bundle: OpenedCompetition) -> BundleProblems:
     title = bundle.config.get("title")
     if isinstance(title, str) and _LONGEST_TITLE < len(title) <= BEFORE_PAGES["title"].most:
         text = "value too long for type character varying(255)"
-        yield crashed(
-            9, "title", f"has {len(title)} characters, and the competition stays, half made", "Shorten it", text
-        )
+        found = f"has {len(title)} characters, and the competition stays, half made"
+        yield crashed(9, "title", found, "Shorten it", text)

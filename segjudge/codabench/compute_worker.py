@@ -141,7 +141,11 @@ class ComputeWorker:
             output=tuple(sorted(os.listdir(output))), seconds=time.monotonic() - started, log=_read(log),
             page=_read(os.path.join(output, "detailed_results.html"), _PAGE_BYTES),
         )  # fmt: skip
-        return _judged(found, code, output, columns, seconds)
+        try:
+            written = _written(found, code, output, seconds)
+        except _FailedError as error:
+            return replace(found, status=FAILED, details=str(error))
+        return replace(found, written=written, scores=stored(written, columns))
 
     def _words(self, words: list[str], folder: str) -> tuple[str, list[str], dict[str, str]]:
         """Return where the program runs, its words and its variables, in the sandbox or beside it."""
@@ -166,25 +170,19 @@ def _read(path: str, most: int = _OUTPUT_BYTES) -> str:
         return file.read(most)
 
 
-def _judged(
-    found: ScoredSubmission, code: int | None, output: str, columns: list[str], seconds: int
-) -> ScoredSubmission:
-    """Return what the worker and the site make of a run that ended; `code` is None where its time was over."""
+def _written(found: ScoredSubmission, code: int | None, output: str, seconds: int) -> Any:
+    """Return the scores of a run that ended as the worker takes them; `code` is None where its time was over."""
     if code is None:
-        return replace(found, status=FAILED, details=f"Execution Time Limit exceeded. Limit was {seconds} seconds")
+        raise _FailedError(f"Execution Time Limit exceeded. Limit was {seconds} seconds")
     if code:
-        return replace(found, status=FAILED, details="Child task failed or non-zero return code")
-    try:
-        written = _written(output)
-    except _FailedError as error:
-        return replace(found, status=FAILED, details=str(error))
+        raise _FailedError("Child task failed or non-zero return code")
+    written = _scores_in(output)
     if ADDED in found.output:
-        details = "Error, the output directory already contains a metadata file."
-        return replace(found, status=FAILED, details=details)
-    return replace(found, written=written, scores=stored(written, columns))
+        raise _FailedError("Error, the output directory already contains a metadata file.")
+    return written
 
 
-def _written(output: str) -> Any:
+def _scores_in(output: str) -> Any:
     """Return what the program wrote as its scores."""
     path = os.path.join(output, "scores.json")
     if os.path.exists(path):

@@ -5,20 +5,30 @@ from __future__ import annotations
 import os
 import shutil
 import zipfile
-import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from segjudge.bundle.bundle_source import UNREADABLE
+
 #: Files that say what a program runs, in the order in which they count.
 METADATA = ("metadata.yaml", "metadata")
-_UNREADABLE = (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, NotImplementedError, ValueError, KeyError)
 
 
 class DataSetError(Exception):
     """Raised for data that Codabench's worker cannot unpack."""
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[zipfile.ZipFile]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield archive
+    except UNREADABLE:
+        raise DataSetError("Bad or empty zip file") from None
 
 
 def names_in(path: str) -> list[str]:
@@ -26,22 +36,16 @@ def names_in(path: str) -> list[str]:
     if os.path.isdir(path):
         found = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
         return sorted(os.path.relpath(name, path) for name in found)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return [name for name in archive.namelist() if not name.endswith("/")]
-    except _UNREADABLE:
-        raise DataSetError("Bad or empty zip file") from None
+    with _opened(path) as archive:
+        return [name for name in archive.namelist() if not name.endswith("/")]
 
 
 def texts_in(path: str, names: Iterable[str]) -> dict[str, str]:
     """Return files of a zip or a folder as texts."""
     if os.path.isdir(path):
         return {name: Path(path, name).read_text(encoding="utf-8", errors="replace") for name in names}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return {name: archive.read(name).decode("utf-8", "replace") for name in names}
-    except _UNREADABLE:
-        raise DataSetError("Bad or empty zip file") from None
+    with _opened(path) as archive:
+        return {name: archive.read(name).decode("utf-8", "replace") for name in names}
 
 
 def unpack(path: str, folder: str) -> None:
@@ -50,11 +54,8 @@ def unpack(path: str, folder: str) -> None:
         shutil.copytree(path, folder, dirs_exist_ok=True)
         return
     os.makedirs(folder, exist_ok=True)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            archive.extractall(folder)
-    except _UNREADABLE:
-        raise DataSetError("Bad or empty zip file") from None
+    with _opened(path) as archive:
+        archive.extractall(folder)
 
 
 def command_of(path: str) -> str:

@@ -13,7 +13,8 @@ from typing import Any
 
 import yaml
 
-from segjudge.bundle.problems import WARNING, BundleProblem, BundleProblems
+from segjudge.bundle.opened_bundle import BundleRefusedError
+from segjudge.bundle.problems import WARNING, BundleProblem, BundleProblems, mappings_in
 from segjudge.bundle.yaml_lines import YamlLines, read_yaml
 
 CONFIG = "competition.yaml"
@@ -23,14 +24,6 @@ FIRST_LINE = f"{CONFIG}:1:1"
 ERROR_LOG = "Unpacking the bundle failed. Here is the error log: "
 #: More than the quota of an account, once unpacked.
 _UNPACKED_BYTES = 20 << 30
-
-
-class CompetitionRefusedError(Exception):
-    """Raised for a bundle whose config the unpacker does not come to read."""
-
-    def __init__(self, problem: BundleProblem) -> None:
-        super().__init__(str(problem))
-        self.problem = problem
 
 
 def refused(rule: int, where: str, found: str, remedy: str, quote: str) -> BundleProblem:
@@ -55,11 +48,10 @@ class OpenedCompetition:
         self.folder = os.path.realpath(folder)
         path = self.path(CONFIG)
         if not os.path.exists(path):
-            quote = (
-                f"{CONFIG} is missing from zip, check your folder structure to make sure it is in the root directory."
-            )
+            quote = "is missing from zip, check your folder structure to make sure it is in the root directory."
             remedy = "Zip the files themselves, not the folder around them"
-            raise CompetitionRefusedError(refused(1, CONFIG, "is not there, at the top of the bundle", remedy, quote))
+            found = "is not there, at the top of the bundle"
+            raise BundleRefusedError(refused(1, CONFIG, found, remedy, f"{CONFIG} {quote}"))
         with open(path, "rb") as file:
             self.config, self.lines = _parsed(file.read())
 
@@ -74,9 +66,7 @@ class OpenedCompetition:
 
     def mappings(self, key: str) -> list[tuple[str, dict[Any, Any]]]:
         """Return the mappings of a list in the config, each with its path."""
-        block = self.config.get(key)
-        items = [item for item in block if isinstance(item, dict)] if isinstance(block, list) else []
-        return [(f"{key}[{index}]", item) for index, item in enumerate(items)]
+        return [(f"{key}[{index}]", item) for index, item in enumerate(mappings_in(self.config, key))]
 
     def located(self, problem: BundleProblem) -> BundleProblem:
         """Return a problem with the line of what it is about."""
@@ -101,34 +91,41 @@ def listed(rule: int, bundle: OpenedCompetition, key: str, asked: str = "") -> B
         yield crashed(rule, key, "is not a list of mappings", remedy, text)
 
 
-def file_problem(bundle: OpenedCompetition, rule: int, where: str, name: object, missing: str) -> BundleProblem | None:
-    """Return why the unpacker cannot read a file; `missing` is what it says when there is none."""
-    if not isinstance(name, str):
-        text = f"join() argument must be str, bytes, or os.PathLike object, not '{type(name).__name__}'"
-        return crashed(
-            rule, where, f"is {name!r:.60}, not the path of a file", "Write a path, or leave the key out", text
-        )
-    if not os.path.exists(bundle.path(name)):
-        return refused(rule, where, f"{name} is not in the bundle", "Put it there, or correct the path", missing)
-    return None
+def not_a_path(rule: int, where: str, name: object) -> BundleProblem:
+    """Return what the unpacker says of a path that is no text."""
+    found, remedy = f"is {name!r:.60}, not the path of a file", "Write a path, or leave the key out"
+    text = f"join() argument must be str, bytes, or os.PathLike object, not '{type(name).__name__}'"
+    return crashed(rule, where, found, remedy, text)
 
 
-def data_problem(bundle: OpenedCompetition, rule: int, where: str, name: str, kind: str) -> BundleProblem | None:
-    """Return why a data set is not found: neither as a file nor, as far as can be known here, on the site."""
-    if os.path.exists(bundle.path(name)):
-        return None
+def is_uuid(text: str) -> bool:
+    """Return whether a text can be the key of something on the site."""
     try:
-        uuid.UUID(name)
+        return bool(uuid.UUID(text))
     except ValueError:
-        quote = f'Cannot find dataset: "{name}"'
-        return refused(rule, where, f"{name} is not in the bundle", "Build it, or correct the path", quote)
-    found = f"is the key of a {kind} on the site, which cannot be looked up here"
-    return harmful(rule, where, found, "See that it exists there")
+        return False
+
+
+def data_problems(
+    bundle: OpenedCompetition, rule: int, where: str, item: dict[Any, Any], keys: Iterable[str]
+) -> BundleProblems:
+    """Yield which data sets are not found: neither as files nor, as far as can be known here, on the site."""
+    for key in keys:
+        name, path = item.get(key), f"{where}.{key}"
+        if not isinstance(name, str) or os.path.exists(bundle.path(name)):
+            continue
+        if is_uuid(name):
+            kind = "solution" if key == "path" else key
+            found = f"is the key of a {kind} on the site, which cannot be looked up here"
+            yield harmful(rule, path, found, "See that it exists there")
+        else:
+            quote = f'Cannot find dataset: "{name}"'
+            yield refused(rule, path, f"{name} is not in the bundle", "Build it, or correct the path", quote)
 
 
 @contextmanager
 def opened_competition(path: str) -> Iterator[OpenedCompetition]:
-    """Open a bundle; raises `CompetitionRefusedError` where Codabench comes no further than its config."""
+    """Open a bundle; raises `BundleRefusedError` where Codabench comes no further than its config."""
     if os.path.isdir(path):
         yield OpenedCompetition(path)
         return
@@ -142,16 +139,14 @@ def _extract(path: str, folder: str) -> None:
         with zipfile.ZipFile(path) as archive:
             if sum(member.file_size for member in archive.infolist()) > _UNPACKED_BYTES:
                 found = f"unpacks to more than {_UNPACKED_BYTES >> 30} GiB, above the quota of an account"
-                raise CompetitionRefusedError(BundleProblem(path, found, "Leave out what is not needed", rule=7))
+                raise BundleRefusedError(BundleProblem(path, found, "Leave out what is not needed", rule=7))
             archive.extractall(folder)
     except zipfile.BadZipFile:
-        raise CompetitionRefusedError(
-            refused(2, path, "is not a zip", "Zip it again", "Bad zip file uploaded.")
-        ) from None
+        problem = refused(2, path, "is not a zip", "Zip it again", "Bad zip file uploaded.")
+        raise BundleRefusedError(problem) from None
     except (OSError, RuntimeError, NotImplementedError, ValueError, EOFError) as error:
-        raise CompetitionRefusedError(
-            crashed(2, path, f"cannot be unpacked ({error})", "Zip it again, without encryption", str(error))
-        ) from None
+        problem = crashed(2, path, f"cannot be unpacked ({error})", "Zip it again, without encryption", str(error))
+        raise BundleRefusedError(problem) from None
 
 
 def _parsed(data: bytes) -> tuple[dict[Any, Any], YamlLines]:
@@ -164,9 +159,9 @@ def _parsed(data: bytes) -> tuple[dict[Any, Any], YamlLines]:
         location = f"{CONFIG}:{mark.line + 1}:{mark.column + 1}" if mark else FIRST_LINE
         found = f"is not YAML in UTF-8: {getattr(error, 'problem', None) or error}"
         problem = crashed(3, CONFIG, found, "Correct that line or the one above", str(error))
-        raise CompetitionRefusedError(replace(problem, location=location)) from None
+        raise BundleRefusedError(replace(problem, location=location)) from None
     if not isinstance(config, dict):
         text = f"'{type(config).__name__}' object has no attribute 'get'"
         problem = crashed(3, CONFIG, "is empty or not a mapping", "Write it as key: value", text)
-        raise CompetitionRefusedError(replace(problem, location=FIRST_LINE))
+        raise BundleRefusedError(replace(problem, location=FIRST_LINE))
     return config, lines

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from dateutil import parser  # type: ignore[import-untyped]
 
-from segjudge.bundle.problems import BundleProblem, BundleProblems
+from segjudge.bundle.problems import BundleProblems
 
-from .opened_competition import OpenedCompetition, crashed, data_problem, file_problem, listed, refused
-from .serializer_fields import CHOICE, FLAG, INTEGER, LIST, NATURAL, TEXT, SerializerField, field_problems
+from .opened_competition import OpenedCompetition, crashed, data_problems, listed, not_a_path, refused
+from .serializer_fields import CHOICE, FLAG, INTEGER, LIST, NATURAL, TEXT, SerializerField, field_problems, whole
 
 PHASE_FILES = ("public_data", "starting_kit")
 PHASE = {
@@ -24,8 +26,6 @@ PHASE = {
     "auto_migrate_to_this_phase": SerializerField(FLAG, 42),
     **dict.fromkeys(("hide_output", "hide_prediction_output", "hide_score_output"), SerializerField(FLAG, 42)),
 }
-#: What the unpacker calls a key in the serializer.
-_RENAMED = {"max_submissions": "max_submissions_per_person"}
 RULES = ("Add", "Add_And_Delete", "Add_And_Delete_Multiple", "Force_Last", "Force_Latest_Multiple", "Force_Best")
 BOARD = {
     "primary_index": SerializerField(NATURAL, 53),
@@ -82,46 +82,39 @@ def phases(bundle: OpenedCompetition) -> BundleProblems:
     except TypeError as error:
         remedy = "Write whole numbers everywhere, or leave them out"
         yield crashed(30, "phases[0].index", "the phases' indexes cannot be compared", remedy, str(error))
-    dates = []
+    starts, ends = list[datetime.datetime | None](), list[datetime.datetime | None]()
     for where, phase in ordered_phases(bundle):
-        problems: list[BundleProblem] = []
-        dates.append(list(_dates(where, phase, problems)))
-        yield from problems
+        for key, dates in (("start", starts), ("end", ends)):
+            try:
+                dates.append(moment(phase.get(key)))
+            except (ValueError, OverflowError, TypeError) as error:
+                found, remedy = (
+                    f"is {phase[key]!r:.60}, which is no date",
+                    "Write it as '2026-01-31 12:00:00', in quotes",
+                )
+                yield crashed(35, f"{where}.{key}", found, remedy, str(error))
         if "tasks" not in phase:
             quote = "Phases must contain at least one task to be valid"
             yield refused(31, f"{where}.tasks", "is missing", "List the indexes of tasks", quote)
         for key in [key for key in PHASE_FILES if key in phase and not isinstance(phase[key], str)]:
-            problem = file_problem(bundle, 44, f"{where}.{key}", phase[key], "")
-            yield from [problem] if problem else []
-    if all(len(pair) == 2 for pair in dates):
-        yield from _order(bundle, dates)
+            yield not_a_path(44, f"{where}.{key}", phase[key])
+    if len(starts) == len(ends) == len(ordered_phases(bundle)):
+        yield from _order(bundle, starts, ends)
 
 
-def _dates(where: str, phase: dict[Any, Any], problems: list[BundleProblem]) -> Iterator[datetime.datetime | None]:
-    """Yield both dates of a phase; problems of those that cannot be understood are added to the list."""
-    for key in ("start", "end"):
-        try:
-            yield moment(phase.get(key))
-        except (ValueError, OverflowError, TypeError) as error:
-            remedy = "Write it as '2026-01-31 12:00:00', in quotes"
-            found = f"is {phase[key]!r:.60}, which is no date"
-            problems.append(crashed(35, f"{where}.{key}", found, remedy, str(error)))
-
-
-def _order(bundle: OpenedCompetition, dates: list[list[datetime.datetime | None]]) -> BundleProblems:
+def _order(
+    bundle: OpenedCompetition, starts: list[datetime.datetime | None], ends: list[datetime.datetime | None]
+) -> BundleProblems:
     found = ordered_phases(bundle)
-    for (where, _), (start, _end) in zip(found, dates, strict=True):
+    for (where, _), start in zip(found, starts, strict=True):
         if start is None:
             yield crashed(31, f"{where}.start", "is missing", "Say when the phase starts, in UTC", _COMPARED)
-    for index in range(1, len(found)):
-        (first, before), (second, after) = found[index - 1], found[index]
+    for ((first, before), (second, after)), end, start in zip(pairwise(found), ends, starts[1:], strict=False):
         name, next_name = before.get("name"), after.get("name")
-        end, start = dates[index - 1][1], dates[index][0]
         if end is None:
             quote = f"Phase: {name} must have an end time because it has a phase after it."
-            yield refused(
-                36, f"{first}.end", "is missing, and another phase follows", "Say when it ends, in UTC", quote
-            )
+            missing = "is missing, and another phase follows"
+            yield refused(36, f"{first}.end", missing, "Say when it ends, in UTC", quote)
         elif start is not None and start < end:
             quote = f"Phases must be sequential. Phase: {next_name}starts before Phase: {name} has ended"
             found_text = f"starts at {start}, and {name} ends at {end}"
@@ -172,13 +165,8 @@ def _columns(where: str, columns: list[Any]) -> BundleProblems:
         words = f"columns: non_field_errors: Invalid data. Expected a dictionary, but got {kind}.\n\n"
         yield refused(48, where, "holds something else than mappings", "Write - title: …", words)
         return
-    broken = False
-    for index, column in enumerate(columns):
-        for problem in [*_computation(f"{where}[{index}]", column)]:
-            broken = True
-            yield problem
-    if not broken:
-        yield from _agreement(where, columns)
+    wrong = [problem for index, column in enumerate(columns) for problem in _computation(f"{where}[{index}]", column)]
+    yield from wrong or _agreement(where, columns)
 
 
 def _computation(where: str, column: dict[Any, Any]) -> BundleProblems:
@@ -206,22 +194,17 @@ def _computation(where: str, column: dict[Any, Any]) -> BundleProblems:
         yield refused(52, path, "names the column itself", "Name others", f"{prefix}{words}\n\n")
 
 
-def _whole(value: object) -> int:
-    return int(re.sub(r"\.0*\s*$", "", str(value)))
-
-
 def _agreement(where: str, columns: list[dict[Any, Any]]) -> BundleProblems:
     """Yield what columns say that does not go together."""
-    indexes = [_whole(column["index"]) for column in columns]
+    indexes = [whole(column["index"]) for column in columns]
     if len(set(indexes)) < len(indexes):
         yield refused(49, where, "two have one index", "Number them", "columns: Columns must have unique indexes!\n")
     keys = [str(column["key"]).strip() for column in columns]
     if len(set(keys)) < len(keys):
         yield refused(49, where, "two have one key", "Rename one", "columns: Columns must have unique keys!\n")
     for number, column in enumerate(columns):
-        for index in ",".join(map(str, column.get("computation_indexes") or [])).split(","):
-            if not column.get("computation_indexes"):
-                continue
+        named = column.get("computation_indexes")
+        for index in ",".join(map(str, named)).split(",") if named else []:
             path, remedy = f"{where}[{number}].computation_indexes", "Name the indexes of columns"
             if not re.fullmatch(r"\s*[-+]?\d+\s*", index):
                 words = f"Bad value for index, should be an integer but received: {index}."
@@ -247,9 +230,7 @@ def saved_phases(bundle: OpenedCompetition) -> BundleProblems:
                 found = f"{index!r} is no task's index: {', '.join(map(repr, known))}"
                 text = f"unhashable type: '{type(index).__name__}'" if isinstance(index, (list, dict)) else repr(index)
                 yield crashed(32, f"{where}.tasks", found, "Write it as the task does", text)
-        for key in [key for key in PHASE_FILES if isinstance(phase.get(key), str)]:
-            problem = data_problem(bundle, 44, f"{where}.{key}", phase[key], key)
-            yield from [problem] if problem else []
+        yield from data_problems(bundle, 44, where, phase, PHASE_FILES)
 
 
 def phase_fields(bundle: OpenedCompetition) -> BundleProblems:
@@ -259,12 +240,10 @@ def phase_fields(bundle: OpenedCompetition) -> BundleProblems:
         given = {"name": None, "description": None, **phase}
         if not given.get("execution_time_limit"):
             given.pop("execution_time_limit", None)  # the default is taken
-        for key, field in PHASE.items():
-            for problem in field_problems(where, {key: field}, given, "phases: "):
-                yield refused(
-                    problem.rule, problem.where, problem.found, problem.remedy,
-                    problem.quote.replace(f"phases: {key}:", f"phases: {_RENAMED.get(key, key)}:"),
-                )  # fmt: skip
+        for problem in field_problems(where, PHASE, given, "phases: "):
+            # The unpacker has another name for that key in the serializer.
+            quote = problem.quote.replace("phases: max_submissions:", "phases: max_submissions_per_person:")
+            yield replace(problem, quote=quote)
     if found and str(found[0][1].get("auto_migrate_to_this_phase")).lower() in ("true", "yes", "on", "1", "t", "y"):
         words = "in a competition with one phase" if len(found) == 1 else "to the first phase of a competition"
         path, quote = f"{found[0][0]}.auto_migrate_to_this_phase", f"phases: You cannot auto migrate {words}\n"

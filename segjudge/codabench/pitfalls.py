@@ -8,10 +8,12 @@ import os
 import re
 import shlex
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
-from segjudge.bundle.problems import BundleProblems
+from segjudge.bundle.problems import BundleProblems, mappings_in
 
+from .competition import CAP, TITLE
 from .competition_rules import AFTER_PHASES, BEFORE_PAGES
 from .data_sets import METADATA, DataSetError, command_of, names_in
 from .opened_competition import OpenedCompetition, harmful
@@ -42,7 +44,6 @@ _UNREAD = {
     "allow_robot_submissions": "Set it in the editor",
     "whitelist_emails": "Enter them in the editor",
 }
-_TITLE, _CAP = 181, 600
 _LARGE, _LARGE_SOLUTIONS = 500 << 20, 100 << 20
 _AMBIGUOUS = re.compile(r"\s*(0?[1-9]|1[0-2])[/.-](0?[1-9]|1[0-2])[/.-]\d{4}")
 _ZONE = re.compile(r"\d\s*(?:[+-]\d\d:?\d\d|Z|[A-Z]{3,4})\s*$")
@@ -55,9 +56,8 @@ def pitfalls(bundle: OpenedCompetition, path: str) -> BundleProblems:
     if os.path.isfile(path) and os.path.getsize(path) > _LARGE:
         found = f"has {os.path.getsize(path) >> 20} MB; unpacking takes long, and an account may hold 15 GB"
         yield harmful(7, os.path.basename(path), found, "Leave out what is not needed")
-    solutions = [
-        bundle.path(item["path"]) for _, item in bundle.mappings("solutions") if isinstance(item.get("path"), str)
-    ]
+    named = [item["path"] for _, item in bundle.mappings("solutions") if isinstance(item.get("path"), str)]
+    solutions = map(bundle.path, named)
     if sum(os.path.getsize(solution) for solution in solutions if os.path.isfile(solution)) > _LARGE_SOLUTIONS:
         yield harmful(7, "solutions", "are large, and unpacking takes long", "Put samples into starting_kit")
 
@@ -67,14 +67,8 @@ def _blocks(bundle: OpenedCompetition) -> Iterator[tuple[str, str, dict[Any, Any
     for key in ("pages", "tasks", "solutions", "phases", "leaderboards"):
         for where, item in bundle.mappings(key):
             yield key, where, item
-            for index, column in enumerate(columns_of(item) if key == "leaderboards" else []):
+            for index, column in enumerate(mappings_in(item, "columns") if key == "leaderboards" else []):
                 yield "columns", f"{where}.columns[{index}]", column
-
-
-def columns_of(board: dict[Any, Any]) -> list[dict[Any, Any]]:
-    """Return the columns of a leaderboard that are mappings."""
-    columns = board.get("columns")
-    return [column for column in columns if isinstance(column, dict)] if isinstance(columns, list) else []
 
 
 def _keys(bundle: OpenedCompetition) -> BundleProblems:
@@ -90,9 +84,9 @@ def _keys(bundle: OpenedCompetition) -> BundleProblems:
 def _top(bundle: OpenedCompetition) -> BundleProblems:
     config = bundle.config
     title = str(config.get("title") or "")
-    if len(title) > _TITLE:
+    if len(title) > TITLE:
         found = f"has {len(title)} characters; with a long user name the competition is left half made"
-        yield harmful(9, "title", found, f"Keep it below {_TITLE + 1}")
+        yield harmful(9, "title", found, f"Keep it below {TITLE + 1}")
     if "docker_image" not in config:
         found = "is missing, so that programs run in codalab/codalab-legacy:py37, which has Python 3.7"
         yield harmful(14, "docker_image", found, "Write docker_image: codalab/codalab-legacy:py312, or your own")
@@ -116,17 +110,12 @@ def _paths(bundle: OpenedCompetition) -> BundleProblems:
         if os.path.isdir(bundle.path(name)):
             found = "is a folder, which the site zips; without a final slash, into a place that all uploads share"
             yield harmful(6, where, found, "Ship a finished zip")
-        elif _is_broken(bundle.path(name)):
+            continue
+        try:
+            names_in(bundle.path(name))
+        except DataSetError:
             found = "is no zip; every submission would fail with 'Bad or empty zip file' after 200 seconds"
             yield harmful(6, where, found, "Zip it")
-
-
-def _is_broken(path: str) -> bool:
-    try:
-        names_in(path)
-    except DataSetError:
-        return True
-    return False
 
 
 def _task_rules(bundle: OpenedCompetition) -> BundleProblems:
@@ -136,8 +125,9 @@ def _task_rules(bundle: OpenedCompetition) -> BundleProblems:
             yield harmful(27, where, "is in no phase", "Name its index in a phase, or remove it")
         for key in ("scoring_program", "reference_data"):
             name = task.get(key)
-            if isinstance(name, str) and os.path.exists(bundle.path(name)) and not _is_broken(bundle.path(name)):
-                yield from _data(f"{where}.{key}", key, bundle.path(name))
+            if isinstance(name, str) and os.path.exists(bundle.path(name)):
+                with suppress(DataSetError):  # said of its path already
+                    yield from _data(f"{where}.{key}", key, bundle.path(name))
 
 
 def _data(where: str, key: str, path: str) -> BundleProblems:
@@ -210,17 +200,16 @@ def _limits(bundle: OpenedCompetition, where: str, phase: dict[Any, Any]) -> Bun
         if key not in phase:
             yield harmful(40, f"{where}.{key}", f"is missing, which means {default}", "Write it, null for no limit")
     limit = phase.get("execution_time_limit")
-    if isinstance(limit, int) and limit > _CAP and not bundle.config.get("queue"):
-        found = f"is {limit}, and the public queue allows {_CAP} seconds"
+    if isinstance(limit, int) and limit > CAP and not bundle.config.get("queue"):
+        found = f"is {limit}, and the public queue allows {CAP} seconds"
         yield harmful(41, f"{where}.execution_time_limit", found, "Name a queue of your own, or write less")
 
 
 def _board_rules(bundle: OpenedCompetition) -> BundleProblems:
     boards = bundle.mappings("leaderboards")
     for where, _ in boards[1:]:
-        yield harmful(
-            45, where, "belongs to no phase: only the first leaderboard counts", "Make a competition of its own"
-        )
+        found = "belongs to no phase: only the first leaderboard counts"
+        yield harmful(45, where, found, "Make a competition of its own")
     for where, board in boards[:1]:
         if board.get("submission_rule", "Add") == "Add":
             found = "is Add, so that the board stays empty until participants put something there"
@@ -228,7 +217,7 @@ def _board_rules(bundle: OpenedCompetition) -> BundleProblems:
         if board.get("hidden") in (True, "true", "yes"):
             found = "hides it on the page alone; the API gives it to anybody"
             yield harmful(58, f"{where}.hidden", found, "Do not let scores be a secret")
-        columns = columns_of(board)
+        columns = mappings_in(board, "columns")
         primary = board.get("primary_index", 0)
         if columns and not any(column.get("index") == primary and not column.get("hidden") for column in columns):
             found = f"no visible column has the index {primary}, and the board breaks"

@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any
 
-from segjudge.bundle.problems import BundleProblems
+from segjudge.bundle.problems import BundleProblems, mappings_in
 
 from .data_sets import DataSetError, names_in, texts_in
 from .opened_competition import OpenedCompetition, harmful
@@ -26,9 +26,8 @@ def program_rules(bundle: OpenedCompetition) -> BundleProblems:
     image = str(bundle.config.get("docker_image", _DEFAULT))
     if image not in _IMAGES:
         found = f"{image} is not known here; the worker pulls it anew for each run"
-        yield harmful(
-            14, "docker_image", found, "See that it is in a public registry, and has what the program imports"
-        )
+        remedy = "See that it is in a public registry, and has what the program imports"
+        yield harmful(14, "docker_image", found, remedy)
     seen: set[str] = set()
     for where, task in bundle.mappings("tasks"):
         name = task.get("scoring_program")
@@ -81,7 +80,7 @@ def _columns(bundle: OpenedCompetition) -> BundleProblems:
     if not boards or not written:
         return
     where, board = boards[0]
-    columns = [column for column in board.get("columns") or [] if isinstance(column, dict)]
+    columns = mappings_in(board, "columns")
     computed = {column.get("key") for column in columns if column.get("computation")}
     keys = {column.get("key") for column in columns}
     every = {key for task in written.values() for key in task}
@@ -91,9 +90,8 @@ def _columns(bundle: OpenedCompetition) -> BundleProblems:
         yield harmful(56, f"{where}.columns", f"lacks {key}, which the scoring program writes", "Add it")
     for key in sorted(every & computed):
         yield harmful(57, f"{where}.columns", f"{key} is computed and written as well", "Leave one out")
-    primary = next(
-        (column.get("key") for column in columns if column.get("index") == board.get("primary_index", 0)), None
-    )
+    first = board.get("primary_index", 0)
+    primary = next((column.get("key") for column in columns if column.get("index") == first), None)
     for index, task in written.items():
         if primary in every and primary not in task:
             found = f"the task {index} does not write {primary}, so that its submissions rank first"
@@ -102,22 +100,20 @@ def _columns(bundle: OpenedCompetition) -> BundleProblems:
 
 def written_columns(bundle: OpenedCompetition) -> dict[Any, list[str]]:
     """Return the columns that tasks say they write, by index."""
-    return {index: [str(column["key"]) for column in task["columns"]] for index, task in _documents(bundle).items()}
+    return {index: columns for index, (columns, _) in _documents(bundle).items()}
 
 
-def _documents(bundle: OpenedCompetition) -> dict[Any, dict[str, Any]]:
-    """Return what reference data says about its task, by index; only that which was built here says it."""
-    found: dict[Any, dict[str, Any]] = {}
+def _documents(bundle: OpenedCompetition) -> dict[Any, tuple[list[str], object]]:
+    """Return the columns and seconds of tasks, by index; only reference data that was built here says them."""
+    found: dict[Any, tuple[list[str], object]] = {}
     for _, task in bundle.mappings("tasks"):
         name = task.get("reference_data")
         if not isinstance(name, str) or not os.path.exists(bundle.path(name)):
             continue
         try:
             document = json.loads(texts_in(bundle.path(name), ["task.json"])["task.json"])
-            found[task.get("index")] = {
-                "columns": [{"key": column["key"]} for column in document["columns"]],
-                **document,
-            }
+            columns = [str(column["key"]) for column in document["columns"]]
+            found[task.get("index")] = columns, document.get("seconds")
         except (DataSetError, OSError, ValueError, KeyError, TypeError):
             continue
     return found
@@ -130,11 +126,11 @@ def _phases(bundle: OpenedCompetition) -> BundleProblems:
         tasks = phase.get("tasks")
         known = [documents[index] for index in tasks if index in documents] if isinstance(tasks, list) else []
         limit = phase.get("execution_time_limit", 600)
-        slowest = max([task["seconds"] for task in known if isinstance(task.get("seconds"), int)], default=0)
+        slowest = max([seconds for _, seconds in known if isinstance(seconds, int)], default=0)
         if isinstance(limit, int) and limit < slowest:
             found = f"is {limit}, and its task may take {slowest} seconds"
             yield harmful(41, f"{where}.execution_time_limit", found, f"Write {slowest + 120}")
-        columns = {str(column["key"]) for task in known for column in task["columns"]}
+        columns = {column for names, _ in known for column in names}
         if phase.get("auto_migrate_to_this_phase") and before and columns != before:
             found = "takes submissions over whose columns are others"
             yield harmful(42, f"{where}.auto_migrate_to_this_phase", found, "Let participants submit again")

@@ -74,9 +74,8 @@ def read_account(environment: Mapping[str, str] = os.environ, file: str = FILE) 
     token = values.get(TOKEN, "").strip()
     if not token and values.get(USER) and values.get(PASSWORD):
         try:
-            answer = CodabenchClient(host, "").call(
-                "POST", LOGIN, json={"username": values[USER], "password": values[PASSWORD]}
-            )
+            login = {"username": values[USER], "password": values[PASSWORD]}
+            answer = CodabenchClient(host, "").call("POST", LOGIN, json=login)
         except ApiError as error:
             raise HostError(f"{host} says: {error.message}. Correct {USER} and {PASSWORD}") from None
         token = str(answer.get("token", "")) if isinstance(answer, dict) else ""
@@ -101,7 +100,7 @@ class CompetitionPush:
         if not pushed.number:
             return pushed
         try:
-            self._call("GET", COMPETITION, {"competition": pushed.number})
+            self._client.call("GET", COMPETITION, {"competition": pushed.number})
         except ApiError as error:
             if error.status == 404:  # deleted there
                 return None
@@ -110,17 +109,13 @@ class CompetitionPush:
 
     def upload(self, name: str, path: str) -> PushedCompetition:
         """Upload a bundle; it is remembered before its outcome is known, so that none is uploaded twice."""
-        size = os.path.getsize(path)
-        wanted = {
-            "type": "competition_bundle",
-            "request_sassy_file_name": os.path.basename(path),
-            "file_name": os.path.basename(path)[-_NAME:],
-            "file_size": size,
-        }
+        file, size = os.path.basename(path), os.path.getsize(path)
+        wanted = {"type": "competition_bundle", "file_name": file[-_NAME:], "file_size": size}
+        wanted["request_sassy_file_name"] = file
         try:
-            place = self._call("POST", DATA_SETS, json=wanted)
+            place = self._client.call("POST", DATA_SETS, json=wanted)
             self._send(str(place["sassy_url"]), path)
-            answer = self._call("PUT", COMPLETED, {"key": str(place["key"])}, json={})
+            answer = self._client.call("PUT", COMPLETED, {"key": str(place["key"])}, json={})
             pushed = PushedCompetition(int(answer["status_id"]), digest_of(path))
         except ApiError as error:
             raise HostError(self._explained(error)) from None
@@ -134,7 +129,7 @@ class CompetitionPush:
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
             try:
-                answer = self._call("GET", STATUS, {"status": pushed.status})
+                answer = self._client.call("GET", STATUS, {"status": pushed.status})
             except ApiError as error:
                 if not error.transient:
                     raise HostError(self._explained(error)) from None
@@ -157,9 +152,6 @@ class CompetitionPush:
         """Return the address of a competition."""
         return PAGE.format(host=self._account.host, number=pushed.number)
 
-    def _call(self, method: str, route: str, values: Mapping[str, int | str] | None = None, **options: Any) -> Any:
-        return self._client.call(method, route, values, **options)
-
     def _send(self, url: str, path: str) -> None:
         """Put the bytes where the site said; the token does not go there."""
         if not is_safe_for_token(url):
@@ -180,7 +172,7 @@ class CompetitionPush:
             raise HostError(f"the storage refuses the bundle ({status}: {text}); nothing was created")
 
     def _explained(self, error: ApiError) -> str:
-        hint = {401: f"\nYour token is wrong: set {TOKEN}, or {USER} and {PASSWORD}."}.get(error.status, "")
+        hint = f"\nYour token is wrong: set {TOKEN}, or {USER} and {PASSWORD}." if error.status == 401 else ""
         return f"{self._account.host} says: {error.message}{hint}"
 
     def _state(self) -> dict[str, dict[str, Any]]:

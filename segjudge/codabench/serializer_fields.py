@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,8 @@ from segjudge.bundle.problems import BundleProblems
 
 from .opened_competition import refused
 
-TEXT, FLAG, NATURAL, INTEGER, CHOICE, EMAIL, JSON, LIST = (
-    *("text", "flag", "natural number", "whole number", "choice", "e-mail", "JSON", "list"),
-)
+TEXT, FLAG, NATURAL, INTEGER = "text", "flag", "natural number", "whole number"
+CHOICE, EMAIL, JSON, LIST = "choice", "e-mail", "JSON", "list"
 #: Stands for a key that is not there.
 MISSING = object()
 _REQUIRED, _NULL = "This field is required.", "This field may not be null."
@@ -52,17 +51,6 @@ class SerializerField:
         return _ANSWERS[self.kind](self, value)
 
 
-Fields = Mapping[str, SerializerField]
-
-
-def answers(fields: Fields, item: Mapping[object, object]) -> Iterator[tuple[str, SerializerField, str]]:
-    """Yield the keys of a mapping that Codabench refuses, in its order, with its words."""
-    for key, field in fields.items():
-        words = field.answer(item.get(key, MISSING))
-        if words:
-            yield key, field, words
-
-
 def _text(field: SerializerField, value: object) -> str:
     if str(value).strip() == "":
         return "" if field.blank else "This field may not be blank."
@@ -79,9 +67,14 @@ def _flag(_field: SerializerField, value: object) -> str:
     return "" if is_known else "Must be a valid boolean."
 
 
+def whole(value: object) -> int:
+    """Return a value as the whole number that Codabench takes it for; raises ValueError where it is none."""
+    return int(re.sub(r"\.0*\s*$", "", str(value)))
+
+
 def _integer(field: SerializerField, value: object) -> str:
     try:
-        number = int(re.sub(r"\.0*\s*$", "", str(value)))
+        number = whole(value)
     except ValueError:
         return "A valid integer is required."
     least = 0 if field.kind == NATURAL else -_LARGEST - 1
@@ -114,21 +107,18 @@ def _list(_field: SerializerField, value: object) -> str:
     return "" if isinstance(value, list) else f'Expected a list of items but got type "{type(value).__name__}".'
 
 
-_ANSWERS = {
-    TEXT: _text,
-    FLAG: _flag,
-    NATURAL: _integer,
-    INTEGER: _integer,
-    CHOICE: _choice,
-    EMAIL: _email,
-    JSON: _json,
-    LIST: _list,
-}
+_ANSWERS = {TEXT: _text, FLAG: _flag, NATURAL: _integer, INTEGER: _integer}
+_ANSWERS |= {CHOICE: _choice, EMAIL: _email, JSON: _json, LIST: _list}
 
 
-def field_problems(where: str, fields: Fields, item: Mapping[Any, Any], prefix: str = "") -> BundleProblems:
-    """Yield what a serializer refuses in a mapping; `prefix` is what Codabench puts before the field's name."""
-    for key, field, words in answers(fields, item):
+def field_problems(
+    where: str, fields: Mapping[str, SerializerField], item: Mapping[Any, Any], prefix: str = ""
+) -> BundleProblems:
+    """Yield what a serializer refuses in a mapping, in its order; `prefix` is what it puts before a field's name."""
+    for key, field in fields.items():
+        words = field.answer(item.get(key, MISSING))
+        if not words:
+            continue
         path = f"{where}.{key}".lstrip(".")
         quote = f"{prefix}{key}: {words}\n" + ("\n" if prefix else "")
         found = "is missing" if key not in item else f"is {item[key]!r:.60}"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import Any
 
-from segjudge.bundle.problems import BundleProblems
+from segjudge.bundle.problems import BundleProblem, BundleProblems
 
-from .opened_competition import OpenedCompetition, crashed, data_problem, file_problem, harmful, listed, refused
+from .opened_competition import OpenedCompetition, crashed, data_problems, harmful, is_uuid, listed, not_a_path, refused
 from .serializer_fields import FLAG, TEXT, SerializerField, field_problems
 
 #: The file keys of a task, in the order in which they are saved.
@@ -46,14 +45,13 @@ def tasks(bundle: OpenedCompetition) -> BundleProblems:
             yield refused(21, f"{where}.index", f"{index} is another task's too", "Number the tasks", quote)
         seen.add(index)
         if "key" not in task:
-            yield from _paths(bundle, where, task)
+            yield from _paths(where, task)
 
 
-def _paths(bundle: OpenedCompetition, where: str, task: dict[Any, Any]) -> BundleProblems:
+def _paths(where: str, task: dict[Any, Any]) -> BundleProblems:
     for key in TASK_FILES:
         if key in task and not isinstance(task[key], str):
-            problem = file_problem(bundle, 24, f"{where}.{key}", task[key], "")
-            yield from [problem] if problem else []
+            yield not_a_path(24, f"{where}.{key}", task[key])
         elif key == "scoring_program" and key not in task:
             quote = f'ERROR: Task "{task.get("name") or task["index"]}" does not have a scoring program'
             yield refused(23, f"{where}.{key}", "is missing", "Name the zip of the scoring program", quote)
@@ -63,28 +61,21 @@ def saved_tasks(bundle: OpenedCompetition) -> BundleProblems:
     """Yield the problems of tasks once their files are saved."""
     for where, task in bundle.mappings("tasks"):
         if "key" in task:
-            yield from _site_key(f"{where}.key", task["key"])
+            yield _site_key(f"{where}.key", task["key"])
             continue
-        for key in [key for key in TASK_FILES if isinstance(task.get(key), str)]:
-            problem = data_problem(bundle, 24, f"{where}.{key}", task[key], key)
-            yield from [problem] if problem else []
+        yield from data_problems(bundle, 24, where, task, TASK_FILES)
         yield from field_problems(where, TASK, {"name": None, "description": None, **task})
 
 
-def _site_key(where: str, key: object) -> BundleProblems:
+def _site_key(where: str, key: object) -> BundleProblem:
     if not isinstance(key, str):
         text = f"'{type(key).__name__}' object is not subscriptable"
-        yield crashed(21, where, f"is {key!r:.60}", "Write the key of a task on the site, as a text", text)
-        return
-    try:
-        uuid.UUID(key)
-    except ValueError:
+        return crashed(21, where, f"is {key!r:.60}", "Write the key of a task on the site, as a text", text)
+    if not is_uuid(key):
         found, text = f"{key} is no UUID", f"['“{key}” is not a valid UUID.']"
-        yield crashed(21, where, found, "Copy the key of a task from the site, or leave the key out", text)
-        return
-    yield harmful(
-        21, where, "is the key of something on the site, which cannot be looked up here", "See that it exists"
-    )
+        return crashed(21, where, found, "Copy the key of a task from the site, or leave the key out", text)
+    found = "is the key of something on the site, which cannot be looked up here"
+    return harmful(21, where, found, "See that it exists")
 
 
 def solutions(bundle: OpenedCompetition) -> BundleProblems:
@@ -111,17 +102,15 @@ def solutions(bundle: OpenedCompetition) -> BundleProblems:
             quote = f'Solution {solution.get("name")} missing "path"'
             yield refused(24, f"{where}.path", "is missing", "Name a zip", quote)
         elif "key" not in solution and not isinstance(solution["path"], str):
-            problem = file_problem(bundle, 24, f"{where}.path", solution["path"], "")
-            yield from [problem] if problem else []
+            yield not_a_path(24, f"{where}.path", solution["path"])
 
 
 def saved_solutions(bundle: OpenedCompetition) -> BundleProblems:
     """Yield the problems of solutions once their files are saved."""
     for where, solution in bundle.mappings("solutions"):
         if "key" in solution:
-            yield from _site_key(f"{where}.key", solution["key"])
+            yield _site_key(f"{where}.key", solution["key"])
         elif isinstance(solution.get("path"), str):
-            problem = data_problem(bundle, 24, f"{where}.path", solution["path"], "solution")
-            yield from [problem] if problem else []
+            yield from data_problems(bundle, 24, where, solution, ("path",))
             named = {key: value for key, value in solution.items() if key != "name" or value}
             yield from field_problems(where, SOLUTION, named)

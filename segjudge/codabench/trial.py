@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from segjudge.bundle.problems import BundleProblem
+from segjudge.bundle.problems import BundleProblem, mappings_in
 from segjudge.evaluation_script.errors import HostError
 
 from .compute_worker import FAILED, LIMIT, ComputeWorker, ScoredSubmission, as_zip
 from .opened_competition import OpenedCompetition, harmful
 from .phase_rules import ordered_phases
-from .pitfalls import columns_of
 from .program_rules import written_columns
 from .scoring_program import ADDED, TOO_LARGE
+from .task_rules import TASK_FILES
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class CompetitionTrial:
     def __init__(self, bundle: OpenedCompetition, worker: ComputeWorker) -> None:
         self._bundle, self._worker = bundle, worker
         boards = bundle.mappings("leaderboards")
-        columns = columns_of(boards[0][1]) if boards else []
+        columns = mappings_in(boards[0][1], "columns") if boards else []
         #: The columns that programs fill, in their order.
         self.columns = [str(column.get("key")) for column in columns if not column.get("computation")]
         self.ascending = [str(column.get("key")) for column in columns if column.get("sorting") == "asc"]
@@ -62,15 +62,12 @@ class CompetitionTrial:
                 for index in phase.get("tasks") or []:
                     outcome = self._score(index, phase, path)
                     name = os.path.basename(path.rstrip(os.sep))
-                    problems = [
-                        self._bundle.located(problem) for problem in self._problems(where, name, index, outcome)
-                    ]
+                    problems = list(map(self._bundle.located, self._problems(where, name, index, outcome)))
                     yield SampleRun(str(phase.get("name")), name, outcome, problems)
 
     def _score(self, index: object, phase: dict[Any, Any], path: str) -> ScoredSubmission:
         _, task = self._tasks[index]
-        keys = ("scoring_program", "reference_data", "input_data", "ingestion_program")
-        named = {key: self._bundle.path(task[key]) for key in keys if isinstance(task.get(key), str)}
+        named = {key: self._bundle.path(task[key]) for key in TASK_FILES if isinstance(task.get(key), str)}
         if "scoring_program" not in named:
             raise HostError(f"task {index} is one of the site's, whose program is not here")
         with as_zip(path) as zipped:
@@ -86,17 +83,15 @@ class CompetitionTrial:
                 yield harmful(63, task, "writes a file named metadata, which is Codabench's", "Rename it")
             return
         if not isinstance(outcome.written, dict):
-            yield harmful(
-                59, task, f"{name} is finished without scores: what it writes is no object", "Write {key: number}"
-            )
+            found = f"{name} is finished without scores: what it writes is no object"
+            yield harmful(59, task, found, "Write {key: number}")
             return
         wanted = self._written.get(index, self.columns)
         for key, value in outcome.written.items():
             number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
             if key in self.columns and not abs(number) < TOO_LARGE:
-                yield harmful(
-                    59, task, f"{name}: {key} is {value!r:.40}, which is lost with all after it", "Write a number"
-                )
+                found = f"{name}: {key} is {value!r:.40}, which is lost with all after it"
+                yield harmful(59, task, found, "Write a number")
             if key not in self.columns:
                 yield harmful(56, task, f"{name}: {key} is written, and no column has that key", "Add the column")
         missing = [key for key in wanted if key not in outcome.written]

@@ -9,6 +9,7 @@ import shutil
 import tarfile
 import tempfile
 import zipfile
+from pathlib import Path
 from typing import Any
 
 from segjudge.bundle.agreement import board_of
@@ -61,20 +62,19 @@ def _write(bundle: Bundle, configured: dict[str, Any], phase: Phase, folder: str
     if not bundle.has(phase.annotations):
         raise HostError(f"{phase.annotations}: is not in the bundle, so {phase.codename} cannot be scored elsewhere")
     shutil.rmtree(folder, ignore_errors=True)
-    os.makedirs(folder)
     with zipfile.ZipFile(io.BytesIO(bundle.read(f"{SCRIPT_FOLDER}.zip"))) as script:
-        for name in script.namelist():
-            _write_file(os.path.join(folder, SCRIPT_FOLDER, name), script.read(name))
+        files = {f"{SCRIPT_FOLDER}/{name}": script.read(name) for name in script.namelist()}
     truth = os.path.basename(phase.annotations)
     shown = [split for split in phase.splits if not split.hidden]
     keys = {split.codename: split.codename.replace(".", "_") for split in shown}
     task = {"phase": phase.codename, "annotations": truth, "keys": keys}
-    with open(evaluate.__file__, "rb") as file:
-        _write_file(os.path.join(folder, "evaluate.py"), file.read())
-    _write_file(os.path.join(folder, "task.json"), _json(task))
-    _write_file(os.path.join(folder, "Dockerfile"), _DOCKERFILE.encode())
-    _write_file(os.path.join(folder, ".dockerignore"), b"ground_truth.tar.gz\nphase-settings.json\n")
-    _write_file(os.path.join(folder, "phase-settings.json"), _json(_settings(bundle.config, configured, shown, keys)))
+    files |= {"evaluate.py": Path(evaluate.__file__).read_bytes(), "task.json": _json(task)}
+    files |= {"Dockerfile": _DOCKERFILE.encode(), ".dockerignore": b"ground_truth.tar.gz\nphase-settings.json\n"}
+    files["phase-settings.json"] = _json(_settings(bundle.config, configured, shown, keys))
+    for name, content in files.items():
+        path = Path(folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
     data = bundle.read(phase.annotations)
     with tarfile.open(os.path.join(folder, "ground_truth.tar.gz"), "w:gz") as archive:
         member = tarfile.TarInfo(truth)
@@ -113,9 +113,3 @@ def _settings(
 
 def _json(value: object) -> bytes:
     return (json.dumps(value, indent=1) + "\n").encode()
-
-
-def _write_file(path: str, data: bytes) -> None:
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "wb") as file:
-        file.write(data)
