@@ -33,7 +33,7 @@ class WorkerSettings:
     challenge_pk: int
     #: SAVE_DIR: journal, downloads, locks.
     save_dir: str = ".segjudge/worker"
-    #: ANNOTATIONS: a folder, or s3://bucket/prefix.
+    #: ANNOTATIONS: a folder, or s3://bucket/prefix; by default of the bundle, else of the current folder.
     annotations: str = "annotations/"
     #: REQUESTS_PER_MINUTE of this machine; EvalAI allows 60 to each user, over everything.
     requests_per_minute: int = 50
@@ -91,13 +91,16 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> WorkerSettings
 def with_absolute_paths(settings: WorkerSettings) -> WorkerSettings:
     """Return settings that mean the same in every folder: scorers run in folders of their own."""
     here = any(os.path.isfile(name) for name in CONFIG_NAMES) and not settings.evaluate
-    bundle = settings.bundle or ("." if here else "")
+    bundle = os.path.abspath(settings.bundle) if settings.bundle or here else ""
     annotations, python = settings.annotations, settings.scorer_python
+    beside = os.path.join(bundle if os.path.isdir(bundle) else os.path.dirname(bundle), annotations)
+    if annotations == WorkerSettings.annotations and os.path.isdir(beside):
+        annotations = beside
     is_bucket = annotations.startswith("s3://")
     return replace(
         settings,
         save_dir=os.path.abspath(settings.save_dir),
-        bundle=os.path.abspath(bundle) if bundle else "",
+        bundle=bundle,
         evaluate=os.path.abspath(settings.evaluate) if settings.evaluate else "",
         scorer_python=os.path.abspath(python) if os.sep in python else python,
         annotations=annotations if is_bucket else os.path.abspath(annotations),

@@ -243,17 +243,12 @@ class _RemoteFiles(Files):
                 break
             names.append(other)
         system, root = _system(self._address)
-        paths = [f"{root}/{self._names[one]}" for one in names]
-        ends = [self.sizes[one] + 1 for one in names]  # a byte more, so that a file that grew is not taken for complete
-        filled = [index for index, one in enumerate(names) if self.sizes[one]]  # there is no range of nothing
+        filled = [one for one in names if self.sizes[one]]  # there is no range of nothing
+        paths = [f"{root}/{self._names[one]}" for one in filled]
+        ends = [self.sizes[one] + 1 for one in filled]  # a byte more, so that a file that grew is not taken as complete
         with _reported(self._address):
-            found = system.cat_ranges(
-                [paths[index] for index in filled],
-                [0] * len(filled),
-                [ends[index] for index in filled],
-                on_error="raise",
-            )
-        contents = dict.fromkeys(names, b"") | {names[index]: bytes(data) for index, data in zip(filled, found)}
+            found = system.cat_ranges(paths, [0] * len(paths), ends, on_error="raise")
+        contents = dict.fromkeys(names, b"") | {one: bytes(data) for one, data in zip(filled, found)}
         for one, data in contents.items():
             if len(data) != self.sizes[one]:
                 raise AddressError(f"{self._address}: {one} changed while it was read")

@@ -1,7 +1,5 @@
 """Score masks that are in memory: arrays or run lengths, frame by frame or videos at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
@@ -84,7 +82,7 @@ class FrameAccumulator:
             where = f"{name}, frame {frame}" if frame else name
             raise ValueError(f"{where} was counted twice, with different results")
 
-    def merge(self, other: FrameAccumulator) -> Self:
+    def merge(self, other: Self) -> Self:
         """Take all that another accumulator of the same protocol holds; raises ValueError where they contradict."""
         if other.protocol != self.protocol:
             raise ValueError(f"one is of {self.protocol.name}, the other of {other.protocol.name}")

@@ -4,8 +4,6 @@ Exit codes: 0 done, 1 a problem in the participant's files, 2 usage, 3 a broken 
 defect of Segjudge, 130 stopped with Ctrl-C.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import select
@@ -16,7 +14,7 @@ from contextlib import nullcontext, suppress
 from importlib import import_module
 
 from segjudge.commands.shared import DONE, OURS, THEIRS, USAGE, say
-from segjudge.errors import UsageError
+from segjudge.errors import OptionError, UsageError
 from segjudge.evaluation_script.errors import HostError, SubmissionError
 from segjudge.evaluation_script.packed_file import DISK_FULL, NotWritten
 from segjudge.evaluation_script.version import VERSION
@@ -29,7 +27,7 @@ COMMANDS = {
     "benchmarks": "new",
     "run": "bundle",
     "score": "score",
-    "merge": "merge",
+    "merge": "score_output",
     "compare": "compare",
     "rank": "ranking",
     "pack": "data",
@@ -72,7 +70,8 @@ def main(arguments: list[str] | None = None) -> int:
     except SubmissionError as error:
         return _fail(str(error), THEIRS)
     except UsageError as error:
-        return _fail(f"{PROGRAM}: {error}", USAGE)
+        option = "--" if isinstance(error, OptionError) else ""
+        return _fail(f"{PROGRAM}: {option}{error}", USAGE)
     except HostError as error:
         return _fail(str(error), OURS)
     except KeyboardInterrupt as error:

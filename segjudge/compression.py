@@ -3,8 +3,6 @@
 Run lengths in gzipped JSON are the smallest; PNGs of few bits in a zip are what other evaluators read too.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The toolkit's own errors; those of the scorers are in `evaluation_script/errors.py`."""
 
-from __future__ import annotations
-
 
 class UsageError(Exception):
     """Raised when a command or a function of the toolkit is called in a way that makes no sense."""

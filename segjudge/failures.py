@@ -1,7 +1,5 @@
 """What each kind of failure takes of the objects of mask sequences, for tables and programs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 

@@ -1,7 +1,5 @@
 """A folder that one process has for itself, and files that are written in one step."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Iterator

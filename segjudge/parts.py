@@ -3,8 +3,6 @@
 `docs/scale.md` describes the format.
 """
 
-from __future__ import annotations
-
 import json
 import zipfile
 import zlib
@@ -18,20 +16,23 @@ import numpy as np
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.accumulator import Accumulator
 from segjudge.evaluation_script.engine import engine_of, report_of
-from segjudge.evaluation_script.errors import listed, printable
+from segjudge.evaluation_script.errors import Flaw, listed, printable
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
+from segjudge.evaluation_script.json_limits import check_memory
 from segjudge.evaluation_script.packed_file import MANIFEST, add_member, replaced
 from segjudge.evaluation_script.parallel import Part
 from segjudge.evaluation_script.phase import PROTOCOLS, TrackProtocol
 from segjudge.evaluation_script.provenance import counting, provenance
 from segjudge.evaluation_script.reports import Report
+from segjudge.evaluation_script.tuning import without_collector
 from segjudge.evaluation_script.version import VERSION
 
 FORMAT = "segjudge part 1"
 #: Saved scores were refused before where they are to be strict.
 STRICT = False
-#: What a part may hold, inflated: bytes of the manifest, of one member, of all; members; parts of one scoring.
-MOST_MANIFEST, MOST_MEMBER, MOST_BYTES = 256 << 20, 1 << 30, 16 << 30
+#: What a part may hold, inflated: bytes of the manifest, what it takes in memory, bytes of one member, of all;
+#: members; parts of one scoring.
+MOST_MANIFEST, MOST_MEMORY, MOST_MEMBER, MOST_BYTES = 256 << 20, 1 << 30, 1 << 30, 16 << 30
 MOST_MEMBERS, MOST_PARTS = 1 << 20, 100_000
 
 #: The manifest's keys beside its format.
@@ -209,9 +210,12 @@ def _manifest(archive: zipfile.ZipFile, path: str) -> dict[str, Any]:
     if len(infos) > MOST_MEMBERS or sum(info.file_size for info in infos) > MOST_BYTES:
         raise UsageError(f"{path}: is larger than a part can be")
     try:
-        manifest = json.loads(_read(archive, MANIFEST, MOST_MANIFEST))
+        data = _read(archive, MANIFEST, MOST_MANIFEST)
+        check_memory(data, MOST_MEMORY, "")
+        with without_collector():
+            manifest = json.loads(data)
         form = manifest["format"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (Flaw, ValueError, KeyError, TypeError, RecursionError):
         raise UsageError(f"{path}: is not a part that `score --part` wrote, or is damaged") from None
     if form != FORMAT:
         raise UsageError(f"{path}: has the format {printable(form)}; this version reads {FORMAT!r}. Score it again")

@@ -1,14 +1,13 @@
 """What is to be scored, and on which truth: a request as a user makes it, then opened and checked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from segjudge.addresses import local
-from segjudge.datasets.opening import TruthSource, is_packed, open_truth
+from segjudge.datasets.opening import TruthSource, open_truth
 from segjudge.errors import OptionError, UsageError
+from segjudge.evaluation_script.annotation_file import is_packed
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.evaluation_script.errors import Problem, SubmissionError
 from segjudge.evaluation_script.parallel import cores

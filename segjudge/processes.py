@@ -7,8 +7,6 @@ we are killed.  That is so on Linux; elsewhere the command's process group is
 ended, and no more.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """`segjudge report`: one page on what was scored, split by split."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 

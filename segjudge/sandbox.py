@@ -1,7 +1,5 @@
 """Limits of an agent's process, and the sandbox of agents and scoring scripts: `bwrap`, where it works."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import site
@@ -66,14 +64,8 @@ def agent_command(
     if program is None:
         return limited
     own = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
-    readable = [
-        *_SYSTEM,
-        sys.prefix,
-        sys.base_prefix,
-        *own,
-        *(os.path.join(IMPORT_ROOT, name) for name in _PACKAGES),
-        folder,
-    ]
+    packages = [os.path.join(IMPORT_ROOT, name) for name in _PACKAGES]
+    readable = [*_SYSTEM, sys.prefix, sys.base_prefix, *own, *packages, folder]
     boxed = [program, *_ISOLATED, "--size", str(limits.memory), "--tmpfs", "/tmp"]  # noqa: S108 - inside the sandbox
     boxed += _read_only(readable)
     for path, is_writable in mounts:

@@ -235,7 +235,6 @@ def score_by_phase(
     results: str,
     phase: Phase,
     annotations: str,
-    *,
     split: str = "",
     sequences: Iterable[str] | None = None,
     progress: Progress = ignore_progress,

@@ -1,8 +1,7 @@
 """One scoring shared by many processes: parts that are counted apart, anywhere, and merged."""
 
-from __future__ import annotations
-
 import json
+import logging
 import os
 import queue
 import socket
@@ -11,6 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
@@ -32,6 +32,8 @@ from segjudge.prepared import PreparedScoring, ScoreRequest, prepared
 RETRIES = 2
 #: Seconds after which a cluster without any worker is given up.
 PATIENCE = 300.0
+#: Seconds within which a scheduler answers and has a worker.
+SECONDS = 15
 #: What is wrong with a part wherever it is counted; anything else is a worker's failure.
 _FINAL: dict[str, type[Exception]] = {
     error.__name__: error for error in (SubmissionError, HostError, UsageError, OptionError)
@@ -229,3 +231,47 @@ def _next(done: queue.SimpleQueue[Future[bytes]], workers: Callable[[], int]) ->
 def _lost(error: BaseException) -> HostError:
     what = f"{type(error).__name__}: {error}".splitlines()[0][:300].removesuffix(": ")
     return HostError(f"the executor's workers were lost ({what}); make a new executor, and score again")
+
+
+@contextmanager
+def connected(address: str) -> Iterator[DaskClient]:
+    """Yield a client of the scheduler at this address, such as tcp://host:8786; Dask's configuration says how for TLS.
+
+    Dask reports in many lines what is reported here in one, so its own messages are turned off.
+    """
+    import asyncio
+
+    try:
+        from distributed import Client
+    except ImportError:
+        raise UsageError("--scheduler needs Dask: pip install 'segjudge[cluster]'") from None
+    for name in ("distributed", "distributed.client"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    try:
+        has_workers = asyncio.run(asyncio.wait_for(_has_workers(address), 2 * SECONDS))
+    except Exception as error:  # noqa: BLE001 - whatever Dask, asyncio or TLS raise, one line says it
+        what = str(error.__cause__ or error).partition("\n")[0].rpartition(">: ")[2] or "nothing came back"
+        raise UsageError(f"the scheduler {address} does not answer as one ({what[:300]})") from None
+    if not has_workers:
+        raise UsageError(f"the scheduler {address} has no worker; start some with `dask worker {address}`")
+    client = Client(address, timeout=SECONDS, set_as_default=False)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+async def _has_workers(address: str) -> bool:
+    """Return whether a scheduler has a worker, which may be about to start; a client would wait for ever for some."""
+    import asyncio
+
+    from distributed import Security
+    from distributed.core import rpc
+
+    security = Security().get_connection_args("client")
+    async with rpc(address, timeout=SECONDS, connection_args=security) as scheduler:
+        for _ in range(5 * SECONDS):
+            if (await scheduler.identity(n_workers=-1))["workers"]:
+                return True
+            await asyncio.sleep(0.2)
+    return False

@@ -1,7 +1,5 @@
 """The page of a stored result, without truth and submission: what `evaluate()` or `segjudge score --json` left."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

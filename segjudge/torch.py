@@ -1,7 +1,5 @@
 """A metric for torch's training loops, with `torchmetrics`: gathered over processes, exact, unharmed by repeats."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial

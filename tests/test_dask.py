@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from segjudge import HostError, UsageError, cli, dask_cluster, score
-from segjudge.dask_cluster import connected
+from segjudge import HostError, UsageError, cli, score, sharing
+from segjudge.sharing import connected
 
 from .clusters import Cluster, cluster
 from .test_executors import content
@@ -84,7 +84,7 @@ def test_a_lost_scheduler_is_reported_in_bounded_time(tmp_path: Path, given: tup
 def test_what_is_no_scheduler_is_reported_in_a_sentence(
     tmp_path: Path, given: tuple[str, str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dask_cluster, "SECONDS", 4)
+    monkeypatch.setattr(sharing, "SECONDS", 4)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()

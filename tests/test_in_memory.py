@@ -6,6 +6,7 @@ import copy
 import json
 import pickle
 import shutil
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -365,3 +366,11 @@ def test_burst_in_memory_scores_as_files_do(guided: str) -> None:
     for protocol in ("burst", "burst-official") if guided[0] == "c" else ("burst-exemplar-guided",):
         expected = segjudge.score(str(folder / f"{guided}.json"), str(folder / "truth.json"), protocol)
         same(of_parts(protocol, updates, 4, categories=truth["categories"]), expected)
+
+
+def test_a_map_of_many_labels_is_refused_soon() -> None:
+    labels = np.arange(1000, 1000 + 265 * 265).reshape(265, 265)
+    started = time.process_time()
+    with pytest.raises(SubmissionError, match="has 70,225 masks in frame 00000. Send at most 500"):
+        FrameAccumulator("mots").update("a", 0, labels, labels)
+    assert time.process_time() - started < 15

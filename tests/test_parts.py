@@ -291,6 +291,20 @@ def test_a_part_reads_any_manifest_without_a_crash(tmp_path: Path, capsys: pytes
 
 
 @toolkit
+def test_a_manifest_of_millions_of_lists_is_refused_unread(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from segjudge import cli, parts
+
+    path = tmp_path / "part"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("manifest.json", '{"members": [' + "[]," * 9_000_000 + "[]]}")
+    monkeypatch.setattr(parts.json, "loads", pytest.fail)
+    assert cli.main(["merge", str(path)]) == 2
+    assert "is not a part that `score --part` wrote, or is damaged" in capsys.readouterr().err
+
+
+@toolkit
 def test_a_part_with_a_bad_mask_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from segjudge import cli
 

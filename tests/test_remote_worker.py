@@ -18,6 +18,7 @@ import requests
 from segjudge.evalai import routes
 from segjudge.rehearsal.models import ChallengePhase, StoredMessage
 from segjudge.rehearsal.services import Services
+from segjudge.remote_challenge_evaluation.settings import WorkerSettings, with_absolute_paths
 
 from .builders import ROOT
 from .journeys.fleet import remote_bundle
@@ -41,6 +42,22 @@ def send(server: Rehearsal, operator: Operator, body: Any) -> None:
 
 
 # ── the start ───────────────────────────────────────────────────────────────
+
+
+def test_annotations_are_the_bundles_unless_said_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bundle, here = tmp_path / "bundle", tmp_path / "here"
+    (bundle / "annotations").mkdir(parents=True)
+    here.mkdir()
+    monkeypatch.chdir(here)
+
+    def annotations(**options: str) -> str:
+        return str(Path(with_absolute_paths(WorkerSettings("token", "server", "queue", 1, **options)).annotations))  # type: ignore[arg-type]
+
+    assert annotations() == annotations(bundle=str(tmp_path)) == str(here / "annotations")
+    assert annotations(bundle="../bundle") == str(bundle / "annotations")
+    assert annotations(bundle=str(bundle / "challenge_config.yaml")) == str(bundle / "annotations")
+    assert annotations(bundle=str(bundle), annotations="truths") == str(here / "truths")
+    assert annotations(bundle=str(bundle), annotations="s3://bucket/truths") == "s3:/bucket/truths"
 
 
 def test_a_check_proves_everything_and_touches_nothing(server: Rehearsal, operator: Operator) -> None:

@@ -14,10 +14,11 @@ import pytest
 
 import segjudge
 from segjudge.cli import main
-from segjudge.datasets.opening import TruthSource, is_packed, open_sequences
+from segjudge.datasets.opening import TruthSource, open_sequences
 from segjudge.datasets.packing import pack
 from segjudge.demo.make import run_lengths
 from segjudge.evaluation_script import instance_truth
+from segjudge.evaluation_script.annotation_file import is_packed
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_CATEGORY
 
 from .builders import ANNOTATIONS, ROOT, zipped

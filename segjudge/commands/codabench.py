@@ -172,20 +172,25 @@ def _print_json(found: dict[str, list[BundleProblem]], *, failed: bool) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Build competitions, check them, score every sample as Codabench's compute worker does, show the leaderboards."""
-    from segjudge.codabench.check import check as check_competition
-
     code, worker = DONE, _worker(args)
     if not worker.is_boxed:
         say("There is no sandbox here: the scoring program runs with the network, and with your rights.")
     with _targets(args) as targets:
         for target in targets:
-            problems = check_competition(target.path)
-            print_problems(problems, PLATFORM)
-            if has_errors(problems):
+            if not _passes(target):
                 return OURS
             print(f"Checked: Codabench would accept {os.path.basename(target.path)}.\n", flush=True)
             code = max(code, _score(target, worker, args.pages))
     return code
+
+
+def _passes(target: _Target) -> bool:
+    """Print what is wrong with a competition, and return whether Codabench would accept it."""
+    from segjudge.codabench.check import check as check_competition
+
+    problems = check_competition(target.path)
+    print_problems(problems, PLATFORM)
+    return not has_errors(problems)
 
 
 def _score(target: _Target, worker: ComputeWorker, pages: str) -> int:
@@ -224,15 +229,12 @@ def _score(target: _Target, worker: ComputeWorker, pages: str) -> int:
 
 def push(args: argparse.Namespace) -> int:
     """Check competitions, upload those that Codabench does not have yet, wait until they are unpacked."""
-    from segjudge.codabench.check import check as check_competition
     from segjudge.codabench.push import CompetitionPush, read_account
 
     code, account = DONE, None if args.dry_run else read_account()
     with _targets(args) as targets:
         for target in targets:
-            problems = check_competition(target.path)
-            print_problems(problems, PLATFORM)
-            if has_errors(problems):
+            if not _passes(target):
                 return OURS
         for target in targets:
             if account is None:

@@ -1,7 +1,5 @@
 """`segjudge pack`, `convert`, `compress`, `show`, `demo`: datasets and results in other files, and a look at them."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -11,6 +9,7 @@ from segjudge.datasets.layouts import INSTANCE_LAYOUTS, LAYOUTS, UNIT_LAYOUTS
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import verb
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.truth import DEFAULT_SPLIT
 from segjudge.files import written
 
 from .shared import DONE, ProgressBar, say
@@ -24,22 +23,18 @@ def pack(args: argparse.Namespace) -> int:
     source = TruthSource(args.root, args.layout, args.subset, args.unseen, args.categories or "")
     if args.layout in INSTANCE_LAYOUTS:
         with ProgressBar("image") as bar:
-            summary, oddities = packing.pack_instances(source, args.out, split=args.split, progress=bar)
-        _warn(oddities)
-        print(f"{args.out}: split {args.split or 'val'}, {summary}, {os.path.getsize(args.out) / 1e6:.1f} MB")
-        return DONE
-    if args.layout in UNIT_LAYOUTS:
+            about, notes = packing.pack_instances(source, args.out, split=args.split, progress=bar)
+        name = args.split or DEFAULT_SPLIT
+    elif args.layout in UNIT_LAYOUTS:
         name, truth = packing.pack_units(source, UNIT_LAYOUTS[args.layout], args.out, split=args.split)
-        size = os.path.getsize(args.out) / 1e6
-        print(f"{args.out}: split {name}, {len(truth.units):,} images or sequences, {size:.1f} MB")
-        return DONE
-    with ProgressBar() as bar:
-        dataset = packing.pack(source, args.out, split=args.split, progress=bar)
-    _warn(dataset.notes)
-    for name, split in dataset.splits.items():
-        frames = sum(len(sequence.frames) for sequence in split.sequences)
-        size = os.path.getsize(args.out)
-        print(f"{args.out}: split {name}, {len(split.sequences)} sequences, {frames} frames, {size / 1e6:.1f} MB")
+        about, notes = f"{len(truth.units):,} images or sequences", []
+    else:
+        with ProgressBar() as bar:
+            dataset = packing.pack(source, args.out, split=args.split, progress=bar)
+        ((name, split),), notes = dataset.splits.items(), dataset.notes
+        about = f"{len(split.sequences)} sequences, {sum(len(one.frames) for one in split.sequences)} frames"
+    _warn(notes)
+    print(f"{args.out}: split {name}, {about}, {os.path.getsize(args.out) / 1e6:.1f} MB")
     return DONE
 
 

@@ -1,7 +1,5 @@
 """`segjudge build --platform grand-challenge`."""
 
-from __future__ import annotations
-
 import argparse
 import os
 

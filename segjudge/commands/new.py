@@ -1,7 +1,5 @@
 """`segjudge new`, `host`, `benchmarks`: a challenge of one's own, in a folder of its own."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import shlex

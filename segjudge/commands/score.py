@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from segjudge.datasets.layouts import LAYOUTS
-from segjudge.errors import OptionError, UsageError
+from segjudge.errors import UsageError
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE
 from segjudge.evaluation_script.phase import PROTOCOLS
 
@@ -33,8 +33,8 @@ TASKS = {"semi-supervised": "davis2017", "unsupervised": "davis2017-unsupervised
 
 def score(args: argparse.Namespace) -> int:
     """Score a results folder, zip or JSON, exactly as the server would."""
-    from segjudge.evaluation_script.answer import public_warnings
     from segjudge.evaluation_script.tuning import reuse_memory
+    from segjudge.scoring import score_by_phase
 
     reuse_memory()
     _take_official_names(args)
@@ -51,12 +51,8 @@ def score(args: argparse.Namespace) -> int:
     if args.part:
         return _score_part(args)
     with ProgressBar("part" if args.scheduler else "sequence") as bar:
-        scores = _scored_by_phase(args, bar) if args.phase else _scored_on_truth(args, bar)
-    for note in public_warnings(scores.notes):
-        say(f"truth: {note}")
-    show(scores.reports, scores.provenance, args)
-    for line in public_warnings(scores.warnings):
-        say(f"warning: {line}")
+        scores = score_by_phase(*_phase(args), bar) if args.phase else _scored_on_truth(args, bar)
+    show(scores, args)
     if args.report:
         _write_report(scores, args)
     return DONE
@@ -74,13 +70,6 @@ def _write_report(scores: Scores, args: argparse.Namespace) -> None:
     write_page(report_page(job, scores, os.path.basename(os.path.normpath(args.results)), PageOptions()), args.report)
 
 
-def _scored_by_phase(args: argparse.Namespace, bar: ProgressBar) -> Scores:
-    from segjudge.scoring import score_by_phase
-
-    results, phase, annotations, split, sequences = _phase(args)
-    return score_by_phase(results, phase, annotations, split=split, sequences=sequences, progress=bar)
-
-
 def _phase(args: argparse.Namespace) -> tuple[str, Phase, str, str, list[str] | None]:
     """Return the results, a phase as the options change it, its annotation file, and which part of it is scored."""
     from segjudge.bundle.bundle_source import find_bundle
@@ -96,15 +85,12 @@ def _phase(args: argparse.Namespace) -> tuple[str, Phase, str, str, list[str] | 
 def _scored_on_truth(args: argparse.Namespace, bar: ProgressBar) -> Scores:
     from segjudge.scoring import scored
 
-    try:
-        if not args.scheduler:
-            return scored(request_of(args), None, bar)
-        from segjudge.dask_cluster import connected
+    if not args.scheduler:
+        return scored(request_of(args), None, bar)
+    from segjudge.sharing import connected
 
-        with connected(args.scheduler) as client:
-            return scored(request_of(args), client, bar)
-    except OptionError as error:
-        raise UsageError(f"--{error}") from None
+    with connected(args.scheduler) as client:
+        return scored(request_of(args), client, bar)
 
 
 def request_of(args: argparse.Namespace) -> ScoreRequest:
@@ -124,11 +110,8 @@ def _score_part(args: argparse.Namespace) -> int:
     from segjudge.prepared import prepared
     from segjudge.sharing import PartCounter
 
-    try:
-        with ProgressBar() as bar:
-            PartCounter(prepared(request_of(args), bar)).write(Part(*args.part), args.out, bar)
-    except OptionError as error:
-        raise UsageError(f"--{error}") from None
+    with ProgressBar() as bar:
+        PartCounter(prepared(request_of(args), bar)).write(Part(*args.part), args.out, bar)
     say(f"wrote {args.out}")
     return DONE
 

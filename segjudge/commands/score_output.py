@@ -1,4 +1,4 @@
-"""What `score` and `merge` write: tables on the terminal, and files."""
+"""`segjudge merge`, and what `score` and it write: tables on the terminal, and files."""
 
 from __future__ import annotations
 
@@ -7,15 +7,25 @@ import errno
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from segjudge.errors import UsageError
 from segjudge.files import written
 
-from .shared import say
+from .shared import DONE, say
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.reports import Report
+    from segjudge.scoring import Scores
+
+
+def merge(args: argparse.Namespace) -> int:
+    """Merge the parts that `score --part` wrote into the scores of one run."""
+    from segjudge.parts import merged
+    from segjudge.scoring import Scores
+
+    check_outputs(args)
+    show(Scores(*merged(args.parts)), args)
+    return DONE
 
 
 def check_outputs(args: argparse.Namespace) -> None:
@@ -48,18 +58,20 @@ def _check_writable(folder: str) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
 
 
-def show(reports: list[Report], provenance: dict[str, Any], args: argparse.Namespace) -> None:
+def show(scores: Scores, args: argparse.Namespace) -> None:
     """Write the files that were asked for, and print what was scored."""
-    from segjudge.evaluation_script.answer import tables
+    from segjudge.evaluation_script.answer import public_warnings, tables
     from segjudge.evaluation_script.reports import InstanceReport
     from segjudge.report import official_csv
     from segjudge.report.tables import of_report
 
-    document = ""
+    for note in public_warnings(scores.notes):
+        say(f"truth: {note}")
+    reports, document = scores.reports, ""
     if args.json:
         errors = [{report.split: report.errors()} for report in reports]
         reaches = [{report.split: report.intervals()} for report in reports]
-        found = {**tables(reports), "errors": errors, "intervals": reaches, "provenance": provenance}
+        found = {**tables(reports), "errors": errors, "intervals": reaches, "provenance": scores.provenance}
         document = json.dumps(found, indent=1, allow_nan=False)
     try:
         paths = official_csv.write_all(reports, args.csv) if args.csv else []
@@ -84,6 +96,15 @@ def show(reports: list[Report], provenance: dict[str, Any], args: argparse.Names
         print(text, file=sys.stderr if args.json == "-" else sys.stdout)
     if args.json == "-":
         print(document)  # alone: a program reads it
+    for line in public_warnings(scores.warnings):
+        say(f"warning: {line}")
+
+
+def merge_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `merge`."""
+    sub.add_argument("parts", nargs="+", help="all parts of one scoring, in any order")
+    output_options(sub)
+    sub.set_defaults(truth="parts", style=None)
 
 
 def output_options(sub: argparse.ArgumentParser) -> None:

@@ -1,7 +1,5 @@
 """What the commands share: exit codes, the bundle's folder, messages and types of options."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import socket

@@ -1,7 +1,5 @@
 """`segjudge worker`: the worker of challenges that their hosts evaluate, as a process in the place of this one."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

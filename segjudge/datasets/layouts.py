@@ -1,7 +1,5 @@
 """The names of layouts in which datasets are published."""
 
-from __future__ import annotations
-
 from segjudge.evaluation_script.dataset_layouts import ALIASES
 from segjudge.evaluation_script.dataset_layouts import LAYOUTS as PUBLISHED
 from segjudge.evaluation_script.phase import TRACKS

@@ -18,10 +18,6 @@ from segjudge.evaluation_script.truth import DEFAULT_SPLIT, AnnotationFile, Spli
 
 from .layouts import LAYOUTS
 
-__all__ = [
-    "DEFAULT_SPLIT", "TruthSource", "is_packed", "open_instances", "open_sequences", "open_truth", "read_published",
-]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class TruthSource:

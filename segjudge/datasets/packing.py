@@ -6,14 +6,15 @@ from dataclasses import replace
 
 from segjudge.errors import UsageError
 from segjudge.evaluation_script import instance_truth, sequence_truth, unit_truth
+from segjudge.evaluation_script.annotation_file import is_packed
 from segjudge.evaluation_script.archive import open_files
 from segjudge.evaluation_script.dataset_layouts import HOST_LIMITS
 from segjudge.evaluation_script.engine import engine_of
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.progress import Progress, ignore_progress
-from segjudge.evaluation_script.truth import AnnotationFile
+from segjudge.evaluation_script.truth import DEFAULT_SPLIT, AnnotationFile
 
-from .opening import DEFAULT_SPLIT, TruthSource, is_packed, read_published
+from .opening import TruthSource, read_published
 from .places import convert
 
 

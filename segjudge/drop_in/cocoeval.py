@@ -1,7 +1,5 @@
 """A stand-in for `pycocotools.cocoeval`: the same verbs and the same numbers, sooner."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

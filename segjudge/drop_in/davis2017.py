@@ -1,7 +1,5 @@
 """A stand-in for `davis2017.evaluation`: the same dictionary, from the same folders."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

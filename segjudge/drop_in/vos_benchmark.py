@@ -1,7 +1,5 @@
 """A stand-in for `vos_benchmark.benchmark`: the same numbers, in percent, and the same results.csv."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 

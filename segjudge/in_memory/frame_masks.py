@@ -1,7 +1,5 @@
 """Masks of a frame in memory, whoever made the arrays, as packed masks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from operator import index
 from typing import Any

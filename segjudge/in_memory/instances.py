@@ -1,7 +1,5 @@
 """Instance masks in memory: what matching finds in each image or video, and in all of them."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Panoptic maps in memory: which segments of a frame lie over which is kept, not its pixels."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,8 +15,7 @@ from segjudge.evaluation_script.panoptic_protocols import PanopticProtocol
 from segjudge.evaluation_script.unit_counts import UnitCounts, decoded_unit
 from segjudge.evaluation_script.unit_truth import TruthFrame
 from segjudge.in_memory.frame_masks import label_map
-from segjudge.in_memory.track import CountedFrames, MemoryTrack, refused
-from segjudge.in_memory.units import KeptFrames, UnitsInMemory, check_sizes
+from segjudge.in_memory.track import CountedFrames, KeptFrames, MemoryTrack, UnitsInMemory, check_sizes, refused
 
 Segment = dict[str, Any]
 

@@ -1,7 +1,5 @@
 """Semantic maps in memory; how steady labels are over time is seen in all frames, so those wait compressed."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Mapping
@@ -14,8 +12,7 @@ from segjudge.evaluation_script.masks import Array
 from segjudge.evaluation_script.semantic import check_labels, counted_maps
 from segjudge.evaluation_script.semantic_protocols import SemanticProtocol
 from segjudge.in_memory.frame_masks import label_map
-from segjudge.in_memory.track import refused
-from segjudge.in_memory.units import KeptFrames, UnitsInMemory, check_sizes
+from segjudge.in_memory.track import KeptFrames, UnitsInMemory, check_sizes, refused
 
 #: Labels that 16 bits can hold.
 MOST_LABEL = (1 << 16) - 1

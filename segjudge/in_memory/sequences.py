@@ -1,7 +1,5 @@
 """Mask sequences in memory: the counts of each frame, and of a whole sequence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What a track makes of masks in memory: bytes for each frame, and the scores that they lead to."""
 
-from __future__ import annotations
-
 import abc
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
@@ -10,10 +8,14 @@ import numpy as np
 
 from segjudge.evaluation_script.accumulator import Accumulator
 from segjudge.evaluation_script.errors import Problem, SubmissionError, printable
+from segjudge.evaluation_script.masks import Array
+from segjudge.evaluation_script.unit_counts import UnitAccumulator, UnitCounts
 
 Item = TypeVar("Item")
 #: Of each sequence the frames, and what was counted of each.
 CountedFrames = Mapping[str, Mapping[str, bytes]]
+#: What was kept of the frames of one video, in order.
+KeptFrames = Mapping[str, bytes]
 
 
 class MemoryTrack(abc.ABC):
@@ -41,14 +43,44 @@ class MemoryTrack(abc.ABC):
         return [(None, masks)]
 
 
-def natural_order(name: str) -> tuple[bool, int, str]:
-    """Return the key that sorts names by the numbers that they are, and others after them."""
-    return (False, int(name), name) if name.isascii() and name.isdecimal() else (True, 0, name)
+class UnitsInMemory(MemoryTrack):
+    """Counts videos, and images: frames wait until all are there, then a video is counted at once."""
+
+    protocol: Any
+
+    def sequences_of(self, masks: object) -> dict[str, object]:
+        """Return videos by name; one alone is called video."""
+        return super().sequences_of(masks) if isinstance(masks, Mapping) else {"video": masks}
+
+    def frames_of(self, masks: object, where: str) -> list[tuple[object, object]]:
+        return numbered(masks, where)
+
+    def accumulator(self, frames: CountedFrames) -> UnitAccumulator[Any]:
+        units = self.units(frames)
+        accumulator = UnitAccumulator(self.protocol, self.facts(units), list(units))
+        for name, kept in units.items():
+            accumulator.update(UnitCounts(name, self.tables(kept, accumulator.facts)))
+        return accumulator
+
+    def units(self, frames: CountedFrames) -> dict[str, KeptFrames]:
+        """Return what is counted at once, by name."""
+        return {name: {frame: frames[name][frame] for frame in in_order(frames[name])} for name in in_order(frames)}
+
+    def facts(self, units: Mapping[str, KeptFrames]) -> dict[str, Any]:
+        """Return what the scores need to know of all units."""
+        del units
+        return {}
+
+    @abc.abstractmethod
+    def tables(self, frames: KeptFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
+        """Return what is counted in a unit."""
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Return names in their natural order."""
-    return sorted(names, key=natural_order)
+    """Return names by the numbers that they are, and others after them."""
+    return sorted(
+        names, key=lambda name: (False, int(name), name) if name.isascii() and name.isdecimal() else (True, 0, name)
+    )
 
 
 def frame_name(frame: object) -> str:
@@ -81,3 +113,10 @@ def numbered(masks: Any, where: str) -> list[tuple[object, object]]:
 def refused(where: str, found: str, remedy: str) -> SubmissionError:
     """Return the error of masks that cannot be scored."""
     return SubmissionError.of(Problem(where, found, remedy))
+
+
+def check_sizes(truth: Array, prediction: Array, where: str) -> None:
+    """Raise SubmissionError where two maps have different sizes."""
+    if truth.shape != prediction.shape:
+        found = f"has maps of {' and '.join(f'{one.shape[1]}×{one.shape[0]}' for one in (truth, prediction))}"
+        raise refused(where, found, "Give truth and prediction of one size")

@@ -1,7 +1,5 @@
 """Tracks of masks in memory; how they go together is seen in all frames, so run lengths wait until those are there."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,8 +11,7 @@ from segjudge.evaluation_script.tracks_files import CATEGORY, SCORE, TRACK_ID, b
 from segjudge.evaluation_script.tracks_protocols import DISTRACTORS, TracksProtocol
 from segjudge.evaluation_script.unit_truth import Rows, TruthFrame, no_pixels
 from segjudge.in_memory.frame_masks import label_map, run_lengths
-from segjudge.in_memory.track import refused
-from segjudge.in_memory.units import KeptFrames, UnitsInMemory
+from segjudge.in_memory.track import KeptFrames, UnitsInMemory, refused
 from segjudge.masks.run_lengths import encoded
 
 #: What a truth of BURST says of a whole sequence, and how the scorer calls it.

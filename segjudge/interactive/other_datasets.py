@@ -9,7 +9,8 @@ from numpy.typing import DTypeLike
 
 from segjudge.datasets.frame_images import frame_images_of
 from segjudge.datasets.layouts import LAYOUTS
-from segjudge.datasets.opening import TruthSource, is_packed, open_sequences
+from segjudge.datasets.opening import TruthSource, open_sequences
+from segjudge.evaluation_script.annotation_file import is_packed
 from segjudge.evaluation_script.masks import Array
 from segjudge.evaluation_script.sequence_truth import Sequence
 from segjudge.interactive.utils.scribbles import ScribbleLine, Scribbles

@@ -19,11 +19,14 @@ def encoded(labels: ArrayLike) -> dict[int, str]:
     starts = np.concatenate(([0], np.flatnonzero(down[1:] != down[:-1]) + 1))
     ends = np.append(starts[1:], down.size)
     values = down[starts]
-    objects = [number for number in np.unique(values).tolist() if number]
-    return {
-        int(number): rle.compressed(_runs(starts[values == number], ends[values == number], down.size))
-        for number in objects
+    order = np.argsort(values, kind="stable")
+    numbers, first = np.unique(values[order], return_index=True)
+    objects = {
+        int(number): _runs(starts[places], ends[places], down.size)
+        for number, places in zip(numbers, np.split(order, first[1:]), strict=True)
+        if number
     }
+    return dict(zip(objects, rle.compressed_many(list(objects.values())), strict=True))
 
 
 def runs_of_mask(mask: NDArray[np.bool_]) -> list[int]:

@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 
 from segjudge.datasets import packing
 from segjudge.datasets.layouts import LAYOUTS
-from segjudge.datasets.opening import TruthSource, is_packed
+from segjudge.datasets.opening import TruthSource
 from segjudge.errors import UsageError
 from segjudge.evaluation_script import annotation_file, packed_file
 from segjudge.evaluation_script.engine import check_fits
@@ -129,7 +129,7 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
 
 def _pack(source: TruthSource, protocol: TrackProtocol, out: str, progress: Progress) -> list[str]:
     """Write the truth as an annotation file; return what is odd about it."""
-    if is_packed(source.path):
+    if annotation_file.is_packed(source.path):
         shutil.copyfile(source.path, out)
         return []
     if isinstance(protocol, InstanceProtocol):
