@@ -13,8 +13,7 @@ from segjudge.evaluation_script.json_limits import check_memory
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.reports import Report, Row
 from segjudge.evaluation_script.sequence_metrics import Values
-from segjudge.report.lists import listed
-from segjudge.report.overview import digests, origins, summary, tables
+from segjudge.report.overview import digests, listed, origins, summary, tables
 from segjudge.report.page import ReportPage, Section, rendered
 from segjudge.report.stored_losses import stored_sections
 from segjudge.report.stored_shapes import by_split, list_of, mapping_of, number_of, refuse, text_of, value_of

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.diagnosis.calibration import calibration, located_error
 from segjudge.diagnosis.confusion import confusion
 from segjudge.diagnosis.error_kinds import KINDS, RIGHT, errors_of
 from segjudge.diagnosis.judged import JudgedDetections, judged
-from segjudge.diagnosis.thresholds import best_threshold, by_image
+from segjudge.diagnosis.scores import best_threshold, by_image, calibration, located_error
 from segjudge.evaluation_script import instance_truth, instances
 from segjudge.evaluation_script.instance_counts import decoded
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_IMAGE

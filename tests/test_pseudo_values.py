@@ -20,8 +20,8 @@ from segjudge.evaluation_script.reports import Report
 from segjudge.evaluation_script.unit_counts import UnitAccumulator
 from segjudge.report.comparison import sign_of, verdict
 from segjudge.starting.meanings import rises
-from segjudge.statistics.pseudo_values import grouped_sums
 from segjudge.statistics.rankings import Sums, differences, in_order, means
+from segjudge.statistics.score_tables import grouped_sums
 
 from .data import TRACKS_DATA
 from .shared import needs_shared

@@ -15,7 +15,6 @@ import pytest
 from segjudge.cli import main
 from segjudge.datasets.opening import TruthSource
 from segjudge.diagnosis.instances import InstanceDiagnosis, diagnosed
-from segjudge.evaluation_script.instance_truth import InstanceTruth
 from segjudge.evaluation_script.reports import Report
 from segjudge.prepared import ScoreRequest, named_protocol, prepared
 from segjudge.report.instance_pictures import mistake_pictures
@@ -48,10 +47,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def diagnosis() -> tuple[InstanceDiagnosis, Report]:
     protocol = named_protocol("places2017")
     job = prepared(ScoreRequest(str(RESULTS), TruthSource(str(TRUTH)), protocol))
-    (truth,) = job.splits.values()
-    assert isinstance(truth, InstanceTruth)
-    found = diagnosed(job.path, truth, protocol, job.rules.limits)  # type: ignore[arg-type]
-    return found, score(RESULTS, TRUTH, protocol).reports[0]
+    (report,) = score(RESULTS, TRUTH, protocol).reports
+    return diagnosed(job, report), report
 
 
 def test_what_categories_cost_sums_to_the_loss(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,95 +11,128 @@ from segjudge.errors import UsageError
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
 
-from .compare_groups import compare_groups
-from .methods import places, scored_method
 from .pages import options_of, page_options, write_page
 from .ranking import METRIC, write_document
-from .shared import DONE, jobs_option
+from .shared import DONE, ProgressBar, jobs_option
 
 if TYPE_CHECKING:
-    from segjudge.report.sequence_losses import LossReader, MethodLosses
-    from segjudge.statistics.score_tables import AlgorithmScores
+    from segjudge.evaluation_script.reports import Report
+    from segjudge.prepared import PreparedScoring
+    from segjudge.report.comparison import ComparedMethods
+    from segjudge.report.page import PageOptions, ReportPage
+    from segjudge.report.sequence_losses import LossReader
 
 
 @dataclass(frozen=True)
-class _ComparedMethod:
-    """What a method scored, where its scores come from, and what it lost where that is asked for."""
+class _ScoredMethod:
+    """A method's scores of a split, and what they come from."""
 
-    scores: AlgorithmScores
+    name: str
+    job: PreparedScoring
+    report: Report
     provenance: dict[str, Any]
-    losses: MethodLosses | None
 
 
 def compare(args: argparse.Namespace) -> int:
     """Compare methods on the same truth: differences, intervals, and which can be told apart."""
-    from segjudge.evaluation_script.intervals import bounds_of
-    from segjudge.report.comparison import ComparedMethods, comparison_sections, verdict
-    from segjudge.report.overview import digests
-    from segjudge.report.page import ReportPage
     from segjudge.report.sequence_losses import LossReader
-    from segjudge.statistics.rankings import differences, in_order, means
-    from segjudge.statistics.score_tables import sums_of
 
     if len(args.results) < 2:
         raise UsageError("compare needs two results at least")
-    if not isinstance(PROTOCOLS[args.protocol], SequenceProtocol):
-        return compare_groups(args)
+    by_sequence = isinstance(PROTOCOLS[args.protocol], SequenceProtocol)
     for option, given in (("--kinds", args.kinds), ("--out", args.out)):
-        if given and args.metric != METRIC:
+        if by_sequence and given and args.metric != METRIC:
             raise UsageError(f"{option} has no meaning for {args.metric}, only for {METRIC}")
-    options = options_of(args)
-    reader = LossReader(len(args.results), options if args.out else None)
-    methods = [_read(text, args, reader) for text in args.results]
-    if len({one.scores.name for one in methods}) < len(methods):
+    methods = [_scored(text, args) for text in args.results]
+    if len({one.name for one in methods}) < len(methods):
         raise UsageError("two results have the same name; give them as NAME=RESULTS")
-    table, names = sums_of([one.scores for one in methods], args.metric)
-    pairs = differences(table)
-    rows = in_order(means(table, pairs, bounds=bounds_of(args.metric)), table)
-    about = f"{args.metric} over {len(names)} sequences ({int(table.counts.sum())} objects)"
-    print(f"{about}\n\n{places(rows, args.metric)}\n")
-    print("\n".join(verdict(pair, table) for pair in pairs))
-    document: dict[str, Any] = {"metric": args.metric, "sequences": names}
-    document |= {"means": list(map(asdict, rows)), "pairs": list(map(asdict, pairs))}
-    losses = [one.losses for one in methods if one.losses is not None]
+    reader = LossReader(len(methods), options_of(args) if args.out else None)
+    for one in methods if args.kinds or args.out else ():
+        _read_losses(one, reader)
+    found = _compared(methods, reader, args)
+    print(found.text())
+    document: dict[str, Any] = {"metric": found.metric, **({"sequences": found.sequences} if by_sequence else {})}
+    document |= {"means": list(map(asdict, found.means)), "pairs": list(map(asdict, found.pairs))}
     if args.kinds:
-        document["kinds"] = _print_losses(losses)
+        document["kinds"] = found.costs
+        _print_kinds(found, "1 − J&F" if by_sequence else "")
     if args.out:
-        origins = {one.scores.name: one.provenance for one in methods}
-        sections = comparison_sections(ComparedMethods(losses, table, rows, pairs), reader, options, origins)
-        page = ReportPage(" · ".join(origins), sections, reader.streams, digests(*origins.values()))
-        write_page(page, args.out)
+        write_page(_page(found, methods, reader, options_of(args)), args.out)
     write_document(document, args.json)
     return DONE
 
 
-def _read(text: str, args: argparse.Namespace, reader: LossReader) -> _ComparedMethod:
-    """Score a method, named or not."""
-    from segjudge.evaluation_script.answer import tables
+def _page(found: ComparedMethods, methods: list[_ScoredMethod], reader: LossReader, options: PageOptions) -> ReportPage:
+    from segjudge.report.comparison import group_comparison, sequence_comparison
+    from segjudge.report.overview import digests
+    from segjudge.report.page import ReportPage
+
+    origins = {one.name: one.provenance for one in methods}
+    if reader.methods:
+        sections = sequence_comparison(found, reader, options, origins)
+    else:
+        sections = group_comparison(found, {one.name: one.report for one in methods}, origins)
+    return ReportPage(" · ".join(origins), sections, reader.streams, digests(*origins.values()))
+
+
+def _scored(text: str, args: argparse.Namespace) -> _ScoredMethod:
+    """Score a method, given as RESULTS or as NAME=RESULTS."""
+    from segjudge.datasets.opening import TruthSource
+    from segjudge.prepared import ScoreRequest, prepared
+    from segjudge.scoring import scored_here
+    from segjudge.statistics.score_tables import chosen_split
+
+    name, _, path = text.rpartition("=") if not os.path.exists(text) else ("", "", text)
+    name = name or os.path.basename(path.rstrip(os.sep)).partition(".")[0]
+    source = TruthSource(args.truth, subset=args.subset or "")
+    with ProgressBar() as bar:
+        request = ScoreRequest(path, source, PROTOCOLS[args.protocol], jobs=args.jobs)
+        job = prepared(request, bar)
+        scores = scored_here(job, request, bar)
+    reports = {report.split: report for report in scores.reports}
+    return _ScoredMethod(name, job, reports[chosen_split(name, list(reports), args.split or "")], scores.provenance)
+
+
+def _read_losses(method: _ScoredMethod, reader: LossReader) -> None:
+    """Read what a method lost on mask sequences, and why."""
     from segjudge.evaluation_script.reports import SequenceReport
     from segjudge.failures import check_kinds
-    from segjudge.statistics.score_tables import algorithm_scores
 
-    method = scored_method(text, args)
-    scores = algorithm_scores(method.name, tables(method.scores.reports), args.split or "")
-    report, losses = method.report(scores.split), None
-    if (args.kinds or args.out) and isinstance(report, SequenceReport):
-        check_kinds(report.protocol)
-        losses = reader.read(method.job, report, method.name)
-    return _ComparedMethod(scores, method.scores.provenance, losses)
+    if isinstance(method.report, SequenceReport):
+        check_kinds(method.report.protocol)
+        reader.read(method.job, method.report, method.name)
 
 
-def _print_losses(methods: list[MethodLosses]) -> dict[str, dict[str, float]]:
-    """Print how much of 1 - J&F each kind of failure takes, and in which kinds the methods differ; return both."""
+def _compared(methods: list[_ScoredMethod], reader: LossReader, args: argparse.Namespace) -> ComparedMethods:
+    """Return how methods compare: by sequence where the metric is a mean over objects."""
+    from segjudge.diagnosis.tables import costs_of
+    from segjudge.evaluation_script.answer import tables
     from segjudge.evaluation_script.failure_kinds import KINDS
-    from segjudge.report.comparison import beside
+    from segjudge.report.comparison import ComparedMethods
+    from segjudge.statistics.score_tables import algorithm_scores, grouped_sums, sums_of
+
+    protocol = PROTOCOLS[args.protocol]
+    if isinstance(protocol, SequenceProtocol):
+        sums, names = sums_of([algorithm_scores(one.name, tables([one.report])) for one in methods], args.metric)
+        costs = {one.name: dict(zip(KINDS, one.shares, strict=True)) for one in reader.methods}
+        return ComparedMethods(args.metric, sums, names, costs)
+    metric = protocol.metrics[0] if args.metric == METRIC else args.metric
+    costs = {one.name: costs_of(one.job, one.report) for one in methods} if args.kinds or args.out else {}
+    return ComparedMethods(metric, grouped_sums({one.name: one.report for one in methods}, metric), [], costs)
+
+
+def _print_kinds(found: ComparedMethods, total: str) -> None:
+    """Print what each kind of failure takes, and in which kinds the methods differ; they sum to the total, if any."""
     from segjudge.report.tables import number, table
 
-    rows = [[one.name, number(sum(one.shares)), *map(number, one.shares)] for one in methods]
-    print("\nWhere the loss comes from (docs/ranking.md):")
-    print(table(["method", "1 − J&F", *KINDS], rows))
-    print("\n".join(beside(one, methods[0]) for one in methods[1:]))
-    return {one.name: dict(zip(KINDS, one.shares, strict=True)) for one in methods}
+    kinds = list(next(iter(found.costs.values())))
+    rows = [
+        [name, *([number(sum(costs.values()))] if total else []), *map(number, costs.values())]
+        for name, costs in found.costs.items()
+    ]
+    print(f"\n{'Where the loss comes from' if total else 'What each kind costs'} (docs/ranking.md):")
+    print(table(["method", *([total] if total else []), *kinds], rows))
+    print("\n".join(found.kinds()))
 
 
 def compare_options(sub: argparse.ArgumentParser) -> None:

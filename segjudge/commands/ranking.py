@@ -52,10 +52,9 @@ def rank(args: argparse.Namespace) -> int:
 
 def _ranked(task: TaskScores, chosen: Rule, others: list[Rule]) -> dict[str, Any]:
     """Return the ranking of a task by the rule, its ranks by the other methods, and which pairs are significant."""
-    from segjudge.statistics.rankings import adjusted_pairs, heatmap, pairwise_p, ranking
+    from segjudge.statistics.rankings import heatmap, pairwise_p, ranking
 
     found = ranking(task, chosen)
-    pairs = adjusted_pairs(pairwise_p(task), "holm")[0]
     return {
         "task": task.name,
         "cases": list(task.cases),
@@ -65,7 +64,7 @@ def _ranked(task: TaskScores, chosen: Rule, others: list[Rule]) -> dict[str, Any
         "by_method": {rule.method: ranking(task, rule).ranks[0].tolist() for rule in others},
         "heatmap": heatmap(task).tolist(),
         # Wilcoxon's one-sided test, Holm over all ordered pairs: the row is better than the column.
-        "better": [[bool(p <= chosen.alpha) for p in row] for row in pairs.tolist()],
+        "better": [[bool(p <= chosen.alpha) for p in row] for row in pairwise_p(task, None, "holm")[0].tolist()],
     }
 
 

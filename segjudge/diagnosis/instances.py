@@ -11,13 +11,14 @@ from segjudge.diagnosis.confusion import confusion
 from segjudge.diagnosis.curves import points_of
 from segjudge.diagnosis.error_kinds import BKG, CLS, KINDS, MISS, DetectionErrors, errors_of
 from segjudge.diagnosis.judged import JudgedDetections, judged
-from segjudge.diagnosis.thresholds import BestThreshold, ImageCounts, best_threshold, by_image
-from segjudge.evaluation_script.archive_limits import ArchiveLimits
+from segjudge.diagnosis.scores import BestThreshold, ImageCounts, best_threshold, by_image
+from segjudge.errors import UsageError
 from segjudge.evaluation_script.instance_protocols import THRESHOLDS, InstanceProtocol
 from segjudge.evaluation_script.instance_records import read_records
 from segjudge.evaluation_script.instance_truth import InstanceTruth
 from segjudge.evaluation_script.masks import Array
-from segjudge.evaluation_script.reports import Row
+from segjudge.evaluation_script.reports import Report, Row
+from segjudge.prepared import PreparedScoring
 
 #: So many suspected errors of the truth are listed.
 MOST_SUSPECTS = 50
@@ -28,8 +29,7 @@ class InstanceDiagnosis:
     """What is wrong with the detections of a split, at an IoU of one half where nothing else is said."""
 
     judged: JudgedDetections
-    #: Boxes are compared instead of masks.
-    boxes: bool = False
+    protocol: InstanceProtocol
 
     @cached_property
     def errors(self) -> DetectionErrors:
@@ -54,7 +54,7 @@ class InstanceDiagnosis:
     @cached_property
     def kept(self) -> Array:
         """Which detections are kept, and count for or against."""
-        return ~self.judged.ignored & (self.judged.score >= self.least)
+        return self.judged.kept(self.least)
 
     @cached_property
     def missed(self) -> Array:
@@ -161,7 +161,7 @@ class InstanceDiagnosis:
     def suspects(self) -> list[Row]:
         """Return confident detections that the truth contradicts, where rather the truth may be wrong."""
         found, kind, target = self.judged, self.errors.kind, self.errors.target
-        wrong = np.flatnonzero(((kind == BKG) | (kind == CLS)) & (found.score >= self.least) & ~found.ignored)
+        wrong = np.flatnonzero(((kind == BKG) | (kind == CLS)) & self.kept)
         wrong = wrong[np.argsort(-found.score[wrong], kind="stable")][:MOST_SUSPECTS]
         ids = found.truth.images.ids
         return [
@@ -175,7 +175,10 @@ class InstanceDiagnosis:
         ]
 
 
-def diagnosed(path: str, truth: InstanceTruth, protocol: InstanceProtocol, limits: ArchiveLimits) -> InstanceDiagnosis:
+def diagnosed(job: PreparedScoring, report: Report) -> InstanceDiagnosis:
     """Return why a submission scores what it scores; raises SubmissionError where it cannot be read."""
-    records = read_records(path, truth.images, protocol, limits)
-    return InstanceDiagnosis(judged(records, truth, protocol), protocol.boxes)
+    truth, protocol = job.splits[report.split], report.protocol
+    if not isinstance(truth, InstanceTruth) or not isinstance(protocol, InstanceProtocol):
+        raise UsageError(f"failures of {protocol.name} have no kinds")
+    records = read_records(job.path, truth.images, protocol, job.rules.limits)
+    return InstanceDiagnosis(judged(records, truth, protocol), protocol)

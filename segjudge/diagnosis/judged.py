@@ -89,6 +89,10 @@ class JudgedDetections:
         """How many instances count in each category."""
         return np.bincount(self.instance_category[~self.crowd], minlength=len(self.truth.categories))
 
+    def kept(self, least: float) -> Array:
+        """Return which detections with this score and more count for or against."""
+        return ~self.ignored & (self.score >= least)
+
     def at(self, foreground: float) -> JudgedDetections:
         """Return the same detections judged at another threshold."""
         own = self.category[self.pairs.sent] == self.instance_category[self.pairs.real]
@@ -115,20 +119,14 @@ def judged(
 
 def _joined(blocks: list[ClosePairs]) -> ClosePairs:
     """Return the pairs of several blocks as one."""
-    none = np.zeros(0, np.int64)
-    sent = np.cumsum([0, *(len(block.sent) for block in blocks)])
-    real = np.cumsum([0, *(len(block.real) for block in blocks)])
+    starts = np.cumsum([(0, 0), *((len(one.sent), len(one.real)) for one in blocks[:-1])], axis=0).tolist()
     pairs = Overlapping(
-        np.concatenate([none, *(block.pairs.sent + first for block, first in zip(blocks, sent, strict=False))]),
-        np.concatenate([none, *(block.pairs.real + first for block, first in zip(blocks, real, strict=False))]),
-        np.concatenate([np.zeros(0), *(block.pairs.iou for block in blocks)]),
+        np.concatenate([one.pairs.sent + start for one, (start, _) in zip(blocks, starts, strict=True)]),
+        np.concatenate([one.pairs.real + start for one, (_, start) in zip(blocks, starts, strict=True)]),
+        np.concatenate([one.pairs.iou for one in blocks]),
     )
-    return ClosePairs(
-        np.concatenate([none, *(block.sent for block in blocks)]),
-        np.concatenate([none, *(block.real for block in blocks)]),
-        pairs,
-        np.concatenate([np.zeros(0, bool), *(block.excused for block in blocks)]),
-    )
+    sent, real, excused = map(np.concatenate, zip(*((one.sent, one.real, one.excused) for one in blocks), strict=True))
+    return ClosePairs(sent, real, pairs, excused)
 
 
 def partners(candidates: Overlapping, count: int) -> Array:

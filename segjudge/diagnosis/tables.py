@@ -6,8 +6,6 @@ from segjudge.diagnosis.error_kinds import KINDS
 from segjudge.diagnosis.instances import diagnosed
 from segjudge.diagnosis.units import UNIT_LOSSES
 from segjudge.errors import UsageError
-from segjudge.evaluation_script.instance_protocols import InstanceProtocol
-from segjudge.evaluation_script.instance_truth import InstanceTruth
 from segjudge.evaluation_script.reports import Report, Row, SequenceReport
 from segjudge.evaluation_script.unit_counts import UnitAccumulator
 from segjudge.failures import failures
@@ -21,42 +19,23 @@ def kinds_of(request: ScoreRequest | None, reports: list[Report]) -> list[Row]:
         counted = report.counted
         if isinstance(counted, UnitAccumulator):
             losses = UNIT_LOSSES[report.protocol.track](counted)
-            found = [dict(zip(losses.kinds, one, strict=True)) for one in losses.by_unit.tolist()]
-            rows += [
-                {"split": report.split, "name": name, **one} for name, one in zip(counted.names, found, strict=True)
-            ]
+            for name, costs in zip(counted.names, losses.by_unit.tolist(), strict=True):
+                rows.append({"split": report.split, "name": name, **dict(zip(losses.kinds, costs, strict=True))})
         elif request is None:
             raise UsageError("kinds of failure need what `score` has read from files")
         elif isinstance(report, SequenceReport):
-            rows += _of_objects(request, report)
+            for score, costs in zip(report.scores, failures(request, [report]), strict=True):
+                rows.append({"split": report.split, "sequence": score.sequence, "object": score.name, **costs})
         else:
-            rows += _of_categories(request, report)
+            for row in diagnosed(prepared(request), report).categories():
+                costs = {name: row[name] for name in KINDS}
+                rows.append({"split": report.split, "category": row["name"], **costs})
     return rows
 
 
 def costs_of(job: PreparedScoring, report: Report) -> dict[str, float]:
     """Return what each kind costs a split altogether: AP50 of instances, the metrics of units."""
-    truth, protocol, counted = job.splits[report.split], report.protocol, report.counted
-    if isinstance(counted, UnitAccumulator):
-        return UNIT_LOSSES[protocol.track](counted).totals()
-    if not isinstance(truth, InstanceTruth) or not isinstance(protocol, InstanceProtocol):
-        raise UsageError(f"failures of {protocol.name} have no kinds here")
-    costs = diagnosed(job.path, truth, protocol, job.rules.limits).errors.costs()
+    if isinstance(report.counted, UnitAccumulator):
+        return UNIT_LOSSES[report.protocol.track](report.counted).totals()
+    costs = diagnosed(job, report).errors.costs()
     return {name: costs[name] for name in KINDS}
-
-
-def _of_objects(request: ScoreRequest, report: SequenceReport) -> list[Row]:
-    losses = failures(request, [report])
-    return [
-        {"split": report.split, "sequence": score.sequence, "object": score.name, **loss}
-        for score, loss in zip(report.scores, losses, strict=True)
-    ]
-
-
-def _of_categories(request: ScoreRequest, report: Report) -> list[Row]:
-    job, protocol = prepared(request), report.protocol
-    truth = job.splits[report.split]
-    if not isinstance(truth, InstanceTruth) or not isinstance(protocol, InstanceProtocol):
-        raise UsageError(f"failures of {protocol.name} have no kinds")
-    rows = diagnosed(job.path, truth, protocol, job.rules.limits).categories()
-    return [{"split": report.split, "category": row["name"], **{name: row[name] for name in KINDS}} for row in rows]

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from markupsafe import Markup
 
+from segjudge.diagnosis.units import UNIT_LOSSES
 from segjudge.evaluation_script.failure_kinds import KINDS
+from segjudge.evaluation_script.intervals import bounds_of
+from segjudge.evaluation_script.reports import Report, Row
 from segjudge.evaluation_script.sequence_losses import SequenceLosses
-from segjudge.statistics.rankings import Difference, Mean, Sums
+from segjudge.evaluation_script.unit_counts import UnitAccumulator
+from segjudge.statistics.rankings import Difference, Mean, Sums, differences, in_order, means
 from segjudge.statistics.significance import cases_needed
 
+from .overview import first_metric, listed, origins
 from .page import PageOptions, Section, link
 from .sequence_losses import LossReader, MethodLosses
 from .sequence_sections import frames_section, loss_cells, parts_of_bar
-from .tables import number
+from .tables import number, table
 
-#: What is compared, where nothing else is said; of groups there are always as many.
-CASES = "sequences"
+#: What is compared: sequences, of metrics that are means over their objects; else groups, always as many.
+SEQUENCES, GROUPS = "sequences", "groups of images or videos"
 #: Differences of kinds below this are not named.
 SHOWN_FROM = 0.0005
+#: What kinds cost a method.
+Costs = Mapping[str, float]
 
 
-def verdict(pair: Difference, table: Sums, cases_are: str = CASES) -> str:
+def verdict(pair: Difference, table: Sums, cases_are: str = SEQUENCES) -> str:
     """Return a sentence on a pair: what the difference is, and whether it can be told from chance."""
     better, worse = table.ordered(pair)
     sign, cases = (1 if better == pair.one else -1), len(table.counts)
@@ -44,15 +51,77 @@ def verdict(pair: Difference, table: Sums, cases_are: str = CASES) -> str:
     if pair.apart:
         return f"{text}: {better} is better."
     needed = cases_needed(pair.difference, pair.error, cases, len(table.algorithms))
-    many = f"about {needed}" if cases_are == CASES or not needed else f"{needed / cases:.1f} times as many"
+    many = f"about {needed}" if cases_are == SEQUENCES or not needed else f"{needed / cases:.1f} times as many"
     more = "" if needed is None else f"; if it is real, {many} would tell"
     return f"{text}: cannot be told apart on {cases} {cases_are}{more}."
 
 
-def place_row(one: Mean) -> tuple[str, str, float, str]:
-    """Return the places that a method may have, its name, its mean, and the interval of that."""
-    place = str(one.place_from) if one.place_from == one.place_to else f"{one.place_from}–{one.place_to}"
-    return place, one.name, one.value, "too few" if one.low is None else f"{number(one.low)} to {number(one.high)}"
+def difference_of_kinds(costs: Costs, base: Costs) -> str:
+    """Return in which kinds a loss differs from another, those that differ most first."""
+    changes = sorted(((kind, costs[kind] - base[kind]) for kind in base), key=lambda change: -abs(change[1]))
+    return ", ".join(f"{kind} {more:+.3f}" for kind, more in changes if abs(more) >= SHOWN_FROM) or "the same"
+
+
+@dataclass(frozen=True)
+class ComparedMethods:
+    """Methods, the first of which the others are compared with, and what can be told of them."""
+
+    metric: str
+    sums: Sums
+    #: What is compared where metrics are means over the objects of sequences; else groups.
+    sequences: list[str]
+    #: What each kind of failure costs each method, where that is asked for.
+    costs: Mapping[str, Costs]
+
+    @cached_property
+    def pairs(self) -> list[Difference]:
+        """How each two differ."""
+        return differences(self.sums)
+
+    @cached_property
+    def means(self) -> list[Mean]:
+        """The mean of each, the best first."""
+        return in_order(means(self.sums, self.pairs, bounds=bounds_of(self.metric)), self.sums)
+
+    @property
+    def about(self) -> str:
+        """What is compared."""
+        counts = self.sums.counts
+        if self.sequences:
+            return f"{self.metric} over {len(counts)} {SEQUENCES} ({int(counts.sum())} objects)"
+        return f"{self.metric} over {len(counts)} {GROUPS}, left out one by one"
+
+    def verdicts(self) -> list[str]:
+        """Return a sentence on each pair."""
+        return [verdict(pair, self.sums, SEQUENCES if self.sequences else GROUPS) for pair in self.pairs]
+
+    def kinds(self) -> list[str]:
+        """Return a sentence on each method but the first: which kinds cost it more or less than that one."""
+        (first, base), *others = self.costs.items()
+        lines = []
+        for name, costs in others:
+            # Only the kinds of sequences sum to what is lost.
+            more = f" {sum(costs.values()) - sum(base.values()):+.3f}" if self.sequences else ","
+            lines.append(f"{name} loses{more} beside {first}: {difference_of_kinds(costs, base)}")
+        return lines
+
+    def places(self) -> list[tuple[str, str, float, str]]:
+        """Return the places that each method may have, its name, its mean, and the interval of that."""
+        return [
+            (
+                str(one.place_from) if one.place_from == one.place_to else f"{one.place_from}–{one.place_to}",
+                one.name,
+                one.value,
+                "too few" if one.low is None else f"{number(one.low)} to {number(one.high)}",
+            )
+            for one in self.means
+        ]
+
+    def text(self) -> str:
+        """Return what is compared, the places and the verdicts as a terminal shows them."""
+        body = [[place, name, number(value), reach] for place, name, value, reach in self.places()]
+        places = table(["place", "method", self.metric, "95 %"], body)
+        return "\n".join([f"{self.about}\n\n{places}\n", *self.verdicts()])
 
 
 def whiskers(rows: list[Mean]) -> list[Markup]:
@@ -73,81 +142,70 @@ def whiskers(rows: list[Mean]) -> list[Markup]:
     return pictures
 
 
-def beside(one: MethodLosses, base: MethodLosses) -> str:
-    """Return a sentence on how much more a method loses than another, and by which kinds."""
-    kinds = difference_of_kinds(one.shares, base.shares)
-    return f"{one.name} loses {sum(one.shares) - sum(base.shares):+.3f} beside {base.name}: {kinds}"
-
-
-def difference_of_kinds(shares: list[float], base: list[float]) -> str:
-    """Return in which kinds a loss differs from another, those that differ most first."""
-    parts = sorted(zip(KINDS, shares, base, strict=True), key=lambda part: -abs(part[1] - part[2]))
-    text = ", ".join(f"{kind} {mine - other:+.3f}" for kind, mine, other in parts if abs(mine - other) >= SHOWN_FROM)
-    return text or "the same"
-
-
-@dataclass(frozen=True)
-class ComparedMethods:
-    """Methods, the first of which the others are compared with, and what can be said of them."""
-
-    methods: list[MethodLosses]
-    sums: Sums
-    means: list[Mean]
-    pairs: list[Difference]
-
-
-def comparison_sections(
-    compared: ComparedMethods, reader: LossReader, options: PageOptions, origins: Mapping[str, object]
-) -> list[Section]:
-    """Return the sections of several methods."""
-    methods = compared.methods
-    return [
-        _methods(compared),
-        _sequences(methods),
-        frames_section(reader, methods, _by_difference(methods), options),
-        Section("origins", "What was scored", {"warnings": [], "provenance": json.dumps(origins, indent=1)}),
-    ]
-
-
-def _methods(compared: ComparedMethods) -> Section:
-    methods, table, rows, pairs = compared.methods, compared.sums, compared.means, compared.pairs
-    by_name = {method.name: method for method in methods}
-    names = [row.name for row in rows]
-    apart = {(one, other): sign_of(table, pairs, one, other) for one in names for other in names if one != other}
-    return Section(
-        "methods",
-        "Methods",
-        {
-            "about": f"{len(table.counts)} sequences, {int(table.counts.sum())} objects. Places and verdicts hold "
-            "for all pairs together (sign flips by sequence, adjusted by Holm).",
-            "columns": ["place", "method", "J&F-Mean", "95 %", "", "loss", "by kind", *KINDS],
-            "rows": [
-                [*place_row(row), picture, *loss_cells(by_name[row.name].shares)]
-                for row, picture in zip(rows, whiskers(rows), strict=True)
-            ],
-            "points": _points(methods),
-            "axes": [method.name for method in methods[:2]],
-            "bars": [(row.name, parts_of_bar(by_name[row.name].shares), sum(by_name[row.name].shares)) for row in rows],
-            "verdicts": [verdict(pair, table) for pair in pairs],
-            "names": names,
-            "apart": apart,
-            "kinds": [beside(one, methods[0]) for one in methods[1:]],
-        },
-    )
-
-
-def _points(methods: list[MethodLosses]) -> list[tuple[str, str, float, float]]:
-    """Return what two methods reach in each sequence: its name, the stream that opens it, and both values."""
-    base = {one.name: 1 - one.lost for one in methods[0].sequences}
-    return [(one.name, one.stream, base[one.name], 1 - one.lost) for one in methods[1].sequences]
-
-
 def sign_of(table: Sums, pairs: list[Difference], one: str, other: str) -> str:
     """Return whether one is better (+) or worse (−) than the other, or cannot be told apart (=)."""
     for pair in pairs:
         if {pair.one, pair.other} == {one, other}:
             return "=" if not pair.apart else "+" if table.ordered(pair)[0] == one else "−"
     return "="
+
+
+def _methods(
+    found: ComparedMethods, about: str, columns: Iterable[str], cells: Mapping[str, list[object]], **more: object
+) -> Section:
+    """Return places, verdicts and costs; `cells` are what columns hold of each method."""
+    names = [row.name for row in found.means]
+    rows = zip(found.places(), whiskers(found.means), names, strict=True)
+    values = {
+        "about": about,
+        "columns": ["place", "method", found.metric, "95 %", "", *columns],
+        "rows": [[*place, picture, *cells[name]] for place, picture, name in rows],
+        "points": [],
+        "bars": [],
+        "verdicts": found.verdicts(),
+        "names": names,
+        "apart": {
+            (one, other): sign_of(found.sums, found.pairs, one, other)
+            for one in names
+            for other in names
+            if one != other
+        },
+        "kinds": found.kinds(),
+        **more,
+    }
+    return Section("methods", "Methods", values)
+
+
+# ── mask sequences ──────────────────────────────────────────────────────────
+
+
+def sequence_comparison(
+    found: ComparedMethods, reader: LossReader, options: PageOptions, provenance: Mapping[str, object]
+) -> list[Section]:
+    """Return the sections of several methods of mask sequences."""
+    methods, counts = reader.methods, found.sums.counts
+    shares = {one.name: one.shares for one in methods}
+    about = (
+        f"{len(counts)} sequences, {int(counts.sum())} objects. Places and verdicts hold "
+        "for all pairs together (sign flips by sequence, adjusted by Holm)."
+    )
+    section = _methods(
+        found,
+        about,
+        ["loss", "by kind", *KINDS],
+        {name: loss_cells(mine) for name, mine in shares.items()},
+        points=_points(methods),
+        axes=[method.name for method in methods[:2]],
+        bars=[(row.name, parts_of_bar(shares[row.name]), sum(shares[row.name])) for row in found.means],
+    )
+    frames = frames_section(reader, methods, _by_difference(methods), options)
+    return [section, _sequences(methods), frames, origins([], provenance)]
+
+
+def _points(methods: list[MethodLosses]) -> list[tuple[str, str, float, float]]:
+    """Return what two methods reach in each sequence: its name, the stream that opens it, and both values."""
+    base = {one.name: 1 - one.lost for one in methods[0].sequences}
+    return [(one.name, one.stream, base[one.name], 1 - one.lost) for one in methods[1].sequences]
 
 
 def _by_difference(methods: list[MethodLosses]) -> list[SequenceLosses]:
@@ -157,15 +215,15 @@ def _by_difference(methods: list[MethodLosses]) -> list[SequenceLosses]:
 
 
 def _sequences(methods: list[MethodLosses]) -> Section:
-    base, *others = ({one.name: one for one in method.sequences} for method in methods)
+    by_name = [{one.name: one for one in method.sequences} for method in methods]
     rows = []
     for one in _by_difference(methods):
-        found = [method[one.name] for method in (base, *others)]
+        found = [method[one.name] for method in by_name]
+        base, second = (dict(zip(KINDS, method.shares, strict=True)) for method in found[:2])
         rows.append(
             [
                 link(one.name, one.stream), len(one.objects), *(1 - method.lost for method in found),
-                *(found[0].lost - method.lost for method in found[1:]),
-                difference_of_kinds(found[1].shares, found[0].shares),
+                *(found[0].lost - method.lost for method in found[1:]), difference_of_kinds(second, base),
             ]
         )  # fmt: skip
     names = [method.name for method in methods]
@@ -173,3 +231,46 @@ def _sequences(methods: list[MethodLosses]) -> Section:
         "sequence", "objects", *names, *(f"{name} − {names[0]}" for name in names[1:]), f"why {names[1]} loses",
     ]  # fmt: skip
     return Section("tables", "Sequences", {"tables": {"sequences": {"columns": columns, "rows": rows}}})
+
+
+# ── other tracks ────────────────────────────────────────────────────────────
+
+
+def group_comparison(
+    found: ComparedMethods, reports: Mapping[str, Report], provenance: Mapping[str, object]
+) -> list[Section]:
+    """Return the sections of several methods of instances, or of a track that counts by unit: regressions first."""
+    about = f"{found.about}. Places and verdicts hold for all pairs together (sign flips by group, Holm)."
+    cells: dict[str, list[object]] = {name: [*costs.values()] for name, costs in found.costs.items()}
+    sections = [_methods(found, about, next(iter(found.costs.values())), cells)]
+    categories = {}
+    for name, report in reports.items():
+        rows = report.rows()["categories"]
+        metric = first_metric(rows)
+        categories[name] = {str(row["name"]): row[metric] for row in rows}
+    sections.append(listed("Categories", _beside(categories), "Those first in which the second lost most."))
+    if all(isinstance(report.counted, UnitAccumulator) for report in reports.values()):
+        units = _beside({name: _unit_losses(report) for name, report in reports.items()})
+        sections.append(listed("Images or videos", units, "What each costs, regressions first."))
+    return [*sections, origins([], provenance)]
+
+
+def _unit_losses(report: Report) -> dict[str, float | None]:
+    """Return what each unit costs, less than nothing."""
+    losses = UNIT_LOSSES[report.protocol.track](report.counted)  # type: ignore[arg-type]
+    names = [str(unit) for unit in report.counted.names]  # type: ignore[attr-defined]
+    return dict(zip(names, (-losses.by_unit.sum(axis=1)).tolist(), strict=True))
+
+
+def _beside(values: dict[str, dict[str, float | None]]) -> list[Row]:
+    """Return what each method has in each case, and the differences from the first, regressions first."""
+    first, *others = values
+    rows = []
+    for case in dict.fromkeys(case for one in values.values() for case in one):
+        mine = [one.get(case) for one in values.values()]
+        base = mine[0]
+        changes = [None if one is None or base is None else one - base for one in mine[1:]]
+        names = [f"{other} − {first}" for other in others]
+        rows.append({"name": case, **dict(zip(values, mine, strict=True)), **dict(zip(names, changes, strict=True))})
+    change = f"{others[0]} − {first}"
+    return sorted(rows, key=lambda row: (row[change] is None, row[change] or 0.0))

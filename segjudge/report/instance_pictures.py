@@ -128,7 +128,7 @@ def _mask(
     rows, columns = (
         np.arange(side) * whole // side for side, whole in ((ground.height, height), (ground.width, width))
     )
-    if diagnosis.boxes:
+    if diagnosis.protocol.boxes:
         left, top, across, down = box
         return np.outer((rows >= top) & (rows < top + down), (columns >= left) & (columns < left + across))
     pixels: NDArray[np.bool_] = pixels_of(text, [height, width]).T[columns][:, rows].T  # column by column in memory

@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from segjudge.diagnosis.calibration import Calibration, calibration, located_error
 from segjudge.diagnosis.confusion import confusion
 from segjudge.diagnosis.instances import InstanceDiagnosis, diagnosed
-from segjudge.evaluation_script.instance_protocols import InstanceProtocol
-from segjudge.evaluation_script.instance_truth import InstanceTruth
+from segjudge.diagnosis.scores import calibration, located_error
 from segjudge.evaluation_script.reports import Report, Row
 
 from .instance_pictures import mistake_pictures
-from .lists import MOST_ROWS, kinds_section, listed
-from .overview import tables
+from .overview import first_rows, kinds_section, listed, tables
 from .page import PageOptions, Section
 
 if TYPE_CHECKING:
@@ -35,16 +32,14 @@ def instance_sections(
     job: PreparedScoring, report: Report, options: PageOptions
 ) -> tuple[list[Section], dict[str, bytes]]:
     """Return the sections of a split of instance masks."""
-    truth, protocol = job.splits[report.split], report.protocol
-    if not isinstance(truth, InstanceTruth) or not isinstance(protocol, InstanceProtocol):
-        raise TypeError(f"{report.split} holds no instance masks")
-    found = diagnosed(job.path, truth, protocol, job.rules.limits)
+    found = diagnosed(job, report)
     costly = costly_categories(found, report)
     sections = [_errors(found)]
-    if not protocol.tubes:
-        sections.append(_worst(found, options))
+    if not found.protocol.tubes:
+        about, pictures = _about_cut(found), mistake_pictures(found, PICTURES, options)
+        sections.append(Section("worst_images", "Worst images", {"about": about, "pictures": pictures, "open": OPEN}))
     sections += [_categories(costly), _curves(found, costly), _scores(found), _confusion(found)]
-    sections.append(listed("Images" if not protocol.tubes else "Videos", found.images(), _about_cut(found)))
+    sections.append(listed("Images" if not found.protocol.tubes else "Videos", found.images(), _about_cut(found)))
     suspects = found.suspects()
     if suspects:
         about = (
@@ -110,7 +105,7 @@ def _curves(found: InstanceDiagnosis, costly: list[Row]) -> Section:
                 ],
             }
         )
-    return Section("curves", "Precision and recall", {"overall": overall, "own": own, "chart": CHART})
+    return Section("curves", "Precision and recall", {"overall": overall, "own": own})
 
 
 def _points(across: np.ndarray, up: np.ndarray) -> str:
@@ -119,7 +114,7 @@ def _points(across: np.ndarray, up: np.ndarray) -> str:
 
 
 def _scores(found: InstanceDiagnosis) -> Section:
-    rows = []
+    rows, bins = [], calibration(found.judged)
     for name, least in (("all", -np.inf), ("kept", found.least)):
         one = calibration(found.judged, least)
         rows.append([name, int(one.counts.sum()), one.error, one.largest, located_error(found.judged, least)])
@@ -129,18 +124,12 @@ def _scores(found: InstanceDiagnosis) -> Section:
         {
             "best": found.best,
             "profiles": found.counts.profiles(),
-            "kind": "video" if found.judged.truth.images.frames is not None else "image",
-            "bins": _bins(calibration(found.judged)),
+            "kind": "video" if found.protocol.tubes else "image",
+            "bins": list(zip(bins.counts.tolist(), bins.scores.tolist(), bins.shares.tolist(), strict=True)),
             "columns": ["detections", "count", "D-ECE", "largest gap", "LaECE"],
             "rows": rows,
-            "chart": CHART,
         },
     )
-
-
-def _bins(found: Calibration) -> list[Row]:
-    columns = zip(found.counts.tolist(), found.scores.tolist(), found.shares.tolist(), strict=True)
-    return [{"count": count, "score": score, "share": share} for count, score, share in columns]
 
 
 def _confusion(found: InstanceDiagnosis) -> Section:
@@ -151,26 +140,13 @@ def _confusion(found: InstanceDiagnosis) -> Section:
     places = [*np.sort(shown[wrong[shown] > 0]).tolist(), len(table) - 1]
     names = [*found.names, "nothing"]
     rows = [
-        {
-            "name": names[row],
-            "cells": [(int(table[row, one]), table[row, one] / max(table[row].sum(), 1)) for one in places],
-        }
+        (names[row], [(int(table[row, one]), table[row, one] / max(table[row].sum(), 1)) for one in places])
         for row in places
     ]
-    pairs = found.confusions()[:MOST_ROWS]
-    return Section(
-        "confusion",
-        "Confusion",
-        {"names": [names[one] for one in places], "rows": rows, "left_out": len(names) - len(places),
-         "columns": list(pairs[0]) if pairs else [], "pairs": [list(pair.values()) for pair in pairs]},
-    )  # fmt: skip
+    values = {"names": [names[one] for one in places], "rows": rows, "left_out": len(names) - len(places)}
+    return Section("confusion", "Confusion", {**values, "pairs": first_rows(found.confusions())})
 
 
 def _about_cut(found: InstanceDiagnosis) -> str:
     what = f"Detections with a score of {found.least:.3f} and more" if found.best else "All detections"
     return f"{what}, matched at an IoU of one half; those with most mistakes first."
-
-
-def _worst(found: InstanceDiagnosis, options: PageOptions) -> Section:
-    pictures = mistake_pictures(found, PICTURES, options)
-    return Section("worst_images", "Worst images", {"about": _about_cut(found), "pictures": pictures, "open": OPEN})

@@ -1,4 +1,4 @@
-"""The sections that every track's report has: its metrics, its tables, and what the scores come from."""
+"""Sections of any track: its metrics, its tables, kinds of mistakes with what they cost, and what scores come from."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 
-from segjudge.evaluation_script.reports import Report
+from segjudge.evaluation_script.reports import Report, Row
 from segjudge.evaluation_script.sequence_protocols import BESIDE
 
 from .page import Section
@@ -14,6 +14,8 @@ from .tables import published
 
 #: What a row of a table is called by, before its metrics.
 NAMES = ("sequence", "object", "name", "id")
+#: A list has so many rows at most, the first ones.
+MOST_ROWS = 1000
 
 
 def summary(report: Report) -> Section:
@@ -47,6 +49,35 @@ def tables(report: Report) -> Section:
         columns.sort(key=lambda key: key not in NAMES)
         found[name] = {"columns": columns, "rows": [[row[key] for key in columns] for row in rows]}
     return Section("tables", "Tables", {"tables": found})
+
+
+def first_metric(rows: list[Row]) -> str:
+    """Return the first metric of a table of categories."""
+    return next((key for key in (rows[0] if rows else {}) if key not in ("split", "id", "name")), "")
+
+
+def first_rows(rows: list[Row]) -> dict[str, object]:
+    """Return the columns of a table, and its first rows."""
+    return {"columns": list(rows[0]) if rows else [], "rows": [list(row.values()) for row in rows[:MOST_ROWS]]}
+
+
+def listed(title: str, rows: list[Row], about: str) -> Section:
+    """Return a table with a sentence above it."""
+    if len(rows) > MOST_ROWS:
+        about += f" The first {MOST_ROWS:,} of {len(rows):,}."
+    return Section("listed", title, {"about": about, **first_rows(rows)})
+
+
+def kinds_section(title: str, rows: list[Row], about: str, note: str = "") -> Section:
+    """Return kinds of mistakes (kind, about, cost, and maybe count), each with a bar."""
+    values = {
+        "about": about,
+        "counted": any("count" in row for row in rows),
+        "rows": rows,
+        "largest": max([row["cost"] for row in rows] + [1e-9]),
+        "note": note,
+    }
+    return Section("kinds", title, values)
 
 
 def digests(*found: Mapping[str, object]) -> str:

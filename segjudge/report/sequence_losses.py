@@ -34,7 +34,7 @@ class LossReader:
         self._expected, self._options = methods, options
         #: How wide masks are in the page.
         self.width = 0
-        self._methods = 0
+        self.methods: list[MethodLosses] = []
         #: zlib streams by name, and without their masks.
         self.streams: dict[str, bytes] = {}
         self._bare: dict[str, bytes] = {}
@@ -52,14 +52,14 @@ class LossReader:
             new = stream not in self.streams
             view = viewed(scored, report.protocol, stream, self.width, with_truth=new)
             for bare, streams in ((False, self.streams), (True, self._bare)) if self.width else ():
-                streams[f"{stream}/{self._methods}"] = view.predicted_stream(bare=bare)
+                streams[f"{stream}/{len(self.methods)}"] = view.predicted_stream(bare=bare)
                 if new:
                     streams[stream] = view.truth_stream(bare=bare)
             if view.losses.objects:
                 found.append(view.losses)
-        self._methods += 1
         objects = [(one.shares, one.score.unseen) for view in found for one in view.objects if one.score.frames]
-        return MethodLosses(name, found, shares_of(objects, report.protocol))
+        self.methods.append(MethodLosses(name, found, shares_of(objects, report.protocol)))
+        return self.methods[-1]
 
     def leave_out(self, sequence: SequenceLosses) -> None:
         """Leave out a sequence's masks; its numbers stay."""

@@ -10,8 +10,7 @@ from segjudge.evaluation_script.reports import Report
 from segjudge.evaluation_script.semantic_protocols import SemanticProtocol
 from segjudge.evaluation_script.unit_counts import UnitAccumulator
 
-from .lists import kinds_section, listed
-from .overview import tables
+from .overview import first_metric, kinds_section, listed, tables
 from .page import PageOptions, Section
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def _names(report: Report) -> tuple[str, str]:
 def _categories(report: Report, losses: UnitLosses) -> list[dict[str, object]]:
     """Return a row for each category: its name and first metric, and what it costs."""
     rows = report.rows()["categories"]
-    metric = next((key for key in (rows[0] if rows else {}) if key not in ("split", "id", "name")), "")
+    metric = first_metric(rows)
     names, values = [str(row["name"]) for row in rows], {str(row["name"]): row[metric] for row in rows}
     found = losses.rows(names, losses.by_category)
     return [{"name": row["name"], metric: values[str(row["name"])], **row} for row in found]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal
 
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from segjudge.evaluation_script.intervals import interval
 
 from .ranks import Floats, Ties, kendall, ranks_of
-from .significance import Adjustment, adjusted, jackknife_error, sign_flips, signed_rank
+from .significance import holm, jackknife_error, sign_flips, signed_rank
 
+Adjustment = Literal["none", "holm"]
 Method = Literal["mean-then-rank", "median-then-rank", "rank-then-mean", "rank-then-median", "test-then-rank"]
 METHODS: tuple[Method, ...] = (
     "mean-then-rank",
@@ -42,8 +43,7 @@ class TaskScores:
 
     def filled(self, value: float) -> TaskScores:
         """Return the task with a value in place of each missing one."""
-        values = np.where(np.isnan(self.values), value, self.values)
-        return TaskScores(self.name, self.algorithms, self.cases, values, self.smaller)
+        return replace(self, values=np.where(np.isnan(self.values), value, self.values))
 
 
 @dataclass(frozen=True)
@@ -121,31 +121,27 @@ def _medians(values: Floats, weights: Floats) -> Floats:
     return medians
 
 
-def pairwise_p(task: TaskScores, weights: Floats | None = None) -> Floats:
+def pairwise_p(task: TaskScores, weights: Floats | None = None, adjustment: Adjustment = "none") -> Floats:
     """Return p of the one-sided signed-rank test that the row's algorithm is better than the column's.
 
-    The result has the shape (rows of weights, algorithms, algorithms), with NaN on the diagonal.
+    The result has the shape (rows of weights, algorithms, algorithms), with NaN on the diagonal; p may be adjusted for
+    all ordered pairs.
     """
-    rows = 1 if weights is None else len(weights)
+    cases = np.ones((len(task.cases), 1)) if weights is None else np.ascontiguousarray(weights.T)
     count = len(task.algorithms)
-    p_values = np.full((rows, count, count), np.nan)
+    p_values = np.full((cases.shape[1], count, count), np.nan)
     for one, other in combinations(range(count), 2):
         difference = task.values[one] - task.values[other]
-        test = signed_rank(-difference if task.smaller else difference, weights)
-        p_values[:, one, other], p_values[:, other, one] = test.greater, test.less
-    return p_values
-
-
-def adjusted_pairs(p_values: Floats, method: Adjustment) -> Floats:
-    """Return p of ordered pairs adjusted for all of them."""
-    flat = p_values.reshape(len(p_values), -1)
-    return adjusted(flat, method).reshape(p_values.shape)
+        p_values[:, one, other], p_values[:, other, one] = signed_rank(
+            -difference if task.smaller else difference, cases
+        )
+    return p_values if adjustment == "none" else holm(p_values.reshape(len(p_values), -1)).reshape(p_values.shape)
 
 
 def _shares_beaten(task: TaskScores, rule: Rule, weights: Floats) -> Floats:
     """Return the share of the other algorithms that each is significantly better than."""
     with np.errstate(invalid="ignore"):
-        better = adjusted_pairs(pairwise_p(task, weights), rule.adjustment) <= rule.alpha
+        better = pairwise_p(task, weights, rule.adjustment) <= rule.alpha
     shares: Floats = better.sum(axis=2) / max(1, len(task.algorithms) - 1)
     return shares
 
@@ -264,13 +260,13 @@ def differences(table: Sums) -> list[Difference]:
     pairs = list(combinations(range(len(table.algorithms)), 2))
     cases, found = len(table.counts), []
     flips = sign_flips(np.array([table.sums[one] - table.sums[other] for one, other in pairs]).reshape(-1, cases))
-    for (one, other), p, holm in zip(pairs, flips.tolist(), adjusted(flips, "holm").tolist(), strict=True):
+    for (one, other), p, adjusted in zip(pairs, flips.tolist(), holm(flips).tolist(), strict=True):
         between = table.sums[one] - table.sums[other]
         value = float(between.sum() / table.counts.sum())
         error = float(jackknife_error(between, table.counts)) if cases > 1 else float("nan")
         low, high = interval(value, error, cases) if cases > 1 else (None, None)
         names = table.algorithms[one], table.algorithms[other]
-        found.append(Difference(*names, value, error, low, high, p, holm))
+        found.append(Difference(*names, value, error, low, high, p, adjusted))
     return found
 
 

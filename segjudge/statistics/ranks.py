@@ -12,33 +12,30 @@ Floats = NDArray[np.float64]
 Ties = Literal["min", "average"]
 
 
-def groups(ordered: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return for each of the ordered values of a row the first and the last place (from 0) with its value."""
-    count = ordered.shape[-1]
-    places = np.broadcast_to(np.arange(count), ordered.shape)
-    begins = np.ones(ordered.shape, bool)
-    begins[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
-    first = np.maximum.accumulate(np.where(begins, places, 0), axis=-1)
-    ends = np.roll(begins, -1, axis=-1)
-    ends[..., -1:] = True
-    last = np.minimum.accumulate(np.where(ends, places, count)[..., ::-1], axis=-1)[..., ::-1]
-    return first, last
-
-
 def ranks_of(values: Floats, *, smaller: bool = False, ties: Ties = "min") -> Floats:
     """Return the ranks along the last axis, 1 for the best; what is missing (NaN) comes after the rest."""
-    keys = np.where(np.isnan(values), np.inf, values if smaller else -values)
-    order = np.argsort(keys, axis=-1, kind="stable")
-    first, last = groups(np.take_along_axis(keys, order, axis=-1))
-    ranked = first + 1.0 if ties == "min" else (first + last) / 2 + 1
-    ranks = np.empty(values.shape)
-    np.put_along_axis(ranks, order, ranked, axis=-1)
     missing = np.isnan(values)
+    keys = np.where(missing, np.inf, values if smaller else -values)
+    ranks = _smallest_places(keys)
+    if ties == "average":
+        ranks = (ranks + keys.shape[-1] + 1 - _smallest_places(-keys)) / 2
     if missing.any():
         largest = np.max(np.where(missing, 0, ranks), axis=-1, initial=0, keepdims=True)
         after = largest + (1 if ties == "min" else (missing.sum(axis=-1, keepdims=True) + 1) / 2)
         ranks = np.where(missing, after, ranks)
     return ranks
+
+
+def _smallest_places(keys: Floats) -> Floats:
+    """Return the place of each key in rising order; equal ones have the smallest of theirs."""
+    order = np.argsort(keys, axis=-1, kind="stable")
+    ordered = np.take_along_axis(keys, order, axis=-1)
+    begins = np.ones(keys.shape, bool)
+    begins[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
+    first = np.maximum.accumulate(np.where(begins, np.arange(1.0, keys.shape[-1] + 1), 0), axis=-1)
+    places = np.empty(keys.shape)
+    np.put_along_axis(places, order, first, axis=-1)
+    return places
 
 
 def kendall(one: Floats, other: Floats) -> Floats:
@@ -48,8 +45,3 @@ def kendall(one: Floats, other: Floats) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         agreed: Floats = np.sum(signs[0] * signs[1], axis=(-2, -1)) / np.sqrt(untied[0] * untied[1])
     return agreed
-
-
-def footrule(one: Floats, other: Floats) -> float:
-    """Return Spearman's footrule: the sum of the differences of ranks."""
-    return float(np.abs(one - other).sum())

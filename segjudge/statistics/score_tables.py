@@ -16,6 +16,9 @@ import numpy as np
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.answer import tables
 from segjudge.evaluation_script.errors import counted, listed, printable
+from segjudge.evaluation_script.instance_accumulator import InstanceAccumulator
+from segjudge.evaluation_script.reports import Report
+from segjudge.evaluation_script.unit_counts import UnitAccumulator
 from segjudge.parts import merged
 from segjudge.starting.meanings import rises
 
@@ -49,11 +52,7 @@ class AlgorithmScores:
 def algorithm_scores(name: str, document: Mapping[str, Any], split: str = "") -> AlgorithmScores:
     """Return what one algorithm scored, from the document that `score --json` writes; TypeError where it is none."""
     results = {key: values for one in document["result"] for key, values in one.items()}
-    if split and split not in results:
-        raise UsageError(f"{name} has no split {split!r}, only {listed(list(results), 20)}")
-    if not split and len(results) != 1:
-        raise UsageError(f"{name} has the splits {listed(list(results), 20)}; name one with --split")
-    split = split or next(iter(results))
+    split = chosen_split(name, list(results), split)
     if "objects" not in document:
         raise UsageError(f"{name} has no values by object; scores of mask sequences are compared")
     objects = [row for row in document["objects"] if row["split"] == split]
@@ -63,6 +62,15 @@ def algorithm_scores(name: str, document: Mapping[str, Any], split: str = "") ->
     if not all(isinstance(text, str) for text in texts) or not all(map(_is_value, numbers)):
         raise TypeError
     return AlgorithmScores(name, document["protocol"], split, values, objects)
+
+
+def chosen_split(name: str, splits: list[str], split: str) -> str:
+    """Return the split that was named, or the only one."""
+    if split and split not in splits:
+        raise UsageError(f"{name} has no split {split!r}, only {listed(splits, 20)}")
+    if not split and len(splits) != 1:
+        raise UsageError(f"{name} has the splits {listed(splits, 20)}; name one with --split")
+    return split or splits[0]
 
 
 def _is_value(value: object) -> bool:
@@ -93,6 +101,34 @@ def sums_of(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[str]
         if not np.array_equal(counts[row], counts[0]):
             raise UsageError(f"{one.name} and {first.name} were not scored on the same objects")
     return Sums(tuple(one.name for one in scores), table, counts[0], rises(metric)), names
+
+
+def grouped_sums(reports: Mapping[str, Report], metric: str) -> Sums:
+    """Return the pseudo-values of a metric that is no mean over objects, by group of images, videos or sequences.
+
+    What cannot be compared is refused; see `docs/ranking.md`.
+    """
+    first_name, first = next(iter(reports.items()))
+    rows = []
+    for name, report in reports.items():
+        if report.protocol != first.protocol:
+            raise UsageError(f"{name} was scored as {report.protocol.name}, {first_name} as {first.protocol.name}")
+        if metric not in report.values:
+            raise UsageError(f"{report.protocol.name} has no metric {metric}, only {', '.join(report.values)}")
+        if _cases(report) != _cases(first):
+            raise UsageError(f"{name} and {first_name} were not scored on the same truth")
+        found = report.sums([metric])
+        if metric not in found:
+            raise UsageError(f"{name}: {metric} has no value, or none without some of the images or videos")
+        rows.append(found[metric][0])
+    return Sums(tuple(reports), np.stack(rows), np.ones(len(rows[0])), rises(metric))
+
+
+def _cases(report: Report) -> object:
+    found = report.counted
+    if isinstance(found, InstanceAccumulator):
+        return found.images, found.categories
+    return (found.names, found.facts) if isinstance(found, UnitAccumulator) else None
 
 
 def tasks_of(scores: list[AlgorithmScores], metric: str) -> list[TaskScores]:

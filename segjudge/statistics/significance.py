@@ -3,92 +3,38 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
-from .ranks import Floats, groups
+from .ranks import Floats
 
-Adjustment = Literal["none", "holm", "hochberg", "bonferroni", "bh", "by"]
 #: Sign flips are all tried up to so many cases, and so many are drawn beyond.
 EXACT_FLIPS, DRAWN_FLIPS = 16, 9_999
-#: The exact law of the signed ranks is used below so many differences, as R does.
-EXACT_RANKS = 50
 #: Sums of flipped differences that differ by less are equal.
 SAME = 1e-12
 
 
-@dataclass(frozen=True)
-class SignedRank:
-    """Wilcoxon's signed-rank test: the sum of the ranks of positive differences, and its p for each alternative."""
+def signed_rank(differences: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Return p of Wilcoxon's signed-rank test: that differences are greater than 0, and that they are less.
 
-    statistic: Floats
-    greater: Floats
-    less: Floats
-    two_sided: Floats
-
-
-def signed_rank(differences: Floats, weights: Floats | None = None, *, corrected: bool = True) -> SignedRank:
-    """Return the test by its normal approximation, for each row of weights: how often each case counts.
-
-    Differences that are missing (NaN) or zero do not count.  A case that counts twice ties with itself.
+    A column of weights says how often each case counts; one that counts twice ties with itself. Differences that are
+    missing (NaN) or zero do not count. The law of the statistic is approximated by a normal one, as R does for ties.
     """
-    if weights is None:
-        weights = np.ones((1, len(differences)))
-    used = np.flatnonzero(~np.isnan(differences) & (differences != 0))
-    used = used[np.argsort(np.abs(differences[used]), kind="stable")]
-    ordered = differences[used]
-    if not len(used):
-        nothing = np.zeros(len(weights))
-        return SignedRank(nothing, *_p_values(nothing, nothing, corrected=corrected))
-    first, _ = groups(np.abs(ordered))
-    starts = np.flatnonzero(first == np.arange(len(ordered)))
-    counted = weights[:, used]
-    tied = np.add.reduceat(counted, starts, axis=1)
-    ranks = np.cumsum(tied, axis=1) - (tied - 1) / 2
-    statistic = np.sum(ranks * np.add.reduceat(counted * (ordered > 0), starts, axis=1), axis=1)
-    count = counted.sum(axis=1)
-    center = statistic - count * (count + 1) / 4
-    variance = count * (count + 1) * (2 * count + 1) / 24 - np.sum(tied**3 - tied, axis=1) / 48
-    return SignedRank(statistic, *_p_values(center, np.sqrt(variance), corrected=corrected))
-
-
-def _p_values(center: Floats, deviation: Floats, *, corrected: bool) -> tuple[Floats, Floats, Floats]:
-    """Return p of greater, less and two-sided, with the correction for continuity or without."""
-    half = 0.5 if corrected else 0.0
-    with np.errstate(invalid="ignore", divide="ignore"):
-        greater = _upper_tail((center - half) / deviation)
-        less = _upper_tail(-(center + half) / deviation)
-        z = (center - np.sign(center) * half) / deviation
-        two_sided = 2 * _upper_tail(np.abs(z))
-    return greater, less, two_sided
-
-
-def _upper_tail(z: Floats) -> Floats:
     from scipy.special import erfc
 
-    tail: Floats = erfc(z / math.sqrt(2)) / 2
-    return tail
-
-
-def signed_rank_exactly(differences: Floats) -> SignedRank | None:
-    """Return the test by its exact law, None where R would not: ties, zeros, or 50 differences and more."""
-    known = differences[~np.isnan(differences)]
-    count = len(known)
-    if not 0 < count < EXACT_RANKS or not known.all() or len(np.unique(np.abs(known))) < count:
-        return None
-    law = np.ones(1)
-    for rank in range(1, count + 1):
-        longer = np.zeros(len(law) + rank)
-        longer[: len(law)] += law / 2
-        longer[rank:] += law / 2
-        law = longer
-    ranks = np.empty(count)
-    ranks[np.argsort(np.abs(known))] = np.arange(1, count + 1)
-    statistic = int(ranks[known > 0].sum())
-    less, greater = law[: statistic + 1].sum(), law[statistic:].sum()
-    return SignedRank(*(np.array([value]) for value in (statistic, greater, less, min(1.0, 2 * min(less, greater)))))
+    used = np.flatnonzero(~np.isnan(differences) & (differences != 0))
+    used = used[np.argsort(np.abs(differences[used]), kind="stable")]
+    starts = np.unique(np.abs(differences[used]), return_index=True)[1]
+    counted = weights[used]
+    tied = np.add.reduceat(counted, starts)
+    ranks = np.cumsum(tied, axis=0) - (tied - 1) / 2
+    greater = np.add.reduceat(counted * (differences[used] > 0)[:, None], starts)
+    count = counted.sum(axis=0)
+    center = (ranks * greater).sum(axis=0) - count * (count + 1) / 4
+    variance = count * (count + 1) * (2 * count + 1) / 24 - (tied * tied * tied - tied).sum(axis=0) / 48
+    with np.errstate(divide="ignore"):  # the half corrects for continuity
+        far = (center - 0.5) / np.sqrt(variance), -(center + 0.5) / np.sqrt(variance)
+    return erfc(far[0] / math.sqrt(2)) / 2, erfc(far[1] / math.sqrt(2)) / 2
 
 
 def sign_flips(differences: Floats) -> Floats:
@@ -128,27 +74,15 @@ def _drawn_flips(differences: Floats, observed: Floats) -> Floats:
     return share
 
 
-def adjusted(p_values: Floats, method: Adjustment) -> Floats:
-    """Return p adjusted for the number of tests along the last axis; missing ones (NaN) are not counted."""
+def holm(p_values: Floats) -> Floats:
+    """Return p adjusted by Holm for the number of tests along the last axis; missing ones (NaN) are not counted."""
     tests = np.count_nonzero(~np.isnan(p_values), axis=-1, keepdims=True)
-    if method == "none":
-        return p_values
-    if method == "bonferroni":
-        return np.minimum(1, p_values * tests)
     order = np.argsort(p_values, axis=-1)
     ascending = np.take_along_axis(p_values, order, axis=-1)
-    place = np.arange(1, p_values.shape[-1] + 1)
-    if method == "holm":
-        stepped = np.maximum.accumulate((tests - place + 1) * ascending, axis=-1)
-    else:
-        inflated = ascending * ((tests - place + 1) if method == "hochberg" else tests / place)
-        if method == "by":
-            harmonic = np.concatenate([[0.0], np.cumsum(1 / place)])
-            inflated = inflated * harmonic[tests]
-        stepped = np.minimum.accumulate(np.where(np.isnan(inflated), np.inf, inflated)[..., ::-1], axis=-1)[..., ::-1]
+    stepped = np.maximum.accumulate((tests - np.arange(p_values.shape[-1])) * ascending, axis=-1)
     result = np.empty_like(p_values)
     np.put_along_axis(result, order, np.minimum(1, stepped), axis=-1)
-    return np.where(np.isnan(p_values), np.nan, result)
+    return result
 
 
 def jackknife_error(sums: Floats, counts: Floats) -> Floats:
