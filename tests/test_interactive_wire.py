@@ -294,7 +294,7 @@ def test_a_body_of_brackets_is_refused_before_it_is_read(root: Path) -> None:  #
 
 def submitted(session: HostedSession, sequence: str, interaction: int, checksum: str, host: SessionHost) -> None:
     empty = encode_frames(np.zeros(SHAPE, np.uint8))
-    session.submit(MaskSubmission(sequence, 1, interaction, empty), host.limits.runs, checksum, host.clock())
+    session.submit(MaskSubmission([sequence, 1, interaction], empty), host.limits.runs, checksum, host.clock())
 
 
 def test_scribbles_that_were_sent_again_do_not_grow(root: Path) -> None:  # noqa: F811

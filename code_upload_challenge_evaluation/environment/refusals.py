@@ -2,16 +2,16 @@
 
 import grpc
 
-from segjudge.code_upload.environments.tasks import Labels, Observation
+from segjudge.code_upload.environments.tasks import ActionError, Labels
 
 #: Characters of a refusal, which is kept in the submission's stderr.
 LONGEST_REFUSAL = 500
 
 
 class CallRefusedError(Exception):
-    """Raised to refuse a call with a status and a sentence."""
+    """Raised to refuse a call with a sentence and a status."""
 
-    def __init__(self, code: grpc.StatusCode, words: str) -> None:
+    def __init__(self, words: str, code: grpc.StatusCode = grpc.StatusCode.FAILED_PRECONDITION) -> None:
         super().__init__(words)
         self.code = code
 
@@ -22,18 +22,16 @@ def sentence(words: str) -> str:
     return text.rstrip(" .") + "."
 
 
-def check_sizes(value: object, observation: Observation) -> None:
-    """Check the sizes of an action's masks, before any is decoded; raises CallRefusedError."""
-    sizes = iter(observation.sizes)
+def check_sizes(value: object, sizes: list[tuple[int, int]]) -> None:
+    """Check the sizes of an action's masks, before any is decoded; raises ActionError."""
+    due = iter(sizes)
     pending = [value]
     while pending:
         part = pending.pop()
         if isinstance(part, (list, dict)):
             pending += reversed([*part.values()] if isinstance(part, dict) else part)
         elif isinstance(part, Labels):
-            size = next(sizes, None)
+            size = next(due, None)
             if part.size != size:
-                found = f"the mask is {part.size[0]} × {part.size[1]}, and "
-                found += f"the frame {size[0]} × {size[1]}" if size else "no more masks are due"
-                words = f"{observation.where}: {found} (height × width)."
-                raise CallRefusedError(grpc.StatusCode.INVALID_ARGUMENT, words)
+                wanted = f"the frame {size[0]} × {size[1]}" if size else "no more masks are due"
+                raise ActionError(f"the mask is {part.size[0]} × {part.size[1]}, and {wanted} (height × width)")

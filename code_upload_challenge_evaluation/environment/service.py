@@ -143,11 +143,10 @@ class Service:
         try:
             action = read_action(package)
         except MessageError as error:
-            raise CallRefusedError(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from None
+            raise CallRefusedError(str(error), grpc.StatusCode.INVALID_ARGUMENT) from None
         mine = self.outcome.result is not None and action.session_id == self._session
         if self.ended.is_set() and not (mine and action.step == self._step - 1):
-            words = self.outcome.failure or "The episode is over; there is nothing left to do."
-            raise CallRefusedError(grpc.StatusCode.FAILED_PRECONDITION, words)
+            raise CallRefusedError(self.outcome.failure or "The episode is over; there is nothing left to do.")
         return action
 
     def _begin(self, request_action: Action) -> bytes:
@@ -155,8 +154,9 @@ class Service:
         if self._session and request_action.session_id == self._asked_session and self._fresh:
             return self._reply
         if self._session and now - max(self._called_at, self._due_since) < self._limits.idle:
-            words = f"A session is running; it can be taken over after {self._limits.idle:.0f} seconds without a call."
-            raise CallRefusedError(grpc.StatusCode.FAILED_PRECONDITION, words)
+            raise CallRefusedError(
+                f"A session is running; it can be taken over after {self._limits.idle:.0f} seconds without a call."
+            )
         if self._observation is None:
             self._observation, self._step = self._task.begin(), 0
         # A session that is taken over goes on where it stood: frames that were seen cannot be segmented again.
@@ -170,28 +170,26 @@ class Service:
 
     def _act(self, action: Action, arrived: float, context: grpc.ServicerContext) -> bytes:
         if not self._session:
-            raise CallRefusedError(grpc.StatusCode.FAILED_PRECONDITION, "There is no session: call reset first.")
+            raise CallRefusedError("There is no session: call reset first.")
         if not secrets.compare_digest(action.session_id.encode(), self._session.encode()):
-            raise CallRefusedError(grpc.StatusCode.PERMISSION_DENIED, "That is not the session that is running.")
+            raise CallRefusedError("That is not the session that is running.", grpc.StatusCode.PERMISSION_DENIED)
         self._called_at = self._clock()
         if action.step == self._step - 1 and not self._fresh:
             self._held = self._held or self.ended.is_set()
             return self._reply
         if action.step != self._step:
-            words = f"Step {action.step} is not due; {self._step} is."
-            raise CallRefusedError(grpc.StatusCode.FAILED_PRECONDITION, words)
+            raise CallRefusedError(f"Step {action.step} is not due; {self._step} is.")
         observation = self._observation
         assert observation is not None  # noqa: S101 - a session has begun
         taken = max(0.0, arrived - self._due_since)
-        if action.problem:
-            raise CallRefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"{observation.where}: {sentence(action.problem)}")
-        check_sizes(action.value, observation)
         try:
+            if action.problem:
+                raise ActionError(action.problem)
+            check_sizes(action.value, observation.sizes)
             following = self._task.act(action.value)
         except ActionError as error:
-            raise CallRefusedError(
-                grpc.StatusCode.INVALID_ARGUMENT, f"{observation.where}: {sentence(str(error))}"
-            ) from None
+            words = f"{observation.where}: {sentence(str(error))}"
+            raise CallRefusedError(words, grpc.StatusCode.INVALID_ARGUMENT) from None
         self._refused = ""
         self.outcome.timings.append(taken)
         self._observation, self._step, self._fresh = following, self._step + 1, False
@@ -206,10 +204,10 @@ class Service:
         """Score the episode and keep its last reply."""
         result = self._task.result()
         if self.ended.is_set():  # the time was over meanwhile
-            raise CallRefusedError(grpc.StatusCode.FAILED_PRECONDITION, self.outcome.failure)
+            raise CallRefusedError(self.outcome.failure)
         if not all(math.isfinite(value) for entry in result for held in entry.values() for value in held.values()):
             self.fail("The result is not a finite number: the actions led the environment beyond what it can measure.")
-            raise CallRefusedError(grpc.StatusCode.FAILED_PRECONDITION, self.outcome.failure)
+            raise CallRefusedError(self.outcome.failure)
         self.outcome.hidden = getattr(self._task, "hidden", frozenset())  # a host's own task may have none
         self.outcome.result = result
         self._held, self._left_at = context.is_active(), self._clock()

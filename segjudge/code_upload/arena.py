@@ -7,7 +7,6 @@ one socket and does not mount the truth; untrusted agents otherwise belong in a 
 import contextlib
 import json
 import os
-import queue
 import shutil
 import signal
 import stat
@@ -16,8 +15,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from segjudge import sandbox
@@ -105,22 +105,16 @@ def duel(
         if box is not None:
             own["SEGJUDGE_BIND"] = f"unix:{place}"
         command = [sys.executable, "-m", ENVIRONMENT, *words, "--port", "0", "--result", result]
-        environment = started(
-            command, {**plain_environment(), **own, "SUBMISSION_TIME_LIMIT": f"{limits.seconds:.0f}"}, None, None
-        )
-        ends.callback(end_process, environment)
+        own = {**plain_environment(), **own, "SUBMISSION_TIME_LIMIT": f"{limits.seconds:.0f}"}
+        environment = ends.enter_context(running(command, own))
         address = _address(environment)
         mine = {**plain_environment(), **agent.variables, ADDRESS: address if box is None else f"unix:{place}"}
-        player = _played(agent, box, [(place, True)], secret, limits, mine)
-        ends.callback(end_process, player)
+        player = ends.enter_context(_played(agent, box, [(place, True)], secret, limits, mine))
         log = Tail(player.output, LOG // 2, beginning=True)
         code = _both(environment, player, limits.seconds + START)
         player.wait(FAREWELL if code == 0 else FAREWELL / 10)
         player.end()
-        saved = None
-        if os.path.exists(result):
-            with open(result, encoding="utf-8") as file_of_result:
-                saved = json.load(file_of_result)
+        saved = json.loads(Path(result).read_bytes()) if os.path.exists(result) else None
         return Ended(saved, code, log.text(), box is not None)
 
 
@@ -148,8 +142,7 @@ def static(
         os.mkdir(shared)
         variables = {**plain_environment(), **agent.variables, FOLDER: shared, DATASET: os.path.abspath(data)}
         mounts = [(shared, True), (os.path.abspath(data), False)]
-        player = _played(agent, box, mounts, hidden, limits, variables)
-        ends.callback(end_process, player)
+        player = ends.enter_context(_played(agent, box, mounts, hidden, limits, variables))
         log = Tail(player.output, LOG // 2, beginning=True)
         until = time.monotonic() + limits.seconds
         found, look = None, 0.0
@@ -197,9 +190,9 @@ def _played(
     hidden: Sequence[str],
     limits: ProcessLimits,
     variables: Mapping[str, str],
-) -> Child:
+) -> contextlib.AbstractContextManager[Child]:
     words = sandbox.agent_command(box, agent.command, agent.folder, mounts, hidden, limits)
-    return started(words, variables, agent.folder, subprocess.STDOUT)
+    return running(words, variables, agent.folder, subprocess.STDOUT)
 
 
 def plain_environment() -> dict[str, str]:
@@ -209,12 +202,20 @@ def plain_environment() -> dict[str, str]:
     return clean_environment(*names, PYTHONPATH=search_path, PYTHONUNBUFFERED="1")
 
 
-def started(command: list[str], variables: Mapping[str, str], folder: str | None, errors: int | None) -> Child:
-    """Start a process that `end_all` ends."""
+@contextlib.contextmanager
+def running(
+    command: list[str], variables: Mapping[str, str], folder: str | None = None, errors: int | None = None
+) -> Iterator[Child]:
+    """Run a process until the block ends, or `end_all` ends it; nothing of it is left then."""
     streams = Streams(output=subprocess.PIPE, errors=errors)
-    started = Child(command, streams, environment=variables, folder=folder)
-    _running.add(started)
-    return started
+    process = Child(command, streams, environment=variables, folder=folder)
+    _running.add(process)
+    try:
+        yield process
+    finally:
+        process.end()
+        process.close_streams()
+        _running.discard(process)
 
 
 def end_all() -> None:
@@ -225,20 +226,13 @@ def end_all() -> None:
 
 def _address(environment: Child) -> str:
     """Return the address, the environment's first line, and discard the rest, so that it never blocks."""
-    first: queue.Queue[str] = queue.Queue()
-
-    def drain() -> None:
-        with contextlib.suppress(ValueError, OSError):
-            first.put(environment.output.readline(LOG).decode("utf-8", "replace").strip())
-            while environment.output.read(1 << 16):
-                pass
-        first.put("")
-
-    threading.Thread(target=drain, daemon=True).start()
+    late = threading.Timer(START, environment.end)
+    late.start()
     try:
-        line = first.get(timeout=START)
-    except queue.Empty:
-        line = ""
+        line = environment.output.readline(LOG).decode("utf-8", "replace").strip()
+    finally:
+        late.cancel()
+    Tail(environment.output, 0)
     if not line:
         raise HostError("the environment did not start; what it said is above")
     return line if line.startswith("unix:") else f"127.0.0.1:{line}"
@@ -257,10 +251,3 @@ def _both(environment: Child, player: Child, seconds: float) -> int:
                 environment.signal(signal.SIGUSR1)
                 gone = time.monotonic() + FAREWELL
     return -1
-
-
-def end_process(process: Child) -> None:
-    """End a process with everything that it started."""
-    process.end()
-    process.close_streams()
-    _running.discard(process)

@@ -15,11 +15,9 @@ from segjudge.evaluation_script.errors import HostError
 from segjudge.processes import Child, Tail
 from segjudge.sandbox import ProcessLimits
 
-from .addresses import ADDRESS
-from .arena import GONE, LOG, START, Agent, end_process, plain_environment, started
+from .addresses import ADDRESS, PORT
+from .arena import GONE, LOG, START, Agent, plain_environment, running
 
-#: The port at which the starter's environments listen.
-PORT = 8085
 #: Seconds between two looks at both sides.
 _LOOK = 0.1
 
@@ -67,8 +65,7 @@ def host_duel(
     own = {**plain_environment(), **variables, "PYTHONPATH": search_path(environment.folder)}
     own["SUBMISSION_TIME_LIMIT"] = f"{limits.seconds:.0f}"
     with contextlib.ExitStack() as ends:
-        server = started(environment.command, own, environment.folder, subprocess.STDOUT)
-        ends.callback(end_process, server)
+        server = ends.enter_context(running(environment.command, own, environment.folder, subprocess.STDOUT))
         server_log = Tail(server.output, LOG // 2, beginning=True)
         if not _is_up(server, environment.port):
             server.end()
@@ -78,8 +75,8 @@ def host_duel(
         utils = os.path.join(os.path.dirname(agent.folder), "utils")
         mounts = [(utils, False)] if os.path.isdir(utils) else []
         words = sandbox.agent_command(box, agent.command, agent.folder, mounts, [*hidden, environment.folder], limits)
-        player = started(sandbox.with_network(words), mine, agent.folder, subprocess.STDOUT)
-        ends.callback(end_process, player)
+        words = sandbox.with_network(words)
+        player = ends.enter_context(running(words, mine, agent.folder, subprocess.STDOUT))
         player_log = Tail(player.output, LOG // 2, beginning=True)
         sentence = _watched(server, player, limits.seconds, has_ended)
         player.end()

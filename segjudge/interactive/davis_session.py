@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 import pandas as pd
@@ -117,9 +116,7 @@ class DavisInteractiveSession:
         self._shell.enter(resume=self._resume)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Do nothing: the report of a session that has not finished remains, and the session can be resumed."""
 
     def _entered_shell(self) -> LocalSession | RemoteSession:

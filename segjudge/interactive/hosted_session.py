@@ -48,13 +48,9 @@ class HostedSession:
         self._session.shell_state = {_NEW: False, _LAST_TAKEN: []}
         self.state, self.folder = self._session.state, folder
         self._note = note
-        self.lock = threading.Lock()
-        #: Requests that use the session, or wait for its lock.
+        self.lock = threading.RLock()
+        #: Requests that use the session, or wait for its lock; then it must not be opened a second time.
         self.users = 0
-
-    def is_in_use(self) -> bool:
-        """Return whether a request uses the session; then it must not be opened a second time."""
-        return self.users > 0 or self.lock.locked()
 
     def begin(self) -> None:
         """Open a new session, and save it."""

@@ -196,12 +196,9 @@ def _values_by_interaction(report: pd.DataFrame) -> dict[tuple[str, int, int], l
     if "frame" not in report.columns or not len(report):
         return {}
     keys = ["sequence", "scribble_idx", "interaction"]
-    means = report.groupby([*keys, "frame"])["j_and_f"].mean().reset_index()
-    columns = (means[name].tolist() for name in (*keys, "j_and_f"))
-    values: dict[tuple[str, int, int], list[float]] = {}
-    for sequence, number, interaction, value in zip(*columns, strict=True):
-        values.setdefault((str(sequence), number, interaction), []).append(round(value, 4))
-    return values
+    groups = report.groupby([*keys, "frame"])["j_and_f"].mean().groupby(level=keys)
+    rounded = ((key, [round(value, 4) for value in group.tolist()]) for key, group in groups)
+    return {cast("tuple[str, int, int]", key): values for key, values in rounded}
 
 
 def _small_images(out: Path, folder: str, paths: list[str]) -> list[str]:

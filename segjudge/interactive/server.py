@@ -6,6 +6,7 @@ import logging
 import os
 import tempfile
 import traceback
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from typing import TypeVar
@@ -85,7 +86,7 @@ class _Handlers:
         self._host = host
         self._threads = CapacityLimiter(max(2, os.cpu_count() or 1))
         self._large = asyncio.Semaphore(1)
-        self._uploads: dict[str, int] = {}
+        self._uploads: Counter[str] = Counter()
 
     async def health(self, _request: Request) -> Response:
         """Answer monitors, and clients that check the address."""
@@ -117,18 +118,16 @@ class _Handlers:
         """Take masks; their time ends when the last byte has arrived."""
         user, key = self._keys(request)
         await self._in_thread(lambda: self._host.check(user, key))
-        if self._uploads.get(key, 0) >= UPLOADS:
+        if self._uploads[key] >= UPLOADS:
             raise BlockingIOError("Masks of this session are on their way already.")
-        self._uploads[key] = self._uploads.get(key, 0) + 1
+        self._uploads[key] += 1
         try:
             with tempfile.SpooledTemporaryFile(SMALL_BODY, dir=str(self._host.folder)) as body:
                 in_time = await self._measure(request, body)
         except TimeoutError:
             raise RuntimeError(f"The masks did not arrive within {UPLOAD_SECONDS:.0f} seconds.") from None
         finally:
-            self._uploads[key] -= 1
-            if not self._uploads[key]:
-                del self._uploads[key]
+            self._uploads -= Counter([key])  # drops those that are 0
         return Response(status_code=204, headers=None if in_time else {wire_format.LATE: "1"})
 
     async def _measure(self, request: Request, body: Body) -> bool:
@@ -138,8 +137,14 @@ class _Handlers:
         user, key = self._keys(request)
 
         def submit() -> bool:
+            body.seek(0)
+            checksum = hashlib.file_digest(body, "sha256").hexdigest()
             with self._host.using(user, key) as session:
-                return self._submit(session, body, arrived)
+                repeated = session.repeated(checksum)
+                if repeated is not None:
+                    return repeated
+                submission = read_submission(body, self._host.most_marks)
+                return session.submit(submission, self._host.limits.runs, checksum, arrived)
 
         # A parsed body is several times as large, so large ones take turns.
         async with self._large if size > SMALL_BODY else nullcontext():
@@ -167,16 +172,6 @@ class _Handlers:
 
         return JSONResponse(await self._with_session(request, finish))
 
-    def _submit(self, session: HostedSession, body: Body, arrived: float) -> bool:
-        body.seek(0)
-        checksum = hashlib.file_digest(body, "sha256").hexdigest()
-        with session.lock:
-            repeated = session.repeated(checksum)
-            if repeated is not None:
-                return repeated
-            submission = read_submission(body, self._host.most_marks)
-            return session.submit(submission, self._host.limits.runs, checksum, arrived)
-
     async def _receive(self, request: Request, body: Body) -> int:
         most = self._host.limits.body
         length = request.headers.get("content-length", "0")
@@ -198,11 +193,11 @@ class _Handlers:
     async def _with_session(self, request: Request, call: Callable[[HostedSession], T]) -> T:
         user, key = self._keys(request)
 
-        def locked() -> T:
-            with self._host.using(user, key) as session, session.lock:
+        def with_session() -> T:
+            with self._host.using(user, key) as session:
                 return call(session)
 
-        return await self._in_thread(locked)
+        return await self._in_thread(with_session)
 
     async def _in_thread(self, call: Callable[[], T]) -> T:
         def run() -> T:

@@ -151,13 +151,14 @@ class SessionHost:
 
     @contextmanager
     def using(self, user: str, key: str) -> Iterator[HostedSession]:
-        """Give a session of this user, read from disk if needed; it stays in memory while it is in use."""
+        """Give a session of this user to one request at a time, read from disk if needed; meanwhile it is in memory."""
         with self._lock:
             self._close_idle()
             session = self._session(self._owned_name(user, key), user)
             session.users += 1
         try:
-            yield session
+            with session.lock:
+                yield session
         finally:
             with self._lock:
                 session.users -= 1
@@ -212,7 +213,7 @@ class SessionHost:
     def _make_room(self) -> None:
         """Drop the sessions that were used longest ago from memory; all of them is on disk."""
         for name in list(self._open)[: -self.limits.open_sessions]:
-            if not self._open[name].is_in_use():
+            if not self._open[name].users:
                 del self._open[name]
 
     def _is_unfinished(self, name: str, owner: SessionOwner) -> bool:
@@ -222,7 +223,7 @@ class SessionHost:
         """Drop idle sessions from memory, and close those that are not finished for good."""
         for name, last_used in list(self._last_used.items()):
             session, owner = self._open.get(name), self._owner(name)
-            if self.clock() - last_used <= self.limits.idle or (session is not None and session.is_in_use()):
+            if self.clock() - last_used <= self.limits.idle or (session is not None and session.users):
                 continue
             del self._last_used[name]
             self._open.pop(name, None)

@@ -136,7 +136,7 @@ def longest_paths(thin: Array, min_nodes: int) -> list[Array]:
     for start, size in zip(first.tolist(), sizes.tolist(), strict=True):
         if size < min_nodes:
             continue
-        _CycleCutter(neighbours, ys, xs).cut_cycles(start)
+        _cut_cycles(neighbours, start, ys, xs)
         farthest = _longest_path(neighbours, start)[-1]
         nodes = _longest_path(neighbours, farthest)
         paths.append(np.stack([xs[nodes], ys[nodes]], axis=1))
@@ -152,65 +152,37 @@ def _neighbours(thin: Array, ys: Array, xs: Array) -> list[list[int]]:
     return [[number for number in row if number >= 0] for row in around.tolist()]
 
 
-class _CycleCutter:
-    """A depth-first search through a component that cuts each cycle it closes at the cycle's first heaviest edge.
+def _cut_cycles(neighbours: list[list[int]], start: int, ys: Array, xs: Array) -> None:
+    """Cut each cycle that a depth-first search closes at the cycle's first heaviest edge, in place.
 
     What was searched before a cut would be searched again in the same order, so the search goes on from there.
     """
-
-    def __init__(self, neighbours: list[list[int]], ys: Array, xs: Array) -> None:
-        self._neighbours, self._ys, self._xs = neighbours, ys, xs
-        #: The path of the search, how many neighbours of each of its nodes were tried, and each node's depth.
-        self._path: list[int] = []
-        self._tried: list[int] = []
-        self._depth: dict[int, int] = {}
-
-    def cut_cycles(self, start: int) -> None:
-        """Cut the edges in place."""
-        self._descend(start)
-        while self._path:
-            node, tried = self._path[-1], self._tried[-1]
-            if tried >= len(self._neighbours[node]):
-                self._leave(node)
-                continue
-            neighbour = self._neighbours[node][tried]
-            if len(self._path) > 1 and neighbour == self._path[-2]:
-                self._tried[-1] += 1
-            elif neighbour in self._depth:
-                self._cut(neighbour)
-            else:
-                self._descend(neighbour)
-
-    def _descend(self, node: int) -> None:
-        self._depth[node] = len(self._path)
-        self._path.append(node)
-        self._tried.append(0)
-
-    def _leave(self, node: int) -> None:
-        self._path.pop()
-        self._tried.pop()
-        if self._path:
-            self._tried[-1] += 1
-        del self._depth[node]
-
-    def _cut(self, closing: int) -> None:
-        """Cut an edge of the cycle that the search has closed at a node, and go back to where that edge began."""
-        path, depth, tried = self._path, self._depth, self._tried
-        cycle = [*path[depth[closing] :], closing]
-        diagonal = [
-            abs(self._ys[a] - self._ys[b]) + abs(self._xs[a] - self._xs[b]) == 2 for a, b in itertools.pairwise(cycle)
-        ]
-        heaviest = diagonal.index(True) if any(diagonal) else 0
-        tail, head = cycle[heaviest], cycle[heaviest + 1]
-        # The neighbour that is tried now is removed; earlier ones keep their index.
-        before = self._neighbours[head].index(tail)
-        self._neighbours[tail].remove(head)
-        self._neighbours[head].remove(tail)
-        for node in path[depth[tail] + 1 :]:
-            del depth[node]
-        del path[depth[tail] + 1 :], tried[depth[tail] + 1 :]
-        if head in depth and before < tried[depth[head]]:
-            tried[depth[head]] -= 1
+    #: The path of the search, the neighbours of each of its nodes that were not tried, and each node's depth.
+    path, untried, depth = [start], [iter(neighbours[start])], {start: 0}
+    cuts: set[tuple[int, int]] = set()
+    while path:
+        node = path[-1]
+        neighbour = next(untried[-1], None)
+        if neighbour is None:
+            untried.pop()
+            del depth[path.pop()]
+        elif (node, neighbour) in cuts or neighbour in path[-2:-1]:
+            continue
+        elif neighbour not in depth:
+            depth[neighbour] = len(path)
+            path.append(neighbour)
+            untried.append(iter(neighbours[neighbour]))
+        else:
+            edges = list(itertools.pairwise([*path[depth[neighbour] :], neighbour]))
+            diagonal = (edge for edge in edges if abs(ys[edge[0]] - ys[edge[1]]) + abs(xs[edge[0]] - xs[edge[1]]) == 2)
+            tail, head = next(diagonal, edges[0])
+            cuts |= {(tail, head), (head, tail)}
+            kept = depth[tail] + 1
+            for left in path[kept:]:
+                del depth[left]
+            del path[kept:], untried[kept:]
+    for node, neighbour in cuts:
+        neighbours[node].remove(neighbour)
 
 
 def _longest_path(neighbours: list[list[int]], start: int) -> list[int]:

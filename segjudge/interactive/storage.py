@@ -86,34 +86,18 @@ class LocalStorage(AbstractStorage):
         sample = (session_id, sequence, scribble_idx)
         self._check_order(sample, interaction)
         j, f = np.asarray(jaccard, dtype=float), np.asarray(contour, dtype=float)
-        columns = {
-            "session_id": session_id,
-            "sequence": sequence,
-            "scribble_idx": scribble_idx,
-            "interaction": interaction,
-            "object_id": np.asarray(objects_idx, dtype=int),
-            "frame": np.asarray(frames, dtype=int),
-            "jaccard": j,
-            "contour": f,
-            "j_and_f": 0.5 * j + 0.5 * f,
-            "timing": float(timing),
-        }
-        self._reports.setdefault(session_id, []).append(pd.DataFrame(columns, columns=COLUMNS))
+        ids, numbers = np.asarray(objects_idx, dtype=int), np.asarray(frames, dtype=int)
+        values = (*sample, interaction, ids, numbers, j, f, 0.5 * j + 0.5 * f, float(timing))
+        self._reports.setdefault(session_id, []).append(pd.DataFrame(dict(zip(COLUMNS, values, strict=True))))
         self._done[sample] = interaction
         return True
 
     def _check_order(self, sample: tuple[str, str, int], interaction: int) -> None:
-        _, sequence, number = sample
-        done = self._done.get(sample, 0)
+        done, where = self._done.get(sample, 0), f"For {sample[1]} and scribble {sample[2]}"
         if interaction <= done:
-            raise RuntimeError(
-                f"For {sequence} and scribble {number} already exist a result for interaction {interaction}"
-            )
+            raise RuntimeError(f"{where} already exist a result for interaction {interaction}")
         if interaction > done + 1:
-            raise RuntimeError(
-                f"For {sequence} and scribble {number} does not exist a result for previous interaction "
-                f"{interaction - 1}"
-            )
+            raise RuntimeError(f"{where} does not exist a result for previous interaction {interaction - 1}")
 
     def get_annotated_frames(self, session_id: str, sequence: str, scribble_idx: int) -> tuple[int, ...]:
         sample = (session_id, sequence, scribble_idx)

@@ -18,21 +18,34 @@ Body = tempfile.SpooledTemporaryFile[bytes]
 class MaskSubmission:
     """A submission whose JSON was read; only the types of its candidates are checked."""
 
-    sequence: object
-    scribble_idx: object
-    interaction: object
+    #: The interaction that the client names: a sequence, a set of scribbles, and the interaction's number.
+    due: list[object]
     encoded_masks: object = None
     candidates: list[int] | None = None
-
-    @property
-    def due(self) -> list[object]:
-        """The interaction that the client names."""
-        return [self.sequence, self.scribble_idx, self.interaction]
 
     def decode(self, shape: tuple[int, int, int], most_runs: int) -> Array:
         """Return the masks of a shape (frames, height, width), and drop what was sent; raises ValueError."""
         encoded, self.encoded_masks = self.encoded_masks, None
-        return _decoded(encoded, shape, most_runs)
+        if not isinstance(encoded, dict) or not isinstance(encoded.get("frames"), list):
+            raise ValueError('pred_masks is not {"size": [frames, height, width], "frames": […]}')
+        if encoded.get("size") != list(shape):
+            size = encoded.get("size")
+            sent = f"({', '.join(map(short_text, size[:4]))})" if isinstance(size, list) else short_text(size)
+            raise ValueError(f"y_true and y_pred must have the same shape. {shape} != {sent}")
+        frames = encoded["frames"]
+        if len(frames) != shape[0]:
+            raise ValueError(f"pred_masks has {len(frames)} frames, and its size says {shape[0]}")
+        masks, runs = np.empty(shape, np.uint8), 0
+        for frame, objects in enumerate(frames):
+            _check_objects(frame, objects)
+            runs += sum(len(one["counts"]) for one in objects)
+            if runs > most_runs:
+                raise OverflowError(f"pred_masks has more than {most_runs:,} characters of run lengths")
+            try:
+                masks[frame] = decode_frames([objects], (shape[1], shape[2]), overlapping=False)[0]
+            except Flaw as flaw:
+                raise ValueError(f"pred_masks, frame {frame}: {flaw.found}. {flaw.remedy}.") from None
+        return masks
 
 
 def read_submission(body: Body, most_marks: int) -> MaskSubmission:
@@ -56,36 +69,8 @@ def read_submission(body: Body, most_marks: int) -> MaskSubmission:
         not isinstance(candidates, list) or any(type(frame) is not int for frame in candidates)
     ):
         raise TypeError("next_scribble_frame_candidates is not a list of whole numbers.")
-    return MaskSubmission(
-        values.get("sequence"),
-        values.get("scribble_idx"),
-        values.get("interaction"),
-        values.get("pred_masks"),
-        candidates,
-    )
-
-
-def _decoded(encoded: object, shape: tuple[int, int, int], most_runs: int) -> Array:
-    if not isinstance(encoded, dict) or not isinstance(encoded.get("frames"), list):
-        raise ValueError('pred_masks is not {"size": [frames, height, width], "frames": […]}')
-    if encoded.get("size") != list(shape):
-        size = encoded.get("size")
-        sent = f"({', '.join(map(short_text, size[:4]))})" if isinstance(size, list) else short_text(size)
-        raise ValueError(f"y_true and y_pred must have the same shape. {shape} != {sent}")
-    frames = encoded["frames"]
-    if len(frames) != shape[0]:
-        raise ValueError(f"pred_masks has {len(frames)} frames, and its size says {shape[0]}")
-    masks, runs = np.empty(shape, np.uint8), 0
-    for frame, objects in enumerate(frames):
-        _check_objects(frame, objects)
-        runs += sum(len(one["counts"]) for one in objects)
-        if runs > most_runs:
-            raise OverflowError(f"pred_masks has more than {most_runs:,} characters of run lengths")
-        try:
-            masks[frame] = decode_frames([objects], (shape[1], shape[2]), overlapping=False)[0]
-        except Flaw as flaw:
-            raise ValueError(f"pred_masks, frame {frame}: {flaw.found}. {flaw.remedy}.") from None
-    return masks
+    due = [values.get(name) for name in ("sequence", "scribble_idx", "interaction")]
+    return MaskSubmission(due, values.get("pred_masks"), candidates)
 
 
 def _check_objects(frame: int, objects: object) -> None:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import requests
 
 from segjudge.code_upload import arena
-from segjudge.code_upload.host_environment import PORT, HostEnvironment, host_duel
+from segjudge.code_upload.addresses import PORT
+from segjudge.code_upload.host_environment import HostEnvironment, host_duel
 from segjudge.evalai import routes
 from segjudge.evalai.jobs import CANCELLED, FAILED, FINISHED
 from segjudge.evaluation_script.errors import HostError

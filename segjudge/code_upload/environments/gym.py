@@ -44,7 +44,7 @@ class GymTask:
         observation, _ = self._environment.reset(seed=self._seed + len(self._sums))
         self._sums.append(0.0)
         self._steps, self._over = 0, False
-        return Observation(_plain(observation), reward, where=self._where)
+        return Observation(observation, reward, where=self._where)
 
     @property
     def _where(self) -> str:
@@ -59,11 +59,11 @@ class GymTask:
         self._sums[-1] += float(reward)
         self._steps += 1
         if not (ended or cut):
-            return Observation(_plain(observation), float(reward), where=self._where)
+            return Observation(observation, float(reward), where=self._where)
         if len(self._sums) < self._episodes:
             return self._episode(float(reward))
         self._over = True
-        return Observation(_plain(observation), float(reward), done=True)
+        return Observation(observation, float(reward), done=True)
 
     def result(self) -> Result:
         """Return the mean of the episodes' summed rewards."""
@@ -98,15 +98,6 @@ def _member(space: Any, action: Any) -> Any:
 
 def _numbers(action: Any) -> bool:
     return isinstance(action, list) and all(isinstance(one, (bool, int, float)) or _numbers(one) for one in action)
-
-
-def _plain(observation: Any) -> Any:
-    """Return an observation in lists and mappings, which can be sent."""
-    if isinstance(observation, dict):
-        return {name: _plain(one) for name, one in observation.items()}
-    if isinstance(observation, (tuple, list)):
-        return [_plain(one) for one in observation]
-    return observation
 
 
 def described(space: Any) -> dict[str, Any]:

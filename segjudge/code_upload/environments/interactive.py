@@ -8,19 +8,20 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from segjudge.evaluation_script.errors import Flaw
 from segjudge.interactive.dataset_protocol import InteractiveDataset, SequenceRecord, shape_of
 from segjudge.interactive.local_connector import LocalConnector
 from segjudge.interactive.local_session import LocalSession, SessionTerms
 from segjudge.interactive.other_datasets import open_dataset
 from segjudge.interactive.report_files import ReportFiles
 from segjudge.interactive.utils.scribbles import ScribbleLine, scribbles2mask
+from segjudge.masks.run_lengths import decoded
 
 from .footage import decoded_picture
-from .tasks import ActionError, Observation, Picture, Result
+from .tasks import ActionError, Observation, Picture, Result, Stepped, TaskEnvironment
 from .video import SPLIT
 
 #: What an interactive leaderboard shows.
@@ -88,9 +89,6 @@ class InteractiveTask:
             raise ActionError('the action is not a mapping with "masks"')
         masks = action["masks"]
         if isinstance(masks, list):
-            from segjudge.evaluation_script.errors import Flaw
-            from segjudge.masks.run_lengths import decoded
-
             try:
                 masks = np.stack([decoded(one.objects.items(), one.size) for one in masks])
             except Flaw as flaw:
@@ -115,10 +113,7 @@ class InteractiveTask:
             return Observation({}, done=True)
         sequence, scribbles, new = session.scribbles(only_last=False)
         frames, height, width = shape_of(self._dataset.dataset[sequence])
-        pictures = []
-        for path in self._dataset.image_paths(sequence) if new else ():  # later the agent has them
-            with open(path, "rb") as file:
-                pictures.append(Picture(file.read()))
+        paths = self._dataset.image_paths(sequence) if new else ()  # later the agent has them
         lines_with_frames = [
             {"object_id": line["object_id"], "frame": frame, "path": np.asarray(line["path"], np.float32)}
             for frame, lines in enumerate(scribbles["scribbles"])
@@ -126,7 +121,7 @@ class InteractiveTask:
         ]
         values = {
             "sequence": sequence,
-            "frames": pictures,
+            "frames": [Picture(Path(path).read_bytes()) for path in paths],
             "size": [frames, height, width],
             "scribbles": lines_with_frames,
             "new_sequence": int(new),
@@ -149,14 +144,14 @@ class InteractiveTask:
         self._remove_folder()
 
 
-class InteractiveSegmentation(gymnasium.Env[dict[str, Any], dict[str, Any]]):
+class InteractiveSegmentation(TaskEnvironment):
     """Padded frames of a sequence, the scribbles so far as ids in them (-1 elsewhere), and whether the sample is new.
 
-    An action holds the masks of all frames, and in which frames the robot may draw next (none: in any).  The reward is
-    0 until the episode ends, and then the area under the curve; with `reward=True` each step is worth the mean J&F.
+    An action holds the masks of all frames, and in which frames the robot may draw next (none: in any).  The first
+    number of the result is the area under the curve; with `reward=True` each step is worth the mean J&F.
     """
 
-    metadata = {"render_modes": []}  # noqa: RUF012 - as Gymnasium has it
+    task: InteractiveTask
 
     def __init__(  # noqa: PLR0913 - options by name
         self,
@@ -175,73 +170,39 @@ class InteractiveSegmentation(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         del render_mode
         dataset = open_dataset(truth, layout or ("generic" if frames else None), frames, draw)
         dataset = _OneSequence(dataset, sequence) if sequence else dataset
-        self.task = InteractiveTask(dataset, subset, interactions, clock)
-        self._reward = reward
-        records = [dataset.dataset[name] for name in dataset.sequences(subset)]
-        sizes = [shape_of(record) for record in records]
-        count, height, width = self._padded = tuple(int(side) for side in np.max(sizes, axis=0))
-        self.observation_space = spaces.Dict(
-            {
-                "frames": spaces.Box(0, 255, (count, height, width, 3), np.uint8),
-                "size": spaces.Box(np.ones(3, np.int64), np.array(self._padded), dtype=np.int64),
-                "scribbles": spaces.Box(-1, 255, (count, height, width), np.int16),
-                "new_sequence": spaces.Discrete(2),
-            }
-        )
-        self.action_space = spaces.Dict(
-            {
-                "masks": spaces.Box(0, 255, (count, height, width), np.uint8),
-                "candidates": spaces.MultiBinary(count),
-            }
-        )
-        self._frames = np.zeros((count, height, width, 3), np.uint8)
-        self._now: Observation | None = None
+        sizes = [shape_of(dataset.dataset[name]) for name in dataset.sequences(subset)]
+        #: The size of the sequence that is shown; before one is, that of the largest.
+        self._size = tuple(int(side) for side in np.max(sizes, axis=0))
+        masks, candidates = spaces.Box(0, 255, self._size, np.uint8), spaces.MultiBinary(self._size[0])
+        self.action_space = spaces.Dict({"masks": masks, "candidates": candidates})
+        pictures = spaces.Box(0, 255, (*self._size, 3), np.uint8)
+        shown: dict[str, spaces.Space[Any]] = {
+            "frames": pictures,
+            "scribbles": spaces.Box(-1, 255, self._size, np.int16),
+        }
+        self._frames = np.zeros(pictures.shape, np.uint8)
+        task = InteractiveTask(dataset, subset, interactions, clock)
+        super().__init__(task, self._size, shown, reward=reward)
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        super().reset(seed=seed, options=options)
-        return self._padded_observation(self.task.begin()), {}
-
-    def step(self, action: dict[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        if self._now is None:
-            raise ActionError("the episode is over; reset begins another")
-        count, height, width = self._now.values["size"]
+    def step(self, action: dict[str, Any]) -> Stepped:
+        count, height, width = self._size
         candidates = np.flatnonzero(action["candidates"][:count])
         masks = np.asarray(action["masks"])[:count, :height, :width]
-        observation = self.task.act({"masks": masks, "candidates": candidates})
-        reward = self.task.last_score() if self._reward else 0.0
-        if not observation.done:
-            return self._padded_observation(observation), reward, False, False, {}
-        result = self.task.result()
-        self._now = None
-        return self._padding(), reward if self._reward else result[0][SPLIT][AREA], True, False, {"result": result}
+        shown = self.task.act({"masks": masks, "candidates": candidates})
+        return self._stepped(shown, self.task.last_score() if self._reward else 0.0)
 
-    def _padded_observation(self, observation: Observation) -> dict[str, Any]:
-        self._now = observation
-        padded, (count, height, width) = self._padding(), observation.values["size"]
-        if observation.values["new_sequence"]:
+    def _padded(self, values: dict[str, Any]) -> dict[str, Any]:
+        padded = super()._padded(values)
+        count, height, width = self._size = values["size"]
+        if values["new_sequence"]:
             self._frames[:] = 0
-            for index, picture in enumerate(observation.values["frames"]):
+            for index, picture in enumerate(values["frames"]):
                 self._frames[index, :height, :width] = decoded_picture(picture)
         lines: list[list[ScribbleLine]] = [[] for _ in range(count)]
-        for line in observation.values["scribbles"]:
+        for line in values["scribbles"]:
             lines[line["frame"]].append(line)
         padded["frames"] = self._frames.copy()
         padded["scribbles"][:count, :height, :width] = scribbles2mask(
-            {"scribbles": lines, "sequence": observation.values["sequence"]}, (height, width)
+            {"scribbles": lines, "sequence": values["sequence"]}, (height, width)
         )
-        padded["size"][:] = (count, height, width)
-        padded["new_sequence"] = np.int64(observation.values["new_sequence"])
         return padded
-
-    def _padding(self) -> dict[str, Any]:
-        return {
-            "frames": np.zeros((*self._padded, 3), np.uint8),
-            "size": np.ones(3, np.int64),
-            "scribbles": np.full(self._padded, -1, np.int16),
-            "new_sequence": np.int64(0),
-        }
-
-    def close(self) -> None:
-        self.task.close()

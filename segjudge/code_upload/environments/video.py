@@ -8,9 +8,9 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 from gymnasium import spaces
 
@@ -23,7 +23,7 @@ from segjudge.masks.run_lengths import decoded, encoded
 from segjudge.static import SequenceRuns
 
 from .footage import Footage, Image, decoded_picture, footage, phase_of
-from .tasks import ActionError, Labels, Observation, Picture, Result
+from .tasks import ActionError, Labels, Observation, Picture, Result, Stepped, TaskEnvironment
 
 #: The split of a result where no phase names one.
 SPLIT = "test"
@@ -130,10 +130,8 @@ class _View:
         return np.where(np.isin(self.mask, self.new), self.mask, 0).astype(np.uint8)
 
     def observation(self) -> Observation:
-        with open(self.picture, "rb") as file:
-            picture = Picture(file.read())
         values = {
-            "frame": picture,
+            "frame": Picture(Path(self.picture).read_bytes()),
             "size": list(self.size),
             "first_mask": Labels(self.size, encoded(self.first())),
             "new_sequence": int(self.index == 0),
@@ -163,14 +161,13 @@ def _mask_of(action: object, size: tuple[int, int]) -> Image:
     return part.astype(np.uint8)
 
 
-class VideoObjectSegmentation(gymnasium.Env[dict[str, Any], Image]):
+class VideoObjectSegmentation(TaskEnvironment):
     """An environment that shows a padded frame, its size, the masks of new objects, and whether a sequence begins.
 
-    The reward is 0 until the episode ends and then the first number of the result, since a score for each frame would
-    give the truth away.  With `reward=True`, for notebooks, the reward of each step is its frame's J&F.
+    A score for each frame would give the truth away; with `reward=True` the reward of each step is its frame's J&F.
     """
 
-    metadata = {"render_modes": []}  # noqa: RUF012 - as Gymnasium has it
+    task: VideoTask
 
     def __init__(  # noqa: PLR0913 - options by name
         self,
@@ -187,55 +184,22 @@ class VideoObjectSegmentation(gymnasium.Env[dict[str, Any], Image]):
     ) -> None:
         del render_mode
         shown = footage(truth, frames, sequence, layout)
-        self.task = VideoTask(shown, phase_of(shown, protocol, phase, bundle))
-        self._reward = reward
-        height, width = self._padded = shown.largest
-        self.observation_space = spaces.Dict(
-            {
-                "frame": spaces.Box(0, 255, (height, width, 3), np.uint8),
-                "size": spaces.Box(np.array([1, 1]), np.array([height, width]), dtype=np.int64),
-                "first_mask": spaces.Box(0, 255, (height, width), np.uint8),
-                "new_sequence": spaces.Discrete(2),
-            }
-        )
-        self.action_space = spaces.Box(0, 255, (height, width), np.uint8)
+        task = VideoTask(shown, phase_of(shown, protocol, phase, bundle))
+        self.action_space = spaces.Box(0, 255, shown.largest, np.uint8)
+        picture = spaces.Box(0, 255, (*shown.largest, 3), np.uint8)
+        super().__init__(task, shown.largest, {"frame": picture, "first_mask": self.action_space}, reward=reward)
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        super().reset(seed=seed, options=options)
-        shown = self.task.begin()
-        return self._observation(shown), {"where": shown.where}
-
-    def step(self, action: Image) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+    def step(self, action: Image) -> Stepped:
         truth_labels = self.task.labels() if self._reward else None
         shown = self.task.act(action)
-        reward = similarity(truth_labels, np.asarray(action)) if truth_labels is not None else 0.0
-        if not shown.done:
-            return self._observation(shown), reward, False, False, {"where": shown.where}
-        result = self.task.result()
-        first = float(next(iter(next(iter(result[0].values())).values())))
-        return self._nothing(), reward if self._reward else first, True, False, {"result": result}
+        return self._stepped(shown, 0.0 if truth_labels is None else similarity(truth_labels, np.asarray(action)))
 
-    def _observation(self, shown: Observation) -> dict[str, Any]:
-        given = shown.values["first_mask"]
-        found = self._nothing()
-        height, width = shown.values["size"]
-        found["frame"][:height, :width] = decoded_picture(shown.values["frame"])
-        found["first_mask"][:height, :width] = decoded(given.objects.items(), given.size)
-        found["size"][:] = (height, width)
-        found["new_sequence"] = np.int64(shown.values["new_sequence"])
-        return found
-
-    def _nothing(self) -> dict[str, Any]:
-        """Return an empty observation, for the end of the episode."""
-        height, width = self._padded
-        return {
-            "frame": np.zeros((height, width, 3), np.uint8),
-            "size": np.ones(2, np.int64),
-            "first_mask": np.zeros((height, width), np.uint8),
-            "new_sequence": np.int64(0),
-        }
+    def _padded(self, values: dict[str, Any]) -> dict[str, Any]:
+        padded = super()._padded(values)
+        (height, width), given = values["size"], values["first_mask"]
+        padded["frame"][:height, :width] = decoded_picture(values["frame"])
+        padded["first_mask"][:height, :width] = decoded(given.objects.items(), given.size)
+        return padded
 
 
 def similarity(mask: Image, action: Image) -> float:
