@@ -88,11 +88,11 @@ def phases(bundle: OpenedCompetition) -> BundleProblems:
             try:
                 dates.append(moment(phase.get(key)))
             except (ValueError, OverflowError, TypeError) as error:
-                found, remedy = (
+                no_date, remedy = (
                     f"is {phase[key]!r:.60}, which is no date",
                     "Write it as '2026-01-31 12:00:00', in quotes",
                 )
-                yield crashed(35, f"{where}.{key}", found, remedy, str(error))
+                yield crashed(35, f"{where}.{key}", no_date, remedy, str(error))
         if "tasks" not in phase:
             quote = "Phases must contain at least one task to be valid"
             yield refused(31, f"{where}.tasks", "is missing", "List the indexes of tasks", quote)
