@@ -46,7 +46,7 @@ class FrameTable:
 
 def inner(numbers: Array) -> Array:
     """Return which pixels have nothing but their own number around them, as far as a boundary reaches."""
-    reach = reach_of(*numbers.shape, share=BOUNDARY_RATIO)
+    reach = reach_of(numbers.shape[0], numbers.shape[1], BOUNDARY_RATIO)
     found = np.zeros(numbers.shape, bool)
     if min(numbers.shape) > 2 * reach:
         down = whole_windows(numbers[1:] == numbers[:-1], 2 * reach, 2 * reach + 1)
@@ -58,7 +58,9 @@ def inner(numbers: Array) -> Array:
 def only_boundaries(pixels: LabelMap) -> LabelMap:
     """Return a map in which the inner part of every segment has one label of its own."""
     labels = pixels.numbers if pixels.labels is None else pixels.labels.astype(np.uint32)[pixels.numbers]
-    found = kernel_frames.boundaries(labels, reach_of(*labels.shape, share=BOUNDARY_RATIO), INNER, kernel.library())
+    found = kernel_frames.boundaries(
+        labels, reach_of(labels.shape[0], labels.shape[1], BOUNDARY_RATIO), INNER, kernel.library()
+    )
     return LabelMap(np.where(inner(labels) & (labels != 0), INNER, labels) if found is None else found)
 
 
