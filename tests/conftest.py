@@ -27,6 +27,16 @@ collect_ignore = [*NEEDS_TOOLKIT, *(["journeys"] if NEEDS_TOOLKIT else [])]
 # What a shell starts in the background ignores Ctrl-C, and with it all that the tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
+def pytest_collection_modifyitems(items: list[Any]) -> None:
+    """Count the hostile suites as long where the worker's interpreter runs them as well."""
+    if sys.version_info >= (3, 11) and os.environ.get("SEGJUDGE_WORKER_PYTHON"):
+        both = [path for path in HERE.glob("test_hostile*.py") if not NEWER.search(path.read_text(encoding="utf-8"))]
+        for item in items:
+            if item.path in both:
+                item.add_marker(pytest.mark.long)
+
+
 # A slow machine is no failure; CI draws the same examples every time, so that it fails for what was changed.
 settings.register_profile(
     "here",

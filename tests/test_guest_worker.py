@@ -104,6 +104,7 @@ def evaluate(truth, submission, phase, **rest):
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["python -m pip install colourtool", "pip install -q 'colourtool>=1'"])
 def test_a_shell_finds_the_workers_python_and_pip(command: str, tmp_path: Path, index: Path) -> None:
     init = "import os\nassert not os.system('pip install colourtool')\nfrom .main import evaluate\n"
@@ -112,6 +113,7 @@ def test_a_shell_finds_the_workers_python_and_pip(command: str, tmp_path: Path, 
     assert (outcome.status, outcome.stderr) == ("finished", "")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["python -m pip install colourtool", "pip install colourtool==1.0"])
 def test_a_package_that_only_evaluate_installs_is_named(
     command: str, tmp_path: Path, index: Path, capsys: pytest.CaptureFixture[str]
@@ -124,12 +126,14 @@ def test_a_package_that_only_evaluate_installs_is_named(
     )
 
 
+@pytest.mark.long
 def test_the_interpreter_itself_gets_no_packages(tmp_path: Path, index: Path) -> None:
     scored(guests.with_samples(guests.starter(tmp_path / "bundle", {"requirements.txt": "colourtool\n"})))
     with pytest.raises(ModuleNotFoundError):
         __import__("colourtool")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("script", "words"),
     [
@@ -155,6 +159,7 @@ def test_a_script_that_cannot_be_loaded_is_told_as_that(
     assert not list((tmp_path / "cache/segjudge").glob("worker-*/complete")), "what failed is not kept"
 
 
+@pytest.mark.long
 def test_without_an_index_nothing_is_claimed_of_a_script(
     tmp_path: Path, index: Path, capsys: Any, monkeypatch: Any
 ) -> None:
