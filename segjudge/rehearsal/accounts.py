@@ -5,8 +5,8 @@ import secrets
 import time
 from collections.abc import Collection
 
-from .column_types import JsonObject
 from .models import AccessToken, Membership, Team, User
+from .refusal import JsonObject
 from .store import Store
 
 #: Seconds that a token of the profile page, of a login and of a browser lasts.

@@ -1,8 +1,8 @@
 """Who may see and do what."""
 
 from segjudge.rehearsal.accounts import Accounts
-from segjudge.rehearsal.challenges import PUBLIC, Challenges
 from segjudge.rehearsal.models import (
+    PUBLIC,
     Challenge,
     ChallengePhase,
     ChallengePhaseSplit,
@@ -19,8 +19,8 @@ from segjudge.rehearsal.store import Store
 class Permissions:
     """The rules that depend on the user alone, not on time or state."""
 
-    def __init__(self, store: Store, accounts: Accounts, challenges: Challenges) -> None:
-        self._store, self._accounts, self._challenges = store, accounts, challenges
+    def __init__(self, store: Store, accounts: Accounts) -> None:
+        self._store, self._accounts = store, accounts
 
     # ── belonging ───────────────────────────────────────────────────────────
 
@@ -50,12 +50,12 @@ class Permissions:
 
     def visible_phases(self, user: User | None, challenge: int) -> list[ChallengePhase]:
         """Return the phases of a challenge that a user may see."""
-        phases, host = self._challenges.phases(challenge), self.is_host(user, challenge)
+        phases, host = self._store.phases(challenge), self.is_host(user, challenge)
         return [phase for phase in phases if host or phase.flag("is_public")]
 
     def visible_phase(self, user: User | None, phase: int) -> ChallengePhase | None:
         """Return a phase that a user may see; None where there is none."""
-        row = self._challenges.phase(phase)
+        row = self._store.get(ChallengePhase, phase)
         return row if row is not None and self.may_see_phase(user, row) else None
 
     def may_see_board(self, user: User | None, phase: ChallengePhase, split: ChallengePhaseSplit) -> bool:
@@ -68,7 +68,7 @@ class Permissions:
 
         EvalAI shows those for "owner and host" to hosts alone.
         """
-        splits, host = self._challenges.splits_of(phase.id), self.is_host(user, phase.challenge_id)
+        splits, host = self._store.splits_of(phase.id), self.is_host(user, phase.challenge_id)
         return [split for split in splits if host or split.visibility == PUBLIC]
 
     def may_see_submission(self, user: User | None, submission: Submission) -> bool:

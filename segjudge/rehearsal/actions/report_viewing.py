@@ -44,7 +44,7 @@ def report_page(services: Services, user: User, submission: int) -> str | None:
     challenge, phase = services.submissions.challenge_of(row), services.submissions.phase_of(row)
     if services.permissions.is_host(user, challenge.id):
         return services.report_pages.made(_full_order(services, challenge, phase, row), HOSTS)
-    splits = services.challenges.splits_of(phase.id)
+    splits = services.store.splits_of(phase.id)
     if len(services.permissions.visible_splits(user, phase)) == len(splits):
         levels = services.report_pages.made(PageOrder(LEVELS, challenge.id, {"script": challenge.script}), row.team_id)
         if levels is None:

@@ -14,7 +14,7 @@ from .frame import PageRequest, page, shown_at
 @shown_at("/")
 def home(request: PageRequest) -> Response:
     """Return all challenges; the only one at once."""
-    rows = request.services.challenges.all()
+    rows = request.services.store.find(Challenge)
     if len(rows) == 1:
         return RedirectResponse(f"/challenges/{rows[0].id}", 303)
     shown = [request.services.json.challenge(row, request.base) for row in rows]
@@ -47,10 +47,7 @@ def challenge_page(request: PageRequest, challenge: int, template: str, **values
 
 def named_challenge(request: PageRequest, number: int) -> Challenge:
     """Return a challenge; refuses where there is none."""
-    challenge = request.services.challenges.get(number)
-    if challenge is None:
-        raise Refusal(404, "There is no such challenge.")
-    return challenge
+    return request.services.store.one(Challenge, number, Refusal(404, "There is no such challenge."))
 
 
 #: EvalAI's names of pages that have others here.
