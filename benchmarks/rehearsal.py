@@ -48,7 +48,7 @@ def report_rush(folder: Path, args: argparse.Namespace) -> bool:
 def filled(data: Path, rows: int) -> None:
     """A leaderboard of so many teams, written as results are."""
     services = Services(str(data))
-    split = services.challenges.splits_of(1)[0]
+    split = services.store.splits_of(1)[0]
     chosen = random.Random(1)
     user = services.accounts.named("aurora")
     assert user is not None

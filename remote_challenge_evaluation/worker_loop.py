@@ -10,10 +10,9 @@ import traceback
 from contextlib import suppress
 from dataclasses import replace
 
-from segjudge.evalai.client import ApiError, Client
+from segjudge.evalai.client import ApiError, Client, growing_pauses
 from segjudge.evalai.http_exchange import StoppedError
 from segjudge.evalai.jobs import Jobs
-from segjudge.evalai.retries import growing_pauses
 
 from . import health
 from .buckets import annotations_from

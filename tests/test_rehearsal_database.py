@@ -97,7 +97,7 @@ def test_of_two_processes_one_receives_a_message(services: Services, tmp_path: P
 
 
 def test_submissions_at_once_do_not_pass_the_limit(services: Services) -> None:
-    phase = services.challenges.phases(1)[0]
+    phase = services.store.phases(1)[0]
     most = phase.config["max_concurrent_submissions_allowed"]
     user = services.accounts.named("aurora")
     assert user is not None

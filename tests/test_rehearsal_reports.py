@@ -19,7 +19,6 @@ import requests
 
 from segjudge import sandbox
 from segjudge.rehearsal import report_pages
-from segjudge.rehearsal.challenges import Challenges
 from segjudge.rehearsal.refusal import Refusal
 from segjudge.rehearsal.report_pages import HOSTS, PageOrder, ReportPages
 from segjudge.rehearsal.report_program import LEVELS
@@ -311,7 +310,7 @@ def levels(text: str = "") -> bytes:
 
 
 def logged(pages: ReportPages) -> str:
-    return "\n".join(Challenges(pages._store).log_lines(1))
+    return "\n".join(pages._store.log_lines(1))
 
 
 def test_readers_at_once_cause_one_process(pages: ReportPages, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -381,7 +380,7 @@ def test_a_script_that_takes_too_much_is_ended(
     with pytest.raises(Refusal, match=sentence):
         waited(partial(pages.made, order, HOSTS))
     assert re.search(noted, logged(pages))
-    assert pages._store.noted_folders("worker") == [], "its folder is gone"
+    assert pages._store.noted_folders() == [], "its folder is gone"
 
 
 def test_a_team_that_orders_much_holds_up_no_other(pages: ReportPages) -> None:
@@ -395,10 +394,10 @@ def test_a_team_that_orders_much_holds_up_no_other(pages: ReportPages) -> None:
 def test_a_stop_ends_what_is_under_way(pages: ReportPages) -> None:
     begun = time.monotonic()
     assert pages.made(ordered(pages, levels("\nimport time; time.sleep(600)\n")), HOSTS) is None
-    waited(lambda: pages._store.noted_folders("worker"))
+    waited(pages._store.noted_folders)
     pages.stop()
-    assert not pages._thread.is_alive()
-    assert pages._store.noted_folders("worker") == []
+    assert not pages._threads[0].is_alive()
+    assert pages._store.noted_folders() == []
     assert time.monotonic() - begun < 30
 
 

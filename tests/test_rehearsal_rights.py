@@ -18,6 +18,7 @@ import requests
 from segjudge import sandbox
 from segjudge.evalai import routes
 from segjudge.rehearsal.accounts import HOST, Accounts
+from segjudge.rehearsal.hidden_splits import HiddenSplits
 from segjudge.rehearsal.models import Challenge, ChallengePhaseSplit
 
 from .builders import ROOT
@@ -279,7 +280,7 @@ def test_a_script_that_fills_the_disk_is_ended(tmp_path: Path, monkeypatch: pyte
             python, compute, 1, process.WorkerTerms(sandbox_program=process.sandbox_for(python))
         )
         child.ask({"ready": True}, 60)
-        path = compute.add_submission(1, ".txt", lambda path: Path(path).write_text("x"))
+        path = compute.add_submission(1, __file__, ".txt")
         with pytest.raises(process.DiedError, match="it wrote more than 8 MB to the disk"):
             child.ask({"annotation": "", "submission": path, "phase": "p", "splits": []}, 60)
         assert not child.alive
@@ -440,6 +441,16 @@ def test_a_participant_reads_nothing_of_a_hidden_split(hidden: Rehearsal, word: 
     assert json.loads(hidden.text(theirs["submission_result_file"])) == ANSWERS[word]
     assert "secret 0.4312" in hidden.text(theirs["stdout_file"])
     assert "submission_metadata_file" not in mine
+
+
+def test_a_short_name_inside_an_encoded_mask_names_no_split() -> None:
+    hidden = HiddenSplits(frozenset({"te", "secret"}), frozenset({"dev"}), ())
+    mask = "QmFzZTY0+te/" * 8
+    assert not hidden.are_named_in(mask)
+    assert hidden.are_named_in(mask, is_key=True)
+    assert hidden.are_named_in(f"{mask} te")
+    assert hidden.are_named_in(f"{mask}/secret")
+    assert hidden.are_named_in("results/te/bear")
 
 
 def test_a_participants_link_cannot_be_made_into_a_hosts(hidden: Rehearsal) -> None:

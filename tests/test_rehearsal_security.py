@@ -12,8 +12,8 @@ import pytest
 import requests
 
 from segjudge.rehearsal.models import StoredFile
-from segjudge.rehearsal.signed_urls import SignedUrls
 from segjudge.rehearsal.store import Store
+from segjudge.rehearsal.stored_files import FileStore
 
 from .builders import ROOT
 from .rehearsals import Rehearsal, bundle_with
@@ -80,13 +80,13 @@ def test_file_links_are_signed_and_end(server: Rehearsal, done: Any) -> None:
 
 
 def test_a_link_that_has_ended_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    links = SignedUrls(Store(str(tmp_path)))
-    url = links.part("upload", 1, "http://x")
+    files = FileStore(Store(str(tmp_path)))
+    url = files.part_url("upload", 1, "http://x")
     expires, signature = re.findall(r"=(\w+)", url)
-    assert links.is_valid("upload/1", expires, signature)
+    assert files.is_signed("upload/1", expires, signature)
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 3601)
-    assert not links.is_valid("upload/1", expires, signature)
+    assert not files.is_signed("upload/1", expires, signature)
 
 
 def test_files_are_downloads_that_no_browser_guesses_about(server: Rehearsal) -> None:

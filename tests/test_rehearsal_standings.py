@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from segjudge.cli import main
-from segjudge.rehearsal.standings import Comparisons, Standings
+from segjudge.rehearsal.leaderboards import Comparisons, Standings
 
 from .browser import chromium, fresh_page, needs_chromium
 from .builders import png, zipped
@@ -117,7 +117,7 @@ def compared(
         path=lambda file: str(folder / file), row=lambda file: SimpleNamespace(size=(folder / file).stat().st_size)
     )
     results = {number: {"J&F-Mean": percent * sum(SUMS[number]) / 20} for number in documents}
-    rows = [SimpleNamespace(entry=SimpleNamespace(submission=one, result=value)) for one, value in results.items()]
+    rows = [SimpleNamespace(submission=one, result=value) for one, value in results.items()]
     board: Any = SimpleNamespace(rows=rows, order="J&F-Mean", descending=descending)
     return Comparisons(store, files).of(board, split)
 

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from segjudge.evalai import routes
-from segjudge.evalai.client import ApiError, Client
+from segjudge.evalai.client import LONGEST, ApiError, Client, waits
 from segjudge.evalai.jobs import FINISHED, Jobs
 from segjudge.evalai.result_shapes import for_rest
-from segjudge.evalai.retries import LONGEST, waits
 from segjudge.files import replace
 
 from .service import EvaluationOutcome

@@ -19,10 +19,10 @@ from .shared import DONE, bundle_options, listening, named_bundle, say, seconds,
 
 if TYPE_CHECKING:
     from segjudge.bundle.bundle_source import BundleSource
+    from segjudge.rehearsal.background import Background
     from segjudge.rehearsal.code_uploads import AgentTable, CodeUploads
     from segjudge.rehearsal.faults import Faults
     from segjudge.rehearsal.first_run import Person
-    from segjudge.rehearsal.report_pages import ReportPages
     from segjudge.rehearsal.services import Services
     from segjudge.rehearsal.workers import Scorer, Workers
 
@@ -90,7 +90,7 @@ def _serve(
     services: Services,
     limits: tuple[int, Faults | None],
     port: socket.socket,
-    background: Sequence[Workers | ReportPages | CodeUploads],
+    background: Sequence[Background],
 ) -> None:
     """Serve until a signal: then nothing more is begun, and what is under way is given back to its queue."""
     import uvicorn
@@ -173,12 +173,12 @@ def _introduce(persons: list[Person]) -> None:
 def _print_challenge(services: Services, address: str, number: int, *, new: bool) -> None:
     from segjudge.rehearsal.actions.submitting import PhaseTarget
     from segjudge.rehearsal.first_run import closed
+    from segjudge.rehearsal.models import Challenge
 
-    challenge = services.challenges.get(number)
-    if challenge is not None:
-        title = services.json.challenge(challenge, address)["title"]
-        print(f"{'New challenge' if new else 'Challenge'} {number}: {title} (queue {challenge.queue})")
-    for phase in services.challenges.phases(number):
+    challenge = services.store.one(Challenge, number)
+    title = services.json.challenge(challenge, address)["title"]
+    print(f"{'New challenge' if new else 'Challenge'} {number}: {title} (queue {challenge.queue})")
+    for phase in services.store.phases(number):
         reason = closed(services, PhaseTarget(number, phase.id))
         hint = f"  takes no submission: {reason} (start_date, end_date)" if reason else ""
         print(f"  phase {phase.id}  {phase.codename}{hint}")
@@ -189,12 +189,13 @@ def _agents(services: Services, table: AgentTable | None, address: str) -> CodeU
     """Return what runs code uploads, where the host has a table of agents."""
     from segjudge.rehearsal.code_uploads import CodeUploads
     from segjudge.rehearsal.first_run import HOST_NAME
+    from segjudge.rehearsal.models import Challenge
 
     host = services.accounts.named(HOST_NAME)
     if table is None or host is None:
         return None
     print(f"Code uploads are run here: {', '.join(sorted(table.images)) or 'no image'}.", flush=True)
-    if not any(challenge.flag("is_docker_based") for challenge in services.challenges.all()):
+    if not any(challenge.flag("is_docker_based") for challenge in services.store.find(Challenge)):
         print("No challenge here takes code yet: build one with --variant code-upload, and name the zip.", flush=True)
     return CodeUploads(services, table, address, host)
 

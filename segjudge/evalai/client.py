@@ -1,16 +1,18 @@
-"""Calls of EvalAI's REST API, with a time limit each, and the meaning of its refusals."""
+"""Calls of EvalAI's REST API, with a time limit each, the meaning of its refusals, and when to call again."""
 
 from __future__ import annotations
 
 import email.utils
+import itertools
 import json
+import random
 import statistics
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO, Any, TypedDict, Unpack
+from typing import IO, Any, TypedDict, TypeVar, Unpack
 from urllib.parse import urlsplit
 
 import requests
@@ -33,6 +35,9 @@ _BYTES_PER_VALUE, _SMALL = 16, 1 << 20
 _LONGEST_WAIT = 120.0
 #: The server's clock is the median of so many answers: one that is wrong changes nothing.
 _CLOCKS = 5
+#: Seconds of the first and of the longest pause between tries.
+FIRST, LONGEST = 0.5, 30.0
+Result = TypeVar("Result")
 
 
 class CallOptions(TypedDict, total=False):
@@ -220,3 +225,30 @@ def is_safe_for_token(address: str) -> bool:
 def is_plain_token(token: str) -> bool:
     """Return whether a token has only characters that EvalAI's tokens have."""
     return token.isascii() and token.isprintable() and " " not in token
+
+
+def growing_pauses(first: float = 2.0, longest: float = 60.0) -> Iterator[float]:
+    """Yield the seconds to wait after each failure, without end."""
+    while True:
+        yield first
+        first = min(longest, 2 * first)
+
+
+def waits(tries: int) -> Iterator[float]:
+    """Yield the seconds to wait after each try but the last, with jitter, so that many do not come back together."""
+    for pause in itertools.islice(growing_pauses(FIRST, LONGEST), tries - 1):
+        yield pause * random.uniform(0.5, 1.5)
+
+
+def with_retries(call: Callable[[], Result], sleep: Callable[[float], object], tries: int = 5) -> Result:
+    """Return what a call returns; raise its error after so many tries, or at once if it is not transient.
+
+    A sleep that returns True was interrupted by the end of the process: nothing is tried after it.
+    """
+    for wait in waits(tries):
+        try:
+            return call()
+        except ApiError as error:
+            if not error.transient or sleep(max(wait, error.wait or 0.0)) is True:
+                raise
+    return call()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar, Unpack
 
 from . import routes
-from .client import ApiError, CallOptions, Client
+from .client import ApiError, CallOptions, Client, with_retries
 from .result_shapes import (
     ChallengeRow,
     PhaseRow,
@@ -17,7 +17,6 @@ from .result_shapes import (
     phase_of,
     submission_of,
 )
-from .retries import with_retries
 
 FINISHED, FAILED, CANCELLED, RUNNING = "finished", "failed", "cancelled", "running"
 #: Statuses of submissions that need no worker any more.

@@ -131,12 +131,13 @@ def accepted_accuracies(accuracies: object, labels: dict[str, list[str]]) -> lis
         for name, value in entry["accuracies"].items():
             if name not in labels[split]:
                 raise ShapeError(f"{split}: {name!r} is not a label of its leaderboard")
-            if not _is_number(value):
+            if not is_number(value):
                 raise ShapeError(f"{split}: {name} is {repr(value)[:40]}, which is not a finite number")
     return accuracies
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """Return whether a value is a finite plain number, as the server takes them."""
     try:
         return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     except OverflowError:  # an integer beyond every float

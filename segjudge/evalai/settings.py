@@ -9,7 +9,7 @@ from segjudge.evaluation_script.errors import HostError
 
 from .client import is_plain_token, is_safe_for_token
 
-TOKEN, TEAM, HOST = "EVALAI_TOKEN", "EVALAI_HOST_TEAM", "EVALAI_HOST"
+_KEYS = TOKEN, TEAM, HOST = "EVALAI_TOKEN", "EVALAI_HOST_TEAM", "EVALAI_HOST"
 DEFAULT_HOST = "https://eval.ai"
 #: KEY=VALUE lines, mode 0600.
 FILE = os.path.join("~", ".config", "segjudge", "evalai")
@@ -26,7 +26,7 @@ class EvalAISettings:
 
 def read_settings(environment: Mapping[str, str] = os.environ, file: str = FILE) -> EvalAISettings:
     """Return the settings, of which the environment wins; raise HostError with what is missing, without the token."""
-    values = _values(environment, file)
+    values = account_values(_KEYS, environment, file)
     if "<" in values.get(HOST, "") + values.get(TOKEN, "") + values.get(TEAM, ""):
         raise HostError(f"{TOKEN}, {TEAM} or {HOST} is still a placeholder in angle brackets")
     host = _address(values)
@@ -45,18 +45,14 @@ def read_settings(environment: Mapping[str, str] = os.environ, file: str = FILE)
     return EvalAISettings(host, token, int(team or 0))
 
 
-def server_address(environment: Mapping[str, str] = os.environ, file: str = FILE) -> str:
+def server_address() -> str:
     """Return the server's address, which needs no account."""
-    return _address(_values(environment, file))
+    return _address(account_values(_KEYS, os.environ, FILE))
 
 
 def _address(values: Mapping[str, str]) -> str:
     host = values.get(HOST, DEFAULT_HOST).strip().rstrip("/")
     return host if "://" in host else f"https://{host}"
-
-
-def _values(environment: Mapping[str, str], file: str) -> dict[str, str]:
-    return account_values((TOKEN, TEAM, HOST), environment, file)
 
 
 def account_values(keys: Sequence[str], environment: Mapping[str, str], file: str) -> dict[str, str]:

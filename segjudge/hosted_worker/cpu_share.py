@@ -28,11 +28,6 @@ class CpuShare:
                 return
 
     @property
-    def limited(self) -> bool:
-        """Whether there is a cgroup."""
-        return bool(self._folder)
-
-    @property
     def file(self) -> str:
         """The file that takes the numbers of processes into the group; empty if there is none."""
         return os.path.join(self._folder, "cgroup.procs") if self._folder else ""

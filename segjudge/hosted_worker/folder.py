@@ -42,16 +42,14 @@ class WorkerFolder:
         """Return the folder of a challenge's script."""
         return os.path.join(self._challenges, f"challenge_{challenge}")
 
-    def add_annotation(self, challenge: int, phase: int, suffix: str, write: Callable[[str], object]) -> str:
-        """Have an annotation file written, under the name that EvalAI gives it; return its path."""
+    def annotation_path(self, challenge: int, phase: int, suffix: str) -> str:
+        """Return where the annotation file of a phase is to be, under the name that EvalAI gives it."""
         folder = os.path.join(self.script(challenge), "phase_data", f"phase_{phase}")
         os.makedirs(folder)
-        path = _random_name(folder, suffix)
-        write(path)
-        return path
+        return _random_name(folder, suffix)
 
-    def add_submission(self, number: int, suffix: str, write: Callable[[str], object]) -> str:
-        """Have a submission's file written; return its path.
+    def add_submission(self, number: int, source: str, suffix: str) -> str:
+        """Copy a submission's file; return its path.
 
         It is moved in when it is complete: the script can write where submissions lie, and a link that it left there
         would lead our own writing elsewhere.
@@ -62,7 +60,7 @@ class WorkerFolder:
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder)
         path = _random_name(folder, suffix)
-        write(path)
+        shutil.copyfile(source, path)
         os.rename(folder, os.path.join(self.submissions, name))
         return os.path.join(self.submissions, name, os.path.basename(path))
 

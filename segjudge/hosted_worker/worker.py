@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -21,7 +20,6 @@ from .folder import WorkerFolder
 from .interpreter import Interpreter, open_interpreter
 from .process import DiedError, UnloadableError, WorkerProcess, WorkerTerms, sandbox_for
 from .requirements import with_requirements
-from .scorers import is_ours
 
 CHALLENGE_PK = 1
 #: After which a submission is ended; EvalAI has no such limit, which is why one can stay `running` there for ever.
@@ -45,10 +43,10 @@ class SubmissionOutcome:
 class HostedWorker:
     """A worker process with a bundle loaded."""
 
-    def __init__(
-        self, config: dict[str, Any], folder: WorkerFolder, process: WorkerProcess, seconds: float = SECONDS
-    ) -> None:
-        self.config, self._folder, self._process, self._seconds = config, folder, process, seconds
+    _seconds = SECONDS
+
+    def __init__(self, config: dict[str, Any], folder: WorkerFolder, process: WorkerProcess) -> None:
+        self.config, self._folder, self._process = config, folder, process
 
     def splits(self, phase: dict[str, Any]) -> list[str]:
         """Return the codenames of the splits that a phase shows."""
@@ -61,11 +59,9 @@ class HostedWorker:
 
     def evaluate(self, phase: dict[str, Any], submission: str, number: int) -> SubmissionOutcome:
         """Submit a file to a phase, and return the outcome."""
-        suffix = os.path.splitext(submission)[1]
-        path = self._folder.add_submission(number, suffix, partial(shutil.copyfile, submission))
         request = {
             "annotation": phase["annotation"],
-            "submission": path,
+            "submission": self._folder.add_submission(number, submission, os.path.splitext(submission)[1]),
             "phase": phase["codename"],
             "splits": self.splits(phase),
             "metadata": {"id": number, "status": "running", "participant_team_name": "Host_demo_Team"},
@@ -112,11 +108,10 @@ def hosted_worker(
         ends.callback(folder.remove)
         config = _extract(bundle, folder)
         box = sandbox_for(python)
-        if not is_ours(os.listdir(folder.script(CHALLENGE_PK))):
-            try:
-                python = with_requirements(python, folder, CHALLENGE_PK, box, notice)
-            except UnloadableError as error:
-                raise HostError(str(error)) from None
+        try:
+            python = with_requirements(python, folder, CHALLENGE_PK, box, notice)
+        except UnloadableError as error:
+            raise HostError(str(error)) from None
         process = WorkerProcess(python, folder, CHALLENGE_PK, WorkerTerms(sandbox_program=box))
         ends.callback(process.close)
         yield HostedWorker(config, folder, process)
@@ -133,11 +128,6 @@ def _extract(path: str, folder: WorkerFolder) -> dict[str, Any]:
             name = phase.get("test_annotation_file")
             if name is None:
                 raise HostError(f"{phase['codename']}: has no annotation file, without which EvalAI's worker dies")
-            suffix, write = os.path.splitext(name)[1], partial(_write, bundle.read(name))
-            phase["annotation"] = folder.add_annotation(CHALLENGE_PK, phase["id"], suffix, write)
+            phase["annotation"] = folder.annotation_path(CHALLENGE_PK, phase["id"], os.path.splitext(name)[1])
+            Path(phase["annotation"]).write_bytes(bundle.read(name))
     return config
-
-
-def _write(data: bytes, path: str) -> None:
-    with open(path, "wb") as file:
-        file.write(data)

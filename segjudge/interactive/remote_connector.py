@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pandas as pd
 import requests
 
-from segjudge.evalai.retries import waits
+from segjudge.evalai.client import waits
 
 from . import wire_format
 from .local_connector import LocalConnector

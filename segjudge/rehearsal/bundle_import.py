@@ -16,8 +16,7 @@ from segjudge.bundle.rules.creation import first_word, phase_slug
 from segjudge.bundle.server_state import ServerState, state_after_push
 
 from .accounts import PARTICIPANT
-from .challenges import Challenges, slug
-from .column_types import JsonObject
+from .evalai_json import NUMBERS
 from .models import (
     Challenge,
     ChallengePhase,
@@ -28,6 +27,7 @@ from .models import (
     Participation,
     Team,
 )
+from .refusal import JsonObject
 from .store import Model, Store
 from .stored_files import FileStore
 
@@ -43,12 +43,6 @@ _PHASE_DEFAULTS: JsonObject = {
     "submission_meta_attributes": None,
     "default_submission_meta_attributes": None,
 }
-_NUMBERS = (
-    "max_submissions_per_day",
-    "max_submissions_per_month",
-    "max_submissions",
-    "max_concurrent_submissions_allowed",
-)
 #: Keys that an update without them sets back; all others keep what they were.
 _RESET = ("tags", "domain", "prizes", "sponsors")
 _RESET_OF_PHASE = ("submission_meta_attributes", "default_submission_meta_attributes", "max_submissions_per_month")
@@ -59,14 +53,18 @@ class BundleImport:
     """Makes challenges of bundles, and brings them up to date."""
 
     def __init__(self, store: Store, files: FileStore) -> None:
-        self._store, self._files, self._challenges = store, files, Challenges(store)
+        self._store, self._files = store, files
+
+    def of_repository(self, repository: str) -> Challenge | None:
+        """Return the challenge that was pushed from a repository."""
+        return self._store.first(Challenge, Challenge.repository == repository)
 
     def refusal(self, bundle: str, repository: str, *, saving: bool = True) -> str:
         """Return what EvalAI would say against a bundle, as it validates or saves it; nothing when it takes it."""
-        challenge = self._challenges.of_repository(repository)
+        challenge = self.of_repository(repository)
         state: ServerState | None = None
         if challenge:
-            slugs = [phase.slug.rpartition("-")[0] for phase in self._challenges.phases(challenge.id)]
+            slugs = [phase.slug.rpartition("-")[0] for phase in self._store.phases(challenge.id)]
             state = replace(state_after_push(challenge.config, source="here"), slugs=slugs)
         try:
             with Bundle(bundle) as opened:
@@ -77,7 +75,7 @@ class BundleImport:
     def create_or_update(self, bundle: str, repository: str, team: int) -> tuple[int, bool]:
         """Store a bundle that was not refused; return the challenge's number and whether it is new."""
         with Bundle(bundle) as opened, self._store.write() as session:
-            old = self._challenges.of_repository(repository)
+            old = self.of_repository(repository)
             config = _with_texts(opened)
             if old is not None and old.config.get("sponsors") and config.get("sponsors"):
                 raise ValueError(_UNSAVED.format(None))
@@ -94,8 +92,7 @@ class BundleImport:
                 )
                 session.add(challenge)
                 session.flush()
-                title = slug(merged["title"])[:40]
-                challenge.queue = f"{title}-{challenge.id}-rehearsal-{secrets.token_hex(4)}"
+                challenge.queue = f"{challenge.slug[:40]}-{challenge.id}-rehearsal-{secrets.token_hex(4)}"
                 if not challenge.flag("is_docker_based"):
                     self._let_host_participate(challenge)
             self._save_blocks(challenge.id, merged, opened)
@@ -160,7 +157,7 @@ class BundleImport:
         page = str(block.get("description"))
         has_page = bundle.has(page) and page.endswith(".html")
         merged["description"] = bundle.read(page).decode("utf-8") if has_page else str(merged.get("description", ""))
-        for key in _NUMBERS:
+        for key in NUMBERS:
             merged[key] = int(float(merged[key]))  # "5" and "5.0" are taken too
         at_once = merged["max_concurrent_submissions_allowed"]
         merged["max_concurrent_submissions_allowed"] = min(at_once, merged["max_submissions_per_day"])

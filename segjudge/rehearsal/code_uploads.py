@@ -5,8 +5,6 @@ Only what the host wrote into a table is ever run; participants send the name of
 
 import json
 import os
-import threading
-import time
 import tomllib
 from dataclasses import dataclass, field
 
@@ -20,14 +18,12 @@ from segjudge.evalai.jobs import CANCELLED, FAILED, FINISHED
 from segjudge.evaluation_script.errors import HostError
 from segjudge.sandbox import MEMORY, ProcessLimits
 
+from .background import Background
 from .models import Challenge, Submission, User
 from .queue import ReceivedMessage
 from .services import Services
-from .workers import repeat_until
 
 _ENDED = (FINISHED, FAILED, CANCELLED)
-#: Seconds in which everything that runs has ended.
-_STOP_SECONDS = 10.0
 #: The keys of the table, and the kinds of their values.
 _KINDS: dict[str, type] = {
     "images": dict, "environments": dict, "data": str, "seconds": float, "memory_mb": int, "look_every": float,
@@ -105,41 +101,26 @@ def _with_path(home: str, word: str) -> str:
     return f"{name}={os.path.join(home, value)}" if equals and name in ("truth", "frames") else word
 
 
-class CodeUploads:
-    """A thread that receives code uploads from the queues and runs them, one after the other."""
+class CodeUploads(Background):
+    """A thread that receives code uploads from the queues and runs them, one after the other.
+
+    What an environment reports after a stop meets a server that has ended, and is nobody's fault.
+    """
+
+    STOP_SECONDS = 10.0
 
     def __init__(self, services: Services, table: AgentTable, address: str, host: User) -> None:
+        super().__init__(services.store, "code uploads")
         self._services, self._table, self._address, self._host = services, table, address, host
         # The folder of an agent may lie around ours.
         self._hidden = (*table.hidden, services.store.folder)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._add(self._turn)
 
-    def start(self) -> None:
-        """Begin to receive messages."""
-        self._thread.start()
-
-    def give_up(self) -> None:
-        """Receive nothing more, and give back what runs; safe in a signal's handler.
-
-        What an environment reports afterwards meets a server that has ended, and is nobody's fault.
-        """
-        self._stop.set()
-
-    def stop(self) -> None:
-        """End what runs, and wait until it is given back."""
-        self.give_up()
-        deadline = time.monotonic() + _STOP_SECONDS
-        while self._thread.is_alive() and time.monotonic() < deadline:
-            arena.end_all()  # again: one may have begun meanwhile
-            self._thread.join(timeout=0.2)
-
-    def _run(self) -> None:
-        log = self._services.store.log
-        repeat_until(self._stop, self._turn, lambda error: log(0, f"code uploads stumbled: {error!r}"))
+    def _interrupt(self) -> None:
+        arena.end_all()
 
     def _turn(self) -> bool:
-        for challenge in self._services.challenges.all():
+        for challenge in self._services.store.find(Challenge):
             if not challenge.flag("is_docker_based") or challenge.flag("remote_evaluation"):
                 continue
             message = self._services.queue.receive(challenge.queue, hosted=False)
@@ -165,7 +146,7 @@ class CodeUploads:
                 self._services.submissions.give_back(submission.id, challenge.queue, message.handle)
                 return
             if failure and after.status not in _ENDED:
-                self._services.reports.failed(submission.id, failure)
+                self._services.submissions.fail(submission.id, failure)
         self._services.queue.delete(challenge.queue, message.handle)
 
     def _failure(self, challenge: Challenge, submission: Submission, message: ReceivedMessage) -> str:

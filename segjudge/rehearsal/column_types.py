@@ -6,8 +6,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Dialect, Double, Integer, Text, TypeDecorator
 from sqlalchemy.orm import DeclarativeBase
 
-#: A mapping that came as JSON or YAML: its keys are known, its values may be anything.
-JsonObject = dict[str, Any]
+from .refusal import JsonObject
 
 
 class JsonText(TypeDecorator[Any]):
@@ -16,20 +15,11 @@ class JsonText(TypeDecorator[Any]):
     impl = Text
     cache_ok = True
 
-    def process_bind_param(self, value: object, dialect: Dialect) -> str | None:  # noqa: ARG002
-        return None if value is None else json.dumps(value)
+    def process_bind_param(self, value: object, dialect: Dialect) -> str:  # noqa: ARG002
+        return json.dumps(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> object:  # noqa: ARG002
         return None if value is None else json.loads(value)
-
-
-class AnyJson(JsonText):
-    """JSON kept as text, of which `null` is a value too."""
-
-    cache_ok = True
-
-    def process_bind_param(self, value: object, dialect: Dialect) -> str | None:  # noqa: ARG002
-        return json.dumps(value)
 
 
 class PlainText(TypeDecorator[str]):

@@ -3,14 +3,13 @@
 import time
 
 from segjudge.bundle.field_values import TRUE
-from segjudge.bundle.fields import FLAG, PHASE, TEXTS
+from segjudge.bundle.fields import FLAG, PHASE, TEXTS, WHOLE
 
-from .challenges import slug
-from .column_types import JsonObject
 from .leaderboards import RankedBoard
 from .models import Challenge, ChallengePhase, ChallengePhaseSplit, Submission, Team
-from .signed_urls import SignedUrls
+from .refusal import JsonObject
 from .store import Store
+from .stored_files import FileStore
 from .timestamps import date_written, written
 
 #: What EvalAI assumes of a challenge where the YAML says nothing.
@@ -25,22 +24,18 @@ _CHALLENGE_DEFAULTS: JsonObject = {
     "leaderboard_description": None,
     "max_team_members": None,
     "domain": None,
-    "tags": [],
     "job_cpu_cores": "2000m",
     "job_memory": "8Gi",
     "worker_python_version": "3.9",
 }
 _CHALLENGE_FLAGS = (
-    "published",
-    "remote_evaluation",
-    "is_docker_based",
-    "is_static_dataset_code_upload",
-    "cpu_only_jobs",
-    "anonymous_leaderboard",
-    "allow_resuming_submissions",
-    "allow_host_cancel_submissions",
-    "allow_cancel_running_submissions",
+    "remote_evaluation", "is_docker_based", "is_static_dataset_code_upload", "cpu_only_jobs", "anonymous_leaderboard",
+    "allow_resuming_submissions", "allow_host_cancel_submissions", "allow_cancel_running_submissions",
     "allow_participants_resubmissions",
+)  # fmt: skip
+#: Numbers and flags of a phase.
+NUMBERS, _PHASE_FLAGS = (
+    [key for key, field in PHASE.items() if field.kind == kind and key != "id"] for kind in (WHOLE, FLAG)
 )
 #: The texts that participants write about a submission.
 TEXT_FIELDS = ("method_name", "method_description", "project_url", "publication_url")
@@ -49,19 +44,19 @@ TEXT_FIELDS = ("method_name", "method_description", "project_url", "publication_
 class EvalAIJson:
     """Makes the mappings that EvalAI's serializers make, with signed addresses of files."""
 
-    def __init__(self, store: Store, links: SignedUrls) -> None:
-        self._store, self._links = store, links
+    def __init__(self, store: Store, files: FileStore) -> None:
+        self._store, self._files = store, files
 
     def challenge(self, challenge: Challenge, base: str, *, host: bool = False) -> JsonObject:
         """Return a challenge; only hosts see where its script lies."""
         config = {**_CHALLENGE_DEFAULTS, **challenge.config}
         team = self._store.one(Team, challenge.host_team)
-        copied = ("title", *TEXTS, *(key for key in _CHALLENGE_DEFAULTS if key != "tags"))
+        copied = ("title", *TEXTS, *_CHALLENGE_DEFAULTS)
         return {
             "id": challenge.id,
             **{key: config.get(key) for key in copied},
             **{key: config.get(key) in TRUE for key in _CHALLENGE_FLAGS},
-            "image": self._links.file(challenge.image, base),
+            "image": self._files.url(challenge.image, base),
             "start_date": date_written(config["start_date"]),
             "end_date": date_written(config["end_date"]),
             "creator": {"id": team.id, "team_name": team.team_name, "team_url": ""},
@@ -72,8 +67,8 @@ class EvalAIJson:
             "published": True,
             "approved_by_admin": True,
             "is_active": challenge.is_open(time.time()),
-            "evaluation_script": self._links.file(challenge.script, base) if host else None,
-            "slug": f"{slug(config['title'])}-{challenge.id}",
+            "evaluation_script": self._files.url(challenge.script, base) if host else None,
+            "slug": f"{challenge.slug}-{challenge.id}",
             "queue": challenge.queue,
             "github_repository": challenge.repository,
         }
@@ -81,8 +76,6 @@ class EvalAIJson:
     def phase(self, phase: ChallengePhase, base: str, *, host: bool) -> JsonObject:
         """Return a phase; only hosts see where its truth lies."""
         config = phase.config
-        flags = [key for key, field in PHASE.items() if field.kind == FLAG]
-        numbers = ("max_submissions_per_day", "max_submissions_per_month", "max_submissions")
         shown = {
             "id": phase.id,
             "challenge": phase.challenge_id,
@@ -94,14 +87,14 @@ class EvalAIJson:
             "start_date": date_written(config["start_date"]),
             "end_date": date_written(config["end_date"]),
             "is_active": phase.is_open(time.time()),
-            **{key: int(float(config[key])) for key in (*numbers, "max_concurrent_submissions_allowed")},
-            **{key: phase.flag(key) for key in flags},
+            **{key: int(float(config[key])) for key in NUMBERS},
+            **{key: phase.flag(key) for key in _PHASE_FLAGS},
             **{key: config.get(key) for key in ("allowed_submission_file_types", "submission_meta_attributes")},
             "default_submission_meta_attributes": config.get("default_submission_meta_attributes"),
             "annotations_uploaded_using_cli": phase.by_client,
         }
         if host:
-            shown["test_annotation"] = self._links.file(phase.annotation, base)
+            shown["test_annotation"] = self._files.url(phase.annotation, base)
             shown["environment_image"] = config.get("environment_image")
         return shown
 
@@ -120,8 +113,8 @@ class EvalAIJson:
             "challenge_phase": submission.phase_id,
             "created_by": submission.created_by,
             "status": submission.status,
-            **{key: self._links.file(getattr(submission, key), base) for key in own},
-            **{key: self._links.file(getattr(submission, key), base, reader) for key in others},
+            **{key: self._files.url(getattr(submission, key), base) for key in own},
+            **{key: self._files.url(getattr(submission, key), base, reader) for key in others},
             **{key: written(getattr(submission, key)) for key in moments},
             **{key: getattr(submission, key) for key in TEXT_FIELDS},
             **{key: getattr(submission, key) for key in ("is_public", "is_flagged", "is_baseline")},
@@ -130,10 +123,10 @@ class EvalAIJson:
             "is_verified_by_host": False,
             "job_name": submission.job_name,
             "submission_metadata": submission.attributes,
-            "environment_log_file": self._links.file(submission.environment_log_file, base) if host else None,
+            "environment_log_file": self._files.url(submission.environment_log_file, base) if host else None,
         }
         if host:
-            shown["submission_metadata_file"] = self._links.file(submission.metadata_file, base)
+            shown["submission_metadata_file"] = self._files.url(submission.metadata_file, base)
         return shown
 
 
@@ -158,18 +151,19 @@ def board_json(board: RankedBoard, split: int) -> list[JsonObject]:
     """Return the rows of a leaderboard with the keys that EvalAI's client reads."""
     return [
         {
-            "id": row.entry.id,
-            "submission__id": row.entry.submission,
-            "submission__participant_team": row.entry.team_id,
-            "submission__participant_team__team_name": row.entry.team_name,
-            "submission__submitted_at": written(row.entry.submitted_at),
-            "submission__is_baseline": row.entry.is_baseline,
-            "submission__method_name": row.entry.method_name,
+            "id": row.id,
+            "submission__id": row.submission,
+            "submission__participant_team": row.team_id,
+            "submission__participant_team__team_name": row.team_name,
+            "submission__submitted_at": written(row.submitted_at),
+            "submission__is_baseline": row.is_baseline,
+            "submission__method_name": row.method_name,
             "challenge_phase_split": split,
             "leaderboard__schema": {"labels": board.labels, "default_order_by": board.order},
-            "filtering_score": row.entry.result.get(board.order, 0.0),
-            "result": [row.entry.result.get(label, "#") for label in board.labels],
-            "error": [row.errors.get(label) for label in board.labels] if row.errors else None,
+            "filtering_score": row.result.get(board.order, 0.0),
+            "result": [row.result.get(label, "#") for label in board.labels],
+            "error": bars if any(bar is not None for bar in bars) else None,
         }
         for row in board.rows
+        for bars in [[row.bar(label) for label in board.labels]]
     ]

@@ -9,9 +9,8 @@ import re
 from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-#: Kinds of faults: those in the place of a request, and those after one that was carried out.
-BEFORE = ("error", "portal", "delay")
-DONE = ("done", "half", "reset")
+#: Kinds of faults: three in the place of a request, and three after one that was carried out.
+_KINDS = ("error", "portal", "delay", "done", "half", "reset")
 _LONGEST_DELAY = 3.0
 #: Until the server has noticed that a connection is gone, and does not complain that nothing was answered.
 _NOTICED = 0.05
@@ -23,7 +22,7 @@ class Faults:
     """A seeded stream of faults; `rate` is the share of calls that meet one."""
 
     def __init__(self, seed: int, rate: float) -> None:
-        self.rate, self._random = rate, random.Random(seed)
+        self.rate, self.random = rate, random.Random(seed)
 
     @classmethod
     def parsed(cls, text: str) -> Faults:
@@ -39,15 +38,7 @@ class Faults:
 
     def strikes(self) -> bool:
         """Draw whether a call meets a fault."""
-        return self._random.random() < self.rate
-
-    def kind(self) -> str:
-        """Draw a kind of fault."""
-        return self._random.choice((*BEFORE, *DONE))
-
-    def delay(self) -> float:
-        """Draw the seconds of a delay."""
-        return self._random.uniform(0.1, _LONGEST_DELAY)
+        return self.random.random() < self.rate
 
 
 class FaultyApp:
@@ -60,13 +51,13 @@ class FaultyApp:
         if scope["type"] != "http" or not scope["path"].startswith("/api/") or not self._faults.strikes():
             await self._app(scope, receive, send)
             return
-        kind = self._faults.kind()
+        kind = self._faults.random.choice(_KINDS)
         if kind == "error":
             await HTMLResponse(_ERROR, 500)(scope, receive, send)
         elif kind == "portal":
             await HTMLResponse(_PORTAL, 200)(scope, receive, send)
         elif kind == "delay":
-            await asyncio.sleep(self._faults.delay())
+            await asyncio.sleep(self._faults.random.uniform(0.1, _LONGEST_DELAY))
             await self._app(scope, receive, send)
         else:
             await self._after(kind, scope, receive, send)

@@ -11,8 +11,8 @@ from starlette.routing import Route
 
 from .hidden_splits import file_for_participants
 from .models import StoredFile, UploadPart
-from .services import services_of
-from .signed_urls import MEDIA, PART, signed_as
+from .services import Services, services_of
+from .stored_files import MEDIA, PART, signed_as
 
 _SPOOLED = 1 << 20
 #: No browser opens an untrusted file as a page of this server.
@@ -22,7 +22,7 @@ _GONE = "This address has expired, or was never ours: ask for the submission aga
 
 def _is_signed(request: Request, text: str) -> bool:
     query = request.query_params
-    return services_of(request).links.is_valid(text, query.get("expires", ""), query.get("signature", ""))
+    return services_of(request).files.is_signed(text, query.get("expires", ""), query.get("signature", ""))
 
 
 def _download(request: Request) -> Response:
@@ -63,8 +63,19 @@ async def _put_part(request: Request) -> Response:
             return JSONResponse({"error": "The upload broke off."}, 400)
         file.seek(0)
         kept = await run_in_threadpool(services.files.keep, file, f"part {number}", "part")
-    await run_in_threadpool(services.uploading.arrived, upload, number, kept, tag.hexdigest())
+    await run_in_threadpool(_arrived, services, (upload, number), kept, tag.hexdigest())
     return Response(status_code=200, headers={"ETag": f'"{tag.hexdigest()}"'})
+
+
+def _arrived(services: Services, key: tuple[str, int], file: str, tag: str) -> None:
+    """Keep a part that has arrived, in the place of an earlier one."""
+    with services.store.write():
+        part = services.store.get(UploadPart, key)
+        if part is None:  # the upload was finished meanwhile
+            services.files.drop(file)
+            return
+        services.files.drop(part.file)
+        part.file, part.etag = file, tag
 
 
 #: The routes of downloads, and of the parts of large uploads.

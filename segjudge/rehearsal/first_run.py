@@ -16,7 +16,6 @@ from segjudge.files import locked
 from .accounts import HOST, PARTICIPANT
 from .actions.submitting import PhaseTarget
 from .database import DATABASE, forget
-from .models import User
 from .refusal import Refusal
 from .services import Services
 
@@ -99,7 +98,7 @@ def create_challenge(services: Services, bundle: str, folder: str) -> tuple[int,
 
     Return its number and whether it is new.
     """
-    old = services.challenges.of_repository(REPOSITORY)
+    old = services.bundles.of_repository(REPOSITORY)
     refusal = services.bundles.refusal(bundle, REPOSITORY)
     if refusal:
         anew = " If it is another challenge by now, --reset forgets the old one." if old else ""
@@ -113,12 +112,8 @@ def create_challenge(services: Services, bundle: str, folder: str) -> tuple[int,
     for name in PARTICIPANTS:
         user = services.accounts.named(name)
         if user is not None:
-            _enter(services, user, number)
+            services.submitting.enter(number, services.accounts.teams(user, PARTICIPANT)[0].id)
     return number, new
-
-
-def _enter(services: Services, user: User, challenge: int) -> None:
-    services.submitting.enter(challenge, services.accounts.teams(user, PARTICIPANT)[0].id)
 
 
 def closed(services: Services, target: PhaseTarget) -> str:
@@ -133,7 +128,7 @@ def closed(services: Services, target: PhaseTarget) -> str:
 def send_samples(services: Services, challenge: int, root: str) -> int:
     """Let a team for each sample submission send it, where a phase is open; return how many were sent."""
     sent = 0
-    for phase in services.challenges.phases(challenge):
+    for phase in services.store.phases(challenge):
         if closed(services, PhaseTarget(challenge, phase.id)):
             continue
         for path in samples(root, phase.codename):
@@ -143,8 +138,8 @@ def send_samples(services: Services, challenge: int, root: str) -> int:
             if user is None:
                 user = services.accounts.create(stem, secrets.token_urlsafe(16))
                 services.accounts.new_team(user, PARTICIPANT, stem.replace("-", " ").capitalize())
-            _enter(services, user, challenge)
-            team = services.submitting.check_participates(user, challenge)
+            team = services.accounts.teams(user, PARTICIPANT)[0]
+            services.submitting.enter(challenge, team.id)
             if services.submissions.of_team(team.id, phase.id):
                 continue  # sent at an earlier start
             with open(path, "rb") as file:

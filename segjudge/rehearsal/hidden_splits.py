@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .challenges import HOST_ONLY
-from .models import ChallengePhaseSplit, Submission
+from .models import HOST_ONLY, ChallengePhaseSplit, Submission
 from .services import Services
 from .submissions import REPORTED
 
@@ -24,6 +23,8 @@ _DECIMALS = 2
 #: Texts with such numbers may be scores in disguise; versions are not.
 _PRECISE = re.compile(r"\d\.\d{3,}")
 _DEEPEST = 200
+#: An encoded mask, which holds no score; a name of so few letters stands in it by chance.
+_ENCODED, _SHORT = re.compile(r"[^\s.]{64,}"), 3
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,16 @@ class HiddenSplits:
     visible: frozenset[str]
     scores: tuple[float, ...]
 
-    def are_named_in(self, text: str) -> bool:
+    def are_named_in(self, text: str, *, is_key: bool = False) -> bool:
         """Return whether a text names one of them."""
+        least = _SHORT + 1 if _ENCODED.fullmatch(text) and not is_key else 1
         for name in self.visible:
             if any(hidden in name for hidden in self.names):  # "test" is in "test-hard"
                 text = text.replace(name, " ")
         return any(
-            re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", text, re.IGNORECASE) for name in self.names
+            re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", text, re.IGNORECASE)
+            for name in self.names
+            if len(name) >= least
         )
 
     def have_score(self, number: float, decimals: int = 12) -> bool:
@@ -70,7 +74,7 @@ def file_for_participants(services: Services, submission: int, number: str) -> s
 
 def hidden_splits_of(services: Services, submission: Submission) -> HiddenSplits | None:
     """Return what is hidden from the participants of a submission; None where nothing is."""
-    splits = services.challenges.splits_of(submission.phase_id)
+    splits = services.store.splits_of(submission.phase_id)
     hidden = [split for split in splits if split.visibility == HOST_ONLY]
     if not hidden:
         return None
@@ -131,7 +135,7 @@ def _redacted_mapping(mapping: dict[str, object], hidden: HiddenSplits, *, known
     known = known or any(isinstance(value, str) and value in hidden.visible for value in mapping.values())
     kept: dict[str, object] = {}
     for key, value in mapping.items():
-        if hidden.are_named_in(key):
+        if hidden.are_named_in(key, is_key=True):
             kept[key if key in hidden.names else LEFT_OUT] = LEFT_OUT
         elif _may_hide(key, hidden, known=known):
             kept[LEFT_OUT] = LEFT_OUT

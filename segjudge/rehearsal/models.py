@@ -1,5 +1,6 @@
 """The rehearsal's data: a typed class for each table, named as EvalAI names its models."""
 
+import re
 from typing import Any
 
 from sqlalchemy import ForeignKey, Index, UniqueConstraint
@@ -7,8 +8,12 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from segjudge.bundle.field_values import TRUE
 
-from .column_types import AnyJson, Base, JsonObject, JsonText
+from .column_types import Base, JsonText
+from .refusal import JsonObject
 from .timestamps import seconds
+
+#: Visibilities of a phase split, as EvalAI numbers them.
+HOST_ONLY, PUBLIC = 1, 3
 
 
 class ConfiguredMixin:
@@ -108,6 +113,11 @@ class Challenge(ConfiguredMixin, NumberedMixin, Base):
     #: Counts the changes after which a worker must load the script and the truths again.
     version: Mapped[int] = mapped_column(default=1)
 
+    @property
+    def slug(self) -> str:
+        """The title as it stands in addresses."""
+        return re.sub(r"[^a-z0-9]+", "-", str(self.config["title"]).lower()).strip("-") or "challenge"
+
 
 class ChallengePhase(ConfiguredMixin, BlockMixin, Base):
     """A phase of a challenge."""
@@ -149,11 +159,17 @@ class ChallengePhaseSplit(NumberedMixin, Base):
     phase_id: Mapped[int] = mapped_column(ForeignKey("phases.id"))
     leaderboard_id: Mapped[int] = mapped_column(ForeignKey("leaderboards.id"))
     split_id: Mapped[int] = mapped_column(ForeignKey("splits.id"))
+    #: `HOST_ONLY`, 2 for its owner and the hosts, or `PUBLIC`.
     visibility: Mapped[int]
     decimals: Mapped[int]
     descending: Mapped[bool]
     dataset_split: Mapped[DatasetSplit] = relationship(lazy="joined", innerjoin=True)
     leaderboard: Mapped[Leaderboard] = relationship(lazy="joined", innerjoin=True)
+
+    @property
+    def challenge_id(self) -> int:
+        """The challenge of all three."""
+        return self.dataset_split.challenge_id
 
     @property
     def labels(self) -> list[str]:
@@ -230,7 +246,7 @@ class StoredMessage(NumberedMixin, Base):
     __tablename__ = "messages"
     __table_args__ = (Index("messages_of_queue", "queue", "visible_at"),)
     queue: Mapped[str]
-    body: Mapped[JsonObject] = mapped_column(AnyJson)
+    body: Mapped[JsonObject]
     #: Whether EvalAI's own worker takes it; otherwise the one that runs code uploads.
     hosted: Mapped[bool]
     visible_at: Mapped[float]

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .column_types import JsonObject
 from .models import MessageReceipt, StoredMessage
+from .refusal import JsonObject
 from .store import Store
 
 #: SQS' default, which EvalAI's queues have and no call extends.
@@ -26,9 +26,7 @@ class ReceivedMessage:
 class MessageQueues:
     """All queues of the rehearsal, by name."""
 
-    def __init__(
-        self, store: Store, visibility: float = VISIBILITY, repeats: Callable[[], bool] = lambda: False
-    ) -> None:
+    def __init__(self, store: Store, visibility: float, repeats: Callable[[], bool]) -> None:
         """`repeats` decides whether a received message stays visible, as SQS may deliver one twice."""
         self._store, self._visibility, self._repeats = store, visibility, repeats
 

@@ -1,7 +1,9 @@
-"""The refusal that every rule of the rehearsal is said with."""
+"""What the server's words consist of: JSON, and the refusal that every rule of the rehearsal is said with."""
 
-from .column_types import JsonObject
+from typing import Any
 
+#: A mapping that came as JSON or YAML: its keys are known, its values may be anything.
+JsonObject = dict[str, Any]
 #: EvalAI's words for what only a host may do.
 NOT_AUTHORIZED = "Sorry, you are not authorized to make this request!"
 

@@ -13,7 +13,6 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from functools import partial
 
 from segjudge import sandbox
 from segjudge.evaluation_script.version import VERSION
@@ -23,6 +22,7 @@ from segjudge.processes import IMPORT_ROOT, Child, Streams, Tail, clean_environm
 from segjudge.sandbox import ProcessLimits
 
 from . import report_program
+from .background import Background
 from .refusal import Refusal
 from .store import Store
 from .stored_files import FileStore
@@ -40,7 +40,7 @@ _FAILURES, _FAILED_SECONDS = 256, 300.0
 _SENTENCE, _LOGGED = 4000, 16 << 10
 #: In the place of a team.
 HOSTS = 0
-_IDLE, _STOP_SECONDS = 0.3, 5.0
+_IDLE = 0.3
 _DEFECT = "The report could not be made; the hosts' page has the reason in the workers' log."
 
 
@@ -62,19 +62,20 @@ class PageOrder:
         return hashlib.sha256(json.dumps([VERSION, asdict(self)], sort_keys=True).encode()).hexdigest()
 
 
-class ReportPages:
+class ReportPages(Background):
     """Makes and keeps what the pages of submissions ask for."""
 
     def __init__(self, store: Store, files: FileStore) -> None:
-        self._store, self._files = store, files
+        super().__init__(store, "report pages")
+        self._files = files
         self._folder = os.path.join(store.folder, "reports")
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
-        self._lock, self._stop = threading.Lock(), threading.Event()
+        self._lock = threading.Lock()
         self._orders: queue.Queue[PageOrder] = queue.Queue(_WAITING)
         #: The keys of orders, and the team that waits for each.
         self._under_way: dict[str, int] = {}
         self._failures: dict[str, tuple[float, str]] = {}
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._add(self._turn)
 
     def made(self, order: PageOrder, team: int) -> str | None:
         """Return what was ordered, or None while it is being made; refuses with a sentence where that failed.
@@ -97,23 +98,10 @@ class ReportPages:
 
     # ── in the background ───────────────────────────────────────────────────
 
-    def start(self) -> None:
-        """Begin to make what is ordered."""
-        self._thread.start()
-
-    def give_up(self) -> None:
-        """Make nothing more; safe in a signal's handler."""
-        self._stop.set()
-
-    def stop(self) -> None:
-        """End what is being made."""
-        self.give_up()
-        self._thread.join(_STOP_SECONDS)
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            with suppress(queue.Empty):
-                self._fulfil(self._orders.get(timeout=_IDLE))
+    def _turn(self) -> bool:
+        with suppress(queue.Empty):
+            self._fulfil(self._orders.get(timeout=_IDLE))
+        return True
 
     def _fulfil(self, order: PageOrder) -> None:
         sentence = _DEFECT
@@ -135,13 +123,13 @@ class ReportPages:
     def _product(self, order: PageOrder) -> str:
         """Return what the program makes of an order, in a folder of its own."""
         # The next start of the workers removes what a killed rehearsal leaves.
-        folder = WorkerFolder(partial(self._store.note_folder, "worker"))
+        folder = WorkerFolder(self._store.note_folder)
         try:
             self._prepare(order, folder.temporary)
             return self._answer(folder.temporary)
         finally:
             folder.remove()
-            self._store.forget_folder("worker", folder.path)
+            self._store.forget_folder(folder.path)
 
     def _prepare(self, order: PageOrder, folder: str) -> None:
         named = {"wanted": order.wanted, **order.values}

@@ -6,18 +6,12 @@ from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.requests import Request
 
 from .accounts import Accounts
-from .actions.hosting import Hosting
-from .actions.permissions import Permissions
-from .actions.reporting import WorkerReports
 from .actions.submitting import Submitting
-from .actions.uploading import Uploading
 from .bundle_import import BundleImport
-from .challenges import Challenges
 from .evalai_json import EvalAIJson
+from .leaderboards import Comparisons
 from .queue import VISIBILITY, MessageQueues
 from .report_pages import ReportPages
-from .signed_urls import SignedUrls
-from .standings import Comparisons
 from .store import Store
 from .stored_files import FileStore
 from .submissions import Submissions
@@ -37,19 +31,13 @@ class Services:
         self.store = Store(folder, database)
         self.files = FileStore(self.store)
         self.accounts = Accounts(self.store, hosts)
-        self.links = SignedUrls(self.store)
-        self.json = EvalAIJson(self.store, self.links)
+        self.json = EvalAIJson(self.store, self.files)
         self.queue = MessageQueues(self.store, visibility, repeats)
-        self.challenges = Challenges(self.store)
         self.comparisons = Comparisons(self.store, self.files)
         self.report_pages = ReportPages(self.store, self.files)
         self.submissions = Submissions(self.store, self.files, self.queue)
         self.bundles = BundleImport(self.store, self.files)
-        self.permissions = Permissions(self.store, self.accounts, self.challenges)
-        self.submitting = Submitting(self.store, self.accounts, self.files, self.submissions, self.permissions)
-        self.uploading = Uploading(self.store, self.files, self.queue, self.permissions, self.submitting)
-        self.hosting = Hosting(self.store, self.submissions, self.permissions)
-        self.reports = WorkerReports(self.store, self.files, self.submissions, self.permissions)
+        self.submitting = Submitting(self.store, self.accounts, self.files, self.submissions)
         #: What each worker is doing, as it reports itself.
         self.workers: dict[int, str] = {}
 

@@ -14,13 +14,16 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from segjudge.evaluation_script.errors import HostError
 
-from .column_types import Base, JsonObject
+from .column_types import Base
 from .database import WRITES, database_url, is_rehearsal, new_engine
-from .models import LeaderboardData, LogLine, Setting, Submission, Team
+from .models import ChallengePhase, ChallengePhaseSplit, LeaderboardData, LogLine, Setting, Submission, Team
+from .refusal import JsonObject, Refusal
+from .timestamps import written
 
 #: The version of the tables. Whoever changes a table raises it.
 SCHEMA = 2
-_LOG_LINES = 5000
+#: Lines of the log that are kept, and those of them that hosts read.
+_LOG_LINES, _LOG_LINES_READ = 5000, 1000
 Model = TypeVar("Model", bound=Base)
 
 
@@ -36,6 +39,10 @@ class BoardEntry(NamedTuple):
     method_name: str
     is_baseline: bool
     submitted_at: float
+
+    def bar(self, label: str) -> object:
+        """Return half the width of a score's error bar; None where it has none."""
+        return (self.error or {}).get(f"error_{label}")
 
 
 class Store:
@@ -122,7 +129,7 @@ class Store:
         with self.write() as session:
             row = session.get_one(model, key)
             for name, value in values.items():
-                setattr(row, inspect(model).columns[name].key, value)
+                setattr(row, name, value)
 
     def remove(self, model: type[Base], *conditions: ColumnElement[bool]) -> None:
         """Delete the rows that meet all conditions."""
@@ -160,11 +167,11 @@ class Store:
             self._local.rows.append(row)  # a session forgets what nobody refers to
         return row
 
-    def one(self, model: type[Model], key: object) -> Model:
-        """Return the row with a primary key that another row refers to."""
+    def one(self, model: type[Model], key: object, refusal: Refusal | None = None) -> Model:
+        """Return the row with a primary key; refuses where there is none, in words of its own or in EvalAI's."""
         row = self.get(model, key)
         if row is None:
-            raise LookupError(f"{model.__name__} {key} is gone")
+            raise refusal or Refusal(404, {"detail": f"{model.__name__} {key} does not exist"})
         return row
 
     def first(self, model: type[Model], *conditions: ColumnElement[bool]) -> Model | None:
@@ -201,6 +208,14 @@ class Store:
         with self._read() as session:
             return {row[0]: row[1] for row in session.execute(query)}
 
+    def phases(self, challenge: int) -> list[ChallengePhase]:
+        """Return the phases of a challenge, in the order of the YAML's numbers."""
+        return self.find(ChallengePhase, ChallengePhase.challenge_id == challenge, order=ChallengePhase.config_id)
+
+    def splits_of(self, phase: int) -> list[ChallengePhaseSplit]:
+        """Return the phase splits of a phase."""
+        return self.find(ChallengePhaseSplit, ChallengePhaseSplit.phase_id == phase)
+
     def board_entries(self, phase_split: int, statuses: tuple[str, ...]) -> list[BoardEntry]:
         """Return the scores on a phase split of public, unflagged submissions with one of the statuses."""
         data = LeaderboardData
@@ -220,18 +235,18 @@ class Store:
 
     # ── what the rehearsal notes for itself ─────────────────────────────────
 
-    def note_folder(self, owner: str, folder: str) -> None:
-        """Remember a folder elsewhere, so that the next start finds what a killed one left."""
+    def note_folder(self, folder: str) -> None:
+        """Remember a worker's folder elsewhere, so that the next start finds what a killed one left."""
         with self.write() as session:
-            session.merge(Setting(key=f"{owner} {folder}", value=folder))
+            session.merge(Setting(key=f"worker {folder}", value=folder))
 
-    def noted_folders(self, owner: str) -> list[str]:
+    def noted_folders(self) -> list[str]:
         """Return the folders that were remembered."""
-        return [setting.value for setting in self.find(Setting, Setting.key.startswith(f"{owner} "))]
+        return [setting.value for setting in self.find(Setting, Setting.key.startswith("worker "))]
 
-    def forget_folder(self, owner: str, folder: str) -> None:
+    def forget_folder(self, folder: str) -> None:
         """Forget a folder that is gone."""
-        self.remove(Setting, Setting.key == f"{owner} {folder}")
+        self.remove(Setting, Setting.key == f"worker {folder}")
 
     def log(self, challenge: int, line: str) -> None:
         """Write into the worker's log, which hosts read."""
@@ -240,3 +255,8 @@ class Store:
             session.add(entry)
             session.flush()
             session.execute(delete(LogLine).where(LogLine.id <= entry.id - _LOG_LINES))
+
+    def log_lines(self, challenge: int) -> list[str]:
+        """Return the hosted worker's log."""
+        lines = self.find(LogLine, LogLine.challenge_id == challenge, order=LogLine.id.desc(), limit=_LOG_LINES_READ)
+        return [f"[{written(line.at)}] {line.line}" for line in reversed(lines)]

@@ -1,16 +1,20 @@
-"""The rehearsal's files, in a folder and under names of its own.
+"""The rehearsal's files, in a folder and under names of its own, and signed addresses of them, which work for an hour.
 
 No name that came in a request is ever a path: a file lies under its random id.
 """
 
+import hashlib
+import hmac
 import os
 import re
 import secrets
 import shutil
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from typing import IO
+from urllib.parse import quote
 
 from .models import StoredFile
 from .store import Store
@@ -18,6 +22,9 @@ from .store import Store
 _BLOCK = 1 << 18
 #: How much of a file a page shows.
 EXCERPT = 64 << 10
+_SIGNED_SECONDS = 3600.0
+MEDIA = "/media/{file}/{name}"
+PART = "/upload/{upload}/{number:int}"
 
 
 class FileStore:
@@ -94,9 +101,41 @@ class FileStore:
                 self._store.afterwards(partial(self._delete, number), committed=True)
                 self._store.remove(StoredFile, StoredFile.id == number)
 
+    # ── signed addresses, which the official client fetches without a token ─
+
+    def url(self, number: str | None, base: str, submission: int = 0) -> str | None:
+        """Return where a file can be fetched; None for none.  With a submission: as its participants may read it."""
+        file = self.row(number)
+        if file is None:
+            return None
+        of = f"of={submission}&" if submission else ""
+        return f"{base}/media/{file.id}/{quote(file.name)}?{of}{self._signed(signed_as(file.id, str(submission)))}"
+
+    def part_url(self, upload: str, number: int, base: str) -> str:
+        """Return where a part of a large upload is put."""
+        return f"{base}/upload/{upload}/{number}?{self._signed(f'{upload}/{number}')}"
+
+    def is_signed(self, text: str, expires: str, signature: str) -> bool:
+        """Return whether a signature is ours for a text, and has not expired."""
+        if not expires.isdecimal() or len(expires) > 12 or int(expires) < time.time():
+            return False
+        return hmac.compare_digest(self._signature(text, expires).encode(), signature.encode("utf-8", "replace"))
+
+    def _signed(self, text: str) -> str:
+        expires = int(time.time() + _SIGNED_SECONDS)
+        return f"expires={expires}&signature={self._signature(text, str(expires))}"
+
+    def _signature(self, text: str, expires: str) -> str:
+        return hmac.new(self._store.secret, f"{text}?{expires}".encode(), hashlib.sha256).hexdigest()
+
     def _place(self, number: str) -> str:
         return os.path.join(self._folder, number)
 
     def _delete(self, number: str) -> None:
         with suppress(OSError):
             os.remove(self._place(number))
+
+
+def signed_as(number: str, submission: str) -> str:
+    """Return the text that is signed for a file's address."""
+    return number if submission in ("", "0") else f"{number} of {submission}"

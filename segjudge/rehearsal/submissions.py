@@ -8,10 +8,9 @@ from sqlalchemy import ColumnElement
 
 from segjudge.evalai.jobs import CANCELLED, FAILED, FINISHED, RUNNING
 
-from .column_types import JsonObject
 from .models import Challenge, ChallengePhase, LeaderboardData, Submission
 from .queue import MessageQueues, ReceivedMessage
-from .refusal import Refusal
+from .refusal import JsonObject, Refusal
 from .store import Store
 from .stored_files import FileStore
 
@@ -19,7 +18,6 @@ SUBMITTED = "submitted"
 #: Statuses that will change, and count against a team's concurrent submissions.
 OPEN = (SUBMITTED, "submitting", "resuming", "queued", RUNNING)
 STATUSES = (*OPEN, FINISHED, FAILED, CANCELLED, "partially_evaluated", "archived")
-_NOT_COUNTED = (FAILED, CANCELLED)
 #: The kind of a result file that holds nothing but what participants may see.
 REPORTED = "reported_result"
 _JSON_FILES = ("submission_result_file", "metadata_file")
@@ -43,10 +41,7 @@ class Submissions:
 
     def get(self, submission: int) -> Submission:
         """Return a submission; refuses with the server's words where there is none."""
-        row = self._store.get(Submission, submission)
-        if row is None:
-            raise Refusal(404, f"Submission {submission} does not exist")
-        return row
+        return self._store.one(Submission, submission, Refusal(404, f"Submission {submission} does not exist"))
 
     def of_message(self, queue: str, message: ReceivedMessage) -> Submission | None:
         """Return the submission of a message; None where there is none, and then the message is deleted."""
@@ -82,24 +77,12 @@ class Submissions:
         return self._store.find(Submission, *conditions, order=Submission.id.desc(), limit=limit)
 
     def count_statuses(self, challenge: int) -> dict[str, int]:
-        """Return how many submissions to a challenge have each status."""
+        """Return how many submissions to a challenge have each status, the newest first."""
         return self._store.count_by(Submission.status, *_to_challenge(challenge))
 
-    def count_open(self, team: int, phase: int) -> int:
-        """Return how many submissions of a team to a phase are being processed."""
-        return self._store.count(
-            Submission, Submission.team_id == team, Submission.phase_id == phase, Submission.status.in_(OPEN)
-        )
-
-    def count_since(self, team: int, phase: int, start: float) -> int:
-        """Return how many submissions since a moment count against a limit."""
-        return self._store.count(
-            Submission,
-            Submission.team_id == team,
-            Submission.phase_id == phase,
-            Submission.submitted_at >= start,
-            Submission.status.not_in(_NOT_COUNTED),
-        )
+    def count(self, team: int, phase: int, *conditions: ColumnElement[bool]) -> int:
+        """Return how many submissions of a team to a phase meet all conditions."""
+        return self._store.count(Submission, Submission.team_id == team, Submission.phase_id == phase, *conditions)
 
     def scores(self, submission: int) -> dict[int, JsonObject]:
         """Return the scores that count, by phase split."""
@@ -148,6 +131,40 @@ class Submissions:
             if self._queue.give_back(queue, handle) and self.get(submission).status == RUNNING:
                 self.update(submission, status=SUBMITTED, started_at=None)
 
+    def end(self, submission: int, status: str, scores: list[SplitScores] | None = None, **texts: str) -> bool:
+        """Store what came of a submission; return False, and change nothing, where it was cancelled meanwhile."""
+        with self._store.write():
+            if self.is_cancelled(submission):
+                return False
+            if scores is not None:
+                self.keep_scores(submission, scores)
+            self.keep_texts(submission, **texts)
+            self.update(submission, status=status, completed_at=time.time())
+            return True
+
+    def fail(self, submission: int, words: str) -> None:
+        """End a submission that EvalAI would leave as it is."""
+        self.end(submission, FAILED, stdout_file="", stderr_file=words)
+
+    def keep_answer(self, submission: int, answer: JsonObject) -> None:
+        """Store what came of `evaluate()` in the hosted worker's process."""
+        phase, status = self.phase_of(self.get(submission)), answer["status"]
+        silent = phase.flag("disable_logs")
+        texts = {} if silent else {"stdout_file": answer["stdout"]}
+        if status == FAILED and not silent:
+            texts["stderr_file"] = answer["stderr"]
+        scores = None
+        if status == FINISHED:
+            splits = {split.dataset_split.codename: split.id for split in self._store.splits_of(phase.id)}
+            # Only the first key of each entry is read.
+            errors = dict(_first_keys(answer.get("error") or []))
+            scores = [
+                SplitScores(splits[name], values, errors.get(name)) for name, values in _first_keys(answer["result"])
+            ]
+            columns = {"submission_result": "submission_result_file", "submission_metadata": "metadata_file"}
+            texts |= {columns[key]: answer[key] for key in columns if key in answer}
+        self.end(submission, status, scores, **texts)
+
     def keep_texts(self, submission: int, kind: str = "", **texts: str) -> None:
         """Store streams and results as files, of their column's kind or another, in the place of earlier ones."""
         for column, text in texts.items():
@@ -171,3 +188,7 @@ class Submissions:
 
 def _to_challenge(challenge: int) -> tuple[ColumnElement[bool], ...]:
     return ChallengePhase.id == Submission.phase_id, ChallengePhase.challenge_id == challenge
+
+
+def _first_keys(entries: list[JsonObject]) -> list[tuple[str, JsonObject]]:
+    return [pair for entry in entries for pair in list(entry.items())[:1]]

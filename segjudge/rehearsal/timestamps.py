@@ -29,6 +29,8 @@ def date_written(value: object) -> str:
 
 
 def since(period: str, now: float) -> float:
-    """Return when this UTC day, or this month, began."""
+    """Return when this UTC day, or this month, began; 0 for all time."""
+    if not period:
+        return 0.0
     day = datetime.datetime.fromtimestamp(now, datetime.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return (day if period == "day" else day.replace(day=1)).timestamp()

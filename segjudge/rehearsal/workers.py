@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-import time
 import zipfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -26,18 +24,16 @@ from segjudge.hosted_worker.process import (
     WorkerTerms,
 )
 from segjudge.hosted_worker.requirements import with_requirements
-from segjudge.hosted_worker.scorers import is_ours
 from segjudge.hosted_worker.worker import SECONDS
 
-from .column_types import JsonObject
+from .background import Background
 from .models import Challenge, Submission
 from .queue import ReceivedMessage
+from .refusal import JsonObject
 from .services import Services
 
 #: Deaths of a process before the submission is to blame: three while it is scored, more while the script is loaded.
 _BLAMED, _WHILE_SCORED, _WHILE_LOADED = 9, 3, 1
-_IDLE = 0.3
-_STOP_SECONDS = 5.0
 _NOT_LOADED = "EvalAI shows this to the hosts in the Manage tab, and scores nothing until it is corrected."
 _HANGS = "On EvalAI this would hang: {}. The submission would stay `running` and keep its team from sending more."
 
@@ -52,67 +48,35 @@ class Scorer:
     box: str | None = None
 
 
-class Workers:
+class Workers(Background):
     """A number of workers, each a thread here with a process of its own."""
 
     def __init__(self, services: Services, scorer: Scorer, number: int) -> None:
-        self._services, self.sandboxed = services, scorer.box is not None
-        self._stop = threading.Event()
+        super().__init__(services.store, "a worker")
+        self.sandboxed = scorer.box is not None
         self._cores = CpuShare(CORES * number)
         _sweep(services)
-        self._workers = [_Worker(services, scorer, k + 1, self._cores, self._stop) for k in range(number)]
-        self._threads = [threading.Thread(target=self._run, args=(worker,), daemon=True) for worker in self._workers]
+        for k in range(number):
+            worker = _Worker(services, scorer, k + 1, self._cores, self._stop)
+            self._add(worker.turn, worker.close)
 
     @property
     def limited(self) -> bool:
         """Return whether a worker has half a core, as on EvalAI."""
-        return self._cores.limited
-
-    def start(self) -> None:
-        """Begin to receive messages."""
-        for thread in self._threads:
-            thread.start()
-
-    def give_up(self) -> None:
-        """Receive nothing more, and give back what is being scored; safe in a signal's handler."""
-        self._stop.set()
+        return bool(self._cores.file)
 
     def stop(self) -> None:
-        """Wait until everything is given back."""
-        self.give_up()
-        deadline = time.monotonic() + _STOP_SECONDS
-        for thread in self._threads:
-            if thread.is_alive():
-                thread.join(max(0.0, deadline - time.monotonic()))
+        super().stop()
         self._cores.close()
-
-    def _run(self, worker: _Worker) -> None:
-        try:
-            log = self._services.store.log
-            repeat_until(self._stop, worker.turn, lambda error: log(0, f"a worker stumbled: {error!r}"))
-        finally:
-            worker.close()
-
-
-def repeat_until(stop: threading.Event, turn: Callable[[], bool], on_error: Callable[[Exception], object]) -> None:
-    """Call `turn` until `stop` is set, with a pause after one that found nothing; no defect of ours ends a worker."""
-    while not stop.is_set():
-        try:
-            busy = turn()
-        except Exception as error:  # noqa: BLE001 - whatever it is
-            on_error(error)
-            busy = False
-        if not busy:
-            stop.wait(_IDLE)
 
 
 def _sweep(services: Services) -> None:
     """Remove the folders that a killed rehearsal left."""
-    for folder in services.store.noted_folders("worker"):
+    for folder in services.store.noted_folders():
         if os.path.basename(folder).startswith(FOLDER_PREFIX):
             shutil.rmtree(folder, ignore_errors=True)
         if not os.path.exists(folder):  # a process that is just ending may still write there: next time
-            services.store.forget_folder("worker", folder)
+            services.store.forget_folder(folder)
 
 
 class _Worker:
@@ -139,13 +103,13 @@ class _Worker:
             self._process = None
         if self._compute is not None:
             self._compute.remove()
-            self._services.store.forget_folder("worker", self._compute.path)
+            self._services.store.forget_folder(self._compute.path)
             self._compute = None
         self._loaded = None
 
     def turn(self) -> bool:
         """Answer one message; return whether there was one."""
-        challenges = self._services.challenges.all()
+        challenges = self._services.store.find(Challenge)
         self._turns += 1
         first = self._turns % max(1, len(challenges))  # none waits for ever behind a busy one
         for challenge in (*challenges[first:], *challenges[:first]):
@@ -192,13 +156,13 @@ class _Worker:
                 return False
             self._services.store.log(challenge.id, f"submission {submission.id}: {error!r}")
             words = _HANGS.format(f"the worker stumbled over it ({error})")
-            self._services.reports.failed(submission.id, words)
+            self._services.submissions.fail(submission.id, words)
             return True
         try:
-            self._services.reports.hosted(submission.id, answer)
+            self._services.submissions.keep_answer(submission.id, answer)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             words = f"EvalAI could not store what evaluate() returned: {error!r}"
-            self._services.reports.failed(submission.id, words)
+            self._services.submissions.fail(submission.id, words)
         return True
 
     def _tried_again(self, challenge: Challenge, number: int, death: DiedError) -> bool:
@@ -208,7 +172,7 @@ class _Worker:
         self.close()
         if isinstance(death, UnloadableError):
             self._services.store.log(challenge.id, f"submission {number}: {death}\n{death.log or log}".rstrip())
-            self._services.reports.failed(number, f"{death}. {_NOT_LOADED}")
+            self._services.submissions.fail(number, f"{death}. {_NOT_LOADED}")
             return False
         deaths = self._services.submissions.get(number).deaths + (_WHILE_SCORED if loaded else _WHILE_LOADED)
         self._services.submissions.update(number, deaths=deaths)
@@ -222,7 +186,7 @@ class _Worker:
             words = f"{death}, again and again"
         else:
             return True
-        self._services.reports.failed(number, _HANGS.format(words))
+        self._services.submissions.fail(number, _HANGS.format(words))
         return False
 
     def _scored(self, challenge: Challenge, submission: Submission) -> JsonObject:
@@ -235,15 +199,13 @@ class _Worker:
             return {"status": FAILED, "stdout": "", "stderr": _HANGS.format("the phase has no annotation file")}
         assert self._process is not None  # noqa: S101 - `_load` started it
         assert self._compute is not None  # noqa: S101 - likewise
-        file = submission.submission_input_file or submission.input_file or ""
+        file, files = submission.submission_input_file or submission.input_file or "", self._services.files
         try:
             request = {
                 "annotation": self._annotations[phase.id],
-                "submission": self._compute.add_submission(
-                    number, self._services.files.ending(file), self._copier(file)
-                ),
+                "submission": self._compute.add_submission(number, files.path(file), files.ending(file)),
                 "phase": phase.codename,
-                "splits": [split.dataset_split.codename for split in self._services.challenges.splits_of(phase.id)],
+                "splits": [split.dataset_split.codename for split in self._services.store.splits_of(phase.id)],
                 "metadata": self._services.json.submission(self._services.submissions.get(number), ""),
             }
             return self._process.ask(request, self._scorer.seconds, partial(self._is_unwanted, number))
@@ -257,28 +219,21 @@ class _Worker:
 
     def _load(self, challenge: Challenge) -> None:
         """Prepare the folders of EvalAI's worker, and a process that has imported the script."""
-        compute = self._compute = WorkerFolder(partial(self._services.store.note_folder, "worker"))
+        compute = self._compute = WorkerFolder(self._services.store.note_folder)
         with zipfile.ZipFile(self._services.files.path(challenge.script)) as script:
             compute.add_script(challenge.id, script)
-        self._annotations = {
-            phase.id: compute.add_annotation(
-                challenge.id, phase.id, self._services.files.ending(phase.annotation), self._copier(phase.annotation)
-            )
-            for phase in self._services.challenges.phases(challenge.id)
-            if phase.annotation
-        }
-        python = self._scorer.python
-        if not is_ours(os.listdir(compute.script(challenge.id))):
-            python = with_requirements(python, compute, challenge.id, self._scorer.box, self.show)
+        self._annotations, files = {}, self._services.files
+        for phase in self._services.store.phases(challenge.id):
+            if phase.annotation:
+                path = compute.annotation_path(challenge.id, phase.id, files.ending(phase.annotation))
+                self._annotations[phase.id] = shutil.copyfile(files.path(phase.annotation), path)
+        python = with_requirements(self._scorer.python, compute, challenge.id, self._scorer.box, self.show)
         # Neither the database, nor other submissions, nor what another worker has.
         hidden = (self._services.store.folder,)
         terms = WorkerTerms(MEMORY, self._scorer.box, hidden, self._cores.file)
         self._process = WorkerProcess(python, compute, challenge.id, terms)
         self._process.ask({"ready": True}, self._scorer.seconds, self._stop.is_set)
         self._loaded = (challenge.id, challenge.version)
-
-    def _copier(self, file: str) -> Callable[[str], object]:
-        return partial(shutil.copyfile, self._services.files.path(file))
 
 
 def _scored_here(challenge: Challenge) -> bool:

@@ -1,22 +1,19 @@
-"""Taking part and submitting: what EvalAI asks before it takes a submission, in its order and its words."""
+"""Taking part and submitting: what EvalAI asks before it takes a submission, in its order and its words; reruns."""
 
 import json
 import time
 from typing import IO, NamedTuple
 
 from segjudge.bundle.field_values import TRUE
+from segjudge.evalai.jobs import CANCELLED, FAILED
 from segjudge.rehearsal.accounts import PARTICIPANT, Accounts
-from segjudge.rehearsal.challenges import Challenges
-from segjudge.rehearsal.column_types import JsonObject
 from segjudge.rehearsal.evalai_json import TEXT_FIELDS
 from segjudge.rehearsal.models import Challenge, ChallengePhase, Participation, Submission, Team, User
-from segjudge.rehearsal.refusal import Refusal
+from segjudge.rehearsal.refusal import NOT_AUTHORIZED, JsonObject, Refusal
 from segjudge.rehearsal.store import Store
 from segjudge.rehearsal.stored_files import FileStore
-from segjudge.rehearsal.submissions import SUBMITTED, Submissions
+from segjudge.rehearsal.submissions import OPEN, SUBMITTED, Submissions
 from segjudge.rehearsal.timestamps import since
-
-from .permissions import Permissions
 
 _ATTRIBUTES = 1 << 16
 #: Bytes of a file that names an image.
@@ -27,6 +24,8 @@ _LIMITS = {
     "max_submissions_per_month": ("month", "The maximum number of submission for this month has been reached"),
     "max_submissions_per_day": ("day", "The maximum number of submission for today has been reached"),
 }
+#: What a rerun takes over.
+_COPIED = ("phase_id", "team_id", "created_by", "input_file", "attributes", "is_public", "is_baseline", *TEXT_FIELDS)
 
 
 class PhaseTarget(NamedTuple):
@@ -37,22 +36,17 @@ class PhaseTarget(NamedTuple):
 
 
 class Submitting:
-    """The actions of a participant who submits."""
+    """The actions of a participant who submits, and of hosts on submissions."""
 
-    def __init__(
-        self, store: Store, accounts: Accounts, files: FileStore, submissions: Submissions, permissions: Permissions
-    ) -> None:
-        self._store, self._accounts, self._files = store, accounts, files
-        self._submissions, self._permissions = submissions, permissions
-        self._challenges = Challenges(store)
+    def __init__(self, store: Store, accounts: Accounts, files: FileStore, submissions: Submissions) -> None:
+        self._store, self._accounts, self._files, self._submissions = store, accounts, files, submissions
 
     # ── rules ───────────────────────────────────────────────────────────────
 
     def check_open(self, target: PhaseTarget) -> tuple[Challenge, ChallengePhase]:
         """Return the challenge and the phase; refuses when either is not open now."""
-        challenge, phase = self._challenges.get(target.challenge), self._challenges.phase(target.phase)
-        if challenge is None:
-            raise Refusal(400, "Challenge does not exist")
+        challenge = self._store.one(Challenge, target.challenge, Refusal(400, "Challenge does not exist"))
+        phase = self._store.get(ChallengePhase, target.phase)
         if phase is None or phase.challenge_id != challenge.id:
             raise Refusal(400, "Challenge Phase does not exist")
         now = time.time()
@@ -68,7 +62,7 @@ class Submitting:
     def admit(self, user: User, target: PhaseTarget) -> tuple[ChallengePhase, Team]:
         """Return the phase, and the team with which a user may submit now; refuses where the server would."""
         challenge, phase = self.check_open(target)
-        host = self._permissions.is_host(user, challenge.id)
+        host = self._accounts.is_host(user, challenge.id)
         if not phase.flag("is_public") and not host:
             raise Refusal(403, "Sorry, cannot accept submissions since challenge phase is not public")
         allowed = phase.config.get("allowed_email_ids")
@@ -83,13 +77,13 @@ class Submitting:
 
     def check_participates(self, user: User, challenge: int) -> Team:
         """Return the team with which a user takes part; refuses where there is none."""
-        team = self._permissions.team_of(user, challenge)
+        team = self._accounts.team_of(user, challenge)
         if team is None:
             raise Refusal(403, "You haven't participated in the challenge")
         return team
 
     def _check_limits(self, team: int, phase: ChallengePhase) -> None:
-        processed = self._submissions.count_open(team, phase.id)
+        processed = self._submissions.count(team, phase.id, Submission.status.in_(OPEN))
         if processed >= int(phase.config["max_concurrent_submissions_allowed"]):
             raise Refusal(
                 406,
@@ -105,20 +99,20 @@ class Submitting:
         return max(0, min(self._remaining(team, phase).values()))
 
     def _remaining(self, team: int, phase: ChallengePhase) -> dict[str, int]:
-        now = time.time()
+        now, counted = time.time(), Submission.status.not_in((FAILED, CANCELLED))
         return {
             limit: int(float(phase.config[limit]))
-            - self._submissions.count_since(team, phase.id, since(period, now) if period else 0.0)
+            - self._submissions.count(team, phase.id, counted, Submission.submitted_at >= since(period, now))
             for limit, (period, _) in _LIMITS.items()
         }
 
-    # ── actions ─────────────────────────────────────────────────────────────
+    # ── actions of participants ─────────────────────────────────────────────
 
     def participate(self, user: User, challenge: int, team: int) -> None:
         """Enter a challenge with a team; doing it twice changes nothing."""
         if not self._accounts.is_member(user, team, PARTICIPANT):
             raise Refusal(403, "You are not a member of this participant team")
-        other = self._permissions.team_of(user, challenge)
+        other = self._accounts.team_of(user, challenge)
         if other is not None and other.id != team:
             raise Refusal(406, f"Sorry, you are already participating in this challenge with team {other.team_name}")
         self.enter(challenge, team)
@@ -170,7 +164,7 @@ class Submitting:
 
     def _image_of(self, challenge: int, file: IO[bytes]) -> str:
         """Return the image that a file names, for a challenge that runs code; nothing for any other."""
-        row = self._challenges.get(challenge)
+        row = self._store.get(Challenge, challenge)
         if row is None or not row.flag("is_docker_based"):
             return ""
         try:
@@ -179,6 +173,44 @@ class Submitting:
             raise Refusal(400, f"Error {error} in submitted_image_uri from submission file") from None
         finally:
             file.seek(0)
+
+    # ── actions of hosts ────────────────────────────────────────────────────
+
+    def hosted(self, user: User, submission: int) -> Submission:
+        """Return a submission; refuses who does not host its challenge."""
+        row = self._submissions.get(submission)
+        if not self._accounts.hosts_submission(user, row):
+            raise Refusal(403, NOT_AUTHORIZED)
+        return row
+
+    def rerun(self, user: User, submission: int) -> int:
+        """Cancel a submission and send its file again as a new one, as EvalAI does; return its number."""
+        old = self.hosted(user, submission)
+        with self._store.write() as session:
+            self._submissions.update(submission, status=CANCELLED)
+            new = Submission(
+                status=SUBMITTED,
+                submitted_at=old.submitted_at,
+                rerun_resumed_at=time.time(),
+                **{key: getattr(old, key) for key in _COPIED},
+            )
+            session.add(new)
+            session.flush()
+            self._submissions.enqueue(new.id)
+        return new.id
+
+    def cancel(self, user: User, submission: int) -> None:
+        """Cancel a submission: a worker that scores it leaves it. On EvalAI it would be scored all the same."""
+        self.hosted(user, submission)
+        with self._store.write():
+            self.check_unfinished(submission, 400)
+            self._submissions.update(submission, status=CANCELLED)
+
+    def check_unfinished(self, submission: int, status: int) -> None:
+        """Refuse to change what has ended."""
+        row = self._submissions.get(submission)
+        if row.status not in OPEN:
+            raise Refusal(status, f"Submission {submission} is {row.status} already.")
 
 
 def clean(value: object) -> str:

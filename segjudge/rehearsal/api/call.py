@@ -16,9 +16,8 @@ from starlette.formparsers import MultiPartException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
-from segjudge.rehearsal.column_types import JsonObject
 from segjudge.rehearsal.models import User
-from segjudge.rehearsal.refusal import Refusal
+from segjudge.rehearsal.refusal import JsonObject, Refusal
 from segjudge.rehearsal.request_bodies import announced_length, check_text, too_large, within
 from segjudge.rehearsal.services import Services, services_of
 
@@ -48,6 +47,10 @@ class Call:
         if self.user is None:
             raise Refusal(401, {"detail": "Authentication credentials were not provided."})
         return self.user
+
+    def submission(self, number: int, *, host: bool = False) -> JsonObject:
+        """Return a submission as it stands now."""
+        return self.services.json.submission(self.services.submissions.get(number), self.base, host=host)
 
 
 Handler = Callable[[Call], object]

@@ -9,18 +9,16 @@ from contextlib import contextmanager
 from segjudge.bundle.opened_bundle import UPLOAD_BYTES
 from segjudge.evalai import routes
 from segjudge.evalai.jobs import FINISHED
-from segjudge.rehearsal.column_types import JsonObject
 from segjudge.rehearsal.models import Challenge, Submission
-from segjudge.rehearsal.refusal import Refusal
+from segjudge.rehearsal.refusal import JsonObject, Refusal
 
 from .call import Answer, Call, answers
-from .challenges import hosted_challenge
-from .teams import check_may_push
+from .challenges import check_may_push, hosted_challenge
 
 
 def _check_may_push(call: Call) -> None:
     """Refuse, before a bundle is uploaded, who may not push it."""
-    call.services.permissions.check_team(call.known(), int(call.path["team"]))
+    call.services.accounts.check_team(call.known(), int(call.path["team"]))
     check_may_push(call)
 
 
@@ -37,10 +35,10 @@ def create_or_update(call: Call) -> Answer:
     """Create a challenge, or a new version of the one that the repository has."""
     team = int(call.path["team"])
     with _uploaded(call) as (bundle, repository):
-        old = call.services.challenges.of_repository(repository)
+        old = call.services.bundles.of_repository(repository)
         if old is not None:
             words = "Sorry, you are not a host for this challenge. Please check your user access token"
-            call.services.permissions.check_host(call.known(), old.id, Refusal(403, words))
+            call.services.accounts.check_host(call.known(), old.id, Refusal(403, words))
         _check_bundle(call, bundle, repository)
         try:
             number, new = call.services.bundles.create_or_update(bundle, repository, team)
@@ -80,7 +78,7 @@ def request_approval(call: Call) -> JsonObject:
     challenge = hosted_challenge(call, Refusal(403, "Sorry, you are not authorized to access this challenge."))
     idle = [
         phase.name
-        for phase in call.services.challenges.phases(challenge.id)
+        for phase in call.services.store.phases(challenge.id)
         if not call.services.store.exists(Submission.phase_id == phase.id, Submission.status == FINISHED)
     ]
     if idle:
@@ -92,7 +90,7 @@ def request_approval(call: Call) -> JsonObject:
 def worker_logs(call: Call) -> JsonObject:
     """Return the hosted worker's log."""
     words = "Sorry, you are not authorized for access worker operations."
-    return {"logs": call.services.challenges.log_lines(hosted_challenge(call, Refusal(400, words)).id)}
+    return {"logs": call.services.store.log_lines(hosted_challenge(call, Refusal(400, words)).id)}
 
 
 @answers("GET", routes.AWS_CREDENTIALS)

@@ -39,7 +39,7 @@ class BoardHistory:
 
 def history_of(board: RankedBoard) -> BoardHistory | None:
     """Return how the scores of the first teams came about; None where there are no two to draw."""
-    wanted = {row.entry.team_id: row.entry for row in board.rows[:TEAMS]}
+    wanted = {row.team_id: row for row in board.rows[:TEAMS]}
     points: dict[int, list[tuple[float, float]]] = {team: [] for team in wanted}
     for entry in board.history:
         value = entry.result.get(board.order)

@@ -6,12 +6,11 @@ from starlette.responses import RedirectResponse, Response
 from segjudge.bundle.field_values import TRUE
 from segjudge.rehearsal.accounts import PARTICIPANT
 from segjudge.rehearsal.actions.submitting import PhaseTarget
-from segjudge.rehearsal.column_types import JsonObject
 from segjudge.rehearsal.models import Submission, User
-from segjudge.rehearsal.refusal import Refusal
+from segjudge.rehearsal.refusal import JsonObject, Refusal
 
 from .frame import COOKIE, PageRequest, by_anybody, page, sent_to
-from .views import local_path
+from .views import local_path, named_challenge
 
 
 def _check_participates(request: PageRequest) -> None:
@@ -22,7 +21,7 @@ def _check_participates(request: PageRequest) -> None:
 def _hosted(request: PageRequest) -> Submission:
     """Return the submission of the address; refuses who does not host it."""
     submission = request.services.submissions.get(request.path["submission"])
-    if not request.services.permissions.hosts_submission(request.known(), submission):
+    if not request.services.accounts.hosts_submission(request.known(), submission):
         raise Refusal(403, "This is for the hosts of the challenge.")
     return submission
 
@@ -56,9 +55,8 @@ def logout(request: PageRequest, _form: JsonObject) -> Response:
 def join(request: PageRequest, form: JsonObject) -> Response:
     """Take part, with a team of the user's or a new one."""
     user, challenge = request.known(), request.path["challenge"]
-    if request.services.challenges.get(challenge) is None:
-        raise Refusal(404, "There is no such challenge.")
-    if request.services.permissions.team_of(user, challenge) is None:
+    named_challenge(request, challenge)
+    if request.services.accounts.team_of(user, challenge) is None:
         request.services.submitting.participate(user, challenge, _chosen_team(request, user, form))
     return RedirectResponse(f"/challenges/{challenge}/submit", 303)
 
@@ -114,15 +112,17 @@ def _answers(questions: list[JsonObject], phase: str, form: JsonObject) -> list[
 @sent_to("/submissions/{submission:int}/mark", _hosted)
 def mark(request: PageRequest, form: JsonObject) -> Response:
     """Make a submission a baseline, hide it from the leaderboard or flag it; or the opposite."""
-    number = request.path["submission"]
-    request.services.hosting.mark(request.known(), number, str(form.get("what", "")))
-    return RedirectResponse(f"/submissions/{number}", 303)
+    submission, mark = _hosted(request), str(form.get("what", ""))
+    if mark not in ("is_baseline", "is_public", "is_flagged"):
+        raise Refusal(400, "There is no such mark.")
+    request.services.submissions.update(submission.id, **{mark: not getattr(submission, mark)})
+    return RedirectResponse(f"/submissions/{submission.id}", 303)
 
 
 @sent_to("/submissions/{submission:int}/rerun", _hosted)
 def rerun(request: PageRequest, _form: JsonObject) -> Response:
     """Send the same file once more, as a new submission."""
-    number = request.services.hosting.rerun(request.known(), request.path["submission"])
+    number = request.services.submitting.rerun(request.known(), request.path["submission"])
     return RedirectResponse(f"/submissions/{number}", 303)
 
 
@@ -130,6 +130,6 @@ def rerun(request: PageRequest, _form: JsonObject) -> Response:
 def cancel(request: PageRequest, _form: JsonObject) -> Response:
     """Cancel a submission."""
     submission = _hosted(request)
-    request.services.hosting.cancel(request.known(), submission.id)
+    request.services.submitting.cancel(request.known(), submission.id)
     challenge = request.services.submissions.phase_of(submission).challenge_id
     return RedirectResponse(f"/challenges/{challenge}/host", 303)

@@ -20,9 +20,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from segjudge.rehearsal.column_types import JsonObject
 from segjudge.rehearsal.models import User
-from segjudge.rehearsal.refusal import Refusal
+from segjudge.rehearsal.refusal import JsonObject, Refusal
 from segjudge.rehearsal.request_bodies import check_text, within
 from segjudge.rehearsal.services import Services, services_of
 from segjudge.rehearsal.submissions import OPEN
@@ -32,7 +31,8 @@ _HERE = os.path.dirname(__file__)
 STATIC = os.path.join(_HERE, "static")
 COOKIE = "segjudge_session"
 T = TypeVar("T")
-_HEADERS = {
+#: Policies of every page.
+HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; "
     "form-action 'self'",
     "X-Content-Type-Options": "nosniff",
@@ -164,7 +164,7 @@ def alone(request: Request, template: str, code: int = 200, **values: object) ->
     """Return a page that has no challenge's head."""
     values.setdefault("user", None)
     values.setdefault("form_token", "")
-    return HTMLResponse(_TEMPLATES.get_template(template).render(path=request.url.path, **values), code, _HEADERS)
+    return HTMLResponse(_TEMPLATES.get_template(template).render(path=request.url.path, **values), code, HEADERS)
 
 
 def page(request: PageRequest, template: str, **values: object) -> Response:

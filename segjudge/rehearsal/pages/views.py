@@ -14,7 +14,7 @@ from .frame import PageRequest, page, shown_at
 @shown_at("/")
 def home(request: PageRequest) -> Response:
     """Return all challenges; the only one at once."""
-    rows = request.services.challenges.all()
+    rows = request.services.store.find(Challenge)
     if len(rows) == 1:
         return RedirectResponse(f"/challenges/{rows[0].id}", 303)
     shown = [request.services.json.challenge(row, request.base) for row in rows]
@@ -34,23 +34,20 @@ def local_path(path: str) -> str:
 
 def challenge_page(request: PageRequest, challenge: int, template: str, **values: object) -> Response:
     """Return a page with the challenge's head and tabs."""
-    permissions = request.services.permissions
+    accounts = request.services.accounts
     return page(
         request,
         template,
         challenge=request.services.json.challenge(named_challenge(request, challenge), request.base),
-        host=permissions.is_host(request.user, challenge),
-        team=permissions.team_of(request.user, challenge),
+        host=accounts.is_host(request.user, challenge),
+        team=accounts.team_of(request.user, challenge),
         **values,
     )
 
 
 def named_challenge(request: PageRequest, number: int) -> Challenge:
     """Return a challenge; refuses where there is none."""
-    challenge = request.services.challenges.get(number)
-    if challenge is None:
-        raise Refusal(404, "There is no such challenge.")
-    return challenge
+    return request.services.store.one(Challenge, number, Refusal(404, "There is no such challenge."))
 
 
 #: EvalAI's names of pages that have others here.
@@ -68,7 +65,7 @@ def as_on_evalai(request: PageRequest, challenge: int, page: str) -> Response:
 
 def with_phases(request: PageRequest, challenge: int, template: str) -> Response:
     """Return a page with the challenge's phases."""
-    rows = request.services.permissions.visible_phases(request.user, challenge)
+    rows = request.services.accounts.visible_phases(request.user, challenge)
     shown = [request.services.json.phase(row, request.base, host=False) for row in rows]
     return challenge_page(request, challenge, template, phases=shown)
 
@@ -82,13 +79,13 @@ shown_at("/challenges/{challenge:int}/evaluation")(partial(challenge_page, templ
 def submit(request: PageRequest, challenge: int) -> Response:
     """Return the form, with what is left of each limit."""
     services, user = request.services, request.known()
-    team = services.permissions.team_of(user, challenge)
+    team = services.accounts.team_of(user, challenge)
     shown = [
         {
             **services.json.phase(phase, request.base, host=False),
             "left": services.submitting.remaining(team.id, phase) if team else None,
         }
-        for phase in services.permissions.visible_phases(user, challenge)
+        for phase in services.accounts.visible_phases(user, challenge)
     ]
     teams = services.accounts.teams(user, PARTICIPANT)
     return challenge_page(request, challenge, "submit.html", phases=shown, teams=teams)
