@@ -122,16 +122,9 @@ def check_length(length: int, size: Size) -> None:
 def size_of(data: bytes) -> Size:
     """Return the (height, width) in the header, which is all that is looked at where it is sound."""
     start = data[:_HEADER_END]
-    if (
-        len(start) == _HEADER_END
-        and start.startswith(SIGNATURE)
-        and crc32(start[12:29]) == int.from_bytes(start[29:], "big")
-    ):
-        length, kind = struct.unpack_from(">I4s", start, len(SIGNATURE))
-        if (length, kind) == (13, b"IHDR"):
-            header = _header(start[16:29])
-            return header.height, header.width
-    header, _ = _chunks(data)
+    sound = len(start) == _HEADER_END and start.startswith(SIGNATURE + b"\0\0\0\rIHDR")
+    sound = sound and crc32(start[12:29]) == int.from_bytes(start[29:], "big")
+    header = _header(start[16:29]) if sound else _chunks(data)[0]
     return header.height, header.width
 
 
