@@ -13,7 +13,7 @@ from typing import BinaryIO, Iterator, NoReturn, Union
 from . import archive_gzip
 from .archive_folder import FolderFiles
 from .archive_gzip import InflatedStream
-from .archive_limits import CHUNK_BYTES, ArchiveLimits, Files, size_text
+from .archive_limits import CHUNK_BYTES, ArchiveLimits, Files, kind_of, size_text
 from .archive_tar import BLOCK, CompressedTarFiles, TarFiles, begins_tar
 from .archive_zip import ZipFiles
 from .errors import Flaw, HostError, Problem, SubmissionError
@@ -26,22 +26,6 @@ PLACEHOLDER = b"file_content"
 
 #: The name of a JSON file that was sent alone.
 JSON_NAME = "submission.json"
-
-_UNREADABLE = (
-    (b"Rar!", "a RAR archive"),
-    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
-    (b"BZh", "a bzip2 file"),
-    (b"\xfd7zXZ", "an xz file"),
-    (b"\x28\xb5\x2f\xfd", "a zstd file"),
-    (b"\x89PNG", "a single PNG"),
-    (b"\xff\xd8\xff", "a JPEG image"),
-    (b"%PDF", "a PDF"),
-    (b"\x89HDF", "an HDF5 file"),
-    (b"\x93NUMPY", "a numpy file"),
-    (b"\x80\x04", "a pickle"),
-    (b"\xff\xfe", "UTF-16 text"),
-    (b"\xfe\xff", "UTF-16 text"),
-)
 
 
 class FolderElsewhere(str):
@@ -95,9 +79,8 @@ def _by_content(path: str, start: bytes, limits: ArchiveLimits) -> Files:
         return _gzipped(path, limits)
     if begins_tar(start):
         return TarFiles(path, limits)
-    for magic, kind in _UNREADABLE:
-        if start.startswith(magic):
-            raise Flaw(f"is {kind}", limits.send)
+    if kind := "a single PNG" if start.startswith(b"\x89PNG") else kind_of(start):
+        raise Flaw(f"is {kind}", limits.send)
     if _is_json(start):
         return _JsonFile(path, limits, gzipped=False)
     raise Flaw("is neither a zip nor a tar archive nor JSON", limits.send)

@@ -17,6 +17,16 @@ SEND_SMALLER = "Send a zip of PNG masks"
 SEND_LESS = "Leave out what is not part of the results"
 PACK_AGAIN = "Make the archive again and repeat the upload"
 
+#: The first bytes of files that people send in place of archives and masks.
+KINDS = (
+    (b"Rar!", "a RAR archive"), (b"7z\xbc\xaf\x27\x1c", "a 7z archive"), (b"PK\x03\x04", "a zip archive"),
+    (b"BZh", "a bzip2 file"), (b"\xfd7zXZ", "an xz file"), (b"\x28\xb5\x2f\xfd", "a zstd file"),
+    (b"\x1f\x8b", "gzipped"), (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"), (b"BM", "a BMP image"), (b"RIFF", "a WebP image"), (b"II*\0", "a TIFF image"),
+    (b"MM\0*", "a TIFF image"), (b"%PDF", "a PDF"), (b"\x89HDF", "an HDF5 file"), (b"\x93NUMPY", "a numpy file"),
+    (b"\x80\x04", "a pickle"), (b"\xff\xfe", "UTF-16 text"), (b"\xfe\xff", "UTF-16 text"),
+)  # fmt: skip
+
 #: No file system has longer paths.
 LONGEST_NAME = 4096
 _UNFIT = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
@@ -150,6 +160,11 @@ def _name_flaw(raw: str, parts: list[str], depth: int) -> Flaw | None:
 def is_litter(parts: list[str]) -> bool:
     """Return whether a path holds what operating systems and editors leave behind."""
     return not parts or any(part in LITTER or part.startswith(".") for part in parts)
+
+
+def kind_of(start: bytes) -> str:
+    """Return what a file is by its first bytes; "" where these say nothing."""
+    return next((kind for first, kind in KINDS if start.startswith(first)), "")
 
 
 def size_text(count: int) -> str:

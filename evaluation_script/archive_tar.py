@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import BinaryIO, Callable, Iterator, Optional, Union
+from typing import Callable, Iterator, Optional, Union
 
 from .archive_gzip import STEP, InflatedStream
 from .archive_limits import CHUNK_BYTES, PACK_AGAIN, ArchiveLimits, Files, MemberChecks
 from .errors import Flaw, printable
-from .positioned_file import opened
+from .positioned_file import PositionedFile
 
 BLOCK = 512
 #: A long name is in a member of its own, at most this large.
@@ -22,7 +22,7 @@ LONG_NAME = 1 << 13
 FILE_KINDS = (b"0", b"\0", b"7")
 
 #: The bytes of a tar, in their order.
-Stream = Union[BinaryIO, InflatedStream]
+Stream = Union[PositionedFile, InflatedStream]
 
 
 def begins_tar(start: bytes) -> bool:
@@ -35,7 +35,7 @@ class TarFiles(Files):
 
     def __init__(self, path: str, limits: ArchiveLimits) -> None:
         super().__init__()
-        self._file = opened(path)
+        self._file = PositionedFile(path)
         self._positions: dict[str, int] = {}
         try:
             self._find_members(MemberChecks(limits), os.path.getsize(path))

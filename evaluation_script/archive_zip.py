@@ -12,7 +12,7 @@ from typing import BinaryIO, Iterator
 from .archive_limits import CHUNK_BYTES, PACK_AGAIN, SEND_LESS, ArchiveLimits, Files, MemberChecks
 from .errors import Flaw, Problems
 from .inflate import whole_member
-from .positioned_file import opened
+from .positioned_file import PositionedFile
 
 END, END64, LOCATOR = b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07"
 END_SIZE, END64_SIZE, LOCATOR_SIZE, LOCAL_SIZE = 22, 56, 20, 30
@@ -33,7 +33,7 @@ class ZipFiles(Files):
         self._infos: dict[str, zipfile.ZipInfo] = {}
         with open(path, "rb") as file:
             size = _check_table(file, limits)
-        self._file = opened(path)
+        self._file = PositionedFile(path)
         try:
             self._zip = zipfile.ZipFile(self._file)
         except UnicodeDecodeError:

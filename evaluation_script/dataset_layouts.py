@@ -224,17 +224,14 @@ def _metas(folder: DatasetFolder) -> Dict[str, Facts]:
     """Return the facts of each meta file, by the file's name."""
     metas = {}
     for name in folder.files.sizes:
-        if name.lower().endswith(".json") and _is_meta(name.lower().rpartition("/")[2]):
+        file = name.lower().rpartition("/")[2]
+        if file.endswith(".json") and "meta" in file and "expressions" not in file:
             try:
                 document = json.loads(folder.files.read(name))
                 metas[name] = dict(document["videos"])
             except (ValueError, KeyError, TypeError) as error:
                 folder.notes.append(f"{name} is not read: it is not a JSON object with videos ({error!r})")
     return metas
-
-
-def _is_meta(file: str) -> bool:
-    return "meta" in file and "expressions" not in file
 
 
 def fitting(metas: Iterable[str], subset: str) -> List[str]:

@@ -28,15 +28,7 @@ from .errors import Flaw, HostError, Problems, SubmissionError, counted, listed,
 from .mask_files import LabelImages, MaskFiles, ObjectFolders
 from .masks import Array, Size
 from .progress import Progress, ignore_progress
-from .sequence_truth import (
-    VOID,
-    ObjectFacts,
-    Ranges,
-    Sequence,
-    Split,
-    label_order,
-    ranges_of,
-)
+from .sequence_truth import VOID, ObjectFacts, Ranges, Sequence, Split, label_order, ranges_of
 from .truth import AnnotationFile
 
 __all__ = ["GENERIC", "LAYOUTS", "layout_of", "read"]

@@ -10,7 +10,7 @@ import hashlib
 import os
 import sys
 from functools import lru_cache
-from typing import Optional, Tuple
+from typing import Iterator, Optional, Tuple
 
 import numpy as np
 
@@ -28,6 +28,9 @@ SETTING = "SEGJUDGE_KERNEL"
 SYSTEM = f"{os.uname().sysname.lower()}-{os.uname().machine}"
 NAME = f"segjudge_kernel.{SYSTEM}.so"
 CHECKSUM = ".sha256"
+
+#: What a library says to known questions, and what it must say.
+Answers = Iterator[Tuple[object, object]]
 
 
 class _Array:
@@ -125,85 +128,66 @@ def _load(path: str) -> ctypes.CDLL:
 def _answers_are_right(loaded: ctypes.CDLL) -> bool:
     """Return whether known questions get their known answers."""
     try:
-        known = (_frames_are_right, _labels_are_right, _runs_are_right, _matches_are_right)
-        return all(are_right(loaded) for are_right in known)
+        known = (_frames, _labels, _runs, _matches)
+        return all(_listed(found) == answer for answers in known for found, answer in answers(loaded))
     except Exception:  # noqa: BLE001 - whatever a library does that is not ours
         return False
 
 
-def _frames_are_right(loaded: ctypes.CDLL) -> bool:
+def _listed(found: object) -> object:
+    """Return what was found with lists in place of arrays and tuples."""
+    return [_listed(one) for one in found] if isinstance(found, (list, tuple, np.ndarray)) else found
+
+
+def _frames(loaded: ctypes.CDLL) -> Answers:
     # Two rows of 70 pixels, filtered by Sub and Up: label 3 from pixel 60 on, then label 3 alone at pixel 69.
     rows = bytes([1, *[0] * 60, 3, *[0] * 9]) + bytes([2, *[0] * 60, *[253] * 9, 0])
     frame = PackedFrames((2, 70), 1, loaded)
-    if not frame.add(0, rows, 8) or frame.add(0, b"\7" * 142, 8) or frame.add(0, rows, 7):
-        return False
+    yield [frame.add(0, rows, 8), frame.add(0, b"\7" * 142, 8), frame.add(0, rows, 7)], [True, False, False]
     (stack,) = frame.take(1).values()
-    if stack.words.tolist() != [[[0xF << 60, 0x3F], [0, 0x20]]] or (stack.top, stack.left) != (0, 0):
-        return False
+    yield (stack.words, stack.top, stack.left), [[[[0xF << 60, 0x3F], [0, 0x20]]], 0, 0]
     # Two colours, the second filtered by Sub, and their row again by Up; then a filter that there is not.
     colours = bytes([1, 1, 2, 3, 1, 1, 255, 2, *[0] * 6])
-    codes = codes_of(colours, (2, 2), 3, loaded)
-    if (
-        codes is None
-        or codes.tolist() != [[0x030201, 0x020302]] * 2
-        or codes_of(b"\7" * 14, (2, 2), 3, loaded) is not None
-    ):
-        return False
+    yield codes_of(colours, (2, 2), 3, loaded), [[0x030201, 0x020302]] * 2
+    yield codes_of(b"\7" * 14, (2, 2), 3, loaded), None
     other = Stack(np.array([[[0x38]]], np.uint64), 1, 1, (2, 70))
-    columns = ((-1, 0, 0), (0, -1, 1), (1, 0, 0))
-    counts = compare(stack, other, columns, loaded)
-    return counts is not None and counts.tolist() == [[11, 3, 1, 11, 5, 5, 5]]
+    yield compare(stack, other, ((-1, 0, 0), (0, -1, 1), (1, 0, 0)), loaded), [[11, 3, 1, 11, 5, 5, 5]]
 
 
-def _labels_are_right(loaded: ctypes.CDLL) -> bool:
+def _labels(loaded: ctypes.CDLL) -> Answers:
     # A square of 3 pixels inside a row and a column of others; as bytes, the pairs with itself.
     square = np.full((4, 4), 7, np.uint32)
     square[0] = square[:, 0] = 0
-    inside = boundaries(square, 1, 9, loaded)
-    pairs = label_pairs(square.astype(np.uint8), square, loaded)
-    if inside is None or pairs is None or [column.tolist() for column in pairs] != [[[0, 0], [7, 7]], [7, 9]]:
-        return False
-    square[2, 2] = 9
-    return bool((inside == square).all())
+    yield label_pairs(square.astype(np.uint8), square, loaded), [[[0, 0], [7, 7]], [7, 9]]
+    yield boundaries(square, 1, 9, loaded), [[0, 0, 0, 0], [0, 7, 7, 7], [0, 7, 9, 7], [0, 7, 7, 7]]
 
 
-def _runs_are_right(loaded: ctypes.CDLL) -> bool:
+def _runs(loaded: ctypes.CDLL) -> Answers:
     # 3 pixels of 8 from the third on; the same with a run below zero, one too short, one that breaks off, a wrong sign.
     texts = ["233", "2N", "22", "2P", "\x7f"]
     fault, area = check_runs(texts, np.full(len(texts), 8), loaded)
-    if fault.tolist() != [0, 3, 4, 2, 1] or area[0] != 3:
-        return False
+    yield (fault, area[:1]), [[0, 3, 4, 2, 1], [3]]
     pairs = Pairs(np.array([0, 1]), np.array([0, 0]), np.array([0, 2]))
-    if overlaps(of_texts(["233", "08"]), of_texts(["143"]), pairs, loaded).tolist() != [3, 4]:
-        return False
+    yield overlaps(of_texts(["233", "08"]), of_texts(["143"]), pairs, loaded), [3, 4]
     # Two frames of 8 pixels and a hidden one as an instance, and one that breaks off.
     wide = join_frames(of_texts(["233", "08"]), np.array([1, 0, 1], np.uint8), np.full(3, 8), np.array([0, 3]), loaded)
-    if wide is None or (wide[0][0], wide[1].tolist()) != ("233M50H8", [3, 0, 8]):
-        return False
-    if join_frames(of_texts(["2P"]), np.ones(1, np.uint8), np.full(1, 8), np.array([0, 1]), loaded) is not None:
-        return False
+    yield wide and (wide[0][0], wide[1]), ["233M50H8", [3, 0, 8]]
+    yield join_frames(of_texts(["2P"]), np.ones(1, np.uint8), np.full(1, 8), np.array([0, 1]), loaded), None
     text = '{"image_id": 7, "category_id":-2,"score":0.125,"segmentation":{"counts":"08","size":[2,4]}}'
     table = records(f"{text}, {text}", loaded)
     row = [7, -2, 125, 3, 41, 46, 2, 4, 0, 2, 0, 8]
-    if table is None or table.rows.tolist() != [row, [*row[:4], 134, 139, 2, 4, 2, 4, 0, 8]]:
-        return False
+    yield table and table.rows, [row, [*row[:4], 134, 139, 2, 4, 2, 4, 0, 8]]
     text = text.replace("image", "video").replace('tion":', 'tions":[null,')
     table = records(f"{text[:-1]}]}}", loaded)
-    return table is not None and table.frames is not None and table.frames.tolist() == [[-1, -1, 0], [2, 4, 2]]
+    yield table and table.frames, [[-1, -1, 0], [2, 4, 2]]
 
 
-def _matches_are_right(loaded: ctypes.CDLL) -> bool:
+def _matches(loaded: ctypes.CDLL) -> Answers:
     # The first takes the better of two, the second the other, which does not count among the large ones (bits 2, 3).
     near = Overlapping(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([0.5, 0.8, 0.9, 0.6]))
     reached, outside = np.array([0.5, 0.7]), np.array([0, 0b1100], np.uint64)
-    matched, ignored = match(near, np.array([0b10, 0], np.uint8), reached, 2, outside, loaded)
-    if matched.tolist() != [0b1111, 0b1111] or ignored.tolist() != [0, 0b1100]:
-        return False
+    yield match(near, np.array([0b10, 0], np.uint8), reached, 2, outside, loaded), [[0b1111, 0b1111], [0, 0b1100]]
     ranked = RankedBits(np.array([1, 0, 1, 0, 1]), np.array([1, 0, 1, 1, 1]), np.zeros(5), np.array([0, 0, 1, 1, 1]))
-    points, found = curve(ranked, 1, 0, 1, np.array([1, 2, 3, 4]), loaded)
-    if [points.tolist(), found.tolist()] != [[[[2, 2], [2, 2], [3, 4], [0, 0]]], [3]]:
-        return False
-    least = np.array([[1, 2, 3], [1, 2, 3]])
-    points, found = curves_without(ranked, ranked.image, 0, 1, least, loaded)
-    rows = [[[[1, 1], [2, 3], [0, 0]]], [[[1, 1], [0, 0], [0, 0]]]]
-    return [points.tolist(), found.tolist()] == [rows, [[2], [1]]]
+    yield curve(ranked, 1, 0, 1, np.array([1, 2, 3, 4]), loaded), [[[[2, 2], [2, 2], [3, 4], [0, 0]]], [3]]
+    least, rows = np.array([[1, 2, 3], [1, 2, 3]]), [[[[1, 1], [2, 3], [0, 0]]], [[[1, 1], [0, 0], [0, 0]]]]
+    yield curves_without(ranked, ranked.image, 0, 1, least, loaded), [rows, [[2], [1]]]

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, Dict, Iterator, List, Tuple, Union
 
 from .errors import HostError
-from .positioned_file import opened
+from .positioned_file import PositionedFile
 
 FORMAT = "segjudge truth 1"
 MANIFEST = "manifest.json"
@@ -85,7 +85,7 @@ def manifest_of(source: Source) -> Dict[str, Any]:
 def opened_packed(source: Source, track: str = "") -> Tuple[zipfile.ZipFile, Dict[str, Any]]:
     """Open a packed file, and return its manifest too; raises HostError where it is of another track than is named."""
     try:
-        archive = zipfile.ZipFile(opened(source) if isinstance(source, str) else source)
+        archive = zipfile.ZipFile(PositionedFile(source) if isinstance(source, str) else source)
         manifest = dict(json.loads(archive.read(MANIFEST)))
         held, form = manifest["track"], manifest["format"]
     except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError) as error:

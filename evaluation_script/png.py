@@ -14,6 +14,7 @@ from typing import List, Optional, Tuple
 import numpy as np
 
 from . import kernel
+from .archive_limits import kind_of
 from .errors import Flaw
 from .inflate import Inflated, crc32, quickly_inflated, whole_stream
 from .kernel_frames import codes_of
@@ -25,15 +26,6 @@ _HEADER_END = 33
 GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6
 CHANNELS = {RGB: 3, RGBA: 4}
 DEPTHS = {GREY: (1, 2, 4, 8, 16), RGB: (8, 16), PALETTE: (1, 2, 4, 8), GREY_ALPHA: (8, 16), RGBA: (8, 16)}
-
-#: The first bytes of other files that people send instead.
-OTHER_KINDS = (
-    (b"\xff\xd8\xff", "a JPEG image"),
-    (b"GIF8", "a GIF image"), (b"BM", "a BMP image"), (b"RIFF", "a WebP image"),
-    (b"II*\0", "a TIFF image"), (b"MM\0*", "a TIFF image"),
-    (b"PK\x03\x04", "a zip archive"),
-    (b"\x1f\x8b", "gzipped"),
-)  # fmt: skip
 #: Encoders write a few dozen; an untrusted file could hold millions of empty ones.
 MOST_CHUNKS = 4096
 #: A mask takes no more bytes than this for a pixel, and this beside its pixels.
@@ -88,10 +80,7 @@ def read_codes(data: bytes, size: Size) -> Array:
     if (header.colour, header.depth) not in ((RGB, 8), (RGBA, 8)):
         raise Flaw("is not an RGB picture of 8 bits a channel", "Write the ids of segments as colours, in RGB")
     codes = _codes(header, pixels)
-    if codes is not None:
-        return codes
-    red, green, blue = np.moveaxis(_decoded(header, pixels)[..., :3].astype(np.uint32), -1, 0)
-    return red | green << 8 | blue << 16  # type: ignore[no-any-return]
+    return _code(_decoded(header, pixels)) if codes is None else codes
 
 
 def _codes(header: _Header, pixels: bytes) -> Optional[Array]:
@@ -133,16 +122,9 @@ def check_length(length: int, size: Size) -> None:
 def size_of(data: bytes) -> Size:
     """Return the (height, width) in the header, which is all that is looked at where it is sound."""
     start = data[:_HEADER_END]
-    if (
-        len(start) == _HEADER_END
-        and start.startswith(SIGNATURE)
-        and crc32(start[12:29]) == int.from_bytes(start[29:], "big")
-    ):
-        length, kind = struct.unpack_from(">I4s", start, len(SIGNATURE))
-        if (length, kind) == (13, b"IHDR"):
-            header = _header(start[16:29])
-            return header.height, header.width
-    header, _ = _chunks(data)
+    sound = len(start) == _HEADER_END and start.startswith(SIGNATURE + b"\0\0\0\rIHDR")
+    sound = sound and crc32(start[12:29]) == int.from_bytes(start[29:], "big")
+    header = _header(start[16:29]) if sound else _chunks(data)[0]
     return header.height, header.width
 
 
@@ -160,7 +142,9 @@ def _chunks_of_size(data: bytes, size: Size) -> Tuple[_Header, bytes]:
 def _chunks(data: bytes) -> tuple[_Header, bytes]:
     """Return the header and the compressed pixels; everything else in the file is left out."""
     if not data.startswith(SIGNATURE):
-        raise Flaw(_other_kind(data), "Save masks as PNG")
+        kind = kind_of(data)
+        found = f"is {kind}, not a PNG" if kind else "is not a PNG" if data else "is empty"
+        raise Flaw(found, "Save masks as PNG")
     header: Optional[_Header] = None
     pixels: List[bytes] = []
     position, view = len(SIGNATURE), memoryview(data)
@@ -191,11 +175,6 @@ def _chunks(data: bytes) -> tuple[_Header, bytes]:
     if not pixels:
         raise Flaw("is damaged: it has no pixels", UPLOAD_AGAIN)
     return header, b"".join(pixels)
-
-
-def _other_kind(data: bytes) -> str:
-    kinds = [f"is {kind}, not a PNG" for start, kind in OTHER_KINDS if data.startswith(start)]
-    return [*kinds, "is not a PNG" if data else "is empty"][0]
 
 
 def _header(body: bytes) -> _Header:
@@ -296,5 +275,5 @@ def _by_colour(image: Array) -> Array:
 
 
 def _code(image: Array) -> Array:
-    wide = image[..., :3].astype(np.int32)
-    return wide[..., 0] << 16 | wide[..., 1] << 8 | wide[..., 2]
+    wide = image[..., :3].astype(np.uint32)
+    return wide[..., 0] | wide[..., 1] << 8 | wide[..., 2] << 16

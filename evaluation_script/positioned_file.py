@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import io
 import os
-from typing import BinaryIO, cast
 
 
 class PositionedFile(io.FileIO):
@@ -39,10 +38,3 @@ class PositionedFile(io.FileIO):
 
     def __del__(self) -> None:
         self.close()  # here and not by FileIO itself, which would warn
-
-
-def opened(path: str) -> BinaryIO:
-    """Open a file to be read by this process and by those that it forks."""
-    if not hasattr(os, "pread"):  # where nothing forks either
-        return open(path, "rb")
-    return cast(BinaryIO, PositionedFile(path))

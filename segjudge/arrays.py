@@ -113,7 +113,10 @@ class FrameAccumulator:
         self._frames = frames
 
     def compute(self) -> Scores:
-        """Return the scores of all frames that were counted; raises UsageError where expected ones are missing."""
+        """Return the scores of all frames that were counted.
+
+        Raises UsageError where expected ones are missing, and ValueError where a loaded state cannot have been counted.
+        """
         missing = [
             f"{name}/{frame}" if frame else name
             for name, frames in self._expected.items()
@@ -121,8 +124,13 @@ class FrameAccumulator:
         ]
         if missing or not self._frames:
             raise UsageError(f"nothing was counted for {listed(missing, 5)}" if missing else "nothing was counted")
+        try:
+            report = report_of(SPLIT, self.track.accumulator(self._frames))
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
+            found = f"what was counted gives no scores of {self.protocol.name} ({error!r})"
+            raise ValueError(f"{found}: a state that was loaded is not what state_dict returned") from error
         origin = provenance({SPLIT: self.protocol}, MEMORY, MEMORY, counting(), {})
-        return Scores([report_of(SPLIT, self.track.accumulator(self._frames))], provenance=origin)
+        return Scores([report], provenance=origin)
 
 
 def score_arrays(

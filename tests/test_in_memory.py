@@ -6,7 +6,9 @@ import copy
 import json
 import pickle
 import shutil
+import struct
 import time
+import zlib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +21,7 @@ from PIL import Image
 import segjudge
 from segjudge import FrameAccumulator, SubmissionError, UsageError, score_arrays
 from segjudge.evaluation_script import kernel
+from segjudge.evaluation_script.unit_counts import UnitCounts, decoded_unit
 
 from .data import TRACKS_DATA
 from .shared import needs_shared
@@ -211,6 +214,24 @@ def test_a_state_that_is_none_is_refused(protocol: str) -> None:
     for state in ({}, {"protocol": protocol}, {"protocol": protocol, "frames": 5}, {"protocol": "other", "frames": {}}):
         with pytest.raises(ValueError, match=f"is no state of an accumulator of {protocol}"):
             accumulator.load_state_dict(state)
+
+
+def test_a_state_that_cannot_have_been_counted_makes_no_scores() -> None:
+    ids = np.zeros((4, 6), np.int64)
+    ids[1:3, 1:4] = 1
+    strange = np.stack((ids, ids + 60_000)).astype("<u2")
+    panoptic = FrameAccumulator("coco-panoptic", categories=CATEGORIES)
+    panoptic.update("dog", None, (ids, {1: 1}), (ids, {1: 1}))
+    tables = decoded_unit(panoptic.state_dict()["frames"]["dog"][""]).tables
+    for protocol, frame, data in (
+        ("vspw", "00000", struct.pack("<II", *ids.shape) + zlib.compress(strange.tobytes())),
+        ("coco-panoptic", "", UnitCounts("", {**tables, "truth": tables["truth"][:, :1]}).encoded()),
+        ("mots", "00000", b"[[4,6],[[1]],[],{}]"),
+    ):
+        accumulator = FrameAccumulator(protocol, categories=CATEGORIES)
+        accumulator.load_state_dict({"protocol": protocol, "frames": {"dog": {frame: data}}})
+        with pytest.raises(ValueError, match=f"gives no scores of {protocol} .* is not what state_dict returned"):
+            accumulator.compute()
 
 
 def test_an_accumulator_goes_to_another_process_as_it_is() -> None:
