@@ -111,11 +111,11 @@ def _rises(table: Array, keys: Sequence[str]) -> bool:
 
 def truth_rows(image: Array, category: Array, ignored: Array) -> Array:
     """Return how many instances count in each image and category, by which they rise, in each range of areas."""
-    starts = np.flatnonzero(np.append(True, (image[1:] != image[:-1]) | (category[1:] != category[:-1])))
-    rows = np.zeros(len(starts) if len(image) else 0, TRUTH)
-    if len(image):
-        rows["image"], rows["category"] = image[starts], category[starts]
-        rows["counted"] = np.add.reduceat((~ignored).T.astype(np.int64), starts, axis=0)
+    changes = np.append(True, (image[1:] != image[:-1]) | (category[1:] != category[:-1]))
+    starts = np.flatnonzero(changes[: len(image)])
+    rows = np.zeros(len(starts), TRUTH)
+    rows["image"], rows["category"] = image[starts], category[starts]
+    rows["counted"] = np.add.reduceat((~ignored).T.astype(np.int64), starts, axis=0)
     return rows
 
 

@@ -13,8 +13,7 @@ from .instance_protocols import InstanceProtocol
 from .intervals import FEWEST_CASES, GROUPS, bounds_of, interval, pseudo_values, standard_errors
 from .masks import Array
 from .phase import TrackProtocol
-from .sequence_averages import ScoreTable, by_sequence
-from .sequence_metrics import ObjectScore, Values
+from .sequence_metrics import ObjectScore, ScoreTable, Values, by_sequence
 from .sequence_protocols import BESIDE, SequenceProtocol
 from .unit_counts import UnitAccumulator
 

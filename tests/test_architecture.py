@@ -43,7 +43,7 @@ ROOMS = (
         "archive_folder archive_gzip archive_zip dataset_layouts "
         "instance_json instance_overlaps instance_precision instance_tubes mask_packing phase sequence_metrics"
     ),
-    "archive_tar instance_flaws mask_files notify phases provenance sequence_averages",
+    "archive_tar instance_flaws mask_files notify phases provenance",
     "mask_run_lengths sequence_truth unit_counts unit_files unit_truth",
     "archive dataset_masks failure_kinds instance_columns mask_stream sequence_counts",
     "dataset_expressions",
