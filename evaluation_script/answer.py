@@ -35,10 +35,9 @@ def public_warnings(lines: List[str]) -> List[str]:
 
 def build_answer(phase: Phase, reports: List[Report], timings: Dict[str, float]) -> Dict[str, Any]:
     """Return the dict that `evaluate()` returns."""
+    scored = list(zip(phase.splits, reports))
     answer: Dict[str, Any] = {
-        "result": [
-            {split.codename: _leaderboard(phase, split, report.values)} for split, report in zip(phase.splits, reports)
-        ],
+        "result": [{split.codename: _leaderboard(phase, split, report.values)} for split, report in scored],
         "submission_result": public(phase, reports),
         "submission_metadata": {
             "phase": phase.codename,
@@ -46,13 +45,13 @@ def build_answer(phase: Phase, reports: List[Report], timings: Dict[str, float])
             "seconds": {name: round(spent) for name, spent in timings.items() if name not in phase.hidden},
             "versions": versions(),
             # With these the hosts' leaderboard tells which submissions differ.
-            "sums": {split.codename: _sums(phase, split, report) for split, report in zip(phase.splits, reports)},
+            "sums": {split.codename: _sums(phase, split, report) for split, report in scored},
         },
     }
-    error_bars = [_error_bars(phase, split, report) for split, report in zip(phase.splits, reports)]
+    error_bars = [_error_bars(phase, split, report) for split, report in scored]
     if all(error_bars):
         answer["error"] = error_bars
-    shown = [{split.codename: _ends(phase, split, report)} for split, report in zip(phase.splits, reports)]
+    shown = [{split.codename: _ends(phase, split, report)} for split, report in scored]
     answer["interval"] = [ends for ends in shown if any(ends.values())]
     return answer
 

@@ -9,7 +9,7 @@ from typing import List, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .masks import WORD, Array, Size, Stack, Stacks, nothing, ones
+from .masks import WORD, Array, Size, Stack, Stacks, joined, nothing, ones, united
 from .sequence_truth import VOID
 from .similarity import Region, reach, shared_pixels
 
@@ -158,20 +158,10 @@ def window_of(name: str, block: ComparedBlock, rows: Array) -> ObjectWindow:
     """Return an object in some frames of a block, in the window that holds its truth and its prediction."""
     mine, other = (_of(side, name, block).frames(rows) for side in (block.truth, block.predicted))
     stacks = [mine, other, Region(mine).boundary, Region(other).boundary]
-    known = [stack for stack in stacks if stack.words.size]
-    top, left = (min((getattr(one, side) for one in known), default=0) for side in ("top", "left"))
-    bottom = max((one.top + one.words.shape[1] for one in known), default=1)
-    right = max((one.left + one.words.shape[2] for one in known), default=1)
+    window = joined(stacks, len(rows), block.size)
 
     def placed(*those: Stack) -> Words:
-        words = np.zeros((len(rows), bottom - top, right - left), np.uint64)
-        for stack in those:
-            high, low = max(top, stack.top), min(bottom, stack.top + stack.words.shape[1])
-            first, last = max(left, stack.left), min(right, stack.left + stack.words.shape[2])
-            if high < low and first < last:
-                part = stack.words[:, high - stack.top : low - stack.top, first - stack.left : last - stack.left]
-                words[:, high - top : low - top, first - left : last - left] |= part
-        return words
+        return united(Stack(np.zeros_like(window.words), window.top, window.left, block.size), those).words
 
     truth, prediction, *boundaries = map(placed, stacks)
     others, other_predictions = (

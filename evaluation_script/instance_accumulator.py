@@ -73,7 +73,7 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         known = images[self._where[images] >= 0]
         if len(known):
             parts = [self._parts[number] for number in np.unique(self._where[known]).tolist()]
-            if not joined(parts).of(known).same(counts.of(known)):
+            if joined(parts).of(known).encoded() != counts.of(known).encoded():
                 raise ValueError("images were matched twice, with different results")
             images = images[self._where[images] < 0]
             counts = counts.of(images)

@@ -16,7 +16,7 @@ from .instance_json import PlainRecords
 from .instance_tubes import Tubes, joined
 from .kernel_runs import RecordTable
 from .mask_texts import MaskTexts, of_texts
-from .masks import Array
+from .masks import Array, places_of
 
 #: What is raised for records of which one at least is unusual; `instance_flaws` says what is wrong with it.
 UNUSUAL = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, Flaw)
@@ -117,8 +117,8 @@ def _of_tubes(image: Array, category: Array, score: Array, tubes: Tubes) -> Reco
 def columns_of_plain(records: PlainRecords, images: KnownImages) -> Optional[RecordColumns]:
     """Return records that the kernel read as columns, or None where one at least is unusual."""
     table = records.table.rows
-    image = _indices(images.ids, table[:, kernel_runs.IMAGE])
-    category = _indices(images.categories, table[:, kernel_runs.CATEGORY])
+    image = places_of(images.ids, table[:, kernel_runs.IMAGE])
+    category = places_of(images.categories, table[:, kernel_runs.CATEGORY])
     score = _plain_scores(records)
     if (image < 0).any() or not np.isfinite(score).all():
         return None
@@ -169,14 +169,6 @@ def _of_frames(sizes: Array, frames: Array) -> Tuple[Array, Array]:
     """Return the size of each frame of wide masks, and the index of its mask."""
     tube = np.repeat(np.arange(len(frames)), frames)
     return np.stack((sizes[:, 0], sizes[:, 1] // np.maximum(frames, 1)), axis=1)[tube], tube
-
-
-def _indices(known: Array, ids: Array) -> Array:
-    """Return where each id is among those that are known, which rise; -1 for one that is not."""
-    if not len(known):
-        return np.full(len(ids), -1)
-    index = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-    return np.where(known[index] == ids, index, -1)
 
 
 def _masks(segmentations: List[Any], sizes: Array) -> Tuple[List[str], Dict[int, List[Any]]]:

@@ -11,7 +11,7 @@ from typing import Dict, Sequence, Tuple
 
 import numpy as np
 
-from .masks import Array
+from .masks import Array, places_of
 
 #: Index of an image, and how many of its records the cap dropped.
 IMAGE = np.dtype([("image", "<u4"), ("dropped", "<u4")])
@@ -45,11 +45,7 @@ class InstanceCounts:
 
     def of(self, images: Array) -> InstanceCounts:
         """Return what is known of some images, given by rising indices."""
-        return InstanceCounts(*(table[_among(table["image"], images)] for table in self.tables))
-
-    def same(self, other: InstanceCounts) -> bool:
-        """Return whether both hold the same, to the last bit."""
-        return self.encoded() == other.encoded()
+        return InstanceCounts(*(table[places_of(images, table["image"]) >= 0] for table in self.tables))
 
     def blocks(self, images: int) -> Dict[str, InstanceCounts]:
         """Return the same in blocks: by each block's number, what is known of so many images next to each other."""
@@ -95,7 +91,7 @@ def decoded(data: bytes) -> InstanceCounts:
     for table, keys in zip(tables, _KEYS):
         if not _rises(table, keys):
             raise ValueError("has rows that are not in order")
-        if not _among(table["image"], tables[0]["image"]).all():
+        if (places_of(tables[0]["image"], table["image"]) < 0).any():
             raise ValueError("has rows of images that it does not hold")
     if not np.isfinite(tables[2]["score"]).all():
         raise ValueError("has scores that are not finite")
@@ -113,21 +109,13 @@ def _rises(table: Array, keys: Sequence[str]) -> bool:
     return not undecided.any()
 
 
-def _among(values: Array, known: Array) -> Array:
-    """Return which values are among those that are known, which rise."""
-    if not len(known):
-        return np.zeros(len(values), bool)
-    found: Array = known[np.minimum(np.searchsorted(known, values), len(known) - 1)] == values
-    return found
-
-
 def truth_rows(image: Array, category: Array, ignored: Array) -> Array:
     """Return how many instances count in each image and category, by which they rise, in each range of areas."""
-    starts = np.flatnonzero(np.append(True, (image[1:] != image[:-1]) | (category[1:] != category[:-1])))
-    rows = np.zeros(len(starts) if len(image) else 0, TRUTH)
-    if len(image):
-        rows["image"], rows["category"] = image[starts], category[starts]
-        rows["counted"] = np.add.reduceat((~ignored).T.astype(np.int64), starts, axis=0)
+    changes = np.append(True, (image[1:] != image[:-1]) | (category[1:] != category[:-1]))
+    starts = np.flatnonzero(changes[: len(image)])
+    rows = np.zeros(len(starts), TRUTH)
+    rows["image"], rows["category"] = image[starts], category[starts]
+    rows["counted"] = np.add.reduceat((~ignored).T.astype(np.int64), starts, axis=0)
     return rows
 
 

@@ -69,8 +69,7 @@ class JsonPart:
 def json_parts(parts: Iterator[bytes]) -> Iterator[JsonPart]:
     """Yield the records of a JSON list, some at a time."""
     source = _Characters(parts)
-    source.begin()
-    more, size = not source.at_end(), CHUNK_BYTES
+    more, size = source.begin(), CHUNK_BYTES
     while more:
         source.fill(size)
         text = source.text[:size]
@@ -125,20 +124,16 @@ class _Characters:
                 return
             self.fill(1)
 
-    def begin(self) -> None:
-        """Go to the first record."""
+    def begin(self) -> bool:
+        """Go to the first record; return whether there is one."""
         self.skip(BLANKS)
         if not self.text.startswith("["):
             raise Flaw("is JSON, but not a list of records", f"Write {EXAMPLE}")
         self.drop(1)
-
-    def at_end(self) -> bool:
-        """Return whether the list is empty."""
         self.skip(BLANKS)
-        if not self.text.startswith("]"):
-            return False
-        self.drop(1)
-        return True
+        empty = self.text.startswith("]")
+        self.drop(int(empty))
+        return not empty
 
     def finish(self) -> None:
         """Refuse anything but blanks after the list."""

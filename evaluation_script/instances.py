@@ -10,10 +10,9 @@ import numpy as np
 from . import instance_truth
 from .engine import Engine
 from .instance_accumulator import InstanceAccumulator
-from .instance_boundaries import smaller_of_both
 from .instance_counts import DETECTION, IMAGE, InstanceCounts, by_falling_score, decoded, truth_rows
 from .instance_matching import REACHED, Detections, Instances, Overlap, match, rank_in_group, similar_pairs
-from .instance_overlaps import Masks, box_overlaps, mask_overlaps
+from .instance_overlaps import Masks, box_overlaps, mask_overlaps, smaller_of_both
 from .instance_protocols import OCCLUSIONS, PER_IMAGE, InstanceProtocol
 from .instance_records import InstanceRecords, read_records
 from .instance_truth import InstanceTruth

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -159,12 +159,16 @@ def joined(stacks: list[Stack], frames: int, size: Size) -> Stack:
     top, left = min(stack.top for stack in visible), min(stack.left for stack in visible)
     bottom = max(stack.top + stack.words.shape[1] for stack in visible)
     right = max(stack.left + stack.words.shape[2] for stack in visible)
-    union = Stack(np.zeros((frames, bottom - top, right - left), np.uint64), top, left, size)
-    for stack in visible:
-        parts = overlap(union, stack)
+    return united(Stack(np.zeros((frames, bottom - top, right - left), np.uint64), top, left, size), visible)
+
+
+def united(window: Stack, stacks: Iterable[Stack]) -> Stack:
+    """Return a window, which is overwritten, with what the stacks have in it."""
+    for stack in stacks:
+        parts = overlap(window, stack)
         if parts is not None:
-            union.words[parts[0]] |= stack.words[parts[1]]
-    return union
+            window.words[parts[0]] |= stack.words[parts[1]]
+    return window
 
 
 def nothing(frames: int, size: Size) -> Stack:
@@ -193,3 +197,11 @@ def labels_in(block: Array) -> List[int]:
     flat = block.reshape(-1)
     changes = flat[np.flatnonzero(flat[1:] != flat[:-1])]
     return [int(label) for label in np.unique(np.append(changes, flat[-1])) if label]
+
+
+def places_of(known: Array, wanted: Array) -> Array:
+    """Return where each wanted number stands among those that are known, which rise; -1 where it does not."""
+    if not len(known):
+        return np.full(len(wanted), -1)
+    places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return np.where(known[places] == wanted, places, -1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from typing import Any, Dict, List
 
 from .phase import Phase
@@ -37,8 +38,9 @@ def notify(phase: Phase, answer: Dict[str, Any], submission: object) -> str:
         ]
         for thread in threads:
             thread.start()
+        deadline = time.monotonic() + SECONDS
         for thread in threads:
-            thread.join(SECONDS)
+            thread.join(max(0.0, deadline - time.monotonic()))
         late = sum(thread.is_alive() for thread in threads)
         return "; ".join(failures + [f"{late} notification(s) took longer than {SECONDS:g} s"] * bool(late))
     except Exception as error:  # noqa: BLE001 - a notification never touches the score
@@ -47,16 +49,13 @@ def notify(phase: Phase, answer: Dict[str, Any], submission: object) -> str:
 
 def addresses() -> Dict[str, str]:
     """Return where to send, by kind."""
-    targets = {}
+    stored: Dict[str, object] = {}
     try:
         with open(os.path.expanduser(FILE), encoding="utf-8") as file:
-            targets = {kind: address for kind, address in json.load(file).items() if kind in KINDS}
-    except (OSError, ValueError, AttributeError):
+            stored = dict(json.load(file))
+    except (OSError, ValueError, TypeError):
         pass
-    for kind in KINDS:
-        address = os.environ.get(f"SEGJUDGE_{kind.upper()}")
-        if address:
-            targets[kind] = address
+    targets = {kind: os.environ.get(f"SEGJUDGE_{kind.upper()}") or stored.get(kind) for kind in KINDS}
     return {kind: address for kind, address in targets.items() if isinstance(address, str) and address}
 
 

@@ -6,17 +6,16 @@ frames and whole videos are sums of such tables.
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
-from typing import Deque, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Union
 
 import numpy as np
 
 from . import kernel, kernel_frames
 from .errors import Flaw, Problems
-from .instance_boundaries import reach_of, whole_windows
+from .instance_overlaps import reach_of, whole_windows
 from .label_maps import SHIFT, LabelMap, LabelPairs, overlaps_of, pairs_of, summed
-from .masks import Array
+from .masks import Array, places_of
 from .panoptic_files import PanopticSubmission, SentFrame, check_listed
 from .panoptic_protocols import PanopticProtocol
 from .unit_counts import UnitCounts
@@ -58,9 +57,8 @@ def inner(numbers: Array) -> Array:
 def only_boundaries(pixels: LabelMap) -> LabelMap:
     """Return a map in which the inner part of every segment has one label of its own."""
     labels = pixels.numbers if pixels.labels is None else pixels.labels.astype(np.uint32)[pixels.numbers]
-    found = kernel_frames.boundaries(
-        labels, reach_of(labels.shape[0], labels.shape[1], BOUNDARY_RATIO), INNER, kernel.library()
-    )
+    reach = reach_of(labels.shape[0], labels.shape[1], BOUNDARY_RATIO)
+    found = kernel_frames.boundaries(labels, reach, INNER, kernel.library())
     return LabelMap(np.where(inner(labels) & (labels != 0), INNER, labels) if found is None else found)
 
 
@@ -86,16 +84,14 @@ def count(unit: Unit, submission: PanopticSubmission) -> UnitCounts:
 def counted_frames(frames: Iterable[FrameTable], protocol: PanopticProtocol, things: List[bool]) -> Dict[str, Array]:
     """Return the tables of an image or of the frames of a video."""
     counts = np.zeros((len(protocol.windows), len(things), 4))
-    tubes = _Tubes(things)
-    recent: Deque[FrameTable] = deque(maxlen=max(protocol.windows))
+    known: List[FrameTable] = []
     for frame in frames:
-        recent.append(frame)
+        known.append(frame)
         for row, length in enumerate(protocol.windows):
-            if len(recent) >= length:
-                counts[row] += quality_counts(_joined(list(recent)[-length:]), len(things))
-        if protocol.video:
-            tubes.add(frame, without_first=protocol.first_is_crowd)
-    return {"quality": counts, **(tubes.tables() if protocol.video and recent else {})}
+            if len(known) >= length:
+                counts[row] += quality_counts(_joined(known[-length:]), len(things))
+    tubes = _tubes(known, things, without_first=protocol.first_is_crowd) if protocol.video and known else {}
+    return {"quality": counts, **tubes}
 
 
 def frame_table(frame: TruthFrame, sent: SentFrame, pixels: Array, *, boundary: bool) -> FrameTable:
@@ -130,18 +126,10 @@ def _joined(frames: List[FrameTable]) -> FrameTable:
     return FrameTable(sides[0], sides[1], pairs_of(keys, np.concatenate([one.pairs.pixels for one in frames])))
 
 
-def _places(ids: Array, wanted: Array) -> Array:
-    """Return where each wanted id stands among rising ids; -1 where it does not."""
-    if not len(ids):
-        return np.full(len(wanted), -1)
-    places = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
-    return np.where(ids[places] == wanted, places, -1)
-
-
 def quality_counts(table: FrameTable, categories: int) -> Array:
     """Return the sum of IoUs, matched, surplus and missed segments of each category."""
     truth, sent, pairs = table.truth, table.prediction, table.pairs
-    one, two = _places(truth[:, ID], pairs.truth), _places(sent[:, ID], pairs.prediction)
+    one, two = places_of(truth[:, ID], pairs.truth), places_of(sent[:, ID], pairs.prediction)
     crowd, category, other = truth[:, CROWD] == 1, truth[:, CATEGORY].astype(int), sent[:, CATEGORY].astype(int)
     ious = _ious(truth, sent, pairs)
     if table.boundaries is not None:
@@ -169,7 +157,7 @@ def quality_counts(table: FrameTable, categories: int) -> Array:
 
 def _ious(truth: Array, sent: Array, pairs: LabelPairs) -> Array:
     """Return the IoU of each pair without void; 0 where a side is not a segment, or the areas are impossible."""
-    one, two = _places(truth[:, ID], pairs.truth), _places(sent[:, ID], pairs.prediction)
+    one, two = places_of(truth[:, ID], pairs.truth), places_of(sent[:, ID], pairs.prediction)
     inside = (pairs.truth == 0) & (two >= 0)
     void = np.bincount(two[inside], pairs.pixels[inside], len(sent))
     ious = np.zeros(len(pairs.pixels))
@@ -188,49 +176,40 @@ def _boundary_ious(pairs: LabelPairs, boundaries: LabelPairs) -> Array:
         sides.append(np.column_stack((unique, areas, areas, areas))[(unique != 0) & (unique != INNER)])
     ious = _ious(sides[0], sides[1], boundaries)
     keys = (boundaries.truth << SHIFT) | boundaries.prediction
-    places = _places(keys, (pairs.truth << SHIFT) | pairs.prediction)
+    places = places_of(keys, (pairs.truth << SHIFT) | pairs.prediction)
     return np.where(places >= 0, ious[places], 0.0)
 
 
-class _Tubes:
-    """The pairs of a whole video by category, for STQ: which category lies where, and which tubes share pixels."""
+def _tubes(frames: List[FrameTable], things: List[bool], *, without_first: bool) -> Dict[str, Array]:
+    """Return of a whole video, for STQ, how many pixels have which two categories, and the quality of its tubes."""
+    void, is_thing = len(things), np.array([*things, False])
+    listed = [frame.truth for frame in frames if len(frame.truth)]
+    first = int(listed[0][listed[0][:, ORDER].argmin(), ID]) if listed and without_first else -1
+    real, sent, pixels = (
+        np.concatenate(column)
+        for column in zip(*((frame.pairs.truth, frame.pairs.prediction, frame.pairs.pixels) for frame in frames))
+    )
+    one = np.concatenate([_categories(frame.truth, frame.pairs.truth, void) for frame in frames])
+    two = np.concatenate([_categories(frame.prediction, frame.pairs.prediction, void) for frame in frames])
+    seen, crowd = one != void, is_thing[one] & (real == first)
+    cells = summed((one * (void + 1) + two)[seen], pixels[seen])
+    truth = np.where(is_thing[one] & ~crowd, one << SHIFT | real, -1)
+    prediction = np.where(is_thing[two] & ~crowd, two << SHIFT | sent, -1)
+    return {"cells": np.stack(cells), "association": _association(truth, prediction, pixels)}
 
-    def __init__(self, things: List[bool]) -> None:
-        self._things = np.array([*things, False])
-        self._void = len(things)
-        self._first = -1
-        self._cells: List[Tuple[Array, Array]] = []
-        self._parts: List[Tuple[Array, Array, Array]] = []
 
-    def add(self, table: FrameTable, *, without_first: bool) -> None:
-        """Add the pairs of a frame."""
-        pairs = table.pairs
-        one, two = self._categories(table.truth, pairs.truth), self._categories(table.prediction, pairs.prediction)
-        if self._first < 0 and without_first and len(table.truth):
-            self._first = int(table.truth[table.truth[:, ORDER].argmin(), ID])
-        seen = one != self._void
-        self._cells.append(summed((one * (self._void + 1) + two)[seen], pairs.pixels[seen]))
-        crowd = self._things[one] & (pairs.truth == self._first)
-        truth = np.where(self._things[one] & ~crowd, one << SHIFT | pairs.truth, -1)
-        prediction = np.where(self._things[two] & ~crowd, two << SHIFT | pairs.prediction, -1)
-        self._parts.append((truth, prediction, pairs.pixels))
+def _categories(segments: Array, ids: Array, void: int) -> Array:
+    """Return the category of each id; what is no segment is void."""
+    return np.append(segments[:, CATEGORY], void).astype(np.int64)[places_of(segments[:, ID], ids)]
 
-    def _categories(self, segments: Array, ids: Array) -> Array:
-        places = _places(segments[:, ID], ids)
-        return np.append(segments[:, CATEGORY], self._void).astype(np.int64)[places]
 
-    def tables(self) -> Dict[str, Array]:
-        """Return how many pixels have which two categories, and the sum of the qualities of all tubes."""
-        cells, pixels = (np.concatenate(parts) for parts in zip(*self._cells))
-        return {"cells": np.stack(summed(cells, pixels)), "association": self._association()}
-
-    def _association(self) -> Array:
-        truth, prediction, pixels = (np.concatenate(parts) for parts in zip(*self._parts))
-        tubes, areas = summed(truth, np.where(truth >= 0, pixels, 0))
-        others, other_areas = summed(prediction, np.where(prediction >= 0, pixels, 0))
-        both = (truth >= 0) & (prediction >= 0)
-        one, two = np.searchsorted(tubes, truth[both]), np.searchsorted(others, prediction[both])
-        keys, shared = summed(one * len(others) + two, pixels[both])
-        one, two = keys // max(1, len(others)), keys % max(1, len(others))
-        quality = shared * (shared / (areas[one] + other_areas[two] - shared)) / areas[one]
-        return np.array([quality.sum(), np.count_nonzero(tubes >= 0)])
+def _association(truth: Array, prediction: Array, pixels: Array) -> Array:
+    """Return the sum of the qualities of all tubes, and how many there are; -1 is none."""
+    tubes, areas = summed(truth, np.where(truth >= 0, pixels, 0))
+    others, other_areas = summed(prediction, np.where(prediction >= 0, pixels, 0))
+    both = (truth >= 0) & (prediction >= 0)
+    one, two = np.searchsorted(tubes, truth[both]), np.searchsorted(others, prediction[both])
+    keys, shared = summed(one * len(others) + two, pixels[both])
+    one, two = keys // max(1, len(others)), keys % max(1, len(others))
+    quality = shared * (shared / (areas[one] + other_areas[two] - shared)) / areas[one]
+    return np.array([quality.sum(), np.count_nonzero(tubes >= 0)])

@@ -13,8 +13,7 @@ from .instance_protocols import InstanceProtocol
 from .intervals import FEWEST_CASES, GROUPS, bounds_of, interval, pseudo_values, standard_errors
 from .masks import Array
 from .phase import TrackProtocol
-from .sequence_averages import averaged, averaged_without_each, by_sequence, cases, sums_of_sequences
-from .sequence_metrics import ObjectScore, Values
+from .sequence_metrics import ObjectScore, ScoreTable, Values, by_sequence
 from .sequence_protocols import BESIDE, SequenceProtocol
 from .unit_counts import UnitAccumulator
 
@@ -97,8 +96,9 @@ class SequenceReport(Report):
     protocol: SequenceProtocol
 
     def __init__(self, split: str, protocol: SequenceProtocol, scores: List[ObjectScore], warnings: List[str]) -> None:
-        super().__init__(split, protocol, averaged(scores, protocol), {}, warnings)
-        self.scores, self._left_out = scores, partial(averaged_without_each, scores, protocol)
+        self._table = ScoreTable(scores, protocol)
+        super().__init__(split, protocol, self._table.averaged(), {}, warnings)
+        self.scores, self._left_out = scores, self._table.averaged_without_each
 
     @property
     def metrics(self) -> List[str]:
@@ -108,13 +108,14 @@ class SequenceReport(Report):
 
     def sums(self, metrics: Collection[str]) -> Dict[str, Tuple[Array, Array]]:
         found = super().sums(metrics)
-        for metric, (sums, counts) in sums_of_sequences(self.scores, self.protocol, list(found)).items():
+        for metric in list(found):
+            sums, counts = self._table.sums(metric)
             if abs(sums.sum() / max(counts.sum(), 1) - (self.values[metric] or 0.0)) <= SAME:
                 found[metric] = sums, counts
         return found
 
     def cases(self, metric: str) -> int:
-        return cases(self.scores, self.protocol, metric)
+        return self._table.cases(metric)
 
     def rows(self) -> Dict[str, List[Row]]:
         means = by_sequence(self.scores, self.metrics)

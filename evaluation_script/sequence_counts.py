@@ -14,7 +14,7 @@ import numpy as np
 from .accumulator import NamedCounts, decoded_with, problems_of
 from .errors import Problem
 from .masks import Array
-from .sequence_truth import Ranges, flags_of, ranges_of
+from .sequence_truth import Ranges, flags_of
 from .similarity import Counts
 
 #: The fields of `similarity.Counts`.
@@ -151,11 +151,6 @@ def _object(entry: List[Any], frames: int) -> CountedObject:
     if not all(0 <= start < stop <= frames for start, stop in ranges):
         raise ValueError("has an object outside of its frames")
     return CountedObject(str(name), ranges, bool(unseen))
-
-
-def counted_object(name: str, flags: Array, *, unseen: bool) -> CountedObject:
-    """Return an object with the frames that may count for it."""
-    return CountedObject(name, ranges_of(flags), unseen)
 
 
 def _same(one: Array, two: Array) -> bool:

@@ -27,9 +27,9 @@ from .mask_files import MaskFiles, SalientImages
 from .mask_stream import MaskStream
 from .masks import Array, Stack, nothing
 from .reports import SequenceReport
-from .sequence_counting import comparable
+from .sequence_counting import comparable, is_one_mask
 from .sequence_metrics import ObjectScore
-from .sequence_protocols import ObjectRule, SequenceProtocol
+from .sequence_protocols import SequenceProtocol
 from .sequence_truth import Sequence
 from .sequences import OpenedSequences
 
@@ -59,7 +59,7 @@ def compared_blocks(scored: ScoredSequence, protocol: SequenceProtocol) -> Itera
         found = masks.stacks([names[row] for row in rows], block.size) if masks is not None and len(rows) else {}
         predicted = {label: _spaced(stack, rows, len(names)) for label, stack in (found or {}).items()}
         truth, predicted = comparable(truth, predicted, protocol, nothing(len(names), block.size))
-        if protocol.salient or protocol.objects is ObjectRule.FOREGROUND:
+        if is_one_mask(protocol):
             predicted = {score.name: predicted[SalientImages.NAME] for score in scored.scores}
         elif protocol.proposals:
             matched = {str(score.proposal): score.name for score in scored.scores}

@@ -108,10 +108,8 @@ class SequenceSubmission:
 
     def _sequence_in(self, parts: List[str]) -> Optional[int]:
         """Return the part of a path that names the sequence: the parent folder, or the one above an object's folder."""
-        for back in (2, 3):
-            if len(parts) >= back and parts[-back] in self._truth:
-                return len(parts) - back
-        return None
+        places = (len(parts) - back for back in (2, 3))
+        return next((at for at in places if at >= 0 and parts[at] in self._truth), None)
 
     def _add(self, name: str, sequence: str, label: str) -> None:
         frames = self._folders.setdefault(sequence, {}).setdefault(label, {})

@@ -21,9 +21,8 @@ from .phase import ScoringRules
 from .progress import Progress, ignore_progress
 from .reports import SequenceReport
 from .sequence_accumulator import SequenceAccumulator, Warnings
-from .sequence_counting import count
+from .sequence_counting import count, frames_to_read
 from .sequence_counts import decoded
-from .sequence_objects import frames_to_read
 from .sequence_protocols import MissingRule, SequenceProtocol
 from .sequence_submission import SequenceSubmission
 from .sequence_truth import Sequence, Split
@@ -42,21 +41,15 @@ class OpenedSequences:
         if protocol.rounds:
             truth = [replace(one, name=f"{part}/{one.name}") for part in protocol.rounds for one in truth]
         self._submission = SequenceSubmission(path, truth, protocol, rules.limits, split.elsewhere)
-        warnings = Warnings(strict=rules.strict, problems=self._submission.problems)
+        self._warnings = Warnings(strict=rules.strict, problems=self._submission.problems)
         for line in self._submission.warnings:
-            warnings.add("extra", Problem("extra files", line, "Leave them out"))
+            self._warnings.add("extra", Problem("extra files", line, "Leave them out"))
         try:
-            self._pairs = _paired(truth, self._submission, protocol, warnings)
+            #: Every sequence with its masks; None where it was not sent.
+            self.pairs = self._paired(truth)
         except BaseException:
             self.close()
             raise
-        self._costs = [cost(sequence) for sequence, _ in self._pairs]
-        self._notes = warnings.kept
-
-    @property
-    def pairs(self) -> List[Tuple[Sequence, Optional[MaskFiles]]]:
-        """Every sequence with its masks; None where it was not sent."""
-        return self._pairs
 
     def close(self) -> None:
         """Close the submission's file."""
@@ -64,108 +57,99 @@ class OpenedSequences:
 
     def counted(self, part: Part = WHOLE, progress: Progress = ignore_progress) -> SequenceAccumulator:
         """Count a part of the sequences."""
-        names = [sequence.name for sequence, _ in self._pairs]
+        names = [sequence.name for sequence, _ in self.pairs]
         accumulator = SequenceAccumulator(self._protocol, names, strict=self._rules.strict)
-        accumulator.notes = self._notes
-        numbers = part.of(self._costs)
+        accumulator.notes = self._warnings.kept
+        chosen = [self.pairs[number] for number in part.of([cost(sequence) for sequence, _ in self.pairs])]
 
         def work(number: int) -> bytes:
-            sequence, masks = self._pairs[numbers[number]]
+            sequence, masks = chosen[number]
             return count(sequence, masks, self._protocol, self._split).encoded()
 
         def started(number: int) -> None:
-            progress(names[numbers[number]], len(accumulator), len(numbers))
+            progress(chosen[number][0].name, len(accumulator), len(chosen))
 
-        costs = [self._costs[number] for number in numbers]
+        costs = [cost(sequence) for sequence, _ in chosen]
         for data in results_of_processes(work, costs, self._rules.jobs, started):
             accumulator.update(decoded(data))
-        progress("", len(numbers), len(numbers))
+        progress("", len(chosen), len(chosen))
         return accumulator
+
+    def _paired(self, truth: List[Sequence]) -> List[Tuple[Sequence, Optional[MaskFiles]]]:
+        """Return every sequence with its masks; what is missing is found before anything is decoded."""
+        self._check_sequences(truth)
+        pairs: List[Tuple[Sequence, Optional[MaskFiles]]] = []
+        for whole in truth:
+            sequence, masks = whole, self._submission.sequence(whole.name)
+            if masks is not None:
+                if self._protocol.missing_object is not MissingRule.EMPTY:
+                    sequence = self._with_objects(sequence, masks)
+                self._check_frames(sequence, masks)
+            if masks is not None or self._protocol.missing is MissingRule.ZEROS:
+                pairs.append((sequence, masks))
+        self._submission.problems.raise_if_any()
+        if not pairs:
+            raise SubmissionError.of(Problem(UPLOAD, "holds none of the sequences of this phase", SEND_FOLDERS))
+        return pairs
+
+    def _check_sequences(self, truth: List[Sequence]) -> None:
+        """Report the sequences that were not sent."""
+        sent = self._submission.names()
+        missing = [sequence.name for sequence in truth if sequence.name not in sent]
+        if not missing:
+            return
+        are = verb(len(missing), "is", "are")
+        found = f"{counted(len(missing), 'sequence', len(truth))} {are} missing: {listed(missing, 5)}"
+        if self._protocol.missing is MissingRule.ERROR:
+            self._submission.problems.add(Problem(UPLOAD, found, f"{SEND_FOLDERS} of the phase"))
+        else:
+            meaning = "scored as 0" if self._protocol.missing is MissingRule.ZEROS else "left out of the means"
+            self._warnings.add("missing", Problem(UPLOAD, f"{found} ({meaning})", "Send all sequences"))
+
+    def _with_objects(self, sequence: Sequence, masks: MaskFiles) -> Sequence:
+        """Report the objects of a sequence that were not sent; return it without those that are left out."""
+        required = self._required(sequence)
+        sent = set(masks.labels()) if isinstance(masks, ObjectMasks) else set()
+        if self._protocol.missing_object is MissingRule.LEFT_OUT and isinstance(masks, ObjectMasks):
+            sent = {
+                label
+                for label in sent & required.keys()
+                if not masks.missing_frames({label: [FIRST_FRAME, *required[label]]})
+            }
+            masks.left_out = frozenset(masks.labels()) - sent
+        missing = [label for label in required if label and label not in sent]
+        if not missing:
+            return sequence
+        lacking = f"{counted(len(missing), 'expression', len(required))} {verb(len(missing), 'lacks', 'lack')}"
+        found, remedy = f"{lacking} masks: {listed(missing)}", "Send a folder of masks for each expression"
+        if self._protocol.missing_object is MissingRule.ERROR:
+            masks.problems.add(Problem(sequence.name, found, remedy))
+            return sequence
+        self._warnings.add("objects", Problem(sequence.name, f"{found} (left out of the means)", remedy))
+        left = {label: facts for label, facts in sequence.objects.items() if label not in missing}
+        return replace(sequence, objects=left)
+
+    def _required(self, sequence: Sequence) -> RequiredFrames:
+        return {
+            label: [sequence.frames[frame] for frame in np.flatnonzero(counted_frames)]
+            for label, counted_frames in frames_to_read(sequence, self._protocol).items()
+        }
+
+    def _check_frames(self, sequence: Sequence, masks: MaskFiles) -> None:
+        """Report the frames of a sequence that were not sent, and those that the truth does not have."""
+        for problem in masks.missing_frames(self._required(sequence)):
+            masks.problems.add(problem)
+        surplus = sorted(masks.frames() - set(sequence.frames))
+        if surplus:
+            were = verb(len(surplus), "is not in the truth and was", "are not in the truth and were")
+            found = f"{counted(len(surplus), 'frame')} {were} ignored: {listed(surplus)}"
+            self._warnings.add("frames", Problem(sequence.name, found, "Name the frames as the truth does"))
 
 
 def cost(sequence: Sequence) -> int:
     """Return how long a sequence takes beside others: the pixels of its frames, for each object and once more."""
     pixels = sum((block.stop - block.start) * block.size[0] * block.size[1] for block in sequence.blocks)
     return pixels * (1 + len(sequence.objects))
-
-
-def _paired(
-    truth: List[Sequence], submission: SequenceSubmission, protocol: SequenceProtocol, warnings: Warnings
-) -> List[Tuple[Sequence, Optional[MaskFiles]]]:
-    """Return every sequence with its masks; what is missing is found before anything is decoded."""
-    _check_sequences(truth, submission, protocol, warnings)
-    pairs: List[Tuple[Sequence, Optional[MaskFiles]]] = []
-    for whole in truth:
-        sequence, masks = whole, submission.sequence(whole.name)
-        if masks is not None:
-            if protocol.missing_object is not MissingRule.EMPTY:
-                sequence = _with_objects(sequence, masks, protocol, warnings)
-            _check_frames(sequence, masks, protocol, warnings)
-        if masks is not None or protocol.missing is MissingRule.ZEROS:
-            pairs.append((sequence, masks))
-    submission.problems.raise_if_any()
-    if not pairs:
-        raise SubmissionError.of(Problem(UPLOAD, "holds none of the sequences of this phase", SEND_FOLDERS))
-    return pairs
-
-
-def _check_sequences(
-    truth: List[Sequence], submission: SequenceSubmission, protocol: SequenceProtocol, warnings: Warnings
-) -> None:
-    """Report the sequences that were not sent."""
-    sent = submission.names()
-    missing = [sequence.name for sequence in truth if sequence.name not in sent]
-    if not missing:
-        return
-    are = verb(len(missing), "is", "are")
-    found = f"{counted(len(missing), 'sequence', len(truth))} {are} missing: {listed(missing, 5)}"
-    if protocol.missing is MissingRule.ERROR:
-        submission.problems.add(Problem(UPLOAD, found, f"{SEND_FOLDERS} of the phase"))
-    else:
-        meaning = "scored as 0" if protocol.missing is MissingRule.ZEROS else "left out of the means"
-        warnings.add("missing", Problem(UPLOAD, f"{found} ({meaning})", "Send all sequences"))
-
-
-def _with_objects(sequence: Sequence, masks: MaskFiles, protocol: SequenceProtocol, warnings: Warnings) -> Sequence:
-    """Report the objects of a sequence that were not sent; return it without those that are left out."""
-    required = _required(sequence, protocol)
-    sent = set(masks.labels()) if isinstance(masks, ObjectMasks) else set()
-    if protocol.missing_object is MissingRule.LEFT_OUT and isinstance(masks, ObjectMasks):
-        sent = {
-            label
-            for label in sent & required.keys()
-            if not masks.missing_frames({label: [FIRST_FRAME, *required[label]]})
-        }
-        masks.left_out = frozenset(masks.labels()) - sent
-    missing = [label for label in required if label and label not in sent]
-    if not missing:
-        return sequence
-    lacking = f"{counted(len(missing), 'expression', len(required))} {verb(len(missing), 'lacks', 'lack')}"
-    found, remedy = f"{lacking} masks: {listed(missing)}", "Send a folder of masks for each expression"
-    if protocol.missing_object is MissingRule.ERROR:
-        masks.problems.add(Problem(sequence.name, found, remedy))
-        return sequence
-    warnings.add("objects", Problem(sequence.name, f"{found} (left out of the means)", remedy))
-    left = {label: facts for label, facts in sequence.objects.items() if label not in missing}
-    return replace(sequence, objects=left)
-
-
-def _required(sequence: Sequence, protocol: SequenceProtocol) -> RequiredFrames:
-    return {
-        label: [sequence.frames[frame] for frame in np.flatnonzero(counted_frames)]
-        for label, counted_frames in frames_to_read(sequence, protocol).items()
-    }
-
-
-def _check_frames(sequence: Sequence, masks: MaskFiles, protocol: SequenceProtocol, warnings: Warnings) -> None:
-    """Report the frames of a sequence that were not sent, and those that the truth does not have."""
-    for problem in masks.missing_frames(_required(sequence, protocol)):
-        masks.problems.add(problem)
-    surplus = sorted(masks.frames() - set(sequence.frames))
-    if surplus:
-        were = verb(len(surplus), "is not in the truth and was", "are not in the truth and were")
-        found = f"{counted(len(surplus), 'frame')} {were} ignored: {listed(surplus)}"
-        warnings.add("frames", Problem(sequence.name, found, "Name the frames as the truth does"))
 
 
 ENGINE = Engine(

@@ -13,17 +13,7 @@ from .kernel_runs import Pairs
 from .mask_texts import of_texts
 from .masks import Array
 from .tracks_files import CATEGORY, IGNORED, MASK, SCORE, TRACK_ID, TracksSubmission
-from .tracks_metrics import (
-    ALPHAS,
-    CLEAR_FIELDS,
-    EPSILON,
-    HOTA_FIELDS,
-    THRESHOLD,
-    ComparedFrame,
-    best_pairs,
-    clear_counts,
-    hota_counts,
-)
+from .tracks_metrics import EPSILON, THRESHOLD, ComparedFrame, best_pairs, counts_of
 from .tracks_protocols import TracksProtocol
 from .unit_counts import UnitCounts
 from .unit_truth import Rows, TruthFrame, Unit
@@ -53,44 +43,41 @@ class ComparedSequence:
     def __init__(
         self, frames: List[TruthFrame], sent: Tuple[List[Rows], Masks], protocol: TracksProtocol, facts: Dict[str, Any]
     ) -> None:
-        self.real = [frame.rows for frame in frames]
         (self._sent, masks), self._protocol, self._facts = sent, protocol, facts
-        others = masks_of(frames, self.real)
-        self._areas = list(zip(_by_frame(masks.area, self._sent), _by_frame(others.area, self.real)))
-        pairs = _pairs(self._sent, self.real)
+        self._real = [frame.rows for frame in frames]
+        others = masks_of(frames, self._real)
+        pairs = self._pairs = _pairs(self._sent, self._real)
         nobody = np.zeros(len(others.area), bool)
         shares = mask_overlaps(pairs, masks, others, nobody)
+        both = masks.area[pairs.sent] + others.area[pairs.real]
+        #: Pixels that each pair shares.
+        self._shared = np.rint(shares * both / (1 + shares))
         similarities = box_overlaps(pairs, _boxes(masks), _boxes(others), nobody) if protocol.boxes else shares
-        shapes = [(len(one), len(two)) for one, two in zip(self._sent, self.real)]
-        self._overlaps, self._similarities = (
-            [part.reshape(shape) for part, shape in zip(_split(ious, pairs.bounds), shapes)]
-            for ious in (shares, similarities)
-        )
+        parts = zip(_split(similarities, pairs.bounds), self._sent, self._real)
+        self._similarities = [part.reshape(len(one), len(two)) for part, one, two in parts]
+        #: Of both sides, the truth first: of all masks, and by frame.
+        self._areas, sides = (others.area, masks.area), (self._real, self._sent)
         self._numbers, self._kinds = (
-            [[np.array([row[column] for row in rows], np.int64) for rows in side] for side in (self.real, self._sent)]
+            [np.array([row[column] for rows in side for row in rows], np.int64) for side in sides]
             for column in (TRACK_ID, CATEGORY)
         )
-        ignored = np.concatenate(self._kinds[0] + [np.zeros(0, np.int64)])[pairs.real] == IGNORED
-        shared = _shared(shares, masks.area[pairs.sent] + others.area[pairs.real])
-        inside = np.bincount(pairs.sent, shared * ignored, len(masks.area))
+        self._numbers_in, self._kinds_in = (
+            [_by_frame(values, rows) for values, rows in zip(columns, sides)]
+            for columns in (self._numbers, self._kinds)
+        )
+        inside = np.bincount(pairs.sent, self._shared * (self._kinds[0] == IGNORED)[pairs.real], len(masks.area))
         outside = inside / np.maximum(masks.area, 1) <= MOST_IGNORED + EPSILON
         #: Which predictions do not lie in ignored regions for the most part.
         self._outside = _by_frame(outside, self._sent)
 
     def tables(self, classes: List[Tuple[str, int]]) -> Dict[str, Array]:
         """Return what is counted of each of these categories that occurs."""
-        seen = {row[CATEGORY] for rows in (*self._sent, *self.real) for row in rows}
+        seen = {kind for kinds in self._kinds for kind in kinds.tolist()}
         present = [(place, one) for place, (_, one) in enumerate(classes) if one in seen]
         compared = [self.compared(category) for _, category in present]
-        tables = {
-            "classes": np.array([place for place, _ in present], np.int64),
-            "hota": np.array([hota_counts(one) for one in compared]).reshape(
-                len(present), len(HOTA_FIELDS), len(ALPHAS)
-            ),
-            "clear": np.array([clear_counts(one) for one in compared]).reshape(len(present), len(CLEAR_FIELDS)),
-        }
+        tables = {"classes": np.array([place for place, _ in present], np.int64), **counts_of(compared)}
         if self._protocol.burst:
-            tables["objects"] = np.array([len(_tracks(self.real, one)) for _, one in present], np.int64)
+            tables["objects"] = np.array([self._tracks(0, one)[1] for _, one in present], np.int64)
             matched = [self.matched_tracks(place, one) for place, one in present]
             tables["tracks"] = np.concatenate([np.zeros((0, 4)), *matched])
         return tables
@@ -98,17 +85,17 @@ class ComparedSequence:
     def compared(self, category: int) -> List[ComparedFrame]:
         """Return the frames of a category, without the predictions that are left out."""
         found = []
-        for at, real in enumerate(self.real):
+        for at, real in enumerate(self._real):
             if self._protocol.burst and not real:
                 continue  # a frame in which nothing is annotated
-            one, two = ((side[at] == category).nonzero()[0] for side in self._kinds)
+            one, two = ((side[at] == category).nonzero()[0] for side in self._kinds_in)
             if not len(one) and not len(two):
                 continue
             similarity = self._similarities[at][two[:, None], one].T
             if not self._protocol.exemplar:
                 kept = self._kept(at, two, similarity, category)
                 two, similarity = two[kept], similarity[:, kept]
-            found.append((self._numbers[0][at][one], self._numbers[1][at][two], similarity))
+            found.append((self._numbers_in[0][at][one], self._numbers_in[1][at][two], similarity))
         return _relabelled(found)
 
     def _kept(self, at: int, members: Array, similarity: Array, category: int) -> Array:
@@ -127,44 +114,43 @@ class ComparedSequence:
 
     def matched_tracks(self, place: int, category: int) -> Array:
         """Return a row for each predicted track: the category's index, score, bits of matches, whether it is loose."""
-        objects, tracks = _tracks(self.real, category), _tracks(self._sent, category)
-        if category not in self._facts["neg"] and not objects:
+        (objects, count), (tracks, number) = (self._tracks(side, category) for side in (0, 1))
+        if category not in self._facts["neg"] and not count:
             return np.zeros((0, 4))
-        scores = np.array([np.mean([self._sent[at][index][SCORE] for at, index in masks]) for masks in tracks.values()])
+        of_masks = np.argsort(tracks, kind="stable")[np.count_nonzero(tracks < 0) :]
+        of_each = np.array([row[SCORE] for rows in self._sent for row in rows])[of_masks]
+        bounds = np.searchsorted(tracks[of_masks], np.arange(number + 1))
+        scores = np.array([part.mean() for part in _split(of_each, bounds)])
         order = np.argsort(-scores, kind="stable")
-        ordered = [list(tracks.values())[index] for index in order.tolist()]
-        ious = self._tube_overlaps(ordered, [dict(masks) for masks in objects.values()])
-        rows = np.zeros((len(ordered), 4))
+        ious = self._tube_overlaps((objects, count), (tracks, number))[order]
+        rows = np.zeros((number, 4))
         rows[:, 0], rows[:, 1], rows[:, 3] = place, scores[order], category in self._facts["loose"]
         for bit, threshold in enumerate(TRACK_THRESHOLDS.tolist()):
-            free = np.ones(len(objects), bool)
-            for index in range(len(ordered)):
+            free = np.ones(count, bool)
+            for index in range(number):
                 best = _best_object(ious[index], free, threshold)
                 if best >= 0:
                     free[best] = False
                     rows[index, 2] += 1 << bit
         return rows
 
-    def _tube_overlaps(self, tracks: List[List[Tuple[int, int]]], objects: List[Dict[int, int]]) -> Array:
+    def _tracks(self, side: int, category: int) -> Tuple[Array, int]:
+        """Return the place of each mask's track among those of a category, -1 without one, and how many there are."""
+        places: Dict[int, int] = {}
+        found, members = np.full(len(self._kinds[side]), -1), np.flatnonzero(self._kinds[side] == category)
+        found[members] = [places.setdefault(one, len(places)) for one in self._numbers[side][members].tolist()]
+        return found, len(places)
+
+    def _tube_overlaps(self, objects: Tuple[Array, int], tracks: Tuple[Array, int]) -> Array:
         """Return the IoU of tracks (rows) and objects (columns) over all frames."""
-        ious = np.zeros((len(tracks), len(objects)))
-        sizes = [sum(self._areas[at][1][other] for at, other in masks.items()) for masks in objects]
-        for row, track in enumerate(tracks):
-            size = sum(self._areas[at][0][index] for at, index in track)
-            for column, masks in enumerate(objects):
-                shared = 0
-                for at, index in track:
-                    if at in masks:
-                        both = self._areas[at][0][index] + self._areas[at][1][masks[at]]
-                        shared += int(_shared(self._overlaps[at][index, masks[at]], both))
-                ious[row, column] = shared / (size + sizes[column] - shared) if shared else 0.0
-        return ious
-
-
-def _shared(iou: Array, areas: Array) -> Array:
-    """Return how many pixels two masks share, from their IoU and the sum of their areas."""
-    shared: Array = np.rint(iou * areas / (1 + iou))
-    return shared
+        row, column = tracks[0][self._pairs.sent], objects[0][self._pairs.real]
+        meet = (row >= 0) & (column >= 0)
+        shared = np.zeros((tracks[1], objects[1]))
+        np.add.at(shared, (row[meet], column[meet]), self._shared[meet])
+        real, sent = (
+            np.bincount(of[of >= 0], area[of >= 0], count) for (of, count), area in zip((objects, tracks), self._areas)
+        )
+        return shared / np.maximum(sent[:, None] + real - shared, 1)
 
 
 def _relabelled(frames: List[Tuple[Array, Array, Array]]) -> List[ComparedFrame]:
@@ -234,16 +220,6 @@ def _boxes(masks: Masks) -> Array:
 
     every = encoded(masks, np.arange(len(masks.area)))
     return np.asarray(toBbox(every) if every else [], float).reshape(-1, 4)
-
-
-def _tracks(frames: List[Rows], category: int) -> Dict[int, List[Tuple[int, int]]]:
-    """Return where the masks of each track of a category are: frames, and indices in them."""
-    tracks: Dict[int, List[Tuple[int, int]]] = {}
-    for at, rows in enumerate(frames):
-        for index, row in enumerate(rows):
-            if row[CATEGORY] == category:
-                tracks.setdefault(row[TRACK_ID], []).append((at, index))
-    return tracks
 
 
 def _best_object(ious: Array, free: Array, threshold: float) -> int:

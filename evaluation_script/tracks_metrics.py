@@ -6,7 +6,7 @@ A frame is the indices of its objects and of its predictions, and their similari
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import List, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -56,6 +56,14 @@ def _plain_pairs(quality: Array) -> Optional[Tuple[Array, Array]]:
             order = columns.argsort()
             return columns[order], rows[order]
     return None
+
+
+def counts_of(categories: List[List[ComparedFrame]]) -> Dict[str, Array]:
+    """Return the fields of HOTA at each alpha, and those of CLEAR, of each category's frames."""
+    number = len(categories)
+    hota = np.array([hota_counts(frames) for frames in categories]).reshape(number, len(HOTA_FIELDS), len(ALPHAS))
+    clear = np.array([clear_counts(frames) for frames in categories]).reshape(number, len(CLEAR_FIELDS))
+    return {"hota": hota, "clear": clear}
 
 
 def _sizes(frames: List[ComparedFrame]) -> Tuple[Array, Array]:

@@ -43,9 +43,9 @@ ROOMS = (
         "archive_folder archive_gzip archive_zip dataset_layouts "
         "instance_json instance_overlaps instance_precision instance_tubes mask_packing phase sequence_metrics"
     ),
-    "archive_tar instance_boundaries instance_flaws mask_files notify phases provenance sequence_averages",
+    "archive_tar instance_flaws mask_files notify phases provenance",
     "mask_run_lengths sequence_truth unit_counts unit_files unit_truth",
-    "archive dataset_masks failure_kinds instance_columns mask_stream sequence_counts sequence_objects",
+    "archive dataset_masks failure_kinds instance_columns mask_stream sequence_counts",
     "dataset_expressions",
     (
         "dataset_reader instance_accumulator instance_records instance_video_truth panoptic_files sequence_accumulator "

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script import dataset_reader, sequence_averages
+from segjudge.evaluation_script import dataset_reader, sequence_metrics
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS, SequenceProtocol
 from segjudge.evaluation_script.sequence_truth import Split
@@ -78,7 +78,7 @@ def test_real_masks_score_as_the_official_evaluator_says(path: Path, pair_files:
     scores, _ = score_sequences(str(prediction_path), split, protocol, ArchiveLimits())
 
     scale = 100 if golden["unit"].startswith("percent") else 1
-    values = sequence_averages.averaged(scores, protocol)
+    values = sequence_metrics.ScoreTable(scores, protocol).averaged()
     for name, number in golden["global"].items():
         if name == "n_objects":
             assert len(scores) == number

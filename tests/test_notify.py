@@ -113,3 +113,15 @@ def test_addresses_may_stand_in_a_file_outside(tmp_path: Path, monkeypatch: pyte
     assert notify.addresses() == {"slack": "https://a"}
     path.write_text("not json")
     assert notify.addresses() == {}
+
+
+def test_slack_and_webhook_share_the_time(hook: type[Hook], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notify, "SECONDS", 2.0)
+    monkeypatch.setattr(notify, "_post", lambda *_: time.sleep(20))
+    started = time.monotonic()
+
+    line = notify.notify(main.PHASES[0], {"result": [{"dev": {"J-Mean": 1.0}}]}, SUBMISSION)
+
+    assert line == "2 notification(s) took longer than 2 s"
+    assert time.monotonic() - started < 3.5
+    assert not hook.got

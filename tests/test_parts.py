@@ -119,7 +119,8 @@ def test_a_state_is_loaded_as_it_was_saved_and_checked(tmp_path: Path) -> None:
     loaded.load_state_dict(state)
     assert result(loaded) == result(whole)
     assert loaded.state_dict() == state
-    for data in (b"", state["a"][:-8], state["a"] + bytes(8), b"\xff" * 40, state["a"][:9]):
+    nested = (100_000).to_bytes(4, "little") + b"[" * 100_000
+    for data in (b"", state["a"][:-8], state["a"] + bytes(8), b"\xff" * 40, state["a"][:9], nested):
         with pytest.raises(ValueError, match=r"."):
             loaded.load_state_dict({"a": data})
     with pytest.raises(ValueError, match="a holds b"):

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from segjudge.evaluation_script import dataset_reader, sequence_averages, sequence_metrics
+from segjudge.evaluation_script import dataset_reader, sequence_metrics
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.evaluation_script.errors import SubmissionError
 from segjudge.evaluation_script.intervals import standard_errors
@@ -450,17 +450,17 @@ def test_means_are_over_objects_not_sequences() -> None:
         object_score("a", "2", J=0.6, F=0.5),
         object_score("b", "1", J=0.0, F=0.8),
     ]
-    values = sequence_averages.averaged(scores, SEQUENCE_PROTOCOLS["vos-benchmark"])
+    values = sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS["vos-benchmark"]).averaged()
     assert (values["J-Mean"], values["F-Mean"]) == (pytest.approx(0.5), pytest.approx(0.6))
     assert values["J&F-Mean"] == pytest.approx(0.55)
     assert values["J-Volume"] is None
-    rows = sequence_averages.by_sequence(scores, ["J-Mean", "F-Mean"])
+    rows = sequence_metrics.by_sequence(scores, ["J-Mean", "F-Mean"])
     assert rows == {"a": {"J-Mean": 0.75, "F-Mean": 0.5}, "b": {"J-Mean": 0.0, "F-Mean": 0.8}}
 
 
 def test_a_mean_of_classes_is_the_mean_of_seen_and_unseen() -> None:
     scores = [object_score("a", "1", J=0.9), object_score("a", "2", J=0.7), object_score("b", "1", True, J=0.2)]
-    values = sequence_averages.averaged(scores, SEQUENCE_PROTOCOLS["youtube-vos"])
+    values = sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS["youtube-vos"]).averaged()
     assert values["J-seen-Mean"] == pytest.approx(0.8)
     assert values["J-unseen-Mean"] == pytest.approx(0.2)
     assert values["J-Mean"] == pytest.approx(0.5)
@@ -470,12 +470,16 @@ def test_a_mean_of_classes_is_the_mean_of_seen_and_unseen() -> None:
 
 def test_standard_errors_leave_out_what_a_sequence_alone_has() -> None:
     scores = [object_score("a", "1", J=0.9, F=0.3), object_score("b", "1", J=0.5), object_score("c", "1", J=0.1)]
-    errors = standard_errors(sequence_averages.averaged_without_each(scores, SEQUENCE_PROTOCOLS["vos-benchmark"]))
+    errors = standard_errors(
+        sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS["vos-benchmark"]).averaged_without_each()
+    )
     means = np.array([0.3, 0.5, 0.7])
     assert errors["J-Mean"] == pytest.approx(math.sqrt(2 / 3 * ((means - 0.5) ** 2).sum()))
     assert "F-Mean" not in errors
     assert set(
-        standard_errors(sequence_averages.averaged_without_each(scores[:2], SEQUENCE_PROTOCOLS["vos-benchmark"]))
+        standard_errors(
+            sequence_metrics.ScoreTable(scores[:2], SEQUENCE_PROTOCOLS["vos-benchmark"]).averaged_without_each()
+        )
     ) == {
         "J-Mean",
         "J&F-Mean",

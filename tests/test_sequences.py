@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script import dataset_reader, sequence_averages
+from segjudge.evaluation_script import dataset_reader, sequence_metrics
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.evaluation_script.errors import SubmissionError
 from segjudge.evaluation_script.intervals import standard_errors
@@ -197,7 +197,7 @@ def means(videos: Any, prediction: Any, protocol: str, tmp_path: Path, unseen: s
     (tmp_path / "unseen.txt").write_text(unseen)
     split = dataset_reader.read(str(tmp_path / "truth.zip"), unseen=str(tmp_path / "unseen.txt")).splits["val"]
     scores, _ = score_sequences(str(tmp_path / "prediction"), split, SEQUENCE_PROTOCOLS[protocol], ArchiveLimits())
-    return sequence_averages.averaged(scores, SEQUENCE_PROTOCOLS[protocol])
+    return sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS[protocol]).averaged()
 
 
 def test_means_of_means_leave_an_empty_part_out(tmp_path: Path) -> None:
@@ -217,17 +217,24 @@ def test_standard_errors_are_those_of_leaving_each_sequence_out(tmp_path: Path) 
     split = dataset_reader.read(str(tmp_path / "t.zip")).splits["val"]
     scores, _ = score_sequences(str(tmp_path / "p"), split, SEQUENCE_PROTOCOLS["davis2017"], ArchiveLimits())
 
-    errors = standard_errors(sequence_averages.averaged_without_each(scores, SEQUENCE_PROTOCOLS["davis2017"]))
+    errors = standard_errors(
+        sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS["davis2017"]).averaged_without_each()
+    )
 
     without = [
-        sequence_averages.averaged([one for one in scores if one.sequence != name], SEQUENCE_PROTOCOLS["davis2017"])[
-            "J&F-Mean"
-        ]
+        sequence_metrics.ScoreTable(
+            [one for one in scores if one.sequence != name], SEQUENCE_PROTOCOLS["davis2017"]
+        ).averaged()["J&F-Mean"]
         for name in "abcd"
     ]
     expected = np.sqrt(3 / 4 * ((np.array(without, float) - np.mean(np.array(without, float))) ** 2).sum())
     assert errors["J&F-Mean"] == pytest.approx(expected)
-    assert standard_errors(sequence_averages.averaged_without_each(scores[:1], SEQUENCE_PROTOCOLS["davis2017"])) == {}
+    assert (
+        standard_errors(
+            sequence_metrics.ScoreTable(scores[:1], SEQUENCE_PROTOCOLS["davis2017"]).averaged_without_each()
+        )
+        == {}
+    )
 
 
 def test_long_sequences_of_changing_size_are_scored_block_by_block(tmp_path: Path) -> None:

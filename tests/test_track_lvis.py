@@ -12,7 +12,7 @@ import pytest
 from segjudge.evaluation_script import instance_truth, instances, kernel, rle
 from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.errors import SubmissionError
-from segjudge.evaluation_script.instance_boundaries import boundary_of, reach_of
+from segjudge.evaluation_script.instance_overlaps import boundary_of, reach_of
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 
 from .builders import score_instances

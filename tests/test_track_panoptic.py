@@ -19,7 +19,7 @@ from PIL import Image
 from segjudge.evaluation_script import main, panoptic, panoptic_files, unit_truth
 from segjudge.evaluation_script.archive_limits import UNIT_LIMITS
 from segjudge.evaluation_script.errors import HostError, SubmissionError
-from segjudge.evaluation_script.instance_boundaries import reach_of
+from segjudge.evaluation_script.instance_overlaps import reach_of
 from segjudge.evaluation_script.panoptic_counting import BOUNDARY_RATIO, inner
 from segjudge.evaluation_script.panoptic_protocols import PANOPTIC_PROTOCOLS
 from segjudge.evaluation_script.phase import ScoringRules

@@ -8,9 +8,14 @@ import numpy as np
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.masks import Array, Stacks, nothing
 from segjudge.evaluation_script.sequence_accumulator import SequenceAccumulator
-from segjudge.evaluation_script.sequence_counting import comparable, compared, compared_labels
-from segjudge.evaluation_script.sequence_counts import FIELDS, CountedObject, SequenceCounts, counted_object, decoded
-from segjudge.evaluation_script.sequence_objects import frames_to_read, scored_objects
+from segjudge.evaluation_script.sequence_counting import (
+    comparable,
+    compared,
+    compared_labels,
+    frames_to_read,
+    scored_objects,
+)
+from segjudge.evaluation_script.sequence_counts import FIELDS, CountedObject, SequenceCounts, decoded
 from segjudge.evaluation_script.sequence_protocols import MissingRule, ObjectRule, SequenceProtocol
 from segjudge.evaluation_script.sequence_truth import ObjectFacts, Sequence, is_number, label_order, ranges_of
 from segjudge.in_memory.frame_masks import FrameReader
@@ -107,7 +112,7 @@ class SequencesInMemory(MemoryTrack):
         return SequenceCounts(
             name,
             [frames[frame] for frame in chosen],
-            [counted_object(one, flags[chosen], unseen=truth.unseen) for one, flags in scored.items()],
+            [CountedObject(one, ranges_of(flags[chosen]), truth.unseen) for one, flags in scored.items()],
             np.arange(len(chosen)),
             counts,
             strict,
