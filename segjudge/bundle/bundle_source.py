@@ -9,6 +9,7 @@ import traceback
 import zipfile
 import zlib
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -28,10 +29,7 @@ BUNDLE = "SEGJUDGE_BUNDLE"
 #: A script with more is not read to find out whose it is.
 _SCRIPT_BYTES = 64 << 20
 #: What zipfile raises for a member that is damaged or of another kind.
-UNREADABLE = (
-    *(zipfile.BadZipFile, zlib.error, OSError, RuntimeError, NotImplementedError),
-    *(EOFError, ValueError, KeyError),
-)
+UNREADABLE = (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, EOFError, ValueError, KeyError)
 
 
 class BundleKind(enum.Enum):
@@ -72,8 +70,7 @@ class BundleSource:
             text = _script_files(self.archive)[PHASES_FILE]
         else:
             try:
-                with open(where, "rb") as file:
-                    text = file.read()
+                text = Path(where).read_bytes()
             except OSError as error:
                 raise HostError(f"{where}: cannot be read ({error.strerror})") from None
         return read_phases(text, where)
