@@ -118,8 +118,8 @@ def read_phases(text: bytes, where: str) -> tuple[Phase, ...]:
     try:
         exec(compile(text, where, "exec"), module.__dict__)  # noqa: S102 - the host's own table, as the worker does
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a host may have written
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == where]
-        line = getattr(error, "lineno", None) or lines[-1] if lines or isinstance(error, SyntaxError) else 1
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == where]
+        line = getattr(error, "lineno", None) or (frames[-1].lineno if frames else 1)
         raise HostError(f"{where}, line {line}: {type(error).__name__}: {error}") from None
     phases = module.__dict__.get("PHASES")
     if not isinstance(phases, tuple) or not phases or not all(isinstance(phase, Phase) for phase in phases):
