@@ -122,6 +122,8 @@ def test_two_names_of_two_bundles_are_an_error(small: Path, foreign: Path, capsy
         ("PHASES = ()", "PHASES is not a tuple of phases"),
         ("PHASES = 3", "PHASES is not a tuple of phases"),
         ("raise SystemExit(0)", "phases.py, line 1: SystemExit"),
+        ("# coding: none-such\n", "phases.py, line 1: SyntaxError"),
+        ("PHASES = \0", "phases.py, line 1: "),
     ],
 )
 def test_a_mistake_in_phases_is_a_sentence(text: str, words: str, small: Path) -> None:

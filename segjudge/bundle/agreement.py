@@ -30,8 +30,7 @@ def agreement(bundle: Bundle) -> BundleProblems:
     configured = {str(phase.get("codename")): phase for phase in mappings_in(bundle.config, "challenge_phases")}
     scored = {phase.codename: phase for phase in phases}
     for codename in [name for name in configured if name not in scored]:
-        remedy = "Add a row, or remove it from the YAML"
-        yield breaks_later("phases.py", f"lacks the phase {codename}", remedy)
+        yield breaks_later("phases.py", f"lacks the phase {codename}", "Add a row, or remove it from the YAML")
     for codename in [name for name in scored if name not in configured]:
         found = f"has the phase {codename}, which the YAML lacks"
         yield breaks_later("phases.py", found, "Remove it, or add it there")
@@ -95,11 +94,12 @@ def _metrics_agreement(where: str, split: PhaseSplit, schema: dict[str, Any]) ->
     if schema.get("labels", list(split.metrics)) != list(split.metrics):
         found = f"the metrics of {split.codename} are not the labels of its leaderboard"
         yield breaks_later(where, found, "Copy them")
-    metrics = _metrics_of(split.protocol)
-    unknown = [metric for metric in split.metrics if metric not in metrics]
-    if not metrics:
+    if split.protocol not in PROTOCOLS:
         yield breaks_later(where, f"{split.protocol} is not a protocol", "See docs/hosts.md")
-    elif unknown:
+        return
+    metrics = (*PROTOCOLS[split.protocol].metrics, *(BESIDE if split.protocol in SEQUENCE_PROTOCOLS else ()))
+    unknown = [metric for metric in split.metrics if metric not in metrics]
+    if unknown:
         yield breaks_later(where, f"{split.protocol} has no metric {', '.join(unknown)}", "Use one that it has")
 
 
@@ -110,7 +110,7 @@ def _truth_agreement(bundle: Bundle, where: str, phase: Phase) -> BundleProblems
     except HostError as error:
         yield breaks_later(name, str(error), "Pack it anew")
         return
-    scored_track = _track_of(phase)
+    scored_track = next((PROTOCOLS[split.protocol].track for split in phase.splits if split.protocol in PROTOCOLS), "")
     if splits and track != scored_track:
         yield breaks_later(where, f"{name} holds {track}, not {scored_track}", "Name another file or protocol")
     elif splits and not {split.codename for split in phase.splits} <= set(splits):
@@ -127,16 +127,3 @@ def _notify_agreement(where: str, phase: Phase) -> BundleProblems:
         metric = f"{notify.metric or 'no metric'} of {notify.split or 'any split'}"
         found = f"notify names {metric}, which no participant sees"
         yield breaks_later(where, found, "Name one of the phase's splits and metrics")
-
-
-def _track_of(phase: Phase) -> str:
-    """Return the track of a phase's protocols."""
-    tracks = [PROTOCOLS[split.protocol].track for split in phase.splits if split.protocol in PROTOCOLS]
-    return tracks[0] if tracks else ""
-
-
-def _metrics_of(protocol: str) -> tuple[str, ...]:
-    """Return the metrics of a protocol; none when there is no such protocol."""
-    if protocol not in PROTOCOLS:
-        return ()
-    return (*PROTOCOLS[protocol].metrics, *(BESIDE if protocol in SEQUENCE_PROTOCOLS else ()))

@@ -6,6 +6,7 @@ import io
 import os
 import zipfile
 from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,11 +58,15 @@ def build(
     `check` can report them.  The kernel goes in where it was compiled for EvalAI's worker before.
     """
     source = find_bundle(root)
-    library = cached_for_worker() if kernel and _takes_kernel(source) else None
+    # Our own small bundles look for the kernel, and scripts with its module do.
+    takes_kernel = source.kind is BundleKind.SMALL or os.path.isfile(os.path.join(root, SCRIPT_FOLDER, "kernel.py"))
+    library = cached_for_worker() if kernel and takes_kernel else None
     out = out or os.path.join(root, OUT)
     text = _read_file(root, source.config_name)
     changes: list[LineChange] = []
-    config = _parsed(text, lenient=lenient)
+    config: dict[str, Any] = {}
+    with suppress(HostError) if lenient else nullcontext():
+        config = _parsed(text)
     if variant and config:
         changed, changes = with_variant(text.decode("utf-8"), variant, image)
         text = changed.encode("utf-8")
@@ -92,18 +97,14 @@ def read_config(root: str) -> dict[str, Any]:
     return _parsed(_read_file(root, find_bundle(root).config_name))
 
 
-def _parsed(text: bytes, *, lenient: bool = False) -> dict[str, Any]:
+def _parsed(text: bytes) -> dict[str, Any]:
     try:
         config, _ = read_yaml(CONFIG, text)
     except yaml.YAMLError as error:
-        if lenient:
-            return {}
         raise HostError(str(yaml_problem(CONFIG, error))) from None
-    if isinstance(config, dict):
-        return config
-    if lenient:
-        return {}
-    raise HostError(f"{CONFIG}: is empty or not a mapping of keys")
+    if not isinstance(config, dict):
+        raise HostError(f"{CONFIG}: is empty or not a mapping of keys")
+    return config
 
 
 def files_named(config: dict[str, Any]) -> Iterator[str]:
@@ -118,11 +119,6 @@ def samples(root: str, codename: str) -> list[str]:
     folder = os.path.join(root, SAMPLES_FOLDER, codename)
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     return [os.path.join(folder, name) for name in names]
-
-
-def _takes_kernel(source: BundleSource) -> bool:
-    """Return whether the script of a bundle looks for the kernel."""
-    return source.kind is BundleKind.SMALL or os.path.isfile(os.path.join(source.root, SCRIPT_FOLDER, "kernel.py"))
 
 
 def _own_script(source: BundleSource, config: dict[str, Any]) -> list[str]:
@@ -146,12 +142,8 @@ def _script_zip(source: BundleSource, kernel: Library | None) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as script:
         for name in sorted((*names, *installed)):
-            data = (
-                _read_file(_SCORERS, name)
-                if name in installed
-                else _read_file(source.root, os.path.join(SCRIPT_FOLDER, name))
-            )
-            add_member(script, name, data)
+            of_host = (source.root, os.path.join(SCRIPT_FOLDER, name))
+            add_member(script, name, _read_file(*((_SCORERS, name) if name in installed else of_host)))
         for path in [kernel.path, kernel.checksum] if kernel else []:
             add_member(script, path.name, path.read_bytes())
     return out.getvalue()

@@ -9,6 +9,7 @@ import traceback
 import zipfile
 import zlib
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -28,10 +29,7 @@ BUNDLE = "SEGJUDGE_BUNDLE"
 #: A script with more is not read to find out whose it is.
 _SCRIPT_BYTES = 64 << 20
 #: What zipfile raises for a member that is damaged or of another kind.
-UNREADABLE = (
-    *(zipfile.BadZipFile, zlib.error, OSError, RuntimeError, NotImplementedError),
-    *(EOFError, ValueError, KeyError),
-)
+UNREADABLE = (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, EOFError, ValueError, KeyError)
 
 
 class BundleKind(enum.Enum):
@@ -72,8 +70,7 @@ class BundleSource:
             text = _script_files(self.archive)[PHASES_FILE]
         else:
             try:
-                with open(where, "rb") as file:
-                    text = file.read()
+                text = Path(where).read_bytes()
             except OSError as error:
                 raise HostError(f"{where}: cannot be read ({error.strerror})") from None
         return read_phases(text, where)
@@ -121,8 +118,8 @@ def read_phases(text: bytes, where: str) -> tuple[Phase, ...]:
     try:
         exec(compile(text, where, "exec"), module.__dict__)  # noqa: S102 - the host's own table, as the worker does
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a host may have written
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == where]
-        line = getattr(error, "lineno", None) or lines[-1] if lines or isinstance(error, SyntaxError) else 1
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == where]
+        line = getattr(error, "lineno", None) or (frames[-1].lineno if frames else 1)
         raise HostError(f"{where}, line {line}: {type(error).__name__}: {error}") from None
     phases = module.__dict__.get("PHASES")
     if not isinstance(phases, tuple) or not phases or not all(isinstance(phase, Phase) for phase in phases):

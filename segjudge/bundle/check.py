@@ -6,18 +6,34 @@ Each problem quotes the server's own words, so that they can be searched for.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
-
-from segjudge.bundle.rules.updates import HELD_ROWS, LOST, SPLIT_NAMES
-from segjudge.bundle.rules.web_form import web_form
 
 from .agreement import agreement
 from .opened_bundle import Bundle, BundleRefusedError
 from .pitfalls import pitfalls
 from .problems import ERROR, BundleProblem, BundleProblems, with_field_errors
-from .rules import CREATION, RULES, creation
+from .rules import updates
+from .rules.blocks import leaderboards, splits
+from .rules.challenge import challenge, tags_domain_and_prizes
+from .rules.creation import CREATION, creation
+from .rules.mappings import mappings
+from .rules.phases import phases
+from .rules.web_form import web_form
 from .script_rules import script
 from .server_state import ServerState
+
+#: The rules of each block, and those of its updates.
+_RULES: tuple[
+    tuple[Callable[[Bundle], BundleProblems], Callable[[Bundle, ServerState], BundleProblems] | None], ...
+] = (
+    (challenge, updates.updates_of_challenge),
+    (leaderboards, updates.updates_of_leaderboards),
+    (phases, updates.updates_of_phases),
+    (splits, updates.updates_of_splits),
+    (mappings, updates.updates_of_mappings),
+    (tags_domain_and_prizes, None),
+)
 
 
 def check(path: str, state: ServerState | None = None) -> list[BundleProblem]:
@@ -36,14 +52,17 @@ def check(path: str, state: ServerState | None = None) -> list[BundleProblem]:
 
 
 def web_form_problems(path: str) -> list[BundleProblem]:
-    """Return what EvalAI's web form refuses in a bundle that can be pushed."""
-    with Bundle(path) as bundle:
-        return [_located(bundle, problem) for problem in web_form(bundle)]
+    """Return what EvalAI's web form refuses in a bundle that can be pushed; nothing where it cannot even be opened."""
+    try:
+        with Bundle(path) as bundle:
+            return [_located(bundle, problem) for problem in web_form(bundle)]
+    except BundleRefusedError:
+        return []
 
 
 def server_rules(bundle: Bundle, state: ServerState | None = None) -> BundleProblems:
     """Yield what EvalAI tests, in its order, and what breaks when it saves."""
-    for rule, update in RULES:
+    for rule, update in _RULES:
         if state is None or update is None:
             yield from rule(bundle)
         else:
@@ -55,8 +74,8 @@ def _order_of_update(problem: BundleProblem) -> tuple[int, int, bool]:
     """Return the sort key within a block: the server tests updates item by item, and what is lost last."""
     item = re.match(r"\w+\[(\d+)\]", problem.where)
     if not item:
-        return (2 if problem.accepted or problem.rule in LOST else 0, 0, False)
-    return (0 if problem.rule in SPLIT_NAMES else 1, int(item[1]), problem.rule not in HELD_ROWS)
+        return (2 if problem.accepted or problem.rule in updates.LOST else 0, 0, False)
+    return (0 if problem.rule in updates.SPLIT_NAMES else 1, int(item[1]), problem.rule not in updates.HELD_ROWS)
 
 
 def refusal(problems: list[BundleProblem], *, saving: bool = True) -> str:

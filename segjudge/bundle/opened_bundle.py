@@ -14,7 +14,7 @@ from segjudge.evaluation_script.errors import HostError
 from segjudge.hosted_worker.scorers import is_ours
 
 from .bundle_source import UNREADABLE, script_files
-from .field_values import TRUE
+from .field_values import as_flag
 from .fields import CONFIG_NAMES
 from .problems import BundleProblem, breaks_later, crash
 from .yaml_lines import YamlLines, read_yaml, yaml_problem
@@ -54,8 +54,6 @@ class Bundle:
             _check_members(self._zip, path)
             self.config_name = self._config_name()
             self.text = self.read(self.config_name)
-            self.config: dict[str, Any]
-            self.lines: YamlLines
             self.config, self.lines = self._parsed_config()
         except BundleRefusedError:
             self._zip.close()
@@ -105,8 +103,7 @@ class Bundle:
 
     def has_flag(self, key: str) -> bool:
         """Return whether a flag of the challenge is set, in any of the spellings that the server takes."""
-        value = self.config.get(key)
-        return isinstance(value, (str, int, float)) and value in TRUE
+        return as_flag(self.config.get(key)) is True
 
     def _config_name(self) -> str:
         names = [name for name in self.listed_names if name in CONFIG_NAMES]
@@ -151,25 +148,21 @@ def _open_zip(path: str, most: int) -> zipfile.ZipFile:
         problem = BundleProblem(path, "is empty", "Build it again", "The submitted file is empty.", 1)
         raise BundleRefusedError(problem)
     try:
-        opened = zipfile.ZipFile(path)
+        return zipfile.ZipFile(path)
     except NotImplementedError as error:
         found = f"is a zip of another kind ({error})"
         raise BundleRefusedError(crash(path, found, "Make it with segjudge build", 2)) from None
     except (zipfile.BadZipFile, OSError, ValueError) as error:
         raise BundleRefusedError(_not_a_zip(path, f"is not a zip ({error})")) from None
-    unsafe = [name for name in opened.namelist() if escapes(name)]
-    if len(opened.namelist()) > _MEMBERS:
-        problem = breaks_later(path, f"holds more than {_MEMBERS:,} files", "Leave out what EvalAI does not read")
-    elif unsafe:
-        problem = _not_a_zip(path, f"holds {unsafe[0]}, which points outside")
-    else:
-        return opened
-    opened.close()
-    raise BundleRefusedError(problem)
 
 
 def _unpacked_files(archive: zipfile.ZipFile, path: str) -> dict[str, zipfile.ZipInfo]:
     """Return the files by the paths at which the server finds them once it has unpacked the zip."""
+    if len(archive.namelist()) > _MEMBERS:
+        found = f"holds more than {_MEMBERS:,} files"
+        raise BundleRefusedError(breaks_later(path, found, "Leave out what EvalAI does not read"))
+    if unsafe := [name for name in archive.namelist() if escapes(name)]:
+        raise BundleRefusedError(_not_a_zip(path, f"holds {unsafe[0]}, which points outside"))
     files: dict[str, zipfile.ZipInfo] = {}
     folders: dict[str, str] = {}
     for member in archive.infolist():

@@ -81,9 +81,8 @@ def _annotation_file(bundle: Bundle, where: str, path: object) -> BundleProblems
         found = f"would give {path} to EvalAI, which does not need it here"
         yield warning(where, found, "Remove it: segjudge build --variant does")
     elif not bundle.evaluated_elsewhere and not path:
-        yield breaks_later(
-            where, "is missing, and EvalAI's worker then dies at every start", "Name a file of annotations/"
-        )
+        found = "is missing, and EvalAI's worker then dies at every start"
+        yield breaks_later(where, found, "Name a file of annotations/")
 
 
 def _environment_image(bundle: Bundle, where: str, image: object) -> BundleProblems:
@@ -155,10 +154,8 @@ def _unused_items(bundle: Bundle) -> BundleProblems:
         for where, item in entries(bundle, block):
             if item.get("id") is None or str(item["id"]) in used:
                 continue
+            found = "is not in challenge_phase_splits"
             if block == "challenge_phases":
-                yield breaks_later(where, _UNUSED, "Map it, or every submission to it fails")
+                yield breaks_later(where, found, "Map it, or every submission to it fails")
             else:
-                yield warning(where, _UNUSED, "Map it, or remove it: it can never be deleted once pushed")
-
-
-_UNUSED = "is not in challenge_phase_splits"
+                yield warning(where, found, "Map it, or remove it: it can never be deleted once pushed")

@@ -66,8 +66,7 @@ class BundleProblem:
 
     def as_json(self) -> dict[str, Any]:
         """Return the problem for programs, its location in parts."""
-        parts = self.location.rsplit(":", 2) if self.location.count(":") >= 2 else [self.location, "", ""]
-        file, line, column = parts
+        file, line, column = self.location.rsplit(":", 2) if self.location.count(":") >= 2 else (self.location, "", "")
         return {
             "severity": self.severity,
             "rule": self.rule or None,

@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -79,10 +81,8 @@ class ChallengePush:
 
     def existing(self) -> dict[str, Any] | None:
         """Return the challenge that this repository has on the server; None before its first push."""
-        try:
+        with self._explaining():
             challenges = self._client.all_of(routes.CHALLENGES_OF_HOST, {"team": self._settings.team})
-        except ApiError as error:
-            raise HostError(self._explained(error)) from None
         mine = [challenge for challenge in challenges if challenge.get("github_repository") == self._repository]
         return next((challenge for challenge in mine if isinstance(challenge.get("id"), int)), None)
 
@@ -94,16 +94,14 @@ class ChallengePush:
         number = int(challenge["id"])
         source, approved = self.source(number), bool(challenge.get("approved_by_admin"))
         fifo = challenge.get("use_fifo_sqs")
-        fifo = fifo if isinstance(fifo, bool) else None
-        try:
+        with self._explaining():
             phases = self._client.all_of(routes.PHASES_OF_HOST, {"challenge": number})
             listed = [row for row in phases if type(row.get("config_id")) is int]
             codenames = {row["config_id"]: str(row.get("codename")) for row in listed}
             slugs = [str(row["slug"]).rpartition("-")[0] for row in phases if row.get("slug")]
             mapped = self._phase_splits(number, {row["id"]: row["config_id"] for row in listed})
-        except ApiError as error:
-            raise HostError(self._explained(error)) from None
-        state = ServerState(source, approved, phases=codenames, fifo=fifo, slugs=slugs)
+        known_fifo = fifo if isinstance(fifo, bool) else None
+        state = ServerState(source, approved, phases=codenames, fifo=known_fifo, slugs=slugs)
         if mapped is not None:
             return replace(state, **mapped)
         if last_push is None or last_push.source != source:
@@ -117,14 +115,8 @@ class ChallengePush:
             return None
         try:
             rows = [self._client.call("GET", routes.PHASE_SPLIT, {"split": split["id"]}) for split in listed]
-            boards = {
-                pk: self._client.call("GET", routes.LEADERBOARD_SCHEMA, {"leaderboard": pk})
-                for pk in sorted({row["leaderboard"] for row in rows})
-            }
-            splits = {
-                pk: self._client.call("GET", routes.DATASET_SPLIT, {"split": pk})
-                for pk in sorted({row["dataset_split"] for row in rows})
-            }
+            boards = self._each(routes.LEADERBOARD_SCHEMA, "leaderboard", {row["leaderboard"] for row in rows})
+            splits = self._each(routes.DATASET_SPLIT, "split", {row["dataset_split"] for row in rows})
             return {
                 "leaderboards": {int(board["config_id"]): board["schema"] for board in boards.values()},
                 "splits": {int(split["config_id"]): [split["name"], split["codename"]] for split in splits.values()},
@@ -145,6 +137,10 @@ class ChallengePush:
                 return None
             raise
 
+    def _each(self, route: str, key: str, numbers: set[Any]) -> dict[Any, Any]:
+        """Return what the server holds under a route, by its numbers there."""
+        return {number: self._client.call("GET", route, {key: number}) for number in sorted(numbers)}
+
     def source(self, challenge: int) -> str:
         """Return which challenge on which server this is, in words."""
         return f"challenge {challenge} of {self._repository} on {self._settings.host}"
@@ -161,17 +157,15 @@ class ChallengePush:
             found = f"no challenge of host team {self._settings.team} names {self._repository}"
             raise HostError(f"{message}\nBut {found}.")
         number = int(challenge["id"])
-        try:
+        with self._explaining(f"{message}\nIts phases could not be looked up: "):
             phases = self._client.all_of(routes.PHASES_OF_HOST, {"challenge": number})
-        except ApiError as error:
-            raise HostError(f"{message}\nIts phases could not be looked up: {self._explained(error)}") from None
         listed = sorted(phases, key=lambda phase: phase.get("config_id") or 0)
         ids = {str(phase.get("codename")): phase["id"] for phase in listed if isinstance(phase.get("id"), int)}
         approved = bool(challenge.get("approved_by_admin"))
         return PushedChallenge(message, number, str(challenge.get("queue") or ""), ids, approved)
 
     def _upload(self, route: str, bundle: str) -> str:
-        with open(bundle, "rb") as file:
+        with open(bundle, "rb") as file, self._explaining():
             try:
                 answer = self._client.call(
                     "POST",
@@ -184,17 +178,22 @@ class ChallengePush:
             except ApiError as error:
                 if error.status in (400, 406) and isinstance(error.body, dict) and _NO_TEAM not in error.message:
                     raise RejectedError(sentences(error.body)) from None
-                raise HostError(self._explained(error)) from None
+                raise
         success = answer.get("Success") or answer.get("success") if isinstance(answer, dict) else None
         return str(success or answer)
 
-    def _explained(self, error: ApiError) -> str:
-        explanation = _EXPLANATIONS.get(error.status, "")
-        if _NO_TEAM in error.message:
-            explanation = (
-                f"{TEAM} is not the number of a host team there: it is in the address of your host team's page."
-            )
-        return f"{self._settings.host} says: {error.message}\n{explanation}".rstrip()
+    @contextmanager
+    def _explaining(self, before: str = "") -> Iterator[None]:
+        """Raise `HostError` with what the server says and what to do about it."""
+        try:
+            yield
+        except ApiError as error:
+            explanation = _EXPLANATIONS.get(error.status, "")
+            if _NO_TEAM in error.message:
+                where = "it is in the address of your host team's page"
+                explanation = f"{TEAM} is not the number of a host team there: {where}."
+            found = f"{before}{self._settings.host} says: {error.message}\n{explanation}"
+            raise HostError(found.rstrip()) from None
 
 
 def without_sponsors(bundle: str, out: str) -> bool:

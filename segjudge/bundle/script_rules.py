@@ -5,20 +5,22 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 
-from segjudge.hosted_worker.requirements import PINS, REQUIREMENTS
+from segjudge.hosted_worker.requirements import PINNED_PYTHON, PINS, REQUIREMENTS
 
 from .opened_bundle import Bundle
 from .problems import WARNING, BundleProblems, breaks_later, warning
-from .script_imports import INIT, ImportedName, imports_of, is_module, module_path, reached_files
 
-PYTHON = (3, 9)
+INIT = "__init__.py"
 #: The worker, in the words of environment markers.
 _WORKER = {
-    "python_version": ".".join(map(str, PYTHON)),
+    "python_version": PINNED_PYTHON,
     "python_full_version": "3.9.21",
     "sys_platform": "linux",
     "platform_system": "Linux",
@@ -30,9 +32,9 @@ _WORKER = {
 
 def pins() -> dict[str, str]:
     """Return the pinned version of each package."""
-    with open(PINS, encoding="utf-8") as file:
-        lines = [line.split("==") for line in file.read().splitlines() if "==" in line]
-    return {_normalized(name): version for name, version in lines}
+    text = Path(PINS).read_text(encoding="utf-8")
+    lines = [line.split("==") for line in text.splitlines() if "==" in line]
+    return {canonicalize_name(name.strip()): version for name, version in lines}
 
 
 def script(bundle: Bundle) -> BundleProblems:
@@ -45,17 +47,11 @@ def script(bundle: Bundle) -> BundleProblems:
     folder, texts = path.removesuffix(".zip"), bundle.script
     for name in [name for name in texts if name == REQUIREMENTS]:
         yield from _requirements(f"{folder}/{name}", texts[name])
-    yield from _entry(folder, texts)
+    init = texts.get(INIT)  # a script without one is reported by the rules of the challenge
+    if init is not None and b"evaluate" not in init and b"import *" not in init:
+        found = "has no evaluate, so every submission fails"
+        yield breaks_later(f"{folder}/{INIT}", found, "Write: from .main import evaluate")
     yield from _modules(bundle, folder, {name: text for name, text in texts.items() if name.endswith(".py")})
-
-
-def _entry(folder: str, texts: dict[str, bytes]) -> BundleProblems:
-    """Yield why the worker finds no `evaluate`."""
-    where, init = f"{folder}/{INIT}", texts.get(INIT)
-    if init is None:
-        return  # reported by the rules of the challenge
-    if b"evaluate" not in init and b"import *" not in init:
-        yield breaks_later(where, "has no evaluate, so every submission fails", "Write: from .main import evaluate")
 
 
 def _modules(bundle: Bundle, folder: str, texts: dict[str, bytes]) -> BundleProblems:
@@ -63,11 +59,11 @@ def _modules(bundle: Bundle, folder: str, texts: dict[str, bytes]) -> BundleProb
     trees, problems = {}, []
     for name, text in texts.items():
         try:
-            trees[name] = ast.parse(text, feature_version=PYTHON)
+            trees[name] = ast.parse(text, feature_version=(3, 9))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             line = getattr(error, "lineno", None)
             where = f"{folder}/{name}" + (f":{line}" if line else "")
-            found = f"is not Python {'.'.join(map(str, PYTHON))} ({error})"
+            found = f"is not Python {PINNED_PYTHON} ({error})"
             trees[name] = ast.Module([], [])
             problems.append((name, breaks_later(where, found, "Correct it")))
     # Modules find each other by their bare names through a search path of their own, or when pip installs them.
@@ -125,9 +121,8 @@ def _requirements(where: str, text: bytes) -> BundleProblems:
             found = f"asks for {requirement}, and EvalAI's worker has no git and no compiler"
             yield breaks_later(here, found, "Name a released package that has a wheel")
         elif requirement.startswith("-"):
-            yield warning(
-                here, f"has the option {requirement.split()[0]}", "Make sure that it holds on EvalAI's worker too"
-            )
+            found = f"has the option {requirement.split()[0]}"
+            yield warning(here, found, "Make sure that it holds on EvalAI's worker too")
         else:
             yield from _requirement(here, requirement, pinned)
 
@@ -140,11 +135,70 @@ def _requirement(where: str, text: str, pinned: dict[str, str]) -> BundleProblem
         return
     if requirement.marker and not requirement.marker.evaluate(_WORKER):
         return
-    pin = pinned.get(_normalized(requirement.name))
+    pin = pinned.get(canonicalize_name(requirement.name))
     if pin and not requirement.specifier.contains(pin, prereleases=True):
         found = f"asks for {text}, and EvalAI's worker insists on {requirement.name} {pin}: it would never start"
         yield breaks_later(where, found, f"Allow {pin}")
 
 
-def _normalized(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name.strip()).lower()
+@dataclass(frozen=True)
+class ImportedName:
+    """A module that is imported, as it is written."""
+
+    line: int
+    name: str
+    #: The number of dots before it.
+    level: int = 0
+    #: What is imported from it, which may be modules too.
+    members: tuple[str, ...] = ()
+    #: It is imported whenever the module is: not in a function, nor where an error is expected.
+    is_certain: bool = True
+
+
+def imports_of(tree: ast.Module) -> Iterator[ImportedName]:
+    """Yield what a module imports."""
+    pending: list[tuple[ast.AST, bool]] = [(node, True) for node in tree.body]
+    while pending:
+        node, certain = pending.pop(0)
+        if isinstance(node, ast.Import):
+            yield from (ImportedName(node.lineno, alias.name, is_certain=certain) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            members = tuple(alias.name for alias in node.names)
+            yield ImportedName(node.lineno, node.module or "", node.level, members, certain)
+        else:
+            certain = certain and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Try, ast.If))
+            pending += [(child, certain) for child in ast.iter_child_nodes(node)]
+
+
+def module_path(imported: ImportedName, importer: str) -> list[str] | None:
+    """Return the path of an imported module in the script, without its ending; None where it leads out of it.
+
+    Absolute imports are sought from the script's top.
+    """
+    folder = importer.split("/")[:-1] if imported.level else []
+    if imported.level - 1 > len(folder):
+        return None
+    above = folder[: len(folder) - imported.level + 1] if imported.level else []
+    return [*above, *(imported.name.split(".") if imported.name else [])]
+
+
+def is_module(path: list[str], files: set[str]) -> bool:
+    """Return whether there is a module or a package at a path."""
+    name = "/".join(path)
+    return f"{name}.py" in files or any(file.startswith(f"{name}/") for file in files)
+
+
+def reached_files(trees: dict[str, ast.Module]) -> set[str]:
+    """Return the files that the worker may load, beginning with `__init__.py`."""
+    reached, pending = set[str](), [INIT]
+    while pending:
+        name = pending.pop()
+        if name in reached or name not in trees:
+            continue
+        reached.add(name)
+        for imported in imports_of(trees[name]):  # an import loads packages, the module, and what is imported from it
+            path = module_path(imported, name) or []
+            loaded = [path[: length + 1] for length in range(len(path))]
+            loaded += [[*path, member] for member in imported.members]
+            pending += ["/".join(one) + ending for one in loaded for ending in (".py", f"/{INIT}")]
+    return reached

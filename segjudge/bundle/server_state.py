@@ -54,8 +54,9 @@ class ServerState:
 
 def state_after_push(config: dict[str, Any], *, source: str, approved: bool = False) -> ServerState:
     """Return what the server holds after a push of a config; it finds again only what a phase split names."""
-    rows = [
-        [*(as_integer(row.get(key)) for key in REFERENCES), *_split_settings(row)]
+    numbers = (*REFERENCES, *SPLIT_SETTINGS[:2])
+    rows: list[list[Any]] = [
+        [*(as_integer(row.get(key)) for key in numbers), as_flag(row.get(SPLIT_SETTINGS[2]))]
         for row in mappings_in(config, "challenge_phase_splits")
     ]
     boards, splits = {row[0] for row in rows}, {row[2] for row in rows}
@@ -84,11 +85,6 @@ def _stripped(value: object) -> str:
     return "" if value is None else str(value).strip()
 
 
-def _split_settings(row: dict[str, Any]) -> list[int | bool | None]:
-    visibility, precision, descending = (row.get(key) for key in SPLIT_SETTINGS)
-    return [as_integer(visibility), as_integer(precision), as_flag(descending)]
-
-
 def save_state(root: str, server: str, repository: str, state: ServerState) -> str:
     """Keep what a push left on a server; return the file."""
     path = state_path(root, server, repository)
@@ -111,20 +107,13 @@ def load_state(root: str, server: str, repository: str) -> ServerState | None:
     try:
         with open(path, encoding="utf-8") as file:
             document = json.load(file)
-        leaderboards, phases, splits = (
-            {int(number): value for number, value in document[key].items()}
+        by_id = {
+            key: {int(number): value for number, value in document[key].items()}
             for key in ("leaderboards", "phases", "splits")
-        )
-        return ServerState(
-            str(document["source"]),
-            bool(document["approved"]),
-            leaderboards,
-            phases,
-            {number: [*names] for number, names in splits.items()},
-            [[*row] for row in document["rows"]],
-            document.get("fifo"),
-            [*document.get("slugs", [])],
-        )
+        }
+        rows, slugs = [[*row] for row in document["rows"]], [*document.get("slugs", [])]
+        source, approved, fifo = str(document["source"]), bool(document["approved"]), document.get("fifo")
+        return ServerState(source, approved, **by_id, rows=rows, fifo=fifo, slugs=slugs)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

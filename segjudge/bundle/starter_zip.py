@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import zipfile
+from pathlib import Path
 
 from segjudge.evaluation_script import packed_file
 from segjudge.evaluation_script.errors import HostError
@@ -36,7 +37,7 @@ _SECRETS = {
 }
 _JOURNAL_NAMES = re.compile(r"\.(sqlite3?|db)(-wal|-shm|-journal)?$|(^|/)\.segjudge/|(^|/)last_push\.json$|\.journal$")
 #: Larger files are searched for secrets only when they are texts.
-_SEARCHED_BYTES = 1 << 20
+_SEARCHED_BYTES, _TEXTS = 1 << 20, (".txt", ".log", ".json", ".yaml", ".env", ".sh")
 
 
 def uploaded_files(root: str) -> list[str]:
@@ -59,11 +60,11 @@ def build_starter_zip(root: str, out: str) -> str:
     with zipfile.ZipFile(script, "w", zipfile.ZIP_DEFLATED) as inner:
         for name in names:
             if name.startswith(f"{SCRIPT_FOLDER}/"):
-                _add(inner, os.path.relpath(name, SCRIPT_FOLDER), root, name)
+                add_member(inner, os.path.relpath(name, SCRIPT_FOLDER), Path(root, name).read_bytes())
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as bundle:
         add_member(bundle, f"{SCRIPT_FOLDER}.zip", script.getvalue())
         for name in names:
-            _add(bundle, name, root, name)
+            add_member(bundle, name, Path(root, name).read_bytes())
     return out
 
 
@@ -81,10 +82,10 @@ def unwanted_files(bundle: str) -> BundleProblems:
                 yield BundleProblem(name, "is a journal", "Keep it out of the repository, and in .gitignore")
             elif _SECRET_NAMES.search(name):
                 yield BundleProblem(name, "has the name of a secret", "Keep it out of the repository, and renew it")
-            elif opened.size(name) <= _SEARCHED_BYTES or name.endswith(
-                (".txt", ".log", ".json", ".yaml", ".env", ".sh")
-            ):
-                yield from _secrets_in(name, opened.read(name))
+            elif opened.size(name) <= _SEARCHED_BYTES or name.endswith(_TEXTS):
+                data = opened.read(name)
+                for what in [what for what, pattern in _SECRETS.items() if pattern.search(data)]:
+                    yield BundleProblem(name, f"holds {what}", "Take it out of the repository, and renew it")
 
 
 def _is_truth(bundle: Bundle, name: str) -> bool:
@@ -96,17 +97,6 @@ def _is_truth(bundle: Bundle, name: str) -> bool:
     )
 
 
-def _secrets_in(name: str, data: bytes) -> BundleProblems:
-    for what, pattern in _SECRETS.items():
-        if pattern.search(data):
-            yield BundleProblem(name, f"holds {what}", "Take it out of the repository, and renew it")
-
-
 def _is_skipped(name: str) -> bool:
     *folders, file = name.split("/")
     return bool(_SKIPPED_FOLDERS & {*folders}) or file in _SKIPPED_FILES
-
-
-def _add(archive: zipfile.ZipFile, member: str, root: str, name: str) -> None:
-    with open(os.path.join(root, name), "rb") as file:
-        add_member(archive, member, file.read())

@@ -10,19 +10,19 @@ import subprocess
 import sys
 import tempfile
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from segjudge.evaluation_script.errors import HostError
 from segjudge.hosted_worker.interpreter import Interpreter
 from segjudge.hosted_worker.process import SCRIPT
-from segjudge.hosted_worker.requirements import INDEX_UNREACHED, PINS, REQUIREMENTS
+from segjudge.hosted_worker.requirements import INDEX_UNREACHED, PINNED_PYTHON, PINS, REQUIREMENTS
 from segjudge.hosted_worker.worker import HostedWorker, SubmissionOutcome, hosted_worker
 
 from .agreement import splits_of
 from .build import samples
 from .opened_bundle import Bundle
 from .problems import BundleProblems, breaks_later, mappings_in, warning
-from .script_rules import PYTHON
 
 #: The file with the checksums of requirements that pip accepted.
 _ACCEPTED = os.path.join(".segjudge", "requirements")
@@ -39,22 +39,19 @@ def try_requirements(root: str, bundle: str) -> BundleProblems:
     """Ask pip whether the worker could install the requirements; raises `UntriedError` when pip does not work."""
     with Bundle(bundle) as opened:
         text = opened.script.get(REQUIREMENTS, b"")
-    with open(PINS, "rb") as file:
-        checksum = hashlib.sha256(text + file.read()).hexdigest()
-    accepted = os.path.join(root, _ACCEPTED)
-    with suppress(OSError), open(accepted, encoding="utf-8") as file:
-        if checksum in file.read():
+    checksum = hashlib.sha256(text + Path(PINS).read_bytes()).hexdigest()
+    accepted = Path(root, _ACCEPTED)
+    with suppress(OSError):
+        if checksum in accepted.read_text(encoding="utf-8"):
             return
     error = _pip_error(text)
     if error:
-        found = f"cannot be installed by EvalAI's worker (Python {_version()}, no compiler): {error}"
-        yield breaks_later(
-            f"evaluation_script/{REQUIREMENTS}", found, "Name releases that have a wheel and fit its pins"
-        )
+        found = f"cannot be installed by EvalAI's worker (Python {PINNED_PYTHON}, no compiler): {error}"
+        where = f"evaluation_script/{REQUIREMENTS}"
+        yield breaks_later(where, found, "Name releases that have a wheel and fit its pins")
         return
-    os.makedirs(os.path.dirname(accepted), exist_ok=True)
-    with open(accepted, "w", encoding="utf-8") as file:
-        file.write(checksum + "\n")
+    accepted.parent.mkdir(parents=True, exist_ok=True)
+    accepted.write_text(checksum + "\n", encoding="utf-8")
 
 
 def try_samples(root: str, bundle: str, python: str | Interpreter = sys.executable) -> BundleProblems:
@@ -74,17 +71,16 @@ def try_samples(root: str, bundle: str, python: str | Interpreter = sys.executab
 
 
 def _scored(worker: HostedWorker, root: str) -> BundleProblems:
-    number = 0
-    for phase in mappings_in(worker.config, "challenge_phases"):
-        for sample in samples(root, str(phase["codename"])):
-            number += 1
-            outcome = worker.evaluate(phase, sample, number)
-            where = os.path.relpath(sample, root)
-            if outcome.status == "finished":
-                yield from unshown_scores(worker.config, phase, where, outcome)
-            else:
-                last_line = (outcome.stderr.strip().splitlines() or ["nothing on stderr"])[-1]
-                yield breaks_later(where, f"does not score: {last_line}", "Correct the sample, or the truth")
+    phases = mappings_in(worker.config, "challenge_phases")
+    listed = [(phase, sample) for phase in phases for sample in samples(root, str(phase["codename"]))]
+    for number, (phase, sample) in enumerate(listed, 1):
+        outcome = worker.evaluate(phase, sample, number)
+        where = os.path.relpath(sample, root)
+        if outcome.status == "finished":
+            yield from unshown_scores(worker.config, phase, where, outcome)
+        else:
+            last_line = (outcome.stderr.strip().splitlines() or ["nothing on stderr"])[-1]
+            yield breaks_later(where, f"does not score: {last_line}", "Correct the sample, or the truth")
 
 
 def unshown_scores(
@@ -95,9 +91,8 @@ def unshown_scores(
         name, labels, order = str(split), schema.get("labels") or [], schema.get("default_order_by")
         scores, bars = outcome.result.get(name), outcome.error.get(name)
         if scores is None:
-            yield warning(
-                where, f"its result has nothing for the split {name}", "Return {split: {label: value}} for each"
-            )
+            found = f"its result has nothing for the split {name}"
+            yield warning(where, found, "Return {split: {label: value}} for each")
         elif not isinstance(scores, dict) or not _is_ordered(scores.get(order)):
             value = scores.get(order) if isinstance(scores, dict) else scores
             found = f"{name}: {order} is {value!r:.40}, by which EvalAI cannot order: its leaderboard is an error 500"
@@ -117,19 +112,14 @@ def _is_ordered(value: object) -> bool:
     return False
 
 
-def _version() -> str:
-    return ".".join(map(str, PYTHON))
-
-
 def _pip_error(text: bytes) -> str:
     """Return why pip cannot install the requirements for the worker; "" when it can."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, REQUIREMENTS)
-        with open(path, "wb") as file:
-            file.write(text)
+        Path(path).write_bytes(text)
         command = [sys.executable, "-m", "pip", "install", "--dry-run", "--disable-pip-version-check", "--retries", "1"]
         command += ["--timeout", "10", "--target", os.path.join(folder, "none"), "--only-binary=:all:"]
-        command += ["--python-version", _version(), "--implementation", "cp", "-r", path, "-c", PINS]
+        command += ["--python-version", PINNED_PYTHON, "--implementation", "cp", "-r", path, "-c", PINS]
         for platform in _PLATFORMS:
             command += ["--platform", platform]
         pip = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -13,7 +13,7 @@ from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import HostError
 from segjudge.files import written
 
-from .check import has_errors, print_problems, web_form_problems
+from .check import has_errors, print_problems
 from .shared import DONE, OURS, THEIRS, bundle_options, named_bundle, program, say
 
 if TYPE_CHECKING:
@@ -123,6 +123,7 @@ def _next_steps(source: BundleSource, phase: str) -> str:
 def build(args: argparse.Namespace) -> int:
     """Build the zip that EvalAI takes, for one of the four ways to run a challenge."""
     from segjudge.bundle.build import build as build_bundle
+    from segjudge.bundle.check import web_form_problems
 
     if args.environment_image and args.variant != WITH_IMAGE:
         raise UsageError(f"--environment-image goes with --variant {WITH_IMAGE}")

@@ -28,6 +28,7 @@ def check(args: argparse.Namespace) -> int:
     """Check the bundle by EvalAI's rules, and by what goes wrong later."""
     from segjudge.bundle.build import build as build_bundle
     from segjudge.bundle.check import check as check_bundle
+    from segjudge.bundle.check import web_form_problems
     from segjudge.bundle.starter_zip import build_starter_zip, unwanted_files
     from segjudge.starting.lock import score_moves
 
@@ -88,17 +89,6 @@ def _server_state(root: str) -> tuple[ServerState | None, list[str]]:
     if last_push is not None:
         unknown.append(f"the server itself; updates are compared with {last_push.source}, the last push from here")
     return last_push, unknown
-
-
-def web_form_problems(path: str) -> list[BundleProblem]:
-    """Return what keeps a bundle from the web form alone; nothing where it cannot even be opened."""
-    from segjudge.bundle.check import web_form_problems as problems_of_form
-    from segjudge.bundle.opened_bundle import BundleRefusedError
-
-    try:
-        return problems_of_form(path)
-    except BundleRefusedError:
-        return []
 
 
 def _try(source: BundleSource, path: str, name: str | None, not_checked: list[str]) -> list[BundleProblem]:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from segjudge.bundle.script_rules import PYTHON
 from segjudge.errors import UsageError
 
 from .shared import DONE, bundle_options, listening, named_bundle, say, seconds, whole_number
@@ -202,12 +201,13 @@ def _agents(services: Services, table: AgentTable | None, address: str) -> CodeU
 
 def _about_workers(scorer: Scorer, workers: Workers, number: int) -> str:
     """Return how like EvalAI's worker ours is."""
+    from segjudge.hosted_worker.requirements import PINNED_PYTHON
+
     if not number:
         return "No worker runs here.\n"
-    version = ".".join(map(str, PYTHON))
     text = f"{number} worker{'s' if number > 1 else ''} on Python {scorer.python.version}, 1 GiB each.\n"
-    if scorer.python.version != version:
-        text += f"EvalAI has Python {version}, which was not found here.\n"
+    if scorer.python.version != PINNED_PYTHON:
+        text += f"EvalAI has Python {PINNED_PYTHON}, which was not found here.\n"
     if not workers.sandboxed:
         say("No sandbox: a scoring script can read whatever you can. Install bubblewrap (bwrap) to keep it apart.")
     return text if workers.limited else text + "CPU is not limited here; EvalAI has half a core.\n"

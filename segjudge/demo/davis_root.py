@@ -5,19 +5,13 @@ from pathlib import Path
 
 from PIL import Image
 
-from .make import SEED, png_of
-from .scenes import Scene, scene
-
-#: Name, objects, frames.
-SCENES = (("drift", 1, 24), ("pair", 2, 24))
+from .make import SEED, png_of, scenes_of
+from .scenes import Scene
 
 
 def scenes(seed: int = SEED) -> list[Scene]:
     """Return the videos of this root."""
-    return [
-        scene(name, seed + index, objects=objects, frames=frames)
-        for index, (name, objects, frames) in enumerate(SCENES)
-    ]
+    return scenes_of([("drift", 1, 24, False), ("pair", 2, 24, False)], "", seed)
 
 
 def write(folder: Path, videos: list[Scene], sets: int = 1) -> None:

@@ -5,8 +5,8 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable
-from typing import TypedDict
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,10 @@ from segjudge.datasets.packing import pack, pack_instances
 from segjudge.evaluation_script.packed_file import EPOCH, replaced
 from segjudge.evaluation_script.png import davis_palette
 from segjudge.evaluation_script.rle import compressed
-from segjudge.files import written
+from segjudge.files import replace
 from segjudge.masks.run_lengths import runs_of_mask
 
-from .instance_images import CATEGORIES, SIZE, SyntheticInstance, instance_image, places_png
-from .scenes import Labels, Scene, scene
+from .scenes import CATEGORIES, SIZE, Labels, Scene, SyntheticInstance, instance_image, places_png, scene
 
 SEED = 2017
 
@@ -40,12 +39,8 @@ PICTURES = 12
 Predict = Callable[[Scene, int], Labels]
 
 
-class UncompressedMask(TypedDict):
-    """COCO's uncompressed run lengths: down the columns, background first."""
-
-    size: list[int]
-    counts: list[int]
-
+#: COCO's uncompressed run lengths, `size` and `counts`: down the columns, background first.
+UncompressedMask = dict[str, list[int]]
 
 #: Methods: masks that are a little too fat, and those of some frames ago.
 METHODS: dict[str, Predict] = {
@@ -57,41 +52,32 @@ METHODS: dict[str, Predict] = {
 def make(root: str, seed: int = SEED) -> list[str]:
     """Write `annotations/` and `examples/` below a folder; return the files written."""
     paths = []
-    for phase, splits in SPLITS.items():
-        scenes = {split: _scenes(rows, f"{phase}/{split}", seed) for split, rows in splits.items()}
+    for phase, scenes in _videos(seed).items():
         paths.append(_annotations(root, phase, scenes))
         videos = [video for members in scenes.values() for video in members]
         folder = os.path.join(root, "examples", phase)
         os.makedirs(folder, exist_ok=True)
         for name, predict in METHODS.items():
-            path = os.path.join(folder, f"{name}.zip")
-            _write_zip(path, images(videos, predict))
-            paths.append(path)
-        path = os.path.join(folder, "first-mask.json")
-        with written(path) as file:
-            json.dump(_run_lengths(videos, lambda video, _frame: video.labels(0)), file, separators=(",", ":"))
-            file.write("\n")
-        paths.append(path)
+            paths.append(os.path.join(folder, f"{name}.zip"))
+            _write_zip(paths[-1], images(videos, predict))
+        paths.append(os.path.join(folder, "first-mask.json"))
+        _write_json(paths[-1], _run_lengths(videos, lambda video, _frame: video.labels(0)))
     return paths + _instances(root, seed)
 
 
 def first_scenes(seed: int = SEED) -> list[Scene]:
     """Return the videos of the first phase."""
-    phase, splits = next(iter(SPLITS.items()))
-    ((split, rows),) = splits.items()
-    return _scenes(rows, f"{phase}/{split}", seed)
+    return _videos(seed)["sequences-dev"]["dev"]
 
 
 def frames(root: str, seed: int = SEED) -> None:
     """Write the pictures of the sequences below a folder, for agents."""
-    for phase, splits in SPLITS.items():
-        for split, rows in splits.items():
-            for video in _scenes(rows, f"{phase}/{split}", seed):
-                folder = os.path.join(root, video.name)
-                os.makedirs(folder, exist_ok=True)
-                for frame in range(video.frames):
-                    Image.fromarray(video.picture(frame)).save(os.path.join(folder, f"{frame:05d}.jpg"), quality=92)
-                Image.fromarray(video.labels(0)).save(os.path.join(folder, "first.png"))
+    for video in [video for splits in _videos(seed).values() for members in splits.values() for video in members]:
+        folder = os.path.join(root, video.name)
+        os.makedirs(folder, exist_ok=True)
+        for frame in range(video.frames):
+            Image.fromarray(video.picture(frame)).save(os.path.join(folder, f"{frame:05d}.jpg"), quality=92)
+        Image.fromarray(video.labels(0)).save(os.path.join(folder, "first.png"))
 
 
 def _instances(root: str, seed: int) -> list[str]:
@@ -99,36 +85,30 @@ def _instances(root: str, seed: int) -> list[str]:
     generator = np.random.default_rng(seed)
     pictures = [instance_image(generator) for _ in range(PICTURES)]
     annotations = os.path.join(root, "annotations", f"{INSTANCE_PHASE}.zip")
-    if os.path.exists(annotations):
-        os.remove(annotations)
+    Path(annotations).unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         masks, listing = (os.path.join(folder, name) for name in ("png", "listing.json"))
         os.mkdir(masks)
         for number, instances in enumerate(pictures):
             Image.fromarray(places_png(instances)).save(os.path.join(masks, f"image_{number:03d}.png"))
-        with open(listing, "w", encoding="utf-8") as file:
-            json.dump(_listing(), file)
+        images_listed = [
+            {"id": number + 1, "file_name": f"image_{number:03d}.jpg", "height": SIZE[0], "width": SIZE[1]}
+            for number in range(PICTURES)
+        ]
+        categories = [{"id": place, "name": name} for place, name in enumerate(CATEGORIES, 1)]
+        _write_json(listing, {"images": images_listed, "categories": categories})
         pack_instances(TruthSource(masks, categories=listing), annotations, split="dev")
     paths = [annotations]
     folder = os.path.join(root, "examples", INSTANCE_PHASE)
     os.makedirs(folder, exist_ok=True)
     for name, quality in (("sharp.json", 0.9), ("coarse.json", 0.5), ("wild.json", 0.15)):
-        path = os.path.join(folder, name)
-        with written(path) as file:
-            json.dump(_detections(pictures, quality, np.random.default_rng(seed + 1)), file, separators=(",", ":"))
-            file.write("\n")
-        paths.append(path)
+        paths.append(os.path.join(folder, name))
+        _write_json(paths[-1], _detections(pictures, quality, np.random.default_rng(seed + 1)))
     return paths
 
 
-def _listing() -> dict[str, list[dict[str, object]]]:
-    return {
-        "images": [
-            {"id": number + 1, "file_name": f"image_{number:03d}.jpg", "height": SIZE[0], "width": SIZE[1]}
-            for number in range(PICTURES)
-        ],
-        "categories": [{"id": place, "name": name} for place, name in enumerate(CATEGORIES, 1)],
-    }
+def _write_json(path: str, document: object) -> None:
+    replace(Path(path), json.dumps(document, separators=(",", ":")) + "\n")
 
 
 def _detections(
@@ -147,16 +127,22 @@ def _detections(
                     "image_id": image,
                     "category_id": category + 1,
                     "score": round(float(np.clip(generator.normal(0.4 + quality / 2 * right, 0.15), 0.01, 0.99)), 3),
-                    "segmentation": {
-                        "size": list(SIZE),
-                        "counts": compressed(runs_of_mask(instance.mask(*off.tolist()))),
-                    },
+                    "segmentation": {"size": SIZE, "counts": compressed(runs_of_mask(instance.mask(*off.tolist())))},
                 }
             )
     return records
 
 
-def _scenes(rows: list[tuple[str, int, int, bool]], salt: str, seed: int) -> list[Scene]:
+def _videos(seed: int) -> dict[str, dict[str, list[Scene]]]:
+    """Return the videos of each phase and split."""
+    return {
+        phase: {split: scenes_of(rows, f"{phase}/{split}", seed) for split, rows in splits.items()}
+        for phase, splits in SPLITS.items()
+    }
+
+
+def scenes_of(rows: list[tuple[str, int, int, bool]], salt: str, seed: int) -> list[Scene]:
+    """Return the videos of rows as in `SPLITS`."""
     start = seed + sum(map(ord, salt))
     return [
         scene(name, start + place, objects=objects, frames=frames, hard=hard)
@@ -167,21 +153,21 @@ def _scenes(rows: list[tuple[str, int, int, bool]], salt: str, seed: int) -> lis
 def _annotations(root: str, phase: str, scenes: dict[str, list[Scene]]) -> str:
     """Pack the truth in DAVIS's layout."""
     out = os.path.join(root, "annotations", f"{phase}.zip")
-    if os.path.exists(out):
-        os.remove(out)
+    Path(out).unlink(missing_ok=True)
     for split, members in scenes.items():
         with tempfile.TemporaryDirectory() as folder:
             source = os.path.join(folder, "dataset.zip")
-            _write_dataset(source, members)
+            _write_zip(source, davis_files(members))
             pack(TruthSource(source, "davis2017"), out, split=split)
     return out
 
 
-def _write_dataset(out: str, scenes: list[Scene]) -> None:
-    _write_zip(out, ((f"Annotations/480p/{name}", data) for name, data in images(scenes, Scene.truth)))
+def davis_files(scenes: list[Scene]) -> Iterator[tuple[str, bytes]]:
+    """Yield the truth as DAVIS publishes it."""
+    return ((f"Annotations/480p/{name}", data) for name, data in images(scenes, Scene.truth))
 
 
-def images(scenes: list[Scene], labels: Predict) -> Iterable[tuple[str, bytes]]:
+def images(scenes: list[Scene], labels: Predict) -> Iterator[tuple[str, bytes]]:
     """Yield a PNG for each frame, by the names of video and frame."""
     for video in scenes:
         for frame in range(video.frames):
@@ -210,10 +196,7 @@ def _run_lengths(scenes: list[Scene], labels: Predict) -> dict[str, dict[str, li
         objects = document[video.name] = {}
         for number in range(1, len(video.shapes) + 1):
             masks = [labels(video, frame) == number for frame in range(video.frames)]
-            objects[str(number)] = [run_lengths(mask) if mask.any() else None for mask in masks]
+            objects[str(number)] = [
+                {"size": list(mask.shape), "counts": runs_of_mask(mask)} if mask.any() else None for mask in masks
+            ]
     return document
-
-
-def run_lengths(mask: NDArray[np.bool_]) -> UncompressedMask:
-    """Return a mask as COCO's uncompressed run lengths."""
-    return {"size": list(mask.shape), "counts": runs_of_mask(mask)}

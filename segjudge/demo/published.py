@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from segjudge.evaluation_script.semantic_protocols import SemanticProtocol
 from segjudge.evaluation_script.tracks_protocols import TracksProtocol
 from segjudge.masks.run_lengths import encoded
 
-from .make import first_scenes, images, png_of
+from .make import davis_files, first_scenes, images, png_of
 from .scenes import VOID, Labels, Scene
 
 #: Paths, and bytes, texts or documents.
@@ -40,12 +40,11 @@ def write_published(protocol: TrackProtocol, folder: str) -> str:
     """Write the truth of a benchmark into a folder; return what to name as the truth."""
     paths = []
     for name, content in _content(protocol, first_scenes()):
-        paths.append(os.path.join(folder, name))
-        os.makedirs(os.path.dirname(paths[-1]), exist_ok=True)
+        paths.append(Path(folder, name))
+        paths[-1].parent.mkdir(parents=True, exist_ok=True)
         data = content if isinstance(content, (bytes, str)) else json.dumps(content)
-        with open(paths[-1], "wb") as file:
-            file.write(data if isinstance(data, bytes) else data.encode())
-    return paths[0] if len(paths) == 1 else folder
+        paths[-1].write_bytes(data if isinstance(data, bytes) else data.encode())
+    return str(paths[0]) if len(paths) == 1 else folder
 
 
 def _content(protocol: TrackProtocol, videos: list[Scene]) -> Content:
@@ -58,7 +57,7 @@ def _content(protocol: TrackProtocol, videos: list[Scene]) -> Content:
     if isinstance(protocol, TracksProtocol):
         return _burst(videos) if protocol.burst else _kitti(videos) if len(protocol.classes) > 1 else _mots(videos)
     layouts = {"sav": _sav, "mevis": _mevis, "ref-youtube-vos": _ref_youtube_vos}
-    return layouts.get(layout_of(protocol.name).name, _davis)(videos)
+    return layouts.get(layout_of(protocol.name).name, davis_files)(videos)
 
 
 def _frames(video: Scene) -> list[tuple[str, Labels]]:
@@ -76,10 +75,6 @@ def _masks(video: Scene) -> dict[int, list[dict[str, Any] | None]]:
         number: [{"size": video.size, "counts": text[number]} if number in text else None for text in texts]
         for number in _numbers(video)
     }
-
-
-def _davis(videos: list[Scene]) -> Content:
-    return ((f"Annotations/480p/{name}", data) for name, data in images(videos, Scene.truth))
 
 
 def _sav(videos: list[Scene]) -> Content:
@@ -133,12 +128,13 @@ def _coco(videos: list[Scene]) -> Content:
                 "segmentation": {"size": labels.shape, "counts": counts},
             })  # fmt: skip
     listing = [
-        {"id": image, "file_name": f"{image:012d}.jpg", "height": labels.shape[0], "width": labels.shape[1]}
+        {
+            "id": image, "file_name": f"{image:012d}.jpg", "height": labels.shape[0], "width": labels.shape[1],
+            "neg_category_ids": [], "not_exhaustive_category_ids": [],
+        }
         for image, labels in pictures
-    ]
-    federated: dict[str, list[int]] = {"neg_category_ids": [], "not_exhaustive_category_ids": []}
+    ]  # fmt: skip
     categories = [{"id": number, "name": name, "frequency": FREQUENCIES[number]} for number, name in NAMES.items()]
-    listing = [{**image, **federated} for image in listing]
     yield "instances.json", {"images": listing, "categories": categories, "annotations": records}
 
 

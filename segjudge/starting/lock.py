@@ -9,6 +9,7 @@ import shutil
 import urllib.parse
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
@@ -58,8 +59,7 @@ def _installed_from() -> str:
 def score_moves(root: str) -> BundleProblems:
     """Yield a warning for each change of scores since the version that a repository's lock names."""
     try:
-        with open(os.path.join(root, FILE), encoding="utf-8") as file:
-            accepted = _ACCEPTED.search(file.read())
+        accepted = _ACCEPTED.search(Path(root, FILE).read_text(encoding="utf-8"))
         before = Version(accepted[1]) if accepted else None
     except (OSError, ValueError):
         return
@@ -77,8 +77,7 @@ def score_moves(root: str) -> BundleProblems:
 
 def _changes() -> Iterator[tuple[Version, str]]:
     """Yield the changelog's entries about scores with their versions; what is not released is part of this one."""
-    with open(_CHANGELOG, encoding="utf-8") as file:
-        text = file.read()
+    text = Path(_CHANGELOG).read_text(encoding="utf-8")
     for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         number = re.match(r"\[?v?(\d[\w.]*)", section)
         for block in re.findall(r"^### Scores\n(.*?)(?=^#|\Z)", section, re.MULTILINE | re.DOTALL):

@@ -9,7 +9,10 @@ import re
 import shutil
 import tempfile
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -22,33 +25,53 @@ from segjudge.evaluation_script import annotation_file, packed_file
 from segjudge.evaluation_script.engine import check_fits
 from segjudge.evaluation_script.errors import HostError, listed
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
+from segjudge.evaluation_script.panoptic_protocols import PanopticProtocol
 from segjudge.evaluation_script.phase import PROTOCOLS, TrackProtocol
 from segjudge.evaluation_script.progress import Progress
+from segjudge.evaluation_script.semantic_protocols import SemanticProtocol
 from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
+from segjudge.evaluation_script.tracks_protocols import TracksProtocol
 
-from .hosted_tracks import HOSTED
+from . import facts, samples
 from .lock import FILE as LOCK
 from .lock import requirement
 from .meanings import meaning, rises
-from .moving import SAMPLES
 
+_PAGES = ("description", "evaluation_details", "submission_guidelines", "terms_and_conditions", "phase")
 #: Templates by the file that is made of each.
 _FILES = {
     "challenge_config.yaml": "challenge_config.yaml",
     "evaluation_script/phases.py": "phases.py",
-    **{
-        f"templates/{name}.html": f"{name}.html"
-        for name in (
-            "description", "evaluation_details", "submission_guidelines", "terms_and_conditions", "phase",
-        )
-    },
+    **{f"templates/{name}.html": f"{name}.html" for name in _PAGES},
     ".github/workflows/evalai.yml": "evalai.yml",
     ".gitignore": "gitignore",
     "README.md": "README.md",
-}  # fmt: skip
+}
 _LOGO = os.path.join(os.path.dirname(__file__), "logo.png")
 #: What EvalAI takes as a codename, and what may be a file's name.
 _CODENAME = re.compile(r"[A-Za-z0-9][\w-]*")
+
+
+@dataclass(frozen=True)
+class HostedTrack:
+    """What makes challenges of a track; `files/track_….jinja` holds their texts."""
+
+    #: The files of a sample: of the truths of all splits, a protocol, and how far masks are moved.
+    files: Callable[[list[Any], Any, float], samples.Members]
+    #: What the texts say of the truths.
+    facts: Callable[[list[Any], Any], dict[str, Any]]
+    #: The limits of a phase, where they are others than those of mask sequences.
+    limits: str = ""
+
+
+_UNITS = "UNIT_LIMITS"
+HOSTED = {
+    SequenceProtocol.track: HostedTrack(samples.sequence_files, facts.sequence_facts),
+    InstanceProtocol.track: HostedTrack(samples.instance_files, facts.instance_facts, "INSTANCE_LIMITS"),
+    PanopticProtocol.track: HostedTrack(samples.panoptic_files, facts.unit_facts, _UNITS),
+    SemanticProtocol.track: HostedTrack(samples.semantic_files, facts.unit_facts, _UNITS),
+    TracksProtocol.track: HostedTrack(samples.track_files, facts.unit_facts, _UNITS),
+}
 
 
 @dataclass(frozen=True)
@@ -68,9 +91,8 @@ def create(challenge: NewChallenge, progress: Progress) -> list[str]:
     """Write a repository in one step; return what is odd about the truth."""
     folder = os.path.abspath(challenge.folder)
     if os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
-        raise UsageError(
-            f"{challenge.folder}: is there already, and nothing in it is written over; name another folder"
-        )
+        found = "is there already, and nothing in it is written over"
+        raise UsageError(f"{challenge.folder}: {found}; name another folder")
     folder = os.path.realpath(folder)  # a link to an empty folder stays
     above = os.path.dirname(folder)
     try:
@@ -88,8 +110,7 @@ def create(challenge: NewChallenge, progress: Progress) -> list[str]:
 def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str]:
     protocol = PROTOCOLS[challenge.protocol]
     track = HOSTED[protocol.track]
-    with open(os.path.join(folder, LOCK), "w", encoding="utf-8") as file:
-        file.write(requirement(challenge.segjudge, folder))
+    Path(folder, LOCK).write_text(requirement(challenge.segjudge, folder), encoding="utf-8")
     shutil.copyfile(_LOGO, os.path.join(folder, "logo.png"))
     os.mkdir(os.path.join(folder, "annotations"))
     packed = os.path.join(folder, "annotations", "truth.zip")
@@ -104,10 +125,10 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
     phase = next(iter(splits)) if len(splits) == 1 else "all"
     annotations = f"annotations/{phase}.zip"
     os.rename(packed, os.path.join(folder, annotations))
-    samples = os.path.join(folder, "examples", phase)
-    os.makedirs(samples)
-    for name, share in SAMPLES.items():
-        with zipfile.ZipFile(os.path.join(samples, f"{name}.zip"), "w") as archive:
+    examples = os.path.join(folder, "examples", phase)
+    os.makedirs(examples)
+    for name, share in samples.SAMPLES.items():
+        with zipfile.ZipFile(os.path.join(examples, f"{name}.zip"), "w") as archive:
             for member, data in track.files(truths, protocol, share):
                 form = zipfile.ZIP_STORED if member.endswith(".png") else zipfile.ZIP_DEFLATED
                 archive.writestr(zipfile.ZipInfo(member, packed_file.EPOCH), data, form)
@@ -147,14 +168,9 @@ def _render(folder: str, values: dict[str, Any]) -> None:
         undefined=StrictUndefined,
         keep_trailing_newline=True,
     )
-    environment.filters.update(quoted=_quoted, meaning=meaning, rises=rises)
+    # A string in quotes is the same in YAML and in Python.
+    environment.filters.update(quoted=partial(json.dumps, ensure_ascii=False), meaning=meaning, rises=rises)
     for path, template in _FILES.items():
-        target = os.path.join(folder, path)
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        with open(target, "w", encoding="utf-8") as file:
-            file.write(environment.get_template(f"{template}.jinja").render(values))
-
-
-def _quoted(text: str) -> str:
-    """Return a text as a string of YAML and of Python."""
-    return json.dumps(text, ensure_ascii=False)
+        target = Path(folder, path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(environment.get_template(f"{template}.jinja").render(values), encoding="utf-8")

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 from segjudge.bundle.field_values import field_problems
 from segjudge.bundle.fields import LEADERBOARD, SPLIT
 from segjudge.bundle.opened_bundle import Bundle
 from segjudge.bundle.problems import BundleProblem, BundleProblems, FieldError, breaks_later, crash, mappings_in
 
-_BOARD = "ERROR: The leaderboard with ID: {} has the following schema errors:\n {{errors}}"
-_UNIQUE = "Please ensure codenames are unique"
-_SPLIT = "ERROR: Dataset split {} has the following schema errors:\n {{errors}}"
 #: The rules of leaderboards that the server tests before it runs the serializer.
 _BEFORE_SERIALIZER = range(26, 31)
 
@@ -33,7 +30,7 @@ def block_shape(bundle: Bundle, key: str, remedy: str, quote: str, rule: int) ->
         yield crash(key, "is not a list of mappings", "Begin each item with - and its first key", rule)
 
 
-def is_list_of_mappings(value: object) -> bool:
+def is_list_of_mappings(value: object) -> TypeGuard[list[dict[str, Any]]]:
     """Return whether a value of the YAML is a list of mappings."""
     return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
@@ -88,7 +85,8 @@ def leaderboard(where: str, board: dict[str, Any]) -> BundleProblems:
         before += _schema(f"{where}.schema", number, board["schema"])
     yield from before
     if not any(not problem.accepted for problem in before):
-        yield from field_problems(f"{where}.", board, LEADERBOARD, _BOARD.format(number), 31)
+        quote = f"ERROR: The leaderboard with ID: {number} has the following schema errors:\n {{errors}}"
+        yield from field_problems(f"{where}.", board, LEADERBOARD, quote, 31)
 
 
 def _contains(container: Any, value: object) -> bool | None:
@@ -112,22 +110,15 @@ def _schema(where: str, number: object, schema: Any) -> BundleProblems:
         quote = f"ERROR: There is no 'default_order_by' key {tail}."
         yield BundleProblem(f"{where}.default_order_by", "is missing", "Name one of the labels", quote, 29)
     elif has_labels:
-        yield from _order(f"{where}.default_order_by", number, schema)
+        path, order, remedy = f"{where}.default_order_by", schema["default_order_by"], "Name one of the labels"
+        is_label = _contains(schema["labels"], order)
+        if is_label is None:
+            yield crash(path, f"cannot be looked up in labels ({order!r:.60})", remedy, 30)
+        elif not is_label:
+            quote = f"ERROR: The 'default_order_by' value '{order}' {tail} is not a valid label."
+            yield BundleProblem(path, f"{order} is not a label", remedy, quote, 30)
     if has_labels and isinstance(schema, dict):
         yield from _broken_page(where, schema)
-
-
-def _order(where: str, number: object, schema: dict[str, Any]) -> BundleProblems:
-    order = schema["default_order_by"]
-    known = _contains(schema["labels"], order)
-    if known is None:
-        yield crash(where, f"cannot be looked up in labels ({order!r:.60})", "Name one of the labels", 30)
-    elif not known:
-        quote = (
-            f"ERROR: The 'default_order_by' value '{order}' in the schema for the leaderboard with ID: {number} "
-            "is not a valid label."
-        )
-        yield BundleProblem(where, f"{order} is not a label", "Name one of the labels", quote, 30)
 
 
 def _broken_page(where: str, schema: dict[str, Any]) -> BundleProblems:
@@ -163,7 +154,8 @@ def _split_names(where: str, split: dict[str, Any], seen: list[Any]) -> BundlePr
     yield from missing_key(f"{where}.codename", split, "Add it", quote, 49)
     if codename in seen and "codename" in split:
         found, remedy = f"{codename} is there twice", "Rename one of them"
-        quote = f"ERROR: Duplicate codename {codename} for dataset split {split.get('name')}. {_UNIQUE}."
+        quote = f"ERROR: Duplicate codename {codename} for dataset split {split.get('name')}. "
+        quote += "Please ensure codenames are unique."
         problem = BundleProblem(f"{where}.codename", found, remedy, quote, 50)
         yield problem if "name" in split else crash(problem.where, found, remedy, 50)
     elif "codename" in split:
@@ -175,7 +167,7 @@ def dataset_split(where: str, split: dict[str, Any]) -> BundleProblems:
     if "id" not in split:
         yield crash(f"{where}.id", "is missing", "Number it", 52)
         return
-    quote = _SPLIT.format(split["id"])
+    quote = f"ERROR: Dataset split {split['id']} has the following schema errors:\n {{errors}}"
     for key in ("name", "codename"):
         yield from missing_field(where, key, split, quote, 51)
     yield from field_problems(f"{where}.", split, SPLIT, quote, 51)

@@ -1,4 +1,4 @@
-"""Rules of the challenge's own keys: title, texts, picture, script and dates."""
+"""Rules of the challenge's own keys: title, texts, picture, script and dates; tags, domain and prizes come last."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from typing import Any
 from PIL import Image
 
 from segjudge.bundle.field_values import as_written, field_problems, validate
-from segjudge.bundle.fields import CHALLENGE, TEXT, TEXTS, UNKEPT, Field
+from segjudge.bundle.fields import CHALLENGE, PRIZE, TEXT, TEXTS, UNKEPT, Field
 from segjudge.bundle.opened_bundle import Bundle, escapes, is_html
 from segjudge.bundle.problems import BundleProblem, BundleProblems, FieldError, breaks_later, crash, warning
+
+from .blocks import entries, is_list_of_mappings
 
 _MISSING = {
     "description": (10, "Please add the challenge description"),
@@ -28,6 +30,8 @@ _OTHER_RULES = ("tags", "domain", "prizes", "sponsors", "leaderboard")
 _MOST_PATH, _TEMPORARY_FOLDER = 100, 28
 _WORKER_IMAGE = re.compile(r"(?i:ami-[0-9a-f]+$)|\d+\.dkr\.ecr\.[\w-]+\.amazonaws\.com/evalai-")
 _PICTURES = (".jpg", ".jpeg", ".png")
+_MOST_TAGS = 4
+_AMOUNT = re.compile(r"\d+(\.\d{1,2})?[A-Z]{3}$")
 
 
 def challenge(bundle: Bundle) -> BundleProblems:
@@ -42,7 +46,8 @@ def challenge(bundle: Bundle) -> BundleProblems:
     yield from dates("", config, "", 20)
     yield from _picture(bundle, config.get("image"))
     fields = {key: field for key, field in CHALLENGE.items() if key not in _OTHER_RULES and not field.items}
-    validated = {key: value for key, value in config.items() if value or not _is_required(key)}
+    required = {key for key, field in CHALLENGE.items() if field.required}  # other rules report what of them is empty
+    validated = {key: value for key, value in config.items() if value or key not in required}
     if not hasattr(config.get("title"), "__len__"):
         validated.pop("title", None)  # reported by `_title`
     yield from field_problems("", validated, {**fields, **UNKEPT}, SERIALIZER, 24)
@@ -57,21 +62,12 @@ def _title(title: object) -> BundleProblems:
 
 
 def _worker_image(image: object) -> BundleProblems:
-    field = CHALLENGE["worker_image_url"]
-    if image is None or not str(image).strip() or validate("worker_image_url", image, field):
-        return
-    if not _WORKER_IMAGE.match(str(image).strip()):
-        message = (
-            "worker_image_url must be an EC2 AMI (ami-...) or an EvalAI ECR image in this AWS account "
-            "(evalai-* repositories)."
-        )
-        error = FieldError("worker_image_url", message, "invalid")
+    text = "" if image is None else str(image).strip()
+    is_valid = not validate("worker_image_url", image, CHALLENGE["worker_image_url"])
+    if text and is_valid and not _WORKER_IMAGE.match(text):
+        images = "an EC2 AMI (ami-...) or an EvalAI ECR image in this AWS account (evalai-* repositories)"
+        error = FieldError("worker_image_url", f"worker_image_url must be {images}.", "invalid")
         yield BundleProblem(error.field, "is an image of your own", "Remove it", SERIALIZER, 24, error=error)
-
-
-def _is_required(key: str) -> bool:
-    """Return whether another rule reports a key that is null."""
-    return key in CHALLENGE and CHALLENGE[key].required
 
 
 def dates(prefix: str, item: dict[str, Any], of_phase: str, rule: int) -> BundleProblems:
@@ -147,28 +143,24 @@ def _picture(bundle: Bundle, path: object) -> BundleProblems:
         return  # reported by `challenge`
     path = str(path or "")
     if not path or escapes(path) or not bundle.has(path) or not path.endswith(_PICTURES):
-        error = FieldError(
-            "image", "The submitted data was not a file. Check the encoding type on the form.", "invalid"
-        )
-        found = (
-            f"names {path or 'nothing'}, which is not a .png, .jpg or .jpeg of the bundle (endings in small letters)"
-        )
-        yield BundleProblem("image", found, "Add the picture, or correct the path", SERIALIZER, 24, error=error)
-        return
-    if not bundle.size(path):
-        error = FieldError("image", "The submitted file is empty.", "empty")
-        yield BundleProblem("image", f"{path} is empty", "Replace it", SERIALIZER, 24, error=error)
-        return
-    long = list(long_path("image", path, SERIALIZER, 24, folder=0))
-    yield from long
-    try:
-        Image.open(io.BytesIO(bundle.read(path))).verify()
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
-        if long:
-            return
-        message = "Upload a valid image. The file you uploaded was either not an image or a corrupted image."
-        error = FieldError("image", message, "invalid_image")
-        yield BundleProblem("image", f"{path} is not a picture", "Replace it", SERIALIZER, 24, error=error)
+        message = "The submitted data was not a file. Check the encoding type on the form."
+        kinds = "a .png, .jpg or .jpeg of the bundle (endings in small letters)"
+        found, remedy = f"names {path or 'nothing'}, which is not {kinds}", "Add the picture, or correct the path"
+        yield _picture_problem(found, remedy, message, "invalid")
+    elif not bundle.size(path):
+        yield _picture_problem(f"{path} is empty", "Replace it", "The submitted file is empty.", "empty")
+    elif long := [*long_path("image", path, SERIALIZER, 24, folder=0)]:
+        yield from long
+    else:
+        try:
+            Image.open(io.BytesIO(bundle.read(path))).verify()
+        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+            message = "Upload a valid image. The file you uploaded was either not an image or a corrupted image."
+            yield _picture_problem(f"{path} is not a picture", "Replace it", message, "invalid_image")
+
+
+def _picture_problem(found: str, remedy: str, message: str, code: str) -> BundleProblem:
+    return BundleProblem("image", found, remedy, SERIALIZER, 24, error=FieldError("image", message, code))
 
 
 def _script(bundle: Bundle, path: object) -> BundleProblems:
@@ -208,3 +200,74 @@ def _package(bundle: Bundle, where: str, path: str) -> BundleProblems:
         return  # EvalAI stores such a script and never loads it
     if "__init__.py" not in names or (not bundle.is_foreign and any("/" in name for name in names)):
         yield breaks_later(where, f"{path} is not a flat package with __init__.py", remedy)
+
+
+def tags_domain_and_prizes(bundle: Bundle) -> BundleProblems:
+    """Yield the problems of tags, domain and prizes."""
+    yield from _tags(bundle)
+    domains = CHALLENGE["domain"].choices
+    if "domain" in bundle.config and bundle.config["domain"] not in domains:
+        quote = "ERROR: Domain name is incorrect. Please enter correct domain name then try again!"
+        found = f"is {bundle.config['domain']!s:.60}"
+        yield BundleProblem("domain", found, f"Use one of {', '.join(domains)}, or remove the line", quote, 65)
+    yield from _prizes(bundle)
+
+
+def _tags(bundle: Bundle) -> BundleProblems:
+    if "tags" not in bundle.config:
+        return
+    tags, remedy = bundle.config["tags"], "Begin each tag with -, or remove the line"
+    if not hasattr(tags, "__len__"):
+        yield crash("tags", f"is {tags!r:.60}, not a list", remedy, 64)
+    elif len(tags) > _MOST_TAGS:
+        quote = "ERROR: Tags are limited to 4. Please remove extra tags then try again!"
+        what = "letters, each of which is a tag for EvalAI" if isinstance(tags, str) else "tags"
+        yield BundleProblem("tags", f"has {len(tags)} {what}", remedy if what != "tags" else "Keep four", quote, 64)
+    elif tags and not isinstance(tags, list):
+        parts = ", ".join(map(str, tags))
+        yield warning("tags", f"is not a list: EvalAI takes it for the tags {parts}", remedy)
+
+
+def _prizes(bundle: Bundle) -> BundleProblems:
+    if "prizes" not in bundle.config:
+        return
+    prizes = bundle.config["prizes"]
+    if not prizes and hasattr(prizes, "__iter__"):
+        return
+    if not is_list_of_mappings(prizes):
+        yield crash("prizes", "is not a list of mappings", "Begin each item with - rank:, or remove the line", 66)
+        return
+    ranks: list[Any] = []
+    for where, prize in entries(bundle, "prizes"):
+        missing = [key for key in ("rank", "amount") if key not in prize]
+        if missing:
+            yield crash(where, f"lacks {', '.join(missing)}", "Add it", 66)
+        elif isinstance(prize["rank"], (list, dict, set)):
+            yield crash(f"{where}.rank", f"is {prize['rank']!r:.60}", "Write 1 for the winner", 66)
+        else:
+            yield from _prize(where, prize, ranks)
+            ranks.append(prize["rank"])
+
+
+def _prize(where: str, prize: dict[str, Any], ranks: list[Any]) -> BundleProblems:
+    rank, amount = prize["rank"], prize["amount"]
+    if rank in ranks:
+        quote = f"ERROR: Duplicate rank {rank} found in YAML data."
+        yield BundleProblem(f"{where}.rank", f"{rank} is there twice", "Renumber", quote, 66)
+    invalid = not isinstance(rank, int) or rank < 1
+    if invalid:
+        quote = f"ERROR: Invalid rank value {rank}. Rank should be an integer."
+        yield BundleProblem(f"{where}.rank", f"is {rank!r:.60}", "Write 1 for the winner", quote, 66)
+    if not isinstance(amount, str):
+        yield crash(f"{where}.amount", f"is {amount!r:.60}, not a text", "Write it as 100.00USD", 66)
+    elif not _AMOUNT.match(amount):
+        quote = (
+            f"ERROR: Invalid amount value {amount}. Amount should be in decimal format with three-letter currency "
+            "code (e.g. 100.00USD, 500EUR, 1000INR)."
+        )
+        yield BundleProblem(f"{where}.amount", f"is {amount}", "Write it as 100.00USD", quote, 66)
+    elif not invalid:
+        for key, field in PRIZE.items():
+            if key in prize and (error := validate(key, prize[key], field)):
+                found = f"cannot be kept ({error.message.rstrip('.')}), so that EvalAI drops the prize and says nothing"
+                yield warning(f"{where}.{key}", found, f"Write {field.about}")

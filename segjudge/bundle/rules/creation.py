@@ -104,9 +104,9 @@ def _slugs(bundle: Bundle, state: ServerState | None) -> BundleProblems:
     The server saves one phase after the other, and makes an address only of a new one.
     """
     word = first_word(bundle.config.get("title"))
-    stored = dict(state.phases) if state else {}
-    stored_slugs = [f"{slug}-0" for slug in state.slugs] if state else []
-    slugs = {*(stored_slugs or [phase_slug(word, codename) for codename in stored.values()])}
+    known = state or ServerState()
+    stored = dict(known.phases)
+    slugs = {*([f"{slug}-0" for slug in known.slugs] or [phase_slug(word, codename) for codename in stored.values()])}
     added: list[str] = []
     title_is_valid = bool(_SLUG.fullmatch(word))
     for where, phase in entries(bundle, "challenge_phases"):

@@ -15,7 +15,6 @@ from segjudge.bundle.server_state import REFERENCES, SPLIT_SETTINGS
 from .blocks import block_shape, dataset_split, entries, known_to_server, leaderboard
 from .phases import phase
 
-_ROW = "ERROR: Challenge phase split {} has the following schema errors:\n {{errors}}"
 _DUPLICATES = (
     "ERROR: Duplicate combinations of leaderboard_id {}, challenge_phase_id {} and dataset_split_id {} "
     "found in challenge phase splits."
@@ -72,7 +71,8 @@ def _row(bundle: Bundle, where: str, number: int, row: dict[str, Any], known: di
         if key in row:
             yield from _reference(bundle, where, number, row, key, known[key])
     fields = {**{key: MAPPING[key] for key in SPLIT_SETTINGS}, **UNKEPT_OF_MAPPING}
-    yield from field_problems(f"{where}.", row, fields, _ROW.format(number), 59)
+    quote = f"ERROR: Challenge phase split {number} has the following schema errors:\n {{errors}}"
+    yield from field_problems(f"{where}.", row, fields, quote, 59)
 
 
 def _reference(
@@ -101,10 +101,9 @@ def python_integer(value: Any) -> int | None:
 
 
 def _duplicates(bundle: Bundle) -> BundleProblems:
-    rows = [
-        row for row in mappings_in(bundle.config, "challenge_phase_splits") if all(key in row for key in REFERENCES)
-    ]
-    triples = [tuple(_comparable(row[key]) for key in REFERENCES) for row in rows]
+    rows = [row for row in mappings_in(bundle.config, "challenge_phase_splits") if REFERENCES.keys() <= row.keys()]
+    values = [[row[key] for key in REFERENCES] for row in rows]
+    triples = [tuple(repr(one) if isinstance(one, (list, dict, set)) else one for one in triple) for triple in values]
     repeated = [triple for k, triple in enumerate(triples) if triple in triples[:k]]
     if not repeated:
         return
@@ -112,10 +111,6 @@ def _duplicates(bundle: Bundle) -> BundleProblems:
     for triple in dict.fromkeys(repeated):
         found = "maps leaderboard {}, phase {} and split {} twice".format(*triple)
         yield BundleProblem("challenge_phase_splits", found, "Remove one of them", quote, 56)
-
-
-def _comparable(value: object) -> object:
-    return repr(value) if isinstance(value, (list, dict, set)) else value
 
 
 def _shown_twice(bundle: Bundle) -> BundleProblems:

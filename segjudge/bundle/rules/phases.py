@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from segjudge.bundle.field_values import field_problems, validate
@@ -12,7 +13,6 @@ from segjudge.bundle.problems import BundleProblem, BundleProblems, FieldError, 
 from .blocks import block_shape, entries, id_problems, is_list_of_mappings, missing_field
 from .challenge import dates, long_path, readable
 
-_PHASE = "ERROR: Challenge phase {} has the following schema errors:\n {{errors}}"
 #: The rules whose sentence holds the phase's name: without one the server crashes.
 _NEEDS_NAME = (36, 37, 38, 39)
 
@@ -44,7 +44,7 @@ def _codename(where: str, item: dict[str, Any], seen: list[Any]) -> BundleProble
 def phase(bundle: Bundle, where: str, item: dict[str, Any]) -> BundleProblems:
     """Yield the problems of one phase, except those of its codename."""
     number = item.get("id")
-    quote = _PHASE.format(number)
+    quote = f"ERROR: Challenge phase {number} has the following schema errors:\n {{errors}}"
     yield from _annotation(bundle, where, item, quote)
     yield from _description(bundle, where, item, quote)
     if item.get("is_submission_public") and item.get("is_restricted_to_select_one_submission"):
@@ -53,9 +53,8 @@ def phase(bundle: Bundle, where: str, item: dict[str, Any]) -> BundleProblems:
             "is_restricted_to_select_one_submission 'True'. Please change is_submission_public to 'False' and "
             "try again!"
         )
-        yield BundleProblem(
-            f"{where}.is_submission_public", "contradicts the restriction", "Set it to False", public_quote, 39
-        )
+        path = f"{where}.is_submission_public"
+        yield BundleProblem(path, "contradicts the restriction", "Set it to False", public_quote, 39)
     yield from dates(f"{where}.", item, f" in challenge phase {number}", 40)
     yield from _attributes(f"{where}.submission_meta_attributes", number, item.get("submission_meta_attributes"))
     if "id" not in item:
@@ -66,30 +65,21 @@ def phase(bundle: Bundle, where: str, item: dict[str, Any]) -> BundleProblems:
 
 
 def _serialized(where: str, item: dict[str, Any], quote: str) -> BundleProblems:
-    given, copied = dict(item), item.get("max_submissions_per_month") is None
+    # Dates that are null are reported by `dates`; the serializer accepts them.
+    given = {key: value for key, value in item.items() if value is not None or key not in ("start_date", "end_date")}
+    copied = item.get("max_submissions_per_month") is None
     if copied:  # as the server does
         given["max_submissions_per_month"] = item.get("max_submissions")
-    for key in ("start_date", "end_date"):
-        if given.get(key) is None:
-            given.pop(key, None)  # reported by `dates`; the serializer accepts it
     fields = {**PHASE, **UNKEPT_OF_PHASE}
     for problem in field_problems(f"{where}.", given, fields, quote, 44):
         if not copied or not problem.where.endswith(".max_submissions_per_month"):
             yield problem
-        elif problem.error and "max_submissions" not in item:
-            found, remedy = "and max_submissions_per_month are missing", "Add one of them"
-            yield BundleProblem(f"{where}.max_submissions", found, remedy, quote, 44, error=problem.error)
-        elif problem.error:
+        elif "max_submissions" not in item:
+            found = "and max_submissions_per_month are missing"
+            yield replace(problem, where=f"{where}.max_submissions", found=found, remedy="Add one of them")
+        else:
             found = "is what max_submissions_per_month is taken from"
-            yield BundleProblem(
-                f"{where}.max_submissions",
-                found,
-                problem.remedy,
-                quote,
-                rule=44,
-                error=problem.error,
-                consequence=True,
-            )
+            yield replace(problem, where=f"{where}.max_submissions", found=found, consequence=True)
 
 
 def _description(bundle: Bundle, where: str, item: dict[str, Any], quote: str) -> BundleProblems:
@@ -119,9 +109,8 @@ def _annotation(bundle: Bundle, where: str, item: dict[str, Any], quote: str) ->
         yield crash(where, f"is {path!r:.60}, not a path", "Name a file of annotations/", 45)
     elif escapes(path) or not bundle.has(path):
         missing = f"ERROR: No test annotation file found in the zip file for challenge phase {item.get('name')}"
-        yield BundleProblem(
-            where, f"names {path}, which is not there", "Add the file, or correct the path", missing, 38
-        )
+        found = f"names {path}, which is not there"
+        yield BundleProblem(where, found, "Add the file, or correct the path", missing, 38)
     elif not bundle.size(path):
         error = FieldError("test_annotation", "The submitted file is empty.", "empty")
         yield BundleProblem(where, f"{path} is empty", "Make it again", quote, 44, error=error)
@@ -132,7 +121,7 @@ def _annotation(bundle: Bundle, where: str, item: dict[str, Any], quote: str) ->
 def _attributes(where: str, number: object, attributes: object) -> BundleProblems:
     if not attributes:
         return
-    if not isinstance(attributes, list) or not is_list_of_mappings(attributes):
+    if not is_list_of_mappings(attributes):
         yield crash(where, "is not a list of mappings", "Begin each with - name:", 41)
         return
     for index, attribute in enumerate(attributes):

@@ -38,38 +38,35 @@ def updates_of_challenge(bundle: Bundle, state: ServerState) -> BundleProblems:
 def updates_of_leaderboards(bundle: Bundle, state: ServerState) -> BundleProblems:
     """Yield the leaderboards that are gone, and changes of schemas of an approved challenge."""
     known = items_known_to_server(bundle, "leaderboard_id")
-    if state.leaderboards and _reads_ids(bundle, state):
-        yield from _unreadable_ids(known, 33)
-    if state.approved:
-        for where, board in known:
-            number = as_integer(board.get("id"))
-            if number not in state.leaderboards:
-                continue
-            schema = _canonical(board["schema"])
-            if schema is None:
-                found = "has texts and other values as keys of one mapping"
-                yield crash(f"{where}.schema", found, "Put the keys in quotes", 33)
-            elif schema != _canonical(state.leaderboards[number]):
-                quote = f"ERROR: Leaderboard {board['id']} {_APPROVED} the leaderboard block {_SUPPORT}"
-                yield _changed(f"{where}.schema", f"of id {number}", quote, 33)
+    if state.leaderboards:
+        yield from _unreadable_ids(bundle, state, known, 33)
+    for where, board in known if state.approved else []:
+        number = as_integer(board.get("id"))
+        if number not in state.leaderboards:
+            continue
+        schema = _canonical(board["schema"])
+        if schema is None:
+            found = "has texts and other values as keys of one mapping"
+            yield crash(f"{where}.schema", found, "Put the keys in quotes", 33)
+        elif schema != _canonical(state.leaderboards[number]):
+            quote = f"ERROR: Leaderboard {board['id']} {_APPROVED} the leaderboard block {_SUPPORT}"
+            yield _changed(f"{where}.schema", f"of id {number}", quote, 33)
     names = {number: f"id {number}" for number in state.leaderboards}
-    quote = (
-        f"ERROR: The leaderboard with ID: {{}} not found in config. Deletion of an existing leaderboard {_NOT_ALLOWED}"
-    )
+    deletion = f"Deletion of an existing leaderboard {_NOT_ALLOWED}"
+    quote = f"ERROR: The leaderboard with ID: {{}} not found in config. {deletion}"
     yield from _missing_items(bundle, "leaderboard_id", names, quote, 32)
 
 
 def updates_of_splits(bundle: Bundle, state: ServerState) -> BundleProblems:
     """Yield the splits that are gone, and changes of names of an approved challenge."""
     known = items_known_to_server(bundle, "dataset_split_id")
-    if state.splits and _reads_ids(bundle, state):
-        yield from _unreadable_ids(known, 54)
-    if state.approved:
-        for where, split in known:
-            number, name = as_integer(split.get("id")), [split.get("name"), split.get("codename")]
-            if number in state.splits and name != state.splits[number]:
-                quote = f"ERROR: Dataset split {split['id']} {_APPROVED} the dataset split block {_SUPPORT}"
-                yield _changed(where, f"id {number}", quote, 54)
+    if state.splits:
+        yield from _unreadable_ids(bundle, state, known, 54)
+    for where, split in known if state.approved else []:
+        number, name = as_integer(split.get("id")), [split.get("name"), split.get("codename")]
+        if number in state.splits and name != state.splits[number]:
+            quote = f"ERROR: Dataset split {split['id']} {_APPROVED} the dataset split block {_SUPPORT}"
+            yield _changed(where, f"id {number}", quote, 54)
     names = {number: f"id {number} ({split[1]})" for number, split in state.splits.items()}
     quote = f"ERROR: Dataset split {{}} not found in config. Deletion of existing dataset split {_NOT_ALLOWED}"
     yield from _missing_items(bundle, "dataset_split_id", names, quote, 53)
@@ -83,15 +80,16 @@ def updates_of_phases(bundle: Bundle, state: ServerState) -> BundleProblems:
         yield from _missing_items(bundle, "challenge_phase_id", names, quote, 46)
 
 
-def _reads_ids(bundle: Bundle, state: ServerState) -> bool:
-    """Return whether the server's update itself reads the ids: of an approved challenge, or with rows of new phases."""
+def _unreadable_ids(
+    bundle: Bundle, state: ServerState, items: list[tuple[str, dict[str, Any]]], rule: int
+) -> BundleProblems:
+    """Yield the ids that the server's update cannot read, though its serializers can.
+
+    The update itself reads them of an approved challenge, or with rows of new phases.
+    """
     rows = [row for _, row in entries(bundle, "challenge_phase_splits") if {*REFERENCES, *SPLIT_SETTINGS} <= {*row}]
-    return state.approved or any(python_integer(row["challenge_phase_id"]) not in state.phases for row in rows)
-
-
-def _unreadable_ids(items: list[tuple[str, dict[str, Any]]], rule: int) -> BundleProblems:
-    """Yield the ids that the server's update cannot read, though its serializers can."""
-    for where, item in items:
+    reads = state.approved or any(python_integer(row["challenge_phase_id"]) not in state.phases for row in rows)
+    for where, item in items if reads else []:
         if "id" in item and python_integer(item["id"]) is None:
             yield crash(f"{where}.id", f"is {item['id']!r:.60}, not a whole number", "Number it from 1", rule)
 
@@ -137,9 +135,7 @@ def updates_of_mappings(bundle: Bundle, state: ServerState) -> BundleProblems:
                 f"{_ROW.format(*(row[key] for key in REFERENCES))}. New mappings are only allowed for newly added "
                 "challenge phases."
             )
-            found = (
-                f"shows {triple[2]} on leaderboard {triple[0]} anew in phase {triple[1]}, which is on EvalAI already"
-            )
+            found = "shows {2} on leaderboard {0} anew in phase {1}, which is on EvalAI already".format(*triple)
             yield BundleProblem(where, found, "Add a new phase for it, or remove the row", quote, 60)
         else:
             yield from _undeclared_ids(bundle, state, where, triple)
@@ -172,19 +168,15 @@ def _changed_settings(where: str, row: dict[str, Any], stored: list[Any], *, app
 
 def _undeclared_ids(bundle: Bundle, state: ServerState, where: str, triple: tuple[int | None, ...]) -> BundleProblems:
     """Yield the ids in a row of a new phase that neither the config nor the challenge has."""
-    for index, key, stored, (what, rule) in (
-        (0, "leaderboard_id", state.leaderboards, _BOARDS),
-        (2, "dataset_split_id", state.splits, _SPLITS),
+    for index, key, stored, what, rule in (
+        (0, "leaderboard_id", state.leaderboards, "Leaderboard", "may only use leaderboards"),
+        (2, "dataset_split_id", state.splits, "Dataset split", "must use dataset splits"),
     ):
         if triple[index] in stored or triple[index] in map(python_integer, ids_known_to_server(bundle, key)):
             continue
         quote = (
             f"ERROR: {what} id {triple[index]} is not part of this challenge or the uploaded configuration. "
-            f"New challenge phases {rule}."
+            f"New challenge phases {rule} declared in the configuration."
         )
         found = f"names {key} {triple[index]}, which is not in {REFERENCES[key][0]}"
         yield BundleProblem(where, found, "Correct the id", quote, 61)
-
-
-_BOARDS = ("Leaderboard", "may only use leaderboards declared in the configuration")
-_SPLITS = ("Dataset split", "must use dataset splits declared in the configuration")

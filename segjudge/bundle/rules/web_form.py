@@ -61,6 +61,5 @@ def _questions(where: str, phase: dict[str, Any]) -> BundleProblems:
             yield BundleProblem(f"{where}[{index}]", f"lacks {', '.join(missing)}", "Add it", quote)
         elif question["name"] not in _QUESTIONS:
             quote = f"Default meta attribute: {question['name']} in phase: {phase.get('id')} does not exist!"
-            yield BundleProblem(
-                f"{where}[{index}].name", f"is {question['name']}", f"Use {', '.join(_QUESTIONS)}", quote
-            )
+            found = f"is {question['name']}"
+            yield BundleProblem(f"{where}[{index}].name", found, f"Use {', '.join(_QUESTIONS)}", quote)
