@@ -79,13 +79,7 @@ class _LegacyTies(np.random.Generator):
 
 def skeleton(mask: Array) -> Array:
     """Return the medial axis, one pixel wide."""
-    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    thin = np.zeros_like(mask)
-    if not len(rows):
-        return thin
-    box = (slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1))
-    thin[box] = _thinned(np.pad(mask[box], 1))[1:-1, 1:-1]
-    return thin
+    return _thinned(np.pad(mask, 1))[1:-1, 1:-1]
 
 
 def _thinned(mask: Array) -> Array:
