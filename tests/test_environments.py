@@ -199,6 +199,16 @@ def test_the_interactive_environment_is_the_session(root: Path, tmp_path: Path) 
     assert info["result"][0][SPLIT]["J&F@60s"] == summary["metric_at_threshold"]["J_AND_F"]
 
 
+def test_candidates_that_are_no_frames_are_the_agents_mistake(root: Path) -> None:
+    task = gymnasium.make(INTERACTIVE, truth=str(root), sequence="drift").unwrapped.task
+    masks = np.zeros(task.begin().values["size"], np.uint8)
+    for wrong in (np.inf, np.nan, "one"):
+        with pytest.raises(ActionError):
+            task.act({"masks": masks, "candidates": [wrong]})
+    assert task.act({"masks": masks, "candidates": [0]}).where == "drift, interaction 2"
+    task.close()
+
+
 def test_run_lengths_of_labels_come_back() -> None:
     lot = np.random.default_rng(3)
     from pycocotools import mask as coco

@@ -327,6 +327,13 @@ def test_the_robot_of_a_session_may_be_adjusted(root: Path, tmp_path: Path) -> N
         _ = session.connector.service
 
 
+@pytest.mark.parametrize("size", [(800, 2), (600, 3), (2, 800)], ids=str)
+def test_the_robot_draws_in_pictures_that_are_narrower_than_its_disk(size: tuple[int, int]) -> None:
+    missing = np.ones((1, *size), np.uint8)
+    drawn = InteractiveScribblesRobot(kernel_size=0.2).interact("strip", np.zeros_like(missing), missing, 1, 0)
+    assert [line["object_id"] for line in drawn["scribbles"][0]] == [1]
+
+
 @pytest.mark.parametrize("subset", ["test-dev", "xxxx"])
 def test_a_subset_is_checked_before_the_root_is(subset: str, tmp_path: Path) -> None:
     words = r"For local connector, `subset` must be a valid subset: \['train', 'val', 'trainval'\]"

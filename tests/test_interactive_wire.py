@@ -427,6 +427,25 @@ def test_a_client_needs_a_key_and_a_server(root: Path) -> None:  # noqa: F811
         pass
 
 
+def test_an_answer_that_breaks_off_is_asked_for_again() -> None:
+    broken, whole = (b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n{}" % size for size in (99, 2))
+    port = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        for text in (broken, whole):
+            connection, _ = port.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(text)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    RemoteConnector(ANN, "key", f"http://127.0.0.1:{port.getsockname()[1]}")
+    thread.join(10)
+    port.close()
+    assert not thread.is_alive()
+
+
 def test_a_client_goes_on_where_the_server_stands(root: Path) -> None:  # noqa: F811
     host = hosting(root, max_nb_interactions=3)
     with served(host) as address:

@@ -34,7 +34,7 @@ def to_evalai(
     for wait in itertools.chain(waits(TRIES), itertools.repeat(LONGEST)):
         found = outcome()
         if refused:
-            found = EvaluationOutcome(failure=refused, timings=found.timings, steps=found.steps)
+            found = EvaluationOutcome(failure=refused, timings=found.timings)
         try:
             _put(jobs, target, found)
         except ApiError as error:
@@ -63,11 +63,12 @@ def _is_finished(client: Client, target: Target) -> bool:
 
 
 def _put(jobs: Jobs, target: Target, outcome: EvaluationOutcome) -> None:
-    metadata = json.dumps(outcome.metadata())
+    facts = outcome.metadata()
+    metadata = json.dumps(facts)
     if outcome.result is None:
         jobs.fail(target.submission, target.phase, stderr=outcome.failure, metadata=metadata)
         return
-    stdout = f"{outcome.steps} steps; seconds for each: {json.dumps(outcome.metadata()['seconds_per_step'])}\n"
+    stdout = f"{facts['steps']} steps; seconds for each: {json.dumps(facts['seconds_per_step'])}\n"
     accuracies = for_rest(outcome.result, outcome.hidden)
     jobs.finish(target.submission, target.phase, accuracies, stdout=stdout, metadata=metadata)
 

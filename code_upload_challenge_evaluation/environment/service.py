@@ -57,13 +57,12 @@ class EvaluationOutcome:
     failure: str = ""
     #: Seconds from the sending of each observation to the last byte of its action.
     timings: list[float] = field(default_factory=list)
-    steps: int = 0
 
     def metadata(self) -> dict[str, Any]:
         """Return the submission's metadata."""
         spent = self.timings
         facts = {"median": statistics.median(spent), "most": max(spent), "all": sum(spent)} if spent else {}
-        return {"steps": self.steps, "seconds_per_step": {name: round(value, 4) for name, value in facts.items()}}
+        return {"steps": len(spent), "seconds_per_step": {name: round(value, 4) for name, value in facts.items()}}
 
 
 class Service:
@@ -193,7 +192,6 @@ class Service:
         self._refused = ""
         self.outcome.timings.append(taken)
         self._observation, self._step, self._fresh = following, self._step + 1, False
-        self.outcome.steps = self._step
         if not following.done:
             self._reply = packed(Reply(self._session, self._step, following.values, following.reward))
             return self._reply

@@ -65,7 +65,7 @@ class Davis:
             warnings.warn(f"{self.davis_root}: there is no such folder; an empty one is made", stacklevel=2)
             os.makedirs(self.davis_root)
         self._lists = lists_of(self.davis_root)
-        self._records: dict[str, SequenceRecord] = {}
+        self._record_of_files = lru_cache(None)(self._read_record)
         self.sets = LookupMapping(self._subsets, self._subset)
         self.dataset = LookupMapping(self._names, self._record)
         Davis.opened = self
@@ -106,17 +106,13 @@ class Davis:
         known = Davis.dataset.get(sequence)
         if known is not None and (self._is_as_catalogued(sequence) or not self._mask_files(sequence)):
             return known
-        if sequence not in self._records:
-            self._records[sequence] = self._read_record(sequence)
-        return self._records[sequence]
+        return self._record_of_files(sequence)
 
     def _is_as_catalogued(self, sequence: str) -> bool:
         """Return whether the catalogue takes precedence: a program changed it, or no list names the sequence."""
         known = Davis.dataset.get(sequence)
-        if known is None:
-            return False
         listed = any(sequence in names for names in self._lists.values())
-        return known != RECORDS.get(sequence) or not listed
+        return known is not None and (known != RECORDS.get(sequence) or not listed)
 
     def _read_record(self, sequence: str) -> SequenceRecord:
         masks = self._masks(sequence)

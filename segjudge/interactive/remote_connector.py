@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pandas as pd
 import requests
+from requests.exceptions import ChunkedEncodingError
 
 from segjudge.evalai.client import waits
 
@@ -82,7 +83,7 @@ class RemoteConnector:
                 answer = self._http.request(
                     method, f"{self.host}/{path}", headers=headers, timeout=TIMEOUTS, allow_redirects=False, **options
                 )
-            except (requests.ConnectionError, requests.Timeout) as error:
+            except (requests.ConnectionError, requests.Timeout, ChunkedEncodingError) as error:  # which breaks off
                 answer, failure = None, error
             if answer is not None and answer.status_code < 500:
                 break

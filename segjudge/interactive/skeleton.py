@@ -46,22 +46,15 @@ def _eroded(region: Array, radius: float) -> Array:
     offsets = np.arange(count) - count // 2
     coordinates = np.arange(count) - radius
     height, width = region.shape
-    # Pixels outside the region above each pixel of a column, so that a run is looked up in two steps.
-    above = np.zeros((height + 1, width), dtype=np.int32)
-    np.cumsum(~region, axis=0, out=above[1:])
-    rows = np.arange(height)
+    # Pixels outside the region down to each pixel of a column, so that a run is looked up in two steps.
+    missing = np.cumsum(np.pad(~region, count), axis=0, dtype=np.int32)
     eroded = np.ones_like(region)
-    for dx, x in zip(offsets, coordinates, strict=True):
+    for left, x in zip(offsets + count, coordinates, strict=True):
         column = np.flatnonzero(x * x + coordinates * coordinates <= radius * radius)
-        if not len(column):
-            continue
-        first = np.clip(rows + offsets[column[0]], 0, height)
-        last = np.clip(rows + offsets[column[-1]] + 1, 0, height)
-        missing = above[last] != above[first]
-        if dx >= 0:
-            eroded[:, : width - dx] &= ~missing[:, dx:]
-        else:
-            eroded[:, -dx:] &= ~missing[:, : width + dx]
+        if len(column):
+            above, last = count + offsets[column[0]] - 1, count + offsets[column[-1]]
+            columns = slice(left, left + width)
+            eroded &= missing[above : above + height, columns] == missing[last : last + height, columns]
     return eroded
 
 
@@ -79,13 +72,7 @@ class _LegacyTies(np.random.Generator):
 
 def skeleton(mask: Array) -> Array:
     """Return the medial axis, one pixel wide."""
-    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    thin = np.zeros_like(mask)
-    if not len(rows):
-        return thin
-    box = (slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1))
-    thin[box] = _thinned(np.pad(mask[box], 1))[1:-1, 1:-1]
-    return thin
+    return _thinned(np.pad(mask, 1))[1:-1, 1:-1]
 
 
 def _thinned(mask: Array) -> Array:

@@ -98,7 +98,7 @@ class InteractiveTask:
         candidates = action.get("candidates")
         try:
             session.submit(masks, list(candidates) if candidates is not None and len(candidates) else None)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             raise ActionError(str(error)) from None
         return self._next()
 

@@ -125,15 +125,12 @@ class _View:
     def where(self) -> str:
         return f"{self.one.name}/{self.one.frames[self.index]}"
 
-    def first(self) -> Image:
-        """Return the masks of the new objects; elsewhere 0."""
-        return np.where(np.isin(self.mask, self.new), self.mask, 0).astype(np.uint8)
-
     def observation(self) -> Observation:
+        given = np.where(np.isin(self.mask, self.new), self.mask, 0)
         values = {
             "frame": Picture(Path(self.picture).read_bytes()),
             "size": list(self.size),
-            "first_mask": Labels(self.size, encoded(self.first())),
+            "first_mask": Labels(self.size, encoded(given)),
             "new_sequence": int(self.index == 0),
         }
         return Observation(values, where=self.where, sizes=[self.size])
