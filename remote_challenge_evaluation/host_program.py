@@ -63,10 +63,9 @@ def load(path: str, root: str) -> ModuleType:
 def form_of(function: Callable[..., Any], *, package: bool) -> str:
     """Return the form of an `evaluate()` by its first parameter's name; unclear ones by where they stand."""
     try:
-        names = [name.lower() for name in inspect.signature(function).parameters]
+        first = next(iter(inspect.signature(function).parameters), "").lower()
     except (TypeError, ValueError):
-        names = []
-    first = names[0] if names else ""
+        first = ""
     if any(word in first for word in _SUBMISSION):
         return REMOTE
     if any(word in first for word in _ANNOTATION):
@@ -78,10 +77,8 @@ def called(function: Callable[..., Any], form: str, request: Dict[str, Any]) -> 
     """Call an `evaluate()` with what its form takes."""
     metadata = request["submission_metadata"]
     annotation = request["annotation"] if os.path.isfile(request["annotation"]) else ""
-    if form == HOSTED:
-        arguments = [annotation or None, request["submission"], request["codename"]]
-    else:
-        arguments = [request["submission"], request["codename"]]
+    arguments = [annotation or None] if form == HOSTED else []
+    arguments += [request["submission"], request["codename"]]
     parameters = inspect.signature(function).parameters
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     options = {
@@ -92,12 +89,8 @@ def called(function: Callable[..., Any], form: str, request: Dict[str, Any]) -> 
     }
     if form == REMOTE and annotation:
         options["test_annotation_file"] = annotation
-    kept = {
-        name: value
-        for name, value in options.items()
-        if name in parameters or (takes_any and name == "submission_metadata")
-    }
-    return function(*arguments, **kept)
+    taken = {*parameters, "submission_metadata"} if takes_any else {*parameters}
+    return function(*arguments, **{name: value for name, value in options.items() if name in taken})
 
 
 def accuracies_of(returned: Any, hidden: List[str]) -> List[Dict[str, Any]]:
@@ -171,11 +164,10 @@ def main() -> None:
     path, root = unpacked(*sys.argv[1:3])
     action = sys.argv[3]
     if action == "describe":
-        answers = os.fdopen(os.dup(1), "w")
-        os.dup2(2, 1)
-        form = form_of(load(path, root).evaluate, package=os.path.isdir(path))
-        answers.write(json.dumps({"form": form}))
-        answers.flush()
+        with os.fdopen(os.dup(1), "w") as answers:
+            os.dup2(2, 1)
+            form = form_of(load(path, root).evaluate, package=os.path.isdir(path))
+            answers.write(json.dumps({"form": form}))
         return
     answer_descriptor, log_descriptor = (int(word) for word in sys.argv[4:6])
     request = json.load(sys.stdin.buffer)

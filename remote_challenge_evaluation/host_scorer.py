@@ -31,7 +31,7 @@ def described(choice: ScorerChoice) -> dict[str, ScoredPhase]:
     source = _bundle_of(choice)
     config = _config_of(source)
     own = (os.path.abspath(choice["evaluate"]), source.root) if choice["evaluate"] else _evaluate_in(source, config)
-    command = [choice["python"] or sys.executable, "-I", host_program.__file__, *own]
+    command = [choice["scorer_python"] or sys.executable, "-I", host_program.__file__, *own]
     form = _form(command)
     phases: dict[str, ScoredPhase] = {}
     for phase in mappings_in(config, "challenge_phases"):
@@ -40,7 +40,7 @@ def described(choice: ScorerChoice) -> dict[str, ScoredPhase]:
         phases[str(phase.get("codename"))] = {
             "annotation": annotation,
             "labels": {str(split): [str(label) for label in schema["labels"]] for split, schema in schemas.items()},
-            "seconds": choice["seconds"],
+            "seconds": choice["scoring_seconds"],
             "command": command,
             "hidden": _splits_of_hosts(config, phase),
             "needs_annotation": form == host_program.HOSTED,

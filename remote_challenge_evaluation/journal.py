@@ -71,16 +71,12 @@ class Journal:
     def __init__(
         self, folder: str, watch: Callable[[], None] = lambda: None, say: Callable[[str], None] = lambda _text: None
     ) -> None:
+        self.file = JournalFile(folder, watch, say)
+        self._read, self._write = self.file.read, self.file.write
         self.owners = Owners(folder)
         self.worker = self.owners.name
         #: The jobs that this process works on; a job that it had to leave is free again.
         self._in_hand: set[tuple[int, str]] = set()
-        try:
-            self.file = JournalFile(folder, watch, say)
-        except BaseException:
-            self.owners.close()
-            raise
-        self._read, self._write = self.file.read, self.file.write
 
     def close(self) -> None:
         """Close the journal and give up this worker's lock."""

@@ -14,11 +14,11 @@ class ScorerChoice(TypedDict):
     bundle: str
     #: The file with a host's own `evaluate()`, and the interpreter for it.
     evaluate: str
-    python: str
+    scorer_python: str
     #: The folder of annotations.
     annotations: str
     #: Within which a host's own `evaluate()` has to answer.
-    seconds: float
+    scoring_seconds: float
 
 
 class ScoredPhase(TypedDict):

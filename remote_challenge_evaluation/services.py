@@ -14,9 +14,6 @@ from .queues import WorkQueue
 from .settings import WorkerSettings
 from .stopping import Stop
 
-#: Before a worker's name, in what a submission shows as its `job_name`.
-_NAME_PREFIX = "segjudge-"
-
 
 class JobBlockedError(Exception):
     """Raised when a job cannot go on now, for reasons outside its team and this machine."""
@@ -42,11 +39,6 @@ class WorkerServices:
     stop: Stop
     #: Whether the worker ends when no submission waits any more.
     once: bool = False
-
-    @property
-    def name(self) -> str:
-        """What a submission shows as its `job_name`."""
-        return f"{_NAME_PREFIX}{self.journal.worker}"
 
 
 def is_token_refusal(error: ApiError) -> bool:

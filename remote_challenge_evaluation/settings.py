@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, cast
 
 from segjudge.bundle.fields import CONFIG_NAMES
 from segjudge.evalai.client import is_plain_token, is_safe_for_token
@@ -109,13 +109,7 @@ def with_absolute_paths(settings: WorkerSettings) -> WorkerSettings:
 
 def scorer_choice(settings: WorkerSettings) -> ScorerChoice:
     """Return what decides whose `evaluate()` scores."""
-    return {
-        "bundle": settings.bundle,
-        "evaluate": settings.evaluate,
-        "python": settings.scorer_python,
-        "annotations": settings.annotations,
-        "seconds": settings.scoring_seconds,
-    }
+    return cast("ScorerChoice", {name: getattr(settings, name) for name in ScorerChoice.__annotations__})
 
 
 def _value(kind: str, text: str) -> str | int | float:

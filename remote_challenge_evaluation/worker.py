@@ -143,7 +143,7 @@ class Worker:
     def _begin(self, job: Job, row: SubmissionRow, message: QueueMessage | None) -> None:
         is_over = self._reporting.is_over(job, row)
         if not is_over and (job.state == CLAIMED or row["status"] != RUNNING):
-            self._jobs.begin(job.submission, self._services.name)
+            self._jobs.begin(job.submission, f"segjudge-{self._journal.worker}")
             job = self._journal.change(job, state=BEGUN)
         if message:
             self._services.queue.acknowledge_claim(message)

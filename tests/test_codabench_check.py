@@ -247,6 +247,21 @@ def test_a_config_that_is_not_read_is_refused(bundle: Path, rule: int, text: str
     assert words in first.quote
 
 
+ODD = {
+    "a-list-as-a-task": (32, lambda c: phase(c).update(tasks=[[0]])),
+    "a-list-as-a-key": (48, lambda c: board(c)["columns"][0].update(key=["a"])),
+    "a-path-that-none-can-be": (10, lambda c: c.update(image="a\0b")),
+    "a-number-of-columns": (48, lambda c: board(c).update(columns=2)),
+}
+
+
+@pytest.mark.parametrize(("rule", "edit"), ODD.values(), ids=ODD)
+def test_values_of_a_kind_that_nobody_expects_are_refused(bundle: Path, rule: int, edit: Any) -> None:
+    zipped(bundle / "ref.zip", {"task.json": json.dumps({"columns": [{"key": "a"}, {"key": "b"}]})})
+    change(bundle, edit)
+    assert rule in [problem.rule for problem in refusals(bundle)]
+
+
 def test_what_is_no_zip_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bundle.zip").write_text("no zip")
     assert [problem.quote for problem in refusals(tmp_path / "bundle.zip")] == ["Bad zip file uploaded."]

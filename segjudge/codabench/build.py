@@ -22,11 +22,12 @@ from segjudge.bundle.opened_bundle import Bundle
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.packed_file import add_member, replaced
 from segjudge.evaluation_script.phase import PROTOCOLS, Phase
+from segjudge.kernel.compiling import CompileError
 from segjudge.report.page import environment
 
 from . import competition, scoring_program
 from .chains import Chain, DatedPhase, Notes, board_columns, chains, dated_phases, note
-from .program_parts import PAGE_LOCK, WheelError, page_files, wheel_files
+from .program_parts import PAGE_LOCK, page_files, wheel_files
 
 OUT = os.path.join("dist", "codabench")
 #: The formats that Codabench takes, by the endings that it expects.
@@ -220,7 +221,7 @@ def _scoring_zip(source: _Source, chain: Chain) -> bytes:
         try:
             packages = wheel_files()
             files.update({f"{scoring_program.PACKAGES}/{name}": data for name, data in packages.items()})
-        except WheelError as error:
+        except CompileError as error:
             reason = f"pycocotools, which the image lacks, cannot be fetched ({error})"
             note(source.notes, ", ".join(codenames), f"cannot be scored on Codabench, since {reason}")
     elif codenames:
@@ -230,7 +231,7 @@ def _scoring_zip(source: _Source, chain: Chain) -> bytes:
         try:
             files.update({f"{scoring_program.PACKAGES}/{name}": data for name, data in wheel_files(PAGE_LOCK).items()})
             files.update(page_files(scoring_program.PAGE_PROGRAM))
-        except WheelError as error:
+        except CompileError as error:
             reason = f"Jinja2, which makes the other one, cannot be fetched ({error})"
             note(source.notes, ", ".join(codenames), f"has a plain page of its submissions, since {reason}")
     return _zip_of(files)

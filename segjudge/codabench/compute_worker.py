@@ -25,7 +25,7 @@ from segjudge.hosted_worker.process import sandbox_for
 from segjudge.processes import Child, Streams, Tail, clean_environment
 from segjudge.sandbox import scorer_command
 
-from .data_sets import METADATA, DataSetError, command_of, unpack
+from .data_sets import METADATA, GivenUpError, command_of, unpack
 from .scoring_program import ADDED, LOG, TOO_LARGE
 
 FINISHED, FAILED = "Finished", "Failed"
@@ -72,10 +72,6 @@ class ScoredSubmission:
     page: str = ""
 
 
-class _FailedError(Exception):
-    """Raised when the worker gives up, with its words."""
-
-
 class ComputeWorker:
     """A worker that plays Codabench's on this machine, in the sandbox where there is one."""
 
@@ -97,7 +93,7 @@ class ComputeWorker:
             try:
                 self._prepare(task, submission, folder)
                 return self._run(command_of(task["scoring_program"]), folder, columns, seconds)
-            except (DataSetError, _FailedError) as error:
+            except GivenUpError as error:
                 return ScoredSubmission(FAILED, str(error))
 
     def _prepare(self, task: Mapping[str, str], submission: str, folder: str) -> None:
@@ -106,7 +102,7 @@ class ComputeWorker:
         unpack(submission, results)
         if not os.listdir(results) or any(os.path.exists(os.path.join(results, name)) for name in METADATA):
             # Such a file makes it a program, whose results are not there.
-            raise _FailedError("Bad or empty zip file")
+            raise GivenUpError("Bad or empty zip file")
         with open(os.path.join(results, ADDED), "w", encoding="ascii") as file:
             file.write(_ADDED_TEXT)
         places = {"scoring_program": "program", "reference_data": "input/ref", "input_data": "input_data"}
@@ -121,7 +117,7 @@ class ComputeWorker:
             command = command.replace(variable, place)
         words, started = shlex.split(command), time.monotonic()
         if not words:  # the real worker goes on, and finds nothing
-            raise _FailedError("Could not find scores file, did the scoring program output it?")
+            raise GivenUpError("Could not find scores file, did the scoring program output it?")
         if os.path.basename(words[0]) in ("python", "python3"):
             words[0] = self._python.path
         program, words, environment = self._words(words, folder)
@@ -130,7 +126,7 @@ class ComputeWorker:
                 words, Streams(output=subprocess.PIPE, errors=subprocess.PIPE), environment=environment, folder=program
             )
         except OSError as error:
-            raise _FailedError(f"Child task failed or non-zero return code ({error})") from None
+            raise GivenUpError(f"Child task failed or non-zero return code ({error})") from None
         tails = [Tail(child.output, _OUTPUT_BYTES), Tail(child.errors, _OUTPUT_BYTES)]
         code = child.wait(seconds)
         child.end()
@@ -143,7 +139,7 @@ class ComputeWorker:
         )  # fmt: skip
         try:
             written = _written(found, code, output, seconds)
-        except _FailedError as error:
+        except GivenUpError as error:
             return replace(found, status=FAILED, details=str(error))
         return replace(found, written=written, scores=stored(written, columns))
 
@@ -173,12 +169,12 @@ def _read(path: str, most: int = _OUTPUT_BYTES) -> str:
 def _written(found: ScoredSubmission, code: int | None, output: str, seconds: int) -> Any:
     """Return the scores of a run that ended as the worker takes them; `code` is None where its time was over."""
     if code is None:
-        raise _FailedError(f"Execution Time Limit exceeded. Limit was {seconds} seconds")
+        raise GivenUpError(f"Execution Time Limit exceeded. Limit was {seconds} seconds")
     if code:
-        raise _FailedError("Child task failed or non-zero return code")
+        raise GivenUpError("Child task failed or non-zero return code")
     written = _scores_in(output)
     if ADDED in found.output:
-        raise _FailedError("Error, the output directory already contains a metadata file.")
+        raise GivenUpError("Error, the output directory already contains a metadata file.")
     return written
 
 
@@ -190,14 +186,14 @@ def _scores_in(output: str) -> Any:
             return json.loads(_read(path))
         except ValueError as error:
             reason = getattr(error, "msg", error)
-            raise _FailedError(f"Could not decode scores json properly, it contains an error.\n{reason}") from None
+            raise GivenUpError(f"Could not decode scores json properly, it contains an error.\n{reason}") from None
     path = os.path.join(output, "scores.txt")
     if os.path.exists(path):
         try:
             return yaml.safe_load(_read(path))
         except (yaml.YAMLError, ValueError):
             return None
-    raise _FailedError("Could not find scores file, did the scoring program output it?")
+    raise GivenUpError("Could not find scores file, did the scoring program output it?")
 
 
 def stored(written: object, columns: list[str]) -> dict[str, Decimal]:

@@ -18,8 +18,8 @@ from segjudge.bundle.bundle_source import UNREADABLE
 METADATA = ("metadata.yaml", "metadata")
 
 
-class DataSetError(Exception):
-    """Raised for data that Codabench's worker cannot unpack."""
+class GivenUpError(Exception):
+    """Raised where Codabench's worker gives up, with its words."""
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def _opened(path: str) -> Iterator[zipfile.ZipFile]:
         with zipfile.ZipFile(path) as archive:
             yield archive
     except UNREADABLE:
-        raise DataSetError("Bad or empty zip file") from None
+        raise GivenUpError("Bad or empty zip file") from None
 
 
 def names_in(path: str) -> list[str]:

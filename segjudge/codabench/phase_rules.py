@@ -44,6 +44,7 @@ COLUMN = {
     "hidden": SerializerField(FLAG, 48),
     "precision": SerializerField(INTEGER, 51),
 }
+_Moments = list[datetime.datetime | None]
 _COMPARED = "'<' not supported between instances of 'NoneType' and 'datetime.datetime'"
 
 
@@ -76,35 +77,30 @@ def phases(bundle: OpenedCompetition) -> BundleProblems:
         yield crashed(30, "phases", "is empty", "Add one phase at least", "list index out of range")
         return
     yield from listed(30, bundle, "phases", "get")
-    found = bundle.mappings("phases")
     try:
-        sorted(found, key=lambda entry: entry[1].get("index", 0))
+        sorted(bundle.mappings("phases"), key=lambda entry: entry[1].get("index", 0))
     except TypeError as error:
         remedy = "Write whole numbers everywhere, or leave them out"
         yield crashed(30, "phases[0].index", "the phases' indexes cannot be compared", remedy, str(error))
-    starts, ends = list[datetime.datetime | None](), list[datetime.datetime | None]()
+    dates: dict[str, _Moments] = {"start": [], "end": []}
     for where, phase in ordered_phases(bundle):
-        for key, dates in (("start", starts), ("end", ends)):
+        for key, moments in dates.items():
             try:
-                dates.append(moment(phase.get(key)))
+                moments.append(moment(phase.get(key)))
             except (ValueError, OverflowError, TypeError) as error:
-                no_date, remedy = (
-                    f"is {phase[key]!r:.60}, which is no date",
-                    "Write it as '2026-01-31 12:00:00', in quotes",
-                )
-                yield crashed(35, f"{where}.{key}", no_date, remedy, str(error))
+                found = f"is {phase[key]!r:.60}, which is no date"
+                remedy = "Write it as '2026-01-31 12:00:00', in quotes"
+                yield crashed(35, f"{where}.{key}", found, remedy, str(error))
         if "tasks" not in phase:
             quote = "Phases must contain at least one task to be valid"
             yield refused(31, f"{where}.tasks", "is missing", "List the indexes of tasks", quote)
         for key in [key for key in PHASE_FILES if key in phase and not isinstance(phase[key], str)]:
             yield not_a_path(44, f"{where}.{key}", phase[key])
-    if len(starts) == len(ends) == len(ordered_phases(bundle)):
-        yield from _order(bundle, starts, ends)
+    if all(len(moments) == len(bundle.mappings("phases")) for moments in dates.values()):
+        yield from _order(bundle, dates["start"], dates["end"])
 
 
-def _order(
-    bundle: OpenedCompetition, starts: list[datetime.datetime | None], ends: list[datetime.datetime | None]
-) -> BundleProblems:
+def _order(bundle: OpenedCompetition, starts: _Moments, ends: _Moments) -> BundleProblems:
     found = ordered_phases(bundle)
     for (where, _), start in zip(found, starts, strict=True):
         if start is None:

@@ -15,7 +15,7 @@ from segjudge.bundle.problems import BundleProblems, mappings_in
 
 from .competition import CAP, TITLE
 from .competition_rules import AFTER_PHASES, BEFORE_PAGES
-from .data_sets import METADATA, DataSetError, command_of, names_in
+from .data_sets import METADATA, GivenUpError, command_of, names_in
 from .opened_competition import OpenedCompetition, harmful
 from .phase_rules import BOARD, COLUMN, PHASE, PHASE_FILES, moment, ordered_phases
 from .program_rules import program_rules
@@ -102,7 +102,7 @@ def _paths(bundle: OpenedCompetition) -> BundleProblems:
     data += [(f"{where}.{key}", item.get(key)) for where, item in bundle.mappings("phases") for key in PHASE_FILES]
     data += [(f"{where}.path", item.get("path")) for where, item in bundle.mappings("solutions")]
     for where, name in named + data:
-        if isinstance(name, str) and not bundle.is_inside(name):
+        if isinstance(name, str) and "\0" not in name and not bundle.is_inside(name):
             yield harmful(5, where, f"{name} leads out of the bundle, to files of the site", "Put it into the bundle")
     for where, name in data:
         if not isinstance(name, str) or not os.path.exists(bundle.path(name)):
@@ -113,7 +113,7 @@ def _paths(bundle: OpenedCompetition) -> BundleProblems:
             continue
         try:
             names_in(bundle.path(name))
-        except DataSetError:
+        except GivenUpError:
             found = "is no zip; every submission would fail with 'Bad or empty zip file' after 200 seconds"
             yield harmful(6, where, found, "Zip it")
 
@@ -126,7 +126,7 @@ def _task_rules(bundle: OpenedCompetition) -> BundleProblems:
         for key in ("scoring_program", "reference_data"):
             name = task.get(key)
             if isinstance(name, str) and os.path.exists(bundle.path(name)):
-                with suppress(DataSetError):  # said of its path already
+                with suppress(GivenUpError):  # said of its path already
                     yield from _data(f"{where}.{key}", key, bundle.path(name))
 
 

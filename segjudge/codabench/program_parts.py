@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import os
-import shutil
-import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from segjudge.kernel.compiling import CompileError, cache_folder, run
+from segjudge.kernel.compiling import cache_folder, fetch
 
 #: Packages by name and hash: for the scorers, and for pages.
 LOCK, PAGE_LOCK = (Path(__file__).with_name(name) for name in ("wheels.txt", "page-wheels.txt"))
-_TARGET = ["--python-version", "3.12", "--implementation", "cp", "--abi", "abi3", "--abi", "cp312"]
-_PLATFORMS = ("manylinux2014_x86_64", "manylinux_2_17_x86_64", "manylinux_2_28_x86_64")
+#: The image's Python and system; nothing is compiled, and nothing taken that has another hash.
+_OPTIONS = (
+    *("--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--require-hashes"),
+    *("--python-version", "3.12", "--implementation", "cp", "--abi", "abi3", "--abi", "cp312"),
+    *("--platform", "manylinux2014_x86_64", "--platform", "manylinux_2_17_x86_64"),
+    *("--platform", "manylinux_2_28_x86_64"),
+)
 #: The package, and the module that makes pages.
 _PACKAGE, _MAKER = Path(__file__).parent.parent, "segjudge.stored_report"
 #: These lie beside the scoring program already.
@@ -24,38 +26,19 @@ _SCORERS = "segjudge.evaluation_script"
 _BESIDE = ("report/pages/*", "report/published.json")
 
 
-class WheelError(Exception):
-    """Raised when a wheel cannot be had; the text says why."""
-
-
 def wheel_files(lock: Path = LOCK) -> dict[str, bytes]:
-    """Return the files of the locked wheels by their paths; pip fetches them once, into the user's cache."""
+    """Return the files of the locked wheels by their paths; pip fetches them once, into the user's cache.
+
+    Raises `CompileError`, whose text says why, where they cannot be had.
+    """
     folder = cache_folder() / f"codabench-{hashlib.sha256(lock.read_bytes()).hexdigest()[:16]}"
     if not folder.is_dir():
-        _fetch(folder, lock)
+        fetch(folder, ["download", *_OPTIONS, "-r", str(lock), "-d"])
     files: dict[str, bytes] = {}
     for path in sorted(folder.glob("*.whl")):
         with zipfile.ZipFile(path) as wheel:
             files.update({name: wheel.read(name) for name in wheel.namelist() if not name.endswith("/")})
     return files
-
-
-def _fetch(folder: Path, lock: Path) -> None:
-    partial = Path(f"{folder}.{os.getpid()}.partial")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    command += ["--only-binary=:all:", "--require-hashes", "-r", str(lock), "-d", str(partial), *_TARGET]
-    for platform in _PLATFORMS:
-        command += ["--platform", platform]
-    try:
-        run(command)
-        partial.replace(folder)
-    except CompileError as error:
-        raise WheelError(str(error)) from None
-    except OSError as error:
-        if not folder.is_dir():  # somebody else was faster otherwise
-            raise WheelError(f"{folder}: {error.strerror}") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def page_files(program: str) -> dict[str, bytes]:

@@ -6,11 +6,12 @@ import ast
 import json
 import os
 import sys
+from collections.abc import Hashable
 from typing import Any
 
-from segjudge.bundle.problems import BundleProblems, mappings_in
+from segjudge.bundle.problems import BundleProblems, hashable_value, mappings_in
 
-from .data_sets import DataSetError, names_in, texts_in
+from .data_sets import GivenUpError, names_in, texts_in
 from .opened_competition import OpenedCompetition, harmful
 from .phase_rules import ordered_phases
 
@@ -44,7 +45,7 @@ def _modules(where: str, path: str, image: str) -> BundleProblems:
     try:
         names = names_in(path)
         texts = texts_in(path, [name for name in names if name.endswith(".py")])
-    except DataSetError:
+    except GivenUpError:
         return
     own = {part.removesuffix(".py") for name in names for part in name.split("/")}
     version, missing = _IMAGES[image], set()
@@ -81,8 +82,8 @@ def _columns(bundle: OpenedCompetition) -> BundleProblems:
         return
     where, board = boards[0]
     columns = mappings_in(board, "columns")
-    computed = {column.get("key") for column in columns if column.get("computation")}
-    keys = {column.get("key") for column in columns}
+    computed = {hashable_value(column, "key") for column in columns if column.get("computation")}
+    keys = {hashable_value(column, "key") for column in columns}
     every = {key for task in written.values() for key in task}
     for key in sorted(map(str, keys - every - computed)):
         yield harmful(55, f"{where}.columns", f"no scoring program writes {key}", "Remove it")
@@ -91,7 +92,7 @@ def _columns(bundle: OpenedCompetition) -> BundleProblems:
     for key in sorted(every & computed):
         yield harmful(57, f"{where}.columns", f"{key} is computed and written as well", "Leave one out")
     first = board.get("primary_index", 0)
-    primary = next((column.get("key") for column in columns if column.get("index") == first), None)
+    primary = next((hashable_value(column, "key") for column in columns if column.get("index") == first), None)
     for index, task in written.items():
         if primary in every and primary not in task:
             found = f"the task {index} does not write {primary}, so that its submissions rank first"
@@ -114,7 +115,7 @@ def _documents(bundle: OpenedCompetition) -> dict[Any, tuple[list[str], object]]
             document = json.loads(texts_in(bundle.path(name), ["task.json"])["task.json"])
             columns = [str(column["key"]) for column in document["columns"]]
             found[task.get("index")] = columns, document.get("seconds")
-        except (DataSetError, OSError, ValueError, KeyError, TypeError):
+        except (GivenUpError, OSError, ValueError, KeyError, TypeError):
             continue
     return found
 
@@ -124,7 +125,8 @@ def _phases(bundle: OpenedCompetition) -> BundleProblems:
     documents, before = _documents(bundle), set[str]()
     for where, phase in ordered_phases(bundle):
         tasks = phase.get("tasks")
-        known = [documents[index] for index in tasks if index in documents] if isinstance(tasks, list) else []
+        indexes = [index for index in tasks if isinstance(index, Hashable)] if isinstance(tasks, list) else []
+        known = [documents[index] for index in indexes if index in documents]
         limit = phase.get("execution_time_limit", 600)
         slowest = max([seconds for _, seconds in known if isinstance(seconds, int)], default=0)
         if isinstance(limit, int) and limit < slowest:

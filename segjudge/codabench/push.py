@@ -94,10 +94,8 @@ class CompetitionPush:
     def known(self, name: str) -> PushedCompetition | None:
         """Return what became of the last upload of a competition; None where there is nothing of it any more."""
         row = self._state().get(self._account.host, {}).get(name)
-        if row is None:
-            return None
-        pushed = PushedCompetition(**row)
-        if not pushed.number:
+        pushed = PushedCompetition(**row) if row else None
+        if pushed is None or not pushed.number:
             return pushed
         try:
             self._client.call("GET", COMPETITION, {"competition": pushed.number})

@@ -16,9 +16,7 @@ TEXT, FLAG, NATURAL, INTEGER = "text", "flag", "natural number", "whole number"
 CHOICE, EMAIL, JSON, LIST = "choice", "e-mail", "JSON", "list"
 #: Stands for a key that is not there.
 MISSING = object()
-_REQUIRED, _NULL = "This field is required.", "This field may not be null."
-_TRUE = {"t", "y", "yes", "true", "on", "1", 1}
-_FALSE = {"f", "n", "no", "false", "off", "0", 0}
+_FLAGS = {"t", "y", "yes", "true", "on", "1", 1, "f", "n", "no", "false", "off", "0", 0}
 #: The largest number that the database takes.
 _LARGEST = 2**31 - 1
 _EMAIL = re.compile(
@@ -45,9 +43,9 @@ class SerializerField:
     def answer(self, value: object) -> str:
         """Return Codabench's words about a value that it refuses; "" for one that it takes."""
         if value is MISSING:
-            return _REQUIRED if self.required else ""
+            return "This field is required." if self.required else ""
         if value is None:
-            return "" if self.null else _NULL
+            return "" if self.null else "This field may not be null."
         return _ANSWERS[self.kind](self, value)
 
 
@@ -63,8 +61,7 @@ def _text(field: SerializerField, value: object) -> str:
 
 def _flag(_field: SerializerField, value: object) -> str:
     known = value.lower() if isinstance(value, str) else value
-    is_known = isinstance(known, (str, int, float)) and (known in _TRUE or known in _FALSE)
-    return "" if is_known else "Must be a valid boolean."
+    return "" if isinstance(known, (str, int, float)) and known in _FLAGS else "Must be a valid boolean."
 
 
 def whole(value: object) -> int:

@@ -14,6 +14,7 @@ import os
 import sys
 import tempfile
 import traceback
+from pathlib import Path
 from typing import Any
 
 FOLDERS = ("/input", "/opt/ml/input/data/ground_truth", "/output")
@@ -107,11 +108,10 @@ def _joined(paths: list[str], task: dict[str, Any], temporary: str) -> str:
         raise errors.SubmissionError("The algorithm has to write one JSON file in each job, within the phase's limits.")
     joined: Any = None
     for path in paths:
-        with open(path, "rb") as file:
-            try:
-                document = reader.read_json(file.read(), limits, "the same form in each job")
-            except errors.Flaw as flaw:
-                raise errors.SubmissionError.of(flaw.at(os.path.relpath(path))) from None
+        try:
+            document = reader.read_json(Path(path).read_bytes(), limits, "the same form in each job")
+        except errors.Flaw as flaw:
+            raise errors.SubmissionError.of(flaw.at(os.path.relpath(path))) from None
         if joined is None:
             joined = document
         elif type(document) is not type(joined) or not isinstance(document, (dict, list)):

@@ -85,6 +85,19 @@ def run(command: list[str], **variables: str) -> None:
         raise CompileError(f"{command[0]} failed: {said[-1] if said else done.returncode}")
 
 
+def fetch(folder: Path, words: list[str]) -> None:
+    """Have pip make a folder of the cache; the last of its words is the option that names it."""
+    partial = Path(f"{folder}.{os.getpid()}.partial")
+    try:
+        run([sys.executable, "-m", "pip", *words, str(partial)])
+        partial.replace(folder)
+    except OSError as error:
+        if not folder.is_dir():  # somebody else was faster otherwise
+            raise CompileError(f"{folder}: {error.strerror}") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
 def sources_digest(command: list[str]) -> str:
     """Return the checksum of the sources and of how they are compiled."""
     digest = hashlib.sha256(repr([command[1:], FLAGS, ZIG]).encode())
@@ -131,15 +144,7 @@ def compile_for_worker() -> Library:
         return library
     packages = cache_folder() / ZIG.replace("==", "-")
     if not (packages / "ziglang").is_dir():
-        partial = Path(f"{packages}.{os.getpid()}.partial")
-        try:
-            run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(partial), ZIG])
-            partial.replace(packages)
-        except OSError:  # somebody else was faster
-            if not (packages / "ziglang").is_dir():
-                raise
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
+        fetch(packages, ["install", "--quiet", "--no-deps", ZIG, "--target"])
     library.compile(_zig_command(), PYTHONPATH=str(packages), ZIG_GLOBAL_CACHE_DIR=str(cache_folder() / "zig"))
     return library
 
