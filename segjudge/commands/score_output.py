@@ -109,9 +109,8 @@ def merge_options(sub: argparse.ArgumentParser) -> None:
 
 def output_options(sub: argparse.ArgumentParser) -> None:
     """Add the options on what is written."""
-    sub.add_argument("--csv", metavar="DIR", help="write CSV files, for sequences as the official tool does")
-    sub.add_argument("--json", metavar="FILE", help="write everything with full precision (- for stdout)")
-    sub.add_argument("--results-yaml", metavar="FILE", help="write what model hubs read in .eval_results")
-    sub.add_argument(
-        "--hub-dataset", metavar="ID", default="", help="the data set there (default: the protocol's name)"
-    )
+    add = sub.add_argument
+    add("--csv", metavar="DIR", help="write CSV files, for sequences as the official tool does")
+    add("--json", metavar="FILE", help="write everything with full precision (- for stdout)")
+    add("--results-yaml", metavar="FILE", help="write what model hubs read in .eval_results")
+    add("--hub-dataset", metavar="ID", default="", help="the data set there (default: the protocol's name)")

@@ -20,10 +20,9 @@ from segjudge.evaluation_script.rle import compressed
 from segjudge.files import written
 from segjudge.masks.run_lengths import runs_of_mask
 
+from . import SEED
 from .instance_images import CATEGORIES, SIZE, SyntheticInstance, instance_image, places_png
 from .scenes import Labels, Scene, scene
-
-SEED = 2017
 
 #: Phase → split → scenes as (name, objects, frames, hard).
 SPLITS: dict[str, dict[str, list[tuple[str, int, int, bool]]]] = {
