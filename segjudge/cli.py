@@ -151,7 +151,7 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
         function = getattr(module, name)
         sub = commands.add_parser(name, help=function.__doc__, description=function.__doc__)
         sub.set_defaults(command=function)
-        getattr(module, f"{name}_options")(sub)
+        getattr(module, f"{name}_options", lambda _: None)(sub)
         if len(modules) > 1:
             sub.add_argument("--platform", choices=list(modules), default=EVALAI, help="whose bundle it is (evalai)")
     return parser

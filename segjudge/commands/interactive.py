@@ -208,9 +208,8 @@ def _demo(args: argparse.Namespace) -> int:
     from segjudge.demo.davis_root import scenes, write
 
     write(Path(args.out), scenes(args.seed))
-    print(
-        f"Wrote {args.out}; try: {program()} interactive run segjudge.interactive.baseline:Baseline --root {args.out}"
-    )
+    command = f"{program()} interactive run segjudge.interactive.baseline:Baseline --root {args.out}"
+    print(f"Wrote {args.out}; try: {command}")
     return DONE
 
 

@@ -162,10 +162,8 @@ def _introduce(persons: list[Person]) -> None:
     if persons:
         print("Who can log in; this is shown once:")
         for person in persons:
-            print(
-                f"  {person.username:<9} password {person.password}  team {person.team} ({person.team_id})"
-                f"  token {person.token}"
-            )
+            team = f"{person.team} ({person.team_id})"
+            print(f"  {person.username:<9} password {person.password}  team {team}  token {person.token}")
         print(flush=True)
 
 

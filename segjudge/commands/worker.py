@@ -4,6 +4,8 @@ import argparse
 import os
 import sys
 
+from segjudge.processes import IMPORT_ROOT
+
 PROGRAM = "segjudge.remote_challenge_evaluation"
 _PATHS, _FLAGS = ("bundle", "evaluate", "python"), ("check", "once")
 
@@ -15,14 +17,8 @@ def worker(args: argparse.Namespace) -> int:
         words += [f"--{name}", getattr(args, name)] if getattr(args, name) else []
     words += [f"--{name}" for name in _FLAGS if getattr(args, name)]
     sys.stdout.flush()
-    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), _import_root()]))
+    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), IMPORT_ROOT]))
     os.execve(sys.executable, words, {**os.environ, "PYTHONPATH": path})  # noqa: S606 - no shell
-
-
-def _import_root() -> str:
-    from segjudge.processes import IMPORT_ROOT
-
-    return IMPORT_ROOT
 
 
 def worker_options(sub: argparse.ArgumentParser) -> None:
