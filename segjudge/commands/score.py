@@ -53,7 +53,7 @@ def score(args: argparse.Namespace) -> int:
         return _score_part(args)
     with ProgressBar("part" if args.scheduler else "sequence") as bar:
         scores = score_by_phase(*_phase(args), bar) if args.phase else _scored_on_truth(args, bar)
-    show(scores, args)
+    show(scores.reports, scores.notes, scores.provenance, args)
     if args.report:
         _write_report(scores, args)
     return DONE
