@@ -22,29 +22,11 @@ from segjudge.interrupts import STOPPED, end_by, interruptible, leave_at_once
 
 #: Each command, and the module of `segjudge.commands` that has it and its options.
 COMMANDS = {
-    "new": "new",
-    "host": "new",
-    "benchmarks": "new",
-    "run": "bundle",
-    "score": "score",
-    "merge": "score_output",
-    "compare": "compare",
-    "rank": "ranking",
-    "pack": "data",
-    "show": "data",
-    "report": "report",
-    "convert": "data",
-    "compress": "data",
-    "demo": "data",
-    "build": "bundle",
-    "check": "check",
-    "push": "push",
-    "worker": "worker",
-    "rehearse": "rehearse",
-    "interactive": "interactive",
-    "arena": "arena",
-    "schema": "bundle",
-}
+    "new": "new", "host": "new", "benchmarks": "new", "run": "bundle", "score": "score", "merge": "score_output",
+    "compare": "compare", "rank": "ranking", "pack": "data", "show": "data", "report": "report", "convert": "data",
+    "compress": "data", "demo": "data", "build": "bundle", "check": "check", "push": "push", "worker": "worker",
+    "rehearse": "rehearse", "interactive": "interactive", "arena": "arena", "schema": "bundle",
+}  # fmt: skip
 #: Platforms beside EvalAI: their commands, and the module of `segjudge.commands` that has them and their options.
 PLATFORMS = {
     "codabench": {"run": "codabench", "build": "codabench", "check": "codabench", "push": "codabench"},
@@ -151,7 +133,7 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
         function = getattr(module, name)
         sub = commands.add_parser(name, help=function.__doc__, description=function.__doc__)
         sub.set_defaults(command=function)
-        getattr(module, f"{name}_options")(sub)
+        getattr(module, f"{name}_options", lambda _: None)(sub)
         if len(modules) > 1:
             sub.add_argument("--platform", choices=list(modules), default=EVALAI, help="whose bundle it is (evalai)")
     return parser

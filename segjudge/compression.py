@@ -26,6 +26,7 @@ from segjudge.evaluation_script.progress import Progress
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.sequence_submission import SequenceSubmission
 from segjudge.evaluation_script.sequence_truth import Sequence
+from segjudge.masks.run_lengths import runs_of_mask
 from segjudge.prepared import LOCAL_LIMITS
 
 RUN_LENGTHS, PNGS = ".json.gz", ".zip"
@@ -170,16 +171,12 @@ def run_lengths_of(sequence: Sequence) -> dict[str, list[CompressedMask | None]]
 
 
 def _runs_of(stack: Stack, place: int, size: Size) -> list[int]:
-    """Return the uncompressed run lengths of one frame of a stack, from the part of the frame that it covers."""
-    left, rows = stack.left * WORD, stack.words.shape[1]
-    flags = unpack(stack.words[place], min(size[1] - left, stack.words.shape[2] * WORD))
-    down = np.pad(flags.T, ((0, 0), (0, 1))).reshape(-1)  # a background pixel below each column
-    column, row = np.divmod(np.flatnonzero(np.diff(down, prepend=False)), rows + 1)
-    borders = (column + left) * size[0] + row + stack.top
-    goes_on = np.flatnonzero(borders[1:-1:2] == borders[2::2]) * 2 + 1  # at the top of the next column
-    borders = np.delete(borders, np.append(goes_on, goes_on + 1))
-    runs: list[int] = np.diff(borders, prepend=0, append=size[0] * size[1]).tolist()
-    return runs if runs[-1] else runs[:-1]
+    """Return the uncompressed run lengths of one frame of a stack."""
+    rows, words = stack.words.shape[1:]
+    mask = np.zeros(size, bool)
+    covered = mask[stack.top : stack.top + rows, stack.left * WORD : (stack.left + words) * WORD]
+    covered[:] = unpack(stack.words[place], covered.shape[1])
+    return runs_of_mask(mask)
 
 
 def _compare(sequences: list[Sequence], out: str) -> None:

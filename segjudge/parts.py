@@ -37,20 +37,9 @@ MOST_MEMBERS, MOST_PARTS = 1 << 20, 100_000
 
 #: The manifest's keys beside its format.
 KINDS = {
-    "version": str,
-    "protocol": str,
-    "rules": dict,
-    "strict": bool,
-    "part": int,
-    "of": int,
-    "truth": str,
-    "predictions": str,
-    "counted_by": str,
-    "limits": dict,
-    "notes": list,
-    "splits": list,
-    "members": list,
-}
+    "version": str, "protocol": str, "rules": dict, "strict": bool, "part": int, "of": int, "truth": str,
+    "predictions": str, "counted_by": str, "limits": dict, "notes": list, "splits": list, "members": list,
+}  # fmt: skip
 #: How parts differ, in a sentence, by the key of the manifest.
 DIFFER = {
     "version": "were made by different versions of segjudge",

@@ -66,7 +66,6 @@ FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms.spli
 PRINTING = {
     "evaluation_script/main.py",
     *(f"segjudge/commands/{path.name}" for path in (ROOT / "segjudge/commands").glob("*.py")),
-    "segjudge/drop_in/cocoeval.py",
     "segjudge/drop_in/vos_benchmark.py",
     "segjudge/hosted_worker/program.py",
     "remote_challenge_evaluation/scoring_process.py",

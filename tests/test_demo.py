@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from segjudge.demo.make import SEED, make
+from segjudge.demo import SEED
+from segjudge.demo.make import make
 
 from .builders import ROOT
 

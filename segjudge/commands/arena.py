@@ -1,7 +1,5 @@
 """`segjudge arena`: code upload on this machine, without containers."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -9,22 +7,17 @@ import shlex
 import shutil
 import signal
 import tempfile
-from typing import TYPE_CHECKING
 
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import HostError, Problem, SubmissionError
 from segjudge.files import written
+from segjudge.sandbox import MEMORY, ProcessLimits
 
 from .shared import DONE, bundle_options, named_bundle, say, seconds, whole_number
-
-if TYPE_CHECKING:
-    from segjudge.sandbox import ProcessLimits
 
 
 def arena(args: argparse.Namespace) -> int:
     """Run an agent against an environment, or with --static a command that writes a submission, without containers."""
-    from segjudge.sandbox import ProcessLimits
-
     limits = ProcessLimits(args.seconds, args.memory << 20, args.require_sandbox)
     for number in (signal.SIGTERM, signal.SIGHUP):  # so that both sides end with this process
         signal.signal(number, _interrupted)
@@ -128,28 +121,21 @@ def _print_scores(result: list[dict[str, dict[str, float]]]) -> None:
 
 def arena_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `arena`."""
-    from segjudge.sandbox import MEMORY, ProcessLimits
-
-    sub.add_argument(
-        "agent", nargs="*", metavar="AGENT", help="a file of Python or a command, with its words (after --)"
-    )
+    add = sub.add_argument
+    add("agent", nargs="*", metavar="AGENT", help="a file of Python or a command, with its words (after --)")
     bundle_options(sub, positional=False)
-    sub.add_argument("--env", default="segjudge/VideoObjectSegmentation-v0", help="a registered Gymnasium environment")
-    sub.add_argument("--truth", help="packed annotation file or dataset, for our environments")
-    sub.add_argument("--frames", help="where the pictures are (default: beside the masks)")
-    sub.add_argument("--sequence", help="run only this sequence")
-    sub.add_argument("--phase", help="scored as this phase of the challenge")
-    sub.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="of the environment")
-    sub.add_argument("--episodes", type=whole_number(1, 10_000), default=1, help="of an environment with rewards alone")
-    sub.add_argument("--seed", type=int, default=0, help="of the first episode")
-    sub.add_argument("--static", action="store_true", help="static code upload: the command writes submission.json")
-    sub.add_argument("--data", help="with --static: the folder that the platform mounts at /dataset")
-    sub.add_argument(
-        "--look-every", type=seconds, default=1.0, metavar="SECONDS", help="with --static (1; EvalAI: 300)"
-    )
-    sub.add_argument("--seconds", type=seconds, default=ProcessLimits.seconds, help="for everything (3600)")
-    sub.add_argument(
-        "--memory", type=whole_number(64, 1 << 20), default=MEMORY >> 20, metavar="MB", help="of the agent"
-    )
-    sub.add_argument("--require-sandbox", action="store_true", help="refuse to run where bwrap does not work")
-    sub.add_argument("--result", help="file for the result, as JSON")
+    add("--env", default="segjudge/VideoObjectSegmentation-v0", help="a registered Gymnasium environment")
+    add("--truth", help="packed annotation file or dataset, for our environments")
+    add("--frames", help="where the pictures are (default: beside the masks)")
+    add("--sequence", help="run only this sequence")
+    add("--phase", help="scored as this phase of the challenge")
+    add("--option", action="append", default=[], metavar="NAME=VALUE", help="of the environment")
+    add("--episodes", type=whole_number(1, 10_000), default=1, help="of an environment with rewards alone")
+    add("--seed", type=int, default=0, help="of the first episode")
+    add("--static", action="store_true", help="static code upload: the command writes submission.json")
+    add("--data", help="with --static: the folder that the platform mounts at /dataset")
+    add("--look-every", type=seconds, default=1.0, metavar="SECONDS", help="with --static (1; EvalAI: 300)")
+    add("--seconds", type=seconds, default=ProcessLimits.seconds, help="for everything (3600)")
+    add("--memory", type=whole_number(64, 1 << 20), default=MEMORY >> 20, metavar="MB", help="of the agent")
+    add("--require-sandbox", action="store_true", help="refuse to run where bwrap does not work")
+    add("--result", help="file for the result, as JSON")

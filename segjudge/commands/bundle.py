@@ -1,33 +1,32 @@
 """`segjudge run`, `build` and `schema`: the bundle that EvalAI takes."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from segjudge.bundle.bundle_source import find_bundle
+from segjudge.bundle.agreement import board_of
+from segjudge.bundle.build import SAMPLES_FOLDER, samples
+from segjudge.bundle.build import build as build_bundle
+from segjudge.bundle.bundle_source import BundleSource, find_bundle
+from segjudge.bundle.opened_bundle import Bundle
+from segjudge.bundle.schema import PATH, json_schema
 from segjudge.bundle.variants import VARIANTS, WITH_IMAGE
 from segjudge.errors import UsageError
+from segjudge.evalai.result_shapes import is_descending
 from segjudge.evaluation_script.errors import HostError
 from segjudge.files import written
+from segjudge.hosted_worker.interpreter import worker_interpreter
+from segjudge.hosted_worker.worker import HostedWorker, hosted_worker
+from segjudge.kernel.compiling import CompileError, cached_for_worker, compile_for_worker
 
-from .check import has_errors, print_problems
+from .check import passes
 from .shared import DONE, OURS, THEIRS, bundle_options, named_bundle, program, say
-
-if TYPE_CHECKING:
-    from segjudge.bundle.bundle_source import BundleSource
-    from segjudge.hosted_worker.worker import HostedWorker
 
 
 def run(args: argparse.Namespace) -> int:
     """Build the bundle, check it, score every sample submission as EvalAI does, show the leaderboards."""
-    from segjudge.bundle.build import build as build_bundle
     from segjudge.bundle.check import check as check_bundle
-    from segjudge.bundle.opened_bundle import Bundle
-    from segjudge.hosted_worker.interpreter import worker_interpreter
-    from segjudge.hosted_worker.worker import hosted_worker
 
     source = named_bundle(args)
     root = source.root
@@ -36,9 +35,7 @@ def run(args: argparse.Namespace) -> int:
     bundle = built.path if built else source.archive
     size = f"({os.path.getsize(bundle) / 1e3:,.0f} kB)"
     print(f"{'Built' if built else 'Opened'} {os.path.relpath(bundle)} {size}.", flush=True)
-    problems = check_bundle(bundle)
-    print_problems(problems)
-    if has_errors(problems):
+    if not passes(check_bundle(bundle)):
         return OURS
     print("Checked: EvalAI would accept it.\n", flush=True)
     with Bundle(bundle) as opened:
@@ -61,10 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _score_samples(worker: HostedWorker, root: str) -> int:
     """Submit every sample to its phase and print the leaderboards; return how many failed."""
-    from segjudge.bundle.agreement import board_of
-    from segjudge.bundle.build import SAMPLES_FOLDER, samples
     from segjudge.bundle.trial import unshown_scores
-    from segjudge.evalai.result_shapes import is_descending
     from segjudge.report.tables import leaderboard
 
     number = failed = 0
@@ -122,7 +116,6 @@ def _next_steps(source: BundleSource, phase: str) -> str:
 
 def build(args: argparse.Namespace) -> int:
     """Build the zip that EvalAI takes, for one of the four ways to run a challenge."""
-    from segjudge.bundle.build import build as build_bundle
     from segjudge.bundle.check import web_form_problems
 
     if args.environment_image and args.variant != WITH_IMAGE:
@@ -145,8 +138,6 @@ def build(args: argparse.Namespace) -> int:
 
 def fetch_kernel() -> None:
     """Compile the kernel for EvalAI's worker; its compiler is fetched the first time."""
-    from segjudge.kernel.compiling import CompileError, cached_for_worker, compile_for_worker
-
     if cached_for_worker() is None:
         say("Compiling the kernel for EvalAI's worker; its compiler is fetched once (100 MB) …")
     try:
@@ -157,8 +148,6 @@ def fetch_kernel() -> None:
 
 def schema(args: argparse.Namespace) -> int:
     """Write the JSON Schema of challenge_config.yaml, for editors."""
-    from segjudge.bundle.schema import PATH, json_schema
-
     path = args.out or os.path.join(find_bundle().root, PATH)
     try:
         with written(path) as file:

@@ -1,7 +1,5 @@
 """`segjudge check`: what EvalAI would refuse, and what goes wrong later."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -9,27 +7,25 @@ import sys
 import tempfile
 import zipfile
 from collections import Counter
-from typing import TYPE_CHECKING
 
-from segjudge.bundle.bundle_source import BundleKind
+from segjudge.bundle.build import BuiltBundle
+from segjudge.bundle.build import build as build_bundle
+from segjudge.bundle.bundle_source import BundleKind, BundleSource
 from segjudge.bundle.problems import ERROR, WARNING, BundleProblem
+from segjudge.bundle.server_state import ServerState, load_state
+from segjudge.bundle.starter_zip import build_starter_zip, unwanted_files
 from segjudge.bundle.variants import VARIANTS
 from segjudge.evaluation_script.errors import HostError
+from segjudge.hosted_worker.interpreter import open_interpreter, worker_interpreter
+from segjudge.hosted_worker.requirements import PINNED_PYTHON
 
 from .shared import DONE, OURS, bundle_options, named_bundle, say
-
-if TYPE_CHECKING:
-    from segjudge.bundle.build import BuiltBundle
-    from segjudge.bundle.bundle_source import BundleSource
-    from segjudge.bundle.server_state import ServerState
 
 
 def check(args: argparse.Namespace) -> int:
     """Check the bundle by EvalAI's rules, and by what goes wrong later."""
-    from segjudge.bundle.build import build as build_bundle
     from segjudge.bundle.check import check as check_bundle
     from segjudge.bundle.check import web_form_problems
-    from segjudge.bundle.starter_zip import build_starter_zip, unwanted_files
     from segjudge.starting.lock import score_moves
 
     source = named_bundle(args)
@@ -74,7 +70,6 @@ def _print_members(path: str) -> None:
 def _server_state(root: str) -> tuple[ServerState | None, list[str]]:
     """Return what the server holds, without a token after the last push from here, and what could not be checked."""
     from segjudge.bundle.push import ChallengePush, repository
-    from segjudge.bundle.server_state import load_state
     from segjudge.evalai.settings import read_settings, server_address
 
     try:
@@ -94,8 +89,6 @@ def _server_state(root: str) -> tuple[ServerState | None, list[str]]:
 def _try(source: BundleSource, path: str, name: str | None, not_checked: list[str]) -> list[BundleProblem]:
     """Return the problems that pip and a worker find; what cannot be tried here is added to `not_checked`."""
     from segjudge.bundle.trial import UntriedError, try_requirements, try_samples
-    from segjudge.hosted_worker.interpreter import open_interpreter, worker_interpreter
-    from segjudge.hosted_worker.requirements import PINNED_PYTHON
 
     root, problems = source.root, list[BundleProblem]()
     python = worker_interpreter(name, root) if source.is_foreign else open_interpreter(name or sys.executable)
@@ -177,6 +170,12 @@ def print_problems(problems: list[BundleProblem], platform: str = "EvalAI") -> N
     if problems:
         words = [f"{counts[kind]} {kind}{'s' if counts[kind] > 1 else ''}" for kind in (ERROR, WARNING) if counts[kind]]
         print(f"\n{' and '.join(words)}.")
+
+
+def passes(problems: list[BundleProblem], platform: str = "EvalAI") -> bool:
+    """Print problems, and return whether none is more than a warning."""
+    print_problems(problems, platform)
+    return not has_errors(problems)
 
 
 def check_options(sub: argparse.ArgumentParser) -> None:

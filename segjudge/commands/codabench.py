@@ -14,19 +14,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from segjudge.bundle.build import samples
 from segjudge.bundle.bundle_source import BundleSource, find_bundle
 from segjudge.bundle.problems import BundleProblem
+from segjudge.codabench.compute_worker import ComputeWorker
+from segjudge.codabench.opened_competition import OpenedCompetition, harmful, opened_competition
 from segjudge.errors import UsageError
+from segjudge.hosted_worker.interpreter import open_interpreter
 
 from .bundle import fetch_kernel, kernel_options
-from .check import has_errors, print_problems
+from .check import has_errors, passes, print_problems
 from .pages import write_html
 from .shared import DONE, OURS, THEIRS, bundle_options, named_bundle, say
 
 if TYPE_CHECKING:
     from segjudge.codabench.build import BuiltCompetitions, CodabenchOptions
-    from segjudge.codabench.compute_worker import ComputeWorker
-    from segjudge.codabench.opened_competition import OpenedCompetition
 
 PLATFORM = "Codabench"
 
@@ -128,7 +130,6 @@ def check(args: argparse.Namespace) -> int:
 
 def _try(args: argparse.Namespace, target: _Target) -> list[BundleProblem]:
     """Return the problems of a competition's samples, and those samples that are refused."""
-    from segjudge.codabench.opened_competition import harmful, opened_competition
     from segjudge.codabench.trial import CompetitionTrial
 
     problems: list[BundleProblem] = []
@@ -143,16 +144,11 @@ def _try(args: argparse.Namespace, target: _Target) -> list[BundleProblem]:
 
 
 def _worker(args: argparse.Namespace) -> ComputeWorker:
-    from segjudge.codabench.compute_worker import ComputeWorker
-    from segjudge.hosted_worker.interpreter import open_interpreter
-
     return ComputeWorker(open_interpreter(args.python or sys.executable))
 
 
 def _samples(target: _Target, trial: Any, bundle: OpenedCompetition) -> dict[str, list[str]]:
     """Return the samples by the names of their phases: of a bundle built here, else its solutions."""
-    from segjudge.bundle.build import samples
-
     if not target.codenames:
         found: dict[str, list[str]] = trial.solutions()
         return found
@@ -172,40 +168,32 @@ def _print_json(found: dict[str, list[BundleProblem]], *, failed: bool) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Build competitions, check them, score every sample as Codabench's compute worker does, show the leaderboards."""
+    from segjudge.codabench.check import check as check_competition
+
     code, worker = DONE, _worker(args)
     if not worker.is_boxed:
         say("There is no sandbox here: the scoring program runs with the network, and with your rights.")
     with _targets(args) as targets:
         for target in targets:
-            if not _passes(target):
+            if not passes(check_competition(target.path), PLATFORM):
                 return OURS
             print(f"Checked: Codabench would accept {os.path.basename(target.path)}.\n", flush=True)
             code = max(code, _score(target, worker, args.pages))
     return code
 
 
-def _passes(target: _Target) -> bool:
-    """Print what is wrong with a competition, and return whether Codabench would accept it."""
-    from segjudge.codabench.check import check as check_competition
-
-    problems = check_competition(target.path)
-    print_problems(problems, PLATFORM)
-    return not has_errors(problems)
-
-
 def _score(target: _Target, worker: ComputeWorker, pages: str) -> int:
     """Score the samples of a competition, and print its leaderboard; their pages go into a folder, if any."""
-    from segjudge.codabench.opened_competition import opened_competition
     from segjudge.codabench.trial import CompetitionTrial
     from segjudge.report.tables import leaderboard
 
     code, boards = DONE, dict[str, dict[str, dict[str, float]]]()
     with opened_competition(target.path) as bundle:
         trial = CompetitionTrial(bundle, worker)
-        samples = _samples(target, trial, bundle)
-        if not any(samples.values()):
+        found = _samples(target, trial, bundle)
+        if not any(found.values()):
             print(f"{os.path.basename(target.path)}: there are no samples, so nothing was scored\n")
-        for run_ in trial.run(samples):
+        for run_ in trial.run(found):
             outcome = run_.outcome
             print(f"{run_}: {outcome.status} in {outcome.seconds:.2f} s", flush=True)
             if outcome.details:
@@ -219,8 +207,9 @@ def _score(target: _Target, worker: ComputeWorker, pages: str) -> int:
                 os.makedirs(pages, exist_ok=True)
                 write_html(outcome.page, os.path.join(pages, re.sub(r"[^\w.-]+", "-", f"{run_}.html")))
             if outcome.scores:
-                found = boards.setdefault(run_.phase, {})
-                found[run_.sample] = {key: float(value) for key, value in outcome.scores.items()}
+                boards.setdefault(run_.phase, {})[run_.sample] = {
+                    key: float(value) for key, value in outcome.scores.items()
+                }
     for phase, rows in boards.items():
         order = trial.columns[0]
         print("\n" + leaderboard(phase, rows, trial.columns, order, descending=order not in trial.ascending) + "\n")
@@ -229,12 +218,13 @@ def _score(target: _Target, worker: ComputeWorker, pages: str) -> int:
 
 def push(args: argparse.Namespace) -> int:
     """Check competitions, upload those that Codabench does not have yet, wait until they are unpacked."""
+    from segjudge.codabench.check import check as check_competition
     from segjudge.codabench.push import CompetitionPush, read_account
 
     code, account = DONE, None if args.dry_run else read_account()
     with _targets(args) as targets:
         for target in targets:
-            if not _passes(target):
+            if not passes(check_competition(target.path), PLATFORM):
                 return OURS
         for target in targets:
             if account is None:

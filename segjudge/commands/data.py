@@ -6,6 +6,7 @@ import os
 
 from segjudge.bundle.bundle_source import find_bundle
 from segjudge.datasets.layouts import INSTANCE_LAYOUTS, LAYOUTS, UNIT_LAYOUTS
+from segjudge.demo import SEED
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import verb
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
@@ -177,8 +178,6 @@ def convert_options(sub: argparse.ArgumentParser) -> None:
 
 def demo_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `demo`."""
-    from segjudge.demo.make import SEED
-
     sub.add_argument("--out", help="another folder than the bundle")
     sub.add_argument("--frames", metavar="DIR", help="write the pictures of its sequences instead, for agents")
     sub.add_argument("--seed", type=int, default=SEED)

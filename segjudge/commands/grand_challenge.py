@@ -3,13 +3,13 @@
 import argparse
 import os
 
+from segjudge.grand_challenge.build import build as build_methods
+
 from .shared import DONE, bundle_options, named_bundle, say
 
 
 def build(args: argparse.Namespace) -> int:
     """Build evaluation methods for grand-challenge.org: for each phase an image's context, its truth, its settings."""
-    from segjudge.grand_challenge.build import build as build_methods
-
     for folder, notes in build_methods(named_bundle(args), args.out or "").items():
         for note in notes:
             say(note)

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from segjudge.demo import SEED
 from segjudge.errors import UsageError
+from segjudge.evaluation_script.dataset_layouts import LAYOUTS
 from segjudge.evaluation_script.errors import HostError, Problem, SubmissionError
 
 from .shared import DONE, ProgressBar, listening, program, say, seconds, whole_number
@@ -206,16 +208,13 @@ def _demo(args: argparse.Namespace) -> int:
     from segjudge.demo.davis_root import scenes, write
 
     write(Path(args.out), scenes(args.seed))
-    print(
-        f"Wrote {args.out}; try: {program()} interactive run segjudge.interactive.baseline:Baseline --root {args.out}"
-    )
+    command = f"{program()} interactive run segjudge.interactive.baseline:Baseline --root {args.out}"
+    print(f"Wrote {args.out}; try: {command}")
     return DONE
 
 
 def interactive_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `interactive`."""
-    from segjudge.demo.make import SEED
-
     actions = sub.add_subparsers(required=True, metavar="ACTION")
 
     def action(name: str, function: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
@@ -249,8 +248,6 @@ def _sequences_options(sub: argparse.ArgumentParser, *, required: bool) -> None:
 
 
 def _dataset_options(sub: argparse.ArgumentParser, *, required: bool) -> None:
-    from segjudge.evaluation_script.dataset_layouts import LAYOUTS
-
     sub.add_argument("--root", required=required, help="DAVIS' root; with --layout any dataset or packed file")
     sub.add_argument("--layout", choices=sorted(LAYOUTS), metavar="LAYOUT", help=", ".join(sorted(LAYOUTS)))
     sub.add_argument("--images", help="where the pictures are, with --layout (default: beside the masks)")
@@ -261,18 +258,17 @@ def _dataset_options(sub: argparse.ArgumentParser, *, required: bool) -> None:
 
 def _serve_options(sub: argparse.ArgumentParser) -> None:
     _sequences_options(sub, required=True)
-    sub.add_argument("--users", required=True, help="file with a line `name key` for each user")
-    sub.add_argument("--data", default=os.path.join(".segjudge", "interactive"), help="where sessions are kept")
-    sub.add_argument("--bind", default=LOOPBACK, help=f"the address to listen at ({LOOPBACK})")
-    sub.add_argument("--port", type=whole_number(0, 65535), default=PORT, help=f"default {PORT}; 0 takes any")
-    sub.add_argument("--shuffle", action="store_true", help="another order of samples for each session")
-    sub.add_argument("--max-body", type=whole_number(1, 4096), default=64, metavar="MB", help="of a submission (64)")
-    sub.add_argument("--max-runs", type=whole_number(1, 4096), default=32, metavar="MB",
-                     help="of run lengths in a submission (32)")  # fmt: skip
-    sub.add_argument("--max-pixels", type=whole_number(1, 1 << 20), default=1024, metavar="M",
-                     help="millions of frames × height × width of a sequence (1024)")  # fmt: skip
-    sub.add_argument("--sessions", type=whole_number(1, 1000), default=4, help="unfinished ones of a user (4)")
-    sub.add_argument("--sessions-per-sequence", type=whole_number(1, 10**6), default=5, metavar="N",
-                     help="in which a user may have masks of one sequence measured, ever (5)")  # fmt: skip
-    sub.add_argument("--idle", type=seconds, default=24 * 3600.0, metavar="SECONDS",
-                     help="after which a session is closed (a day)")  # fmt: skip
+    add = sub.add_argument
+    add("--users", required=True, help="file with a line `name key` for each user")
+    add("--data", default=os.path.join(".segjudge", "interactive"), help="where sessions are kept")
+    add("--bind", default=LOOPBACK, help=f"the address to listen at ({LOOPBACK})")
+    add("--port", type=whole_number(0, 65535), default=PORT, help=f"default {PORT}; 0 takes any")
+    add("--shuffle", action="store_true", help="another order of samples for each session")
+    add("--max-body", type=whole_number(1, 4096), default=64, metavar="MB", help="of a submission (64)")
+    add("--max-runs", type=whole_number(1, 4096), default=32, metavar="MB", help="of run lengths in a submission (32)")
+    pixels = "millions of frames × height × width of a sequence (1024)"
+    add("--max-pixels", type=whole_number(1, 1 << 20), default=1024, metavar="M", help=pixels)
+    add("--sessions", type=whole_number(1, 1000), default=4, help="unfinished ones of a user (4)")
+    measured = "in which a user may have masks of one sequence measured, ever (5)"
+    add("--sessions-per-sequence", type=whole_number(1, 10**6), default=5, metavar="N", help=measured)
+    add("--idle", type=seconds, default=24 * 3600.0, metavar="SECONDS", help="after which a session is closed (a day)")

@@ -108,8 +108,3 @@ def _common_options(sub: argparse.ArgumentParser) -> None:
     )
     sub.add_argument("--unseen", default="", help="file with the names of unseen sequences or categories")
     sub.add_argument("--categories", default="", metavar="FILE", help="with Places-style PNGs: their categories")
-
-
-def benchmarks_options(sub: argparse.ArgumentParser) -> None:
-    """Add no options."""
-    del sub

@@ -7,26 +7,27 @@ import os
 import tempfile
 from typing import TYPE_CHECKING, Any
 
+from segjudge.bundle.build import build
+from segjudge.bundle.bundle_source import BundleSource
+from segjudge.bundle.opened_bundle import Bundle
+from segjudge.bundle.problems import mappings_in
+from segjudge.bundle.server_sentences import RejectedError, located_sentences
+from segjudge.bundle.server_state import load_state, save_state, state_after_push
 from segjudge.bundle.variants import VARIANTS
 from segjudge.evaluation_script.errors import HostError
 
 from .bundle import fetch_kernel, kernel_options
-from .check import has_errors, print_problems
+from .check import passes, print_problems
 from .shared import DONE, OURS, bundle_options, named_bundle, say
 
 if TYPE_CHECKING:
-    from segjudge.bundle.bundle_source import BundleSource
     from segjudge.bundle.push import ChallengePush, PushedChallenge
 
 
 def push(args: argparse.Namespace) -> int:
     """Check the bundle, have EvalAI validate it, then create or update the challenge."""
     from segjudge.bundle.check import check
-    from segjudge.bundle.opened_bundle import Bundle
-    from segjudge.bundle.problems import mappings_in
     from segjudge.bundle.push import ChallengePush, repository, without_sponsors
-    from segjudge.bundle.server_sentences import RejectedError, located_sentences
-    from segjudge.bundle.server_state import load_state
     from segjudge.evalai.settings import read_settings
 
     source = named_bundle(args)
@@ -38,9 +39,7 @@ def push(args: argparse.Namespace) -> int:
         bundle = source.archive or _built(source, os.path.join(folder, "challenge_config.zip"), args)
         existing = process.existing()
         state = process.state(load_state(root, account.host, name), existing) if existing else None
-        problems = check(bundle, state)
-        print_problems(problems)
-        if has_errors(problems):
+        if not passes(check(bundle, state)):
             return OURS
         if existing and without_sponsors(bundle, os.path.join(folder, "update.zip")):
             bundle = os.path.join(folder, "update.zip")
@@ -64,7 +63,6 @@ def push(args: argparse.Namespace) -> int:
 
 def _note(root: str, repository: str, config: dict[str, Any], process: ChallengePush, pushed: PushedChallenge) -> None:
     """Keep what was pushed, so that the next check knows what an update may not change."""
-    from segjudge.bundle.server_state import save_state, state_after_push
     from segjudge.evalai.settings import server_address
 
     try:
@@ -77,8 +75,6 @@ def _note(root: str, repository: str, config: dict[str, Any], process: Challenge
 
 def _built(source: BundleSource, out: str, args: argparse.Namespace) -> str:
     """Build the bundle, with the kernel where it can be had."""
-    from segjudge.bundle.build import build
-
     if not args.no_kernel and not source.is_foreign:
         try:
             fetch_kernel()

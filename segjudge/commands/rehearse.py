@@ -12,12 +12,15 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from segjudge.bundle.build import build
+from segjudge.bundle.bundle_source import BundleSource
 from segjudge.errors import UsageError
+from segjudge.hosted_worker.interpreter import worker_interpreter
+from segjudge.hosted_worker.process import sandbox_for
 
 from .shared import DONE, bundle_options, listening, named_bundle, say, seconds, whole_number
 
 if TYPE_CHECKING:
-    from segjudge.bundle.bundle_source import BundleSource
     from segjudge.rehearsal.background import Background
     from segjudge.rehearsal.code_uploads import AgentTable, CodeUploads
     from segjudge.rehearsal.faults import Faults
@@ -141,8 +144,6 @@ def _faults(text: str | None) -> Faults | None:
 
 def _scorer(args: argparse.Namespace, root: str) -> Scorer:
     """Return what plays the worker, tried before anything is begun."""
-    from segjudge.hosted_worker.interpreter import worker_interpreter
-    from segjudge.hosted_worker.process import sandbox_for
     from segjudge.rehearsal.workers import Scorer
 
     python = worker_interpreter(args.python, root)
@@ -151,8 +152,6 @@ def _scorer(args: argparse.Namespace, root: str) -> Scorer:
 
 def _built(source: BundleSource, folder: str) -> tuple[str, str]:
     """Return the path of a bundle, and what the last line says of its kernel."""
-    from segjudge.bundle.build import build
-
     built = build(source.root, os.path.join(folder, "challenge_config.zip"), lenient=True)
     return built.path, "" if source.is_foreign else f" The bundle was built {built.about_kernel()}."
 
@@ -162,10 +161,8 @@ def _introduce(persons: list[Person]) -> None:
     if persons:
         print("Who can log in; this is shown once:")
         for person in persons:
-            print(
-                f"  {person.username:<9} password {person.password}  team {person.team} ({person.team_id})"
-                f"  token {person.token}"
-            )
+            team = f"{person.team} ({person.team_id})"
+            print(f"  {person.username:<9} password {person.password}  team {team}  token {person.token}")
         print(flush=True)
 
 
@@ -216,32 +213,20 @@ def _about_workers(scorer: Scorer, workers: Workers, number: int) -> str:
 def rehearse_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `rehearse`."""
     bundle_options(sub)
-    sub.add_argument("--port", type=whole_number(0, 65535), default=PORT, help=f"default {PORT}; 0 takes any")
-    sub.add_argument("--data", help="where it is kept (default: .segjudge/rehearsal)")
-    sub.add_argument(
-        "--database", metavar="URL", default="", help="PostgreSQL in the place of the SQLite file in --data"
-    )
-    sub.add_argument(
-        "--workers", type=whole_number(0, 64), default=1, help="how many score at once (EvalAI has 1; 0: none)"
-    )
-    sub.add_argument(
-        "--requests-per-minute", type=whole_number(1, 10**9), default=60, help="of one user, as on EvalAI (60)"
-    )
-    sub.add_argument("--visibility", type=seconds, default=30.0, help="seconds until a message comes back (30)")
-    sub.add_argument("--faults", metavar="SEED:RATE", help="let calls of the API fail, for testing workers")
-    sub.add_argument("--seed-demo", action="store_true", help="send the samples of examples/ at the start")
-    sub.add_argument(
-        "--agents", metavar="TABLE", help="agents.toml: what images of code uploads are; they are run here"
-    )
-    sub.add_argument(
-        "--hosts", metavar="NAME[,NAME]", action="append", default=[],
-        help="who may push challenges beside `host`; new names get a login",
-    )  # fmt: skip
-    sub.add_argument(
-        "--require-sandbox",
-        action="store_true",
-        help="refuse to start where scoring scripts and agents have no sandbox",
-    )
-    sub.add_argument("--reset", action="store_true", help="forget what was")
-    sub.add_argument("--python", help="the interpreter that plays EvalAI's worker")
-    sub.add_argument("--seconds", type=seconds, default=900.0, help="after which a submission is ended (900)")
+    add = sub.add_argument
+    add("--port", type=whole_number(0, 65535), default=PORT, help=f"default {PORT}; 0 takes any")
+    add("--data", help="where it is kept (default: .segjudge/rehearsal)")
+    add("--database", metavar="URL", default="", help="PostgreSQL in the place of the SQLite file in --data")
+    add("--workers", type=whole_number(0, 64), default=1, help="how many score at once (EvalAI has 1; 0: none)")
+    add("--requests-per-minute", type=whole_number(1, 10**9), default=60, help="of one user, as on EvalAI (60)")
+    add("--visibility", type=seconds, default=30.0, help="seconds until a message comes back (30)")
+    add("--faults", metavar="SEED:RATE", help="let calls of the API fail, for testing workers")
+    add("--seed-demo", action="store_true", help="send the samples of examples/ at the start")
+    add("--agents", metavar="TABLE", help="agents.toml: what images of code uploads are; they are run here")
+    hosts = "who may push challenges beside `host`; new names get a login"
+    add("--hosts", metavar="NAME[,NAME]", action="append", default=[], help=hosts)
+    sandbox = "refuse to start where scoring scripts and agents have no sandbox"
+    add("--require-sandbox", action="store_true", help=sandbox)
+    add("--reset", action="store_true", help="forget what was")
+    add("--python", help="the interpreter that plays EvalAI's worker")
+    add("--seconds", type=seconds, default=900.0, help="after which a submission is ended (900)")

@@ -7,10 +7,12 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from segjudge.bundle.bundle_source import find_bundle
 from segjudge.datasets.layouts import LAYOUTS
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE
 from segjudge.evaluation_script.phase import PROTOCOLS
+from segjudge.evaluation_script.tuning import reuse_memory
 
 from .score_output import check_outputs, output_options, show
 from .shared import DONE, ProgressBar, jobs_option, part, say
@@ -33,7 +35,6 @@ TASKS = {"semi-supervised": "davis2017", "unsupervised": "davis2017-unsupervised
 
 def score(args: argparse.Namespace) -> int:
     """Score a results folder, zip or JSON, exactly as the server would."""
-    from segjudge.evaluation_script.tuning import reuse_memory
     from segjudge.scoring import score_by_phase
 
     reuse_memory()
@@ -52,7 +53,7 @@ def score(args: argparse.Namespace) -> int:
         return _score_part(args)
     with ProgressBar("part" if args.scheduler else "sequence") as bar:
         scores = score_by_phase(*_phase(args), bar) if args.phase else _scored_on_truth(args, bar)
-    show(scores, args)
+    show(scores.reports, scores.notes, scores.provenance, args)
     if args.report:
         _write_report(scores, args)
     return DONE
@@ -72,8 +73,6 @@ def _write_report(scores: Scores, args: argparse.Namespace) -> None:
 
 def _phase(args: argparse.Namespace) -> tuple[str, Phase, str, str, list[str] | None]:
     """Return the results, a phase as the options change it, its annotation file, and which part of it is scored."""
-    from segjudge.bundle.bundle_source import find_bundle
-
     source = find_bundle()
     phase = source.phase(args.phase)
     jobs = {None: phase.jobs, "auto": 0}.get(args.jobs, args.jobs)

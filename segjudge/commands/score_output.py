@@ -7,7 +7,7 @@ import errno
 import json
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from segjudge.errors import UsageError
 from segjudge.files import written
@@ -15,16 +15,15 @@ from segjudge.files import written
 from .shared import DONE, say
 
 if TYPE_CHECKING:
-    from segjudge.scoring import Scores
+    from segjudge.evaluation_script.reports import Report
 
 
 def merge(args: argparse.Namespace) -> int:
     """Merge the parts that `score --part` wrote into the scores of one run."""
     from segjudge.parts import merged
-    from segjudge.scoring import Scores
 
     check_outputs(args)
-    show(Scores(*merged(args.parts)), args)
+    show(*merged(args.parts), args)
     return DONE
 
 
@@ -58,20 +57,20 @@ def _check_writable(folder: str) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
 
 
-def show(scores: Scores, args: argparse.Namespace) -> None:
-    """Write the files that were asked for, and print what was scored."""
+def show(reports: list[Report], notes: list[str], provenance: dict[str, Any], args: argparse.Namespace) -> None:
+    """Write the files that were asked for, and print what was scored, with notes on the truth and warnings."""
     from segjudge.evaluation_script.answer import public_warnings, tables
     from segjudge.evaluation_script.reports import InstanceReport
     from segjudge.report import official_csv
     from segjudge.report.tables import of_report
 
-    for note in public_warnings(scores.notes):
+    for note in public_warnings(notes):
         say(f"truth: {note}")
-    reports, document = scores.reports, ""
+    document = ""
     if args.json:
         errors = [{report.split: report.errors()} for report in reports]
         reaches = [{report.split: report.intervals()} for report in reports]
-        found = {**tables(reports), "errors": errors, "intervals": reaches, "provenance": scores.provenance}
+        found = {**tables(reports), "errors": errors, "intervals": reaches, "provenance": provenance}
         document = json.dumps(found, indent=1, allow_nan=False)
     try:
         paths = official_csv.write_all(reports, args.csv) if args.csv else []
@@ -96,7 +95,7 @@ def show(scores: Scores, args: argparse.Namespace) -> None:
         print(text, file=sys.stderr if args.json == "-" else sys.stdout)
     if args.json == "-":
         print(document)  # alone: a program reads it
-    for line in public_warnings(scores.warnings):
+    for line in public_warnings([line for report in reports for line in report.warnings]):
         say(f"warning: {line}")
 
 
@@ -109,9 +108,8 @@ def merge_options(sub: argparse.ArgumentParser) -> None:
 
 def output_options(sub: argparse.ArgumentParser) -> None:
     """Add the options on what is written."""
-    sub.add_argument("--csv", metavar="DIR", help="write CSV files, for sequences as the official tool does")
-    sub.add_argument("--json", metavar="FILE", help="write everything with full precision (- for stdout)")
-    sub.add_argument("--results-yaml", metavar="FILE", help="write what model hubs read in .eval_results")
-    sub.add_argument(
-        "--hub-dataset", metavar="ID", default="", help="the data set there (default: the protocol's name)"
-    )
+    add = sub.add_argument
+    add("--csv", metavar="DIR", help="write CSV files, for sequences as the official tool does")
+    add("--json", metavar="FILE", help="write everything with full precision (- for stdout)")
+    add("--results-yaml", metavar="FILE", help="write what model hubs read in .eval_results")
+    add("--hub-dataset", metavar="ID", default="", help="the data set there (default: the protocol's name)")

@@ -4,6 +4,8 @@ import argparse
 import os
 import sys
 
+from segjudge.processes import IMPORT_ROOT
+
 PROGRAM = "segjudge.remote_challenge_evaluation"
 _PATHS, _FLAGS = ("bundle", "evaluate", "python"), ("check", "once")
 
@@ -15,25 +17,17 @@ def worker(args: argparse.Namespace) -> int:
         words += [f"--{name}", getattr(args, name)] if getattr(args, name) else []
     words += [f"--{name}" for name in _FLAGS if getattr(args, name)]
     sys.stdout.flush()
-    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), _import_root()]))
+    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), IMPORT_ROOT]))
     os.execve(sys.executable, words, {**os.environ, "PYTHONPATH": path})  # noqa: S606 - no shell
-
-
-def _import_root() -> str:
-    from segjudge.processes import IMPORT_ROOT
-
-    return IMPORT_ROOT
 
 
 def worker_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `worker`, here and to the program itself."""
-    sub.add_argument(
-        "--bundle",
-        metavar="PATH",
-        help="the bundle: its folder, its YAML or a built zip (default: the current folder's, else this one)",
-    )
-    sub.add_argument("--evaluate", metavar="FILE", help="a file with the host's own evaluate()")
-    sub.add_argument("--python", help="the interpreter of the host's own evaluate() (default: this one)")
-    sub.add_argument("--check", action="store_true", help="prove that everything is in place, and touch nothing")
-    sub.add_argument("--once", action="store_true", help="score what waits, then end")
-    sub.add_argument("--jobs", type=int, default=1, help="how many processes score at once (1)")
+    add = sub.add_argument
+    bundle = "the bundle: its folder, its YAML or a built zip (default: the current folder's, else this one)"
+    add("--bundle", metavar="PATH", help=bundle)
+    add("--evaluate", metavar="FILE", help="a file with the host's own evaluate()")
+    add("--python", help="the interpreter of the host's own evaluate() (default: this one)")
+    add("--check", action="store_true", help="prove that everything is in place, and touch nothing")
+    add("--once", action="store_true", help="score what waits, then end")
+    add("--jobs", type=int, default=1, help="how many processes score at once (1)")

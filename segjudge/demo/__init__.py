@@ -1,1 +1,3 @@
 """Small synthetic datasets and submissions, made from a seed."""
+
+SEED = 2017

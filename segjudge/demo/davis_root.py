@@ -5,7 +5,8 @@ from pathlib import Path
 
 from PIL import Image
 
-from .make import SEED, png_of, scenes_of
+from . import SEED
+from .make import png_of, scenes_of
 from .scenes import Scene
 
 

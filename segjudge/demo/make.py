@@ -20,9 +20,8 @@ from segjudge.evaluation_script.rle import compressed
 from segjudge.files import replace
 from segjudge.masks.run_lengths import runs_of_mask
 
+from . import SEED
 from .scenes import CATEGORIES, SIZE, Labels, Scene, SyntheticInstance, instance_image, places_png, scene
-
-SEED = 2017
 
 #: Phase → split → scenes as (name, objects, frames, hard).
 SPLITS: dict[str, dict[str, list[tuple[str, int, int, bool]]]] = {

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
+from pycocotools.cocoeval import COCOeval as Incumbent
 
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.instance_counts import InstanceCounts, by_falling_score, joined
@@ -20,12 +21,6 @@ from segjudge.in_memory.frame_masks import run_lengths
 
 #: Our row for each kind of comparison.
 KINDS = {"segm": "coco", "bbox": "coco-box", "boundary": "coco-boundary"}
-#: Lines of the summary: precision or recall, threshold (None: all), range of areas, place among the caps (None: 100).
-LINES = (
-    (1, None, "all", None), (1, 0.5, "all", 2), (1, 0.75, "all", 2), (1, None, "small", 2), (1, None, "medium", 2),
-    (1, None, "large", 2), (0, None, "all", 0), (0, None, "all", 1), (0, None, "all", 2), (0, None, "small", 2),
-    (0, None, "medium", 2), (0, None, "large", 2),
-)  # fmt: skip
 
 
 class Coco(Protocol):
@@ -137,22 +132,11 @@ class COCOeval:
         """Print twelve means, and keep them as `stats`; -1 where there is nothing to average."""
         if not self.eval:
             raise UsageError("call accumulate() first")
-        self.stats = np.array([self._mean(*line) for line in LINES])
-        for value, (precision, threshold, area, cap) in zip(self.stats.tolist(), LINES, strict=True):
-            name = "Average Precision  (AP)" if precision else "Average Recall     (AR)"
-            ious = "0.50:0.95" if threshold is None else f"{threshold:0.2f}"
-            most = 100 if cap is None else self.params.maxDets[cap]
-            print(f" {name} @[ IoU={ious:<9} | area={area:>6s} | maxDets={most:>3d} ] = {value:0.3f}")
-
-    def _mean(self, precision: int, threshold: float | None, area: str, cap: int | None) -> float:
-        """Return the mean of what is known, or -1."""
-        caps = [place for place, most in enumerate(self.params.maxDets) if most == 100] if cap is None else [cap]
-        table: Array = self.eval["precision" if precision else "recall"][..., self.params.areaRngLbl.index(area), :]
-        table = table[..., caps]
-        if threshold is not None:
-            table = table[np.isclose(self.params.iouThrs, threshold)]
-        known = table[table > -1]
-        return float(np.mean(known)) if known.size else -1.0
+        theirs: Any = Incumbent(iouType="segm")  # its lines are the same for whatever is compared
+        theirs.eval = self.eval
+        theirs.params = replace(self.params, iouType="segm", iouThrs=np.array(THRESHOLDS))
+        theirs.summarize()
+        self.stats = theirs.stats
 
 
 def _scores(counts: InstanceCounts, precision: Array, caps: Sequence[int]) -> Array:

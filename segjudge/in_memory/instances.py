@@ -107,11 +107,9 @@ class InstancesInMemory(MemoryTrack):
 
     def _size(self, records: list[Record]) -> tuple[tuple[int, int], int]:
         """Return the size of an image or of a video's frames, and how many there are."""
-        length = max(
-            (len(one[self._shape]) for one in records if self.protocol.tubes and self._shape in one), default=1
-        )
-        for one in records:
-            masks = one.get(self._shape)
+        shapes = [one[self._shape] for one in records if self._shape in one]
+        length = max(map(len, shapes), default=1) if self.protocol.tubes else 1
+        for masks in shapes:
             for mask in masks or [] if self.protocol.tubes else [masks]:
                 if isinstance(mask, Mapping):
                     height, width = mask["size"]

@@ -15,7 +15,7 @@ from segjudge.evaluation_script.panoptic_protocols import PanopticProtocol
 from segjudge.evaluation_script.unit_counts import UnitCounts, decoded_unit
 from segjudge.evaluation_script.unit_truth import TruthFrame
 from segjudge.in_memory.frame_masks import label_map
-from segjudge.in_memory.track import CountedFrames, KeptFrames, MemoryTrack, UnitsInMemory, check_sizes, refused
+from segjudge.in_memory.track import CountedFrames, KeptFrames, MemoryTrack, UnitsInMemory, one_size, refused
 
 Segment = dict[str, Any]
 
@@ -43,7 +43,7 @@ class PanopticInMemory(UnitsInMemory):
         where = f"{sequence}, frame {frame}" if frame else sequence
         real, listed = self._segments(truth, f"truth of {where}")
         sent, segments = self._segments(prediction, f"prediction of {where}")
-        check_sizes(real, sent, where)
+        one_size((real.shape, sent.shape), "maps", where)
         rows = [[one["id"], one["place"], int(one.get("iscrowd", 0)), one["area"]] for one in _measured(real, listed)]
         known = TruthFrame(frame, real.shape, rows, lambda: LabelMap(real))
         try:

@@ -12,7 +12,7 @@ from segjudge.evaluation_script.masks import Array
 from segjudge.evaluation_script.semantic import check_labels, counted_maps
 from segjudge.evaluation_script.semantic_protocols import SemanticProtocol
 from segjudge.in_memory.frame_masks import label_map
-from segjudge.in_memory.track import KeptFrames, UnitsInMemory, check_sizes, refused
+from segjudge.in_memory.track import KeptFrames, UnitsInMemory, one_size, refused
 
 #: Labels that 16 bits can hold.
 MOST_LABEL = (1 << 16) - 1
@@ -29,7 +29,7 @@ class SemanticInMemory(UnitsInMemory):
     def counted(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
         where = f"{sequence}, frame {frame}"
         real, sent = label_map(truth, f"truth of {where}"), label_map(prediction, f"prediction of {where}")
-        check_sizes(real, sent, where)
+        one_size((real.shape, sent.shape), "maps", where)
         if max(real.max(), sent.max()) > MOST_LABEL:
             raise refused(where, f"has a label beyond {MOST_LABEL}", "Use small numbers for classes, 255 for void")
         try:

@@ -19,7 +19,7 @@ from segjudge.evaluation_script.sequence_counts import FIELDS, CountedObject, Se
 from segjudge.evaluation_script.sequence_protocols import MissingRule, ObjectRule, SequenceProtocol
 from segjudge.evaluation_script.sequence_truth import ObjectFacts, Sequence, is_number, label_order, ranges_of
 from segjudge.in_memory.frame_masks import FrameReader
-from segjudge.in_memory.track import CountedFrames, MemoryTrack, in_order, numbered, refused
+from segjudge.in_memory.track import CountedFrames, MemoryTrack, in_order, numbered, one_size, refused
 
 #: An object that no truth has: its counts are those of the predictions alone.
 NOTHING = "\0"
@@ -40,11 +40,8 @@ class SequencesInMemory(MemoryTrack):
         where = f"{sequence}, frame {frame}"
         real = self._reader.stacks(truth, f"truth of {where}")
         sent = self._reader.stacks(prediction, f"prediction of {where}")
-        sizes = {stack.size for stack in (*real.values(), *sent.values())}
-        if len(sizes) > 1:
-            found = f"has frames of {' and '.join(f'{width}×{height}' for height, width in sizes)}"
-            raise refused(where, found, "Give truth and prediction of one size")
-        empty = nothing(1, sizes.pop() if sizes else (1, 1))
+        size = one_size((stack.size for stack in (*real.values(), *sent.values())), "frames", where)
+        empty = nothing(1, size or (1, 1))
         names = self._objects(real, sent)
         protocol = self.protocol
         if protocol.proposals:

@@ -8,7 +8,7 @@ import numpy as np
 
 from segjudge.evaluation_script.accumulator import Accumulator
 from segjudge.evaluation_script.errors import Problem, SubmissionError, printable
-from segjudge.evaluation_script.masks import Array
+from segjudge.evaluation_script.masks import Array, Size
 from segjudge.evaluation_script.unit_counts import UnitAccumulator, UnitCounts
 
 Item = TypeVar("Item")
@@ -115,8 +115,10 @@ def refused(where: str, found: str, remedy: str) -> SubmissionError:
     return SubmissionError.of(Problem(where, found, remedy))
 
 
-def check_sizes(truth: Array, prediction: Array, where: str) -> None:
-    """Raise SubmissionError where two maps have different sizes."""
-    if truth.shape != prediction.shape:
-        found = f"has maps of {' and '.join(f'{one.shape[1]}×{one.shape[0]}' for one in (truth, prediction))}"
-        raise refused(where, found, "Give truth and prediction of one size")
+def one_size(sizes: Iterable[Size], what: str, where: str) -> Size | None:
+    """Return the size that all have, None without any; raises SubmissionError where there are several."""
+    found = list(dict.fromkeys(sizes))
+    if len(found) > 1:
+        several = " and ".join(f"{width}×{height}" for height, width in found)
+        raise refused(where, f"has {what} of {several}", "Give truth and prediction of one size")
+    return found[0] if found else None

@@ -11,7 +11,7 @@ from segjudge.evaluation_script.tracks_files import CATEGORY, SCORE, TRACK_ID, b
 from segjudge.evaluation_script.tracks_protocols import DISTRACTORS, TracksProtocol
 from segjudge.evaluation_script.unit_truth import Rows, TruthFrame, no_pixels
 from segjudge.in_memory.frame_masks import label_map, run_lengths
-from segjudge.in_memory.track import KeptFrames, UnitsInMemory, refused
+from segjudge.in_memory.track import KeptFrames, UnitsInMemory, one_size, refused
 from segjudge.masks.run_lengths import encoded
 
 #: What a truth of BURST says of a whole sequence, and how the scorer calls it.
@@ -31,14 +31,11 @@ class TracksInMemory(UnitsInMemory):
         self._merged = {int(other["id"]): int(one["id"]) for one in categories for other in one.get("merged", [])}
 
     def counted(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
-        where, sizes, problems = f"{sequence}, frame {frame}", set[Size](), Problems()
+        where, sizes, problems = f"{sequence}, frame {frame}", list[Size](), Problems()
         real = [row[:SCORE] for row in self._rows(truth, sizes, f"truth of {where}")]
         sent = self._rows(prediction, sizes, f"prediction of {where}")
         sent = best_rows(sent) if self.protocol.burst and not self.protocol.exemplar else sent
-        if len(sizes) > 1:
-            found = f"has masks of {' and '.join(f'{width}×{height}' for height, width in sorted(sizes))}"
-            raise refused(where, found, "Give truth and prediction of one size")
-        known = TruthFrame(frame, sizes.pop() if sizes else (0, 0), real, no_pixels)
+        known = TruthFrame(frame, one_size(sizes, "masks", where) or (0, 0), real, no_pixels)
         try:
             check_masks([known, known], [real, sent])
         except Flaw as flaw:
@@ -49,12 +46,12 @@ class TracksInMemory(UnitsInMemory):
         facts = {key: list(truth[key]) for key in SEQUENCE_FACTS if key in truth} if isinstance(truth, Mapping) else {}
         return json.dumps([known.size, real, sent, facts], separators=(",", ":")).encode()
 
-    def _rows(self, side: object, sizes: set[Size], where: str) -> Rows:
+    def _rows(self, side: object, sizes: list[Size], where: str) -> Rows:
         """Return the masks of a frame: number, category, run lengths, score."""
         rows: Rows = []
         for one in self._records(side, where):
             mask, category = run_lengths(one["segmentation"], where), int(one["category_id"])
-            sizes.add((int(mask["size"][0]), int(mask["size"][1])))
+            sizes.append((int(mask["size"][0]), int(mask["size"][1])))
             score = float(one.get("score", 1))
             rows.append([int(one["track_id"]), self._merged.get(category, category), mask["counts"], score])
         return rows
@@ -64,13 +61,10 @@ class TracksInMemory(UnitsInMemory):
         listed = side["annotations"] if isinstance(side, Mapping) and "annotations" in side else side
         if not isinstance(listed, (list, tuple)):
             labels = label_map(listed, where)
+            masks = {number: {"size": labels.shape, "counts": text} for number, text in encoded(labels).items()}
             return [
-                {
-                    "track_id": number,
-                    "category_id": number // CLASS_STEP,
-                    "segmentation": {"size": labels.shape, "counts": text},
-                }
-                for number, text in encoded(labels).items()
+                {"track_id": number, "category_id": number // CLASS_STEP, "segmentation": mask}
+                for number, mask in masks.items()
             ]
         if not all(
             isinstance(one, Mapping) and {"track_id", "category_id", "segmentation"} <= one.keys() for one in listed
