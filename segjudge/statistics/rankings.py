@@ -127,14 +127,14 @@ def pairwise_p(task: TaskScores, weights: Floats | None = None, adjustment: Adju
     The result has the shape (rows of weights, algorithms, algorithms), with NaN on the diagonal; p may be adjusted for
     all ordered pairs.
     """
-    cases = np.ones((len(task.cases), 1)) if weights is None else np.ascontiguousarray(weights.T)
+    if weights is None:
+        weights = np.ones((1, len(task.cases)))
     count = len(task.algorithms)
-    p_values = np.full((cases.shape[1], count, count), np.nan)
+    p_values = np.full((len(weights), count, count), np.nan)
     for one, other in combinations(range(count), 2):
         difference = task.values[one] - task.values[other]
-        p_values[:, one, other], p_values[:, other, one] = signed_rank(
-            -difference if task.smaller else difference, cases
-        )
+        greater, less = signed_rank(-difference if task.smaller else difference, weights)
+        p_values[:, one, other], p_values[:, other, one] = greater, less
     return p_values if adjustment == "none" else holm(p_values.reshape(len(p_values), -1)).reshape(p_values.shape)
 
 
