@@ -46,9 +46,9 @@ class Scores:
         return "\n\n".join(of_report(report, compare=False) for report in self.reports)
 
     def _repr_html_(self) -> str:
-        from segjudge.report.notebook import html_of
+        from segjudge.report.overview import notebook_table
 
-        return html_of(self.reports, self.warnings, self.provenance)
+        return notebook_table(self.reports, self.warnings, self.provenance)
 
     def __getitem__(self, metric: str) -> float | None:
         return self._report("").values[metric]

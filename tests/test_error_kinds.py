@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.diagnosis.confusion import confusion
 from segjudge.diagnosis.error_kinds import KINDS, RIGHT, errors_of
-from segjudge.diagnosis.judged import JudgedDetections, judged
+from segjudge.diagnosis.judged import JudgedDetections, confusion, judged
 from segjudge.diagnosis.scores import best_threshold, by_image, calibration, located_error
 from segjudge.evaluation_script import instance_truth, instances
 from segjudge.evaluation_script.instance_counts import decoded

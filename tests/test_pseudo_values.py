@@ -18,7 +18,7 @@ from segjudge.evaluation_script.engine import report_of
 from segjudge.evaluation_script.intervals import bounds_of
 from segjudge.evaluation_script.reports import Report
 from segjudge.evaluation_script.unit_counts import UnitAccumulator
-from segjudge.report.comparison import sign_of, verdict
+from segjudge.report.comparison import ComparedMethods, verdict
 from segjudge.starting.meanings import rises
 from segjudge.statistics.rankings import Sums, differences, in_order, means
 from segjudge.statistics.score_tables import grouped_sums
@@ -167,7 +167,8 @@ def test_of_some_metrics_small_values_are_good() -> None:
     text = verdict(pair, table)
     assert text.startswith("A − B: -2.000, 95 % -2.000 to -2.000; p 0.00781")
     assert text.endswith("8 won, 0 lost, 0 tied: A is better.")
-    assert [sign_of(table, [pair], *names) for names in (("A", "B"), ("B", "A"))] == ["+", "−"]
+    found = ComparedMethods("IDSW", table, [], {})
+    assert [found.sign(*names) for names in (("A", "B"), ("B", "A"))] == ["+", "−"]
     rows = in_order(means(table, [pair], bounds=bounds_of("IDSW")), table)
     assert [(one.name, one.place_from, one.place_to, one.value) for one in rows] == [("A", 1, 1, 4.5), ("B", 2, 2, 6.5)]
     assert rows[1].high is not None

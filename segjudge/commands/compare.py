@@ -47,8 +47,6 @@ def compare(args: argparse.Namespace) -> int:
     if len({one.name for one in methods}) < len(methods):
         raise UsageError("two results have the same name; give them as NAME=RESULTS")
     reader = LossReader(len(methods), options_of(args) if args.out else None)
-    for one in methods if args.kinds or args.out else ():
-        _read_losses(one, reader)
     found = _compared(methods, reader, args)
     print(found.text())
     document: dict[str, Any] = {"metric": found.metric, **({"sequences": found.sequences} if by_sequence else {})}
@@ -93,32 +91,30 @@ def _scored(text: str, args: argparse.Namespace) -> _ScoredMethod:
     return _ScoredMethod(name, job, reports[chosen_split(name, list(reports), args.split or "")], scores.provenance)
 
 
-def _read_losses(method: _ScoredMethod, reader: LossReader) -> None:
-    """Read what a method lost on mask sequences, and why."""
+def _compared(methods: list[_ScoredMethod], reader: LossReader, args: argparse.Namespace) -> ComparedMethods:
+    """Return how methods compare, by sequence where the metric is a mean over objects; their losses are read too."""
+    from segjudge.diagnosis.tables import costs_of
+    from segjudge.evaluation_script.failure_kinds import KINDS
     from segjudge.evaluation_script.reports import SequenceReport
     from segjudge.failures import check_kinds
-
-    if isinstance(method.report, SequenceReport):
-        check_kinds(method.report.protocol)
-        reader.read(method.job, method.report, method.name)
-
-
-def _compared(methods: list[_ScoredMethod], reader: LossReader, args: argparse.Namespace) -> ComparedMethods:
-    """Return how methods compare: by sequence where the metric is a mean over objects."""
-    from segjudge.diagnosis.tables import costs_of
-    from segjudge.evaluation_script.answer import tables
-    from segjudge.evaluation_script.failure_kinds import KINDS
     from segjudge.report.comparison import ComparedMethods
-    from segjudge.statistics.score_tables import algorithm_scores, grouped_sums, sums_of
+    from segjudge.statistics.score_tables import AlgorithmScores, grouped_sums, sums_of
 
-    protocol = PROTOCOLS[args.protocol]
-    if isinstance(protocol, SequenceProtocol):
-        sums, names = sums_of([algorithm_scores(one.name, tables([one.report])) for one in methods], args.metric)
-        costs = {one.name: dict(zip(KINDS, one.shares, strict=True)) for one in reader.methods}
-        return ComparedMethods(args.metric, sums, names, costs)
-    metric = protocol.metrics[0] if args.metric == METRIC else args.metric
-    costs = {one.name: costs_of(one.job, one.report) for one in methods} if args.kinds or args.out else {}
-    return ComparedMethods(metric, grouped_sums({one.name: one.report for one in methods}, metric), [], costs)
+    protocol, wanted = PROTOCOLS[args.protocol], args.kinds or args.out
+    if not isinstance(protocol, SequenceProtocol):
+        metric = protocol.metrics[0] if args.metric == METRIC else args.metric
+        kinds = {one.name: costs_of(one.job, one.report) for one in methods} if wanted else {}
+        return ComparedMethods(metric, grouped_sums({one.name: one.report for one in methods}, metric), [], kinds)
+    if wanted:
+        check_kinds(protocol)
+    scores = []
+    for one in methods:
+        scores.append(AlgorithmScores(one.name, protocol.name, one.report.values, one.report.rows()["objects"]))
+        if wanted and isinstance(one.report, SequenceReport):
+            reader.read(one.job, one.report, one.name)
+    sums, names = sums_of(scores, args.metric)
+    kinds = {one.name: dict(zip(KINDS, one.shares, strict=True)) for one in reader.methods}
+    return ComparedMethods(args.metric, sums, names, kinds)
 
 
 def _print_kinds(found: ComparedMethods, total: str) -> None:

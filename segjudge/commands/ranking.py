@@ -21,7 +21,7 @@ METRIC = "J&F-Mean"
 
 def rank(args: argparse.Namespace) -> int:
     """Rank methods by their scores, and tell how far the ranking holds."""
-    from segjudge.statistics.rankings import METHODS, Rule, redrawn, stability
+    from segjudge.statistics.rankings import Rule, redrawn, stability
     from segjudge.statistics.score_tables import read_scores, read_table, tasks_of
 
     if len(args.scores) == 1 and args.scores[0].endswith(".csv"):
@@ -36,7 +36,7 @@ def rank(args: argparse.Namespace) -> int:
     document: dict[str, Any] = {"rule": asdict(chosen), "tasks": []}
     for task in tasks:
         spread = stability(task, chosen, redrawn(len(task.cases), args.draws))
-        document["tasks"].append(_ranked(task, chosen, [Rule(method) for method in METHODS]))
+        document["tasks"].append(_ranked(task, chosen))
         document["tasks"][-1]["stability"] = {key: value.tolist() for key, value in asdict(spread).items()}
         _print_task(task, document["tasks"][-1])
         if args.plots:
@@ -50,9 +50,9 @@ def rank(args: argparse.Namespace) -> int:
     return DONE
 
 
-def _ranked(task: TaskScores, chosen: Rule, others: list[Rule]) -> dict[str, Any]:
+def _ranked(task: TaskScores, chosen: Rule) -> dict[str, Any]:
     """Return the ranking of a task by the rule, its ranks by the other methods, and which pairs are significant."""
-    from segjudge.statistics.rankings import heatmap, pairwise_p, ranking
+    from segjudge.statistics.rankings import METHODS, Rule, heatmap, pairwise_p, ranking
 
     found = ranking(task, chosen)
     return {
@@ -61,7 +61,7 @@ def _ranked(task: TaskScores, chosen: Rule, others: list[Rule]) -> dict[str, Any
         "algorithms": list(task.algorithms),
         "values": found.values[0].tolist(),
         "ranks": found.ranks[0].tolist(),
-        "by_method": {rule.method: ranking(task, rule).ranks[0].tolist() for rule in others},
+        "by_method": {method: ranking(task, Rule(method)).ranks[0].tolist() for method in METHODS},
         "heatmap": heatmap(task).tolist(),
         # Wilcoxon's one-sided test, Holm over all ordered pairs: the row is better than the column.
         "better": [[bool(p <= chosen.alpha) for p in row] for row in pairwise_p(task, None, "holm")[0].tolist()],

@@ -7,10 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from segjudge.diagnosis.confusion import confusion
 from segjudge.diagnosis.curves import points_of
 from segjudge.diagnosis.error_kinds import BKG, CLS, KINDS, MISS, DetectionErrors, errors_of
-from segjudge.diagnosis.judged import JudgedDetections, judged
+from segjudge.diagnosis.judged import JudgedDetections, confusion, judged
 from segjudge.diagnosis.scores import BestThreshold, ImageCounts, best_threshold, by_image
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.instance_protocols import THRESHOLDS, InstanceProtocol
@@ -133,13 +132,17 @@ class InstanceDiagnosis:
 
     def images(self) -> list[Row]:
         """Return a row for each image, those with most mistakes first."""
-        truth, counts = self.judged.truth, self.counts
-        columns = zip(counts.right.tolist(), counts.wrong.tolist(), counts.missed.tolist(), counts.f1.tolist())
-        rows = [
-            {"image": truth.names.get(number, str(number)), "right": right, "wrong": wrong, "missed": missed, "F1": f1}
-            for number, (right, wrong, missed, f1) in zip(truth.images.ids.tolist(), columns, strict=True)
+        counts = self.counts
+        columns = {"right": counts.right, "wrong": counts.wrong, "missed": counts.missed, "F1": counts.f1}
+        return [
+            {"image": self.image_name(index), **{name: column[index].item() for name, column in columns.items()}}
+            for index in self.worst_images(len(counts.right))
         ]
-        return [rows[index] for index in self.worst_images(len(rows))]
+
+    def image_name(self, index: int) -> str:
+        """Return the name of an image, or its number."""
+        number = int(self.judged.truth.images.ids[index])
+        return self.judged.truth.names.get(number, str(number))
 
     def worst_images(self, count: int) -> list[int]:
         """Return the indices of so many images, those with most mistakes first."""
@@ -163,10 +166,9 @@ class InstanceDiagnosis:
         found, kind, target = self.judged, self.errors.kind, self.errors.target
         wrong = np.flatnonzero(((kind == BKG) | (kind == CLS)) & self.kept)
         wrong = wrong[np.argsort(-found.score[wrong], kind="stable")][:MOST_SUSPECTS]
-        ids = found.truth.images.ids
         return [
             {
-                "image": found.truth.names.get(int(ids[found.image[one]]), str(ids[found.image[one]])),
+                "image": self.image_name(found.image[one]),
                 "detected": self.names[found.category[one]],
                 "score": float(found.score[one]),
                 "truth": "nothing" if target[one] < 0 else self.names[found.instance_category[target[one]]],

@@ -24,9 +24,16 @@ class JudgedDetections:
 
     truth: InstanceTruth
     records: InstanceRecords
-    #: Of each detection the record, of each instance the annotation.
+    #: Of each detection: the record, its score, and the indices of its category and image.
     record: Array
+    score: Array
+    category: Array
+    image: Array
+    #: Of each instance: the annotation, its category and image, and whether it is a crowd, which does not count.
     annotation: Array
+    instance_category: Array
+    instance_image: Array
+    crowd: Array
     #: Pairs of one image from BACKGROUND on: by detection, then the closest first, then as annotated.
     pairs: Overlapping
     #: Which detections count neither for nor against unless they are right.
@@ -38,36 +45,6 @@ class JudgedDetections:
     partner: Array
     #: Which detections count neither for nor against.
     ignored: Array
-
-    @cached_property
-    def score(self) -> Array:
-        """The score of each detection."""
-        return self.records.score[self.record]
-
-    @cached_property
-    def category(self) -> Array:
-        """The category of each detection, as an index."""
-        return self.records.category[self.record]
-
-    @cached_property
-    def image(self) -> Array:
-        """The image of each detection, as an index."""
-        return self.records.image[self.record]
-
-    @cached_property
-    def instance_category(self) -> Array:
-        """The category of each instance, as an index."""
-        return self.truth.category[self.annotation]
-
-    @cached_property
-    def instance_image(self) -> Array:
-        """The image of each instance, as an index."""
-        return self.truth.image[self.annotation]
-
-    @cached_property
-    def crowd(self) -> Array:
-        """Which instances are crowds, which count neither for nor against."""
-        return self.truth.crowd[self.annotation]
 
     @cached_property
     def right(self) -> Array:
@@ -113,8 +90,13 @@ def judged(
     close = _joined([close_pairs(block, BACKGROUND) for block in blocks])
     pairs = close.pairs.of(np.lexsort((close.real[close.pairs.real], -close.pairs.iou, close.pairs.sent)))
     nobody, nothing = np.full(len(close.sent), -1), np.zeros(len(close.sent), bool)
-    rules = (close.excused, protocol.id_zero_quirk)
-    return JudgedDetections(truth, records, close.sent, close.real, pairs, *rules, 0.0, nobody, nothing).at(foreground)
+    found = JudgedDetections(
+        truth, records,
+        close.sent, records.score[close.sent], records.category[close.sent], records.image[close.sent],
+        close.real, truth.category[close.real], truth.image[close.real], truth.crowd[close.real],
+        pairs, close.excused, protocol.id_zero_quirk, 0.0, nobody, nothing,
+    )  # fmt: skip
+    return found.at(foreground)
 
 
 def _joined(blocks: list[ClosePairs]) -> ClosePairs:
@@ -138,3 +120,26 @@ def partners(candidates: Overlapping, count: int) -> Array:
             partner[sent] = real
             taken.add(real)
     return np.array(partner, np.int64)
+
+
+def confusion(judged: JudgedDetections, least: float = -np.inf) -> Array:
+    """Return how many instances (rows) were detected as which category (columns), from a score on; the last is nothing.
+
+    By falling score each detection takes the free instance of its image that overlaps most, of equals one of its
+    own category first. What lies in a crowd does not count.
+    """
+    nothing = len(judged.truth.categories)
+    kept = judged.score >= least
+    pairs = judged.pairs
+    pairs = pairs.of((pairs.iou >= judged.foreground) & kept[pairs.sent] & ~judged.crowd[pairs.real])
+    other = judged.category[pairs.sent] != judged.instance_category[pairs.real]
+    pairs = pairs.of(np.lexsort((other, -pairs.iou, pairs.sent)))
+    partner = partners(pairs, len(kept))
+    table = np.zeros((nothing + 1, nothing + 1), np.int64)
+    shown, free = partner >= 0, np.ones(len(judged.annotation), bool)
+    free[partner[shown]] = False
+    surplus, missed = kept & ~shown & ~judged.ignored, free & ~judged.crowd
+    np.add.at(table, (judged.instance_category[partner[shown]], judged.category[shown]), 1)
+    table[nothing, :-1] = np.bincount(judged.category[surplus], minlength=nothing)
+    table[:-1, nothing] = np.bincount(judged.instance_category[missed], minlength=nothing)
+    return table

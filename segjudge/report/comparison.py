@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations
 
 from markupsafe import Markup
 
@@ -19,7 +20,7 @@ from segjudge.statistics.significance import cases_needed
 
 from .overview import first_metric, listed, origins
 from .page import PageOptions, Section, link
-from .sequence_losses import LossReader, MethodLosses
+from .sequence_losses import LossReader
 from .sequence_sections import frames_section, loss_cells, parts_of_bar
 from .tables import number, table
 
@@ -95,6 +96,11 @@ class ComparedMethods:
         """Return a sentence on each pair."""
         return [verdict(pair, self.sums, SEQUENCES if self.sequences else GROUPS) for pair in self.pairs]
 
+    def sign(self, one: str, other: str) -> str:
+        """Return whether one is better (+) or worse (−) than the other, or cannot be told apart (=)."""
+        better = self.sums.told_apart(self.pairs)
+        return "+" if (one, other) in better else "−" if (other, one) in better else "="
+
     def kinds(self) -> list[str]:
         """Return a sentence on each method but the first: which kinds cost it more or less than that one."""
         (first, base), *others = self.costs.items()
@@ -142,14 +148,6 @@ def whiskers(rows: list[Mean]) -> list[Markup]:
     return pictures
 
 
-def sign_of(table: Sums, pairs: list[Difference], one: str, other: str) -> str:
-    """Return whether one is better (+) or worse (−) than the other, or cannot be told apart (=)."""
-    for pair in pairs:
-        if {pair.one, pair.other} == {one, other}:
-            return "=" if not pair.apart else "+" if table.ordered(pair)[0] == one else "−"
-    return "="
-
-
 def _methods(
     found: ComparedMethods, about: str, columns: Iterable[str], cells: Mapping[str, list[object]], **more: object
 ) -> Section:
@@ -164,12 +162,7 @@ def _methods(
         "bars": [],
         "verdicts": found.verdicts(),
         "names": names,
-        "apart": {
-            (one, other): sign_of(found.sums, found.pairs, one, other)
-            for one in names
-            for other in names
-            if one != other
-        },
+        "apart": {(one, other): found.sign(one, other) for one, other in permutations(names, 2)},
         "kinds": found.kinds(),
         **more,
     }
@@ -185,6 +178,9 @@ def sequence_comparison(
     """Return the sections of several methods of mask sequences."""
     methods, counts = reader.methods, found.sums.counts
     shares = {one.name: one.shares for one in methods}
+    by_name = {method.name: {one.name: one for one in method.sequences} for method in methods}
+    base, second = list(by_name.values())[:2]
+    regressions = sorted(second.values(), key=lambda one: (base[one.name].lost - one.lost, one.name))
     about = (
         f"{len(counts)} sequences, {int(counts.sum())} objects. Places and verdicts hold "
         "for all pairs together (sign flips by sequence, adjusted by Holm)."
@@ -194,31 +190,18 @@ def sequence_comparison(
         about,
         ["loss", "by kind", *KINDS],
         {name: loss_cells(mine) for name, mine in shares.items()},
-        points=_points(methods),
+        points=[(one.name, one.stream, 1 - base[one.name].lost, 1 - one.lost) for one in second.values()],
         axes=[method.name for method in methods[:2]],
         bars=[(row.name, parts_of_bar(shares[row.name]), sum(shares[row.name])) for row in found.means],
     )
-    frames = frames_section(reader, methods, _by_difference(methods), options)
-    return [section, _sequences(methods), frames, origins([], provenance)]
+    frames = frames_section(reader, methods, regressions, options)
+    return [section, _sequences(by_name, regressions), frames, origins([], provenance)]
 
 
-def _points(methods: list[MethodLosses]) -> list[tuple[str, str, float, float]]:
-    """Return what two methods reach in each sequence: its name, the stream that opens it, and both values."""
-    base = {one.name: 1 - one.lost for one in methods[0].sequences}
-    return [(one.name, one.stream, base[one.name], 1 - one.lost) for one in methods[1].sequences]
-
-
-def _by_difference(methods: list[MethodLosses]) -> list[SequenceLosses]:
-    """Return the sequences of the second method, those first in which it lost most beside the first."""
-    base = {one.name: one.lost for one in methods[0].sequences}
-    return sorted(methods[1].sequences, key=lambda one: (base[one.name] - one.lost, one.name))
-
-
-def _sequences(methods: list[MethodLosses]) -> Section:
-    by_name = [{one.name: one for one in method.sequences} for method in methods]
+def _sequences(by_name: dict[str, dict[str, SequenceLosses]], order: list[SequenceLosses]) -> Section:
     rows = []
-    for one in _by_difference(methods):
-        found = [method[one.name] for method in by_name]
+    for one in order:
+        found = [method[one.name] for method in by_name.values()]
         base, second = (dict(zip(KINDS, method.shares, strict=True)) for method in found[:2])
         rows.append(
             [
@@ -226,10 +209,9 @@ def _sequences(methods: list[MethodLosses]) -> Section:
                 *(found[0].lost - method.lost for method in found[1:]), difference_of_kinds(second, base),
             ]
         )  # fmt: skip
-    names = [method.name for method in methods]
-    columns = [
-        "sequence", "objects", *names, *(f"{name} − {names[0]}" for name in names[1:]), f"why {names[1]} loses",
-    ]  # fmt: skip
+    first, *others = by_name
+    changes = [*(f"{name} − {first}" for name in others), f"why {others[0]} loses"]
+    columns = ["sequence", "objects", first, *others, *changes]
     return Section("tables", "Sequences", {"tables": {"sequences": {"columns": columns, "rows": rows}}})
 
 
@@ -264,13 +246,13 @@ def _unit_losses(report: Report) -> dict[str, float | None]:
 
 def _beside(values: dict[str, dict[str, float | None]]) -> list[Row]:
     """Return what each method has in each case, and the differences from the first, regressions first."""
-    first, *others = values
+    (first, base), *others = values.items()
     rows = []
-    for case in dict.fromkeys(case for one in values.values() for case in one):
-        mine = [one.get(case) for one in values.values()]
-        base = mine[0]
-        changes = [None if one is None or base is None else one - base for one in mine[1:]]
-        names = [f"{other} − {first}" for other in others]
-        rows.append({"name": case, **dict(zip(values, mine, strict=True)), **dict(zip(names, changes, strict=True))})
-    change = f"{others[0]} − {first}"
+    for case in base:
+        row: Row = {"name": case, **{name: one[case] for name, one in values.items()}}
+        for name, one in others:
+            mine, before = one[case], base[case]
+            row[f"{name} − {first}"] = None if mine is None or before is None else mine - before
+        rows.append(row)
+    change = f"{others[0][0]} − {first}"
     return sorted(rows, key=lambda row: (row[change] is None, row[change] or 0.0))

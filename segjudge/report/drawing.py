@@ -102,7 +102,7 @@ def _sides(
         return [list(map(PaintedMask, pixels, labels, itertools.cycle(COLOURS)))], (len(instances), 0, 0)
     kept = np.flatnonzero((records.image == image) & (records.category >= 0) & (records.score >= view.score))
     detections = kept[np.argsort(-records.score[kept], kind="stable")].tolist()
-    matches = _matches(truth, records, (instances, detections), size, view.iou)
+    matches = _matches(truth, records, instances, detections, size, view.iou)
     matched = set(matches.values())
     left = [
         PaintedMask(mask, label, *((RIGHT, EVENLY) if one in matched else (MISSED, RISING)))
@@ -120,27 +120,25 @@ def _sides(
 
 
 def _matches(
-    truth: InstanceTruth, records: InstanceRecords, indices: tuple[list[int], list[int]], size: list[int], iou: float
+    truth: InstanceTruth,
+    records: InstanceRecords,
+    instances: list[int],
+    detections: list[int],
+    size: list[int],
+    iou: float,
 ) -> dict[int, int]:
     """Return detection → instance: each detection takes the best instance of its category that is left."""
-    instances, detections = indices
+    sent: list[_EncodedRLE] = [{"size": size, "counts": records.masks[one]} for one in detections]
+    real: list[_EncodedRLE] = [{"size": size, "counts": truth.masks[one]} for one in instances]
+    overlaps = np.reshape(coco.iou(sent, real, [0] * len(real)), (len(sent), len(real)))
+    overlaps[records.category[detections][:, None] != truth.category[instances]] = -1
     matches: dict[int, int] = {}
-    for detection in detections:
-        left = [
-            instance
-            for instance in instances
-            if truth.category[instance] == records.category[detection] and instance not in matches.values()
-        ]
-        if left:
-            pair = ([_rle(records.masks[detection], size)], [_rle(truth.masks[instance], size) for instance in left])
-            overlaps = np.asarray(coco.iou(*pair, [0] * len(left)))[0]
-            if overlaps.max() >= iou:
-                matches[detection] = left[int(overlaps.argmax())]
+    for detection, row in zip(detections, overlaps, strict=True):
+        if row.max(initial=-1) >= iou:
+            best = int(row.argmax())
+            matches[detection] = instances[best]
+            overlaps[:, best] = -1
     return matches
-
-
-def _rle(mask: str, size: list[int]) -> _EncodedRLE:
-    return {"size": size, "counts": mask}
 
 
 def _picture(ground: Image.Image, sides: Sequence[list[PaintedMask]]) -> Image.Image:

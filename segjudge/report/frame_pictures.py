@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -16,8 +16,7 @@ from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.mask_stream import in_page
 from segjudge.evaluation_script.sequence_losses import SequenceLosses
 
-from .moments import Moment, moments_of
-from .sequence_losses import MethodLosses
+from .moments import Moment
 
 #: Pictures are so wide at most, so good, and take so many bytes, in the page a third more.
 SIDE, QUALITY, PICTURE_BYTES = 320, 45, 7000
@@ -27,11 +26,11 @@ AROUND = 2
 POSTER_SIDE, POSTERS = 160, 0.05
 
 
-def frame_pictures(folder: str, found: list[SequenceLosses], method: MethodLosses, room: int) -> dict[str, bytes]:
+def frame_pictures(folder: str, found: list[SequenceLosses], moments: list[Moment], room: int) -> dict[str, bytes]:
     """Return pictures of the frames that are looked at first, as many as there is room for, by the name of a stream."""
     by_name = {one.name: one for one in found}
-    paths = pictures_of(folder, {one.name: one.frames for one in found})
-    wanted = _wanted([one for one in found if paths[one.name]], moments_of(method.sequences))
+    paths = _paths(folder, found)
+    wanted = _wanted([one for one in found if paths[one.name]], moments)
     pictures: dict[str, bytes] = {}
     for name, frame in wanted:
         if room < PICTURE_BYTES * 4 / 3:
@@ -46,7 +45,7 @@ def frame_pictures(folder: str, found: list[SequenceLosses], method: MethodLosse
 def posters(folder: str, found: list[SequenceLosses], budget: int) -> dict[str, Markup]:
     """Return a small picture of the worst frame of each sequence, by its name, as many as there is room for."""
     room, made = budget * POSTERS, dict[str, Markup]()
-    paths = pictures_of(folder, {one.name: one.frames for one in found})
+    paths = _paths(folder, found)
     for one in found:
         if not paths[one.name] or room < 0:
             continue
@@ -59,9 +58,9 @@ def posters(folder: str, found: list[SequenceLosses], budget: int) -> dict[str, 
     return made
 
 
-def pictures_of(folder: str, sequences: Mapping[str, list[str]]) -> dict[str, list[str]]:
+def _paths(folder: str, found: list[SequenceLosses]) -> dict[str, list[str]]:
     """Return the pictures of each sequence's frames, none where one is missing; refuses a folder without any."""
-    paths = {name: frame_images_of(folder, name, frames) for name, frames in sequences.items()}
+    paths = {one.name: frame_images_of(folder, one.name, one.frames) for one in found}
     if not any(paths.values()):
         names = ", ".join(list(paths)[:3])
         raise HostError(f"{folder}: has no pictures of all frames of any sequence; folders such as {names} are sought")

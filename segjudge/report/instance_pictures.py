@@ -12,6 +12,8 @@ from PIL import Image, ImageFont
 
 from segjudge.diagnosis.error_kinds import KINDS
 from segjudge.diagnosis.instances import InstanceDiagnosis
+from segjudge.evaluation_script.instance_records import InstanceRecords
+from segjudge.evaluation_script.instance_truth import InstanceTruth
 
 from .frame_pictures import picture_kind
 from .page import PageOptions
@@ -62,9 +64,8 @@ def mistake_pictures(diagnosis: InstanceDiagnosis, count: int, options: PageOpti
 
 def _picture(diagnosis: InstanceDiagnosis, index: int, folder: str) -> MistakePicture:
     truth, counts = diagnosis.judged.truth, diagnosis.counts
-    number, size = int(truth.images.ids[index]), truth.images.sizes[index].tolist()
-    name = truth.names.get(number, str(number))
-    ground = ground_of(folder, name, size)
+    name = diagnosis.image_name(index)
+    ground = ground_of(folder, name, truth.images.sizes[index].tolist())
     ground.thumbnail((SIDE, SIDE))
     instances, (masks, mistakes) = _instances(diagnosis, index, ground), _detections(diagnosis, index, ground)
     font = ImageFont.load_default(size=FONT_SIZE)
@@ -85,8 +86,8 @@ def _instances(diagnosis: InstanceDiagnosis, index: int, ground: Image.Image) ->
     """Return the instances of an image, those that no detection kept shows as missed."""
     found, truth, masks = diagnosis.judged, diagnosis.judged.truth, []
     for one in np.flatnonzero((found.instance_image == index) & ~found.crowd).tolist():
-        annotation, name = int(found.annotation[one]), diagnosis.names[found.instance_category[one]]
-        pixels = _mask(diagnosis, truth.masks[annotation], truth.boxes[annotation].tolist(), index, ground)
+        name = diagnosis.names[found.instance_category[one]]
+        pixels = _mask(diagnosis, truth, int(found.annotation[one]), index, ground)
         if diagnosis.missed[one]:
             masks.append(PaintedMask(pixels, f"missed: {name}", MISSED, RISING))
         else:
@@ -99,9 +100,9 @@ def _detections(diagnosis: InstanceDiagnosis, index: int, ground: Image.Image) -
     found, masks, kinds = diagnosis.judged, [], list(KINDS)
     mistakes: dict[str, int] = {}
     for one in np.flatnonzero((found.image == index) & diagnosis.kept).tolist():
-        record, kind = int(found.record[one]), int(diagnosis.errors.kind[one])
+        kind = int(diagnosis.errors.kind[one])
         label = f"{diagnosis.names[found.category[one]]} {found.score[one]:.2f}"
-        pixels = _mask(diagnosis, found.records.masks[record], found.records.boxes[record].tolist(), index, ground)
+        pixels = _mask(diagnosis, found.records, int(found.record[one]), index, ground)
         if kind < 0:
             masks.append(PaintedMask(pixels, label, RIGHT, OUTLINED))
         else:
@@ -121,7 +122,7 @@ def _readable(masks: list[PaintedMask]) -> list[PaintedMask]:
 
 
 def _mask(
-    diagnosis: InstanceDiagnosis, text: str, box: list[float], index: int, ground: Image.Image
+    diagnosis: InstanceDiagnosis, side: InstanceTruth | InstanceRecords, one: int, index: int, ground: Image.Image
 ) -> NDArray[np.bool_]:
     """Return a mask, or where boxes are compared the box, in the size of the picture."""
     height, width = diagnosis.judged.truth.images.sizes[index].tolist()
@@ -129,9 +130,11 @@ def _mask(
         np.arange(side) * whole // side for side, whole in ((ground.height, height), (ground.width, width))
     )
     if diagnosis.protocol.boxes:
-        left, top, across, down = box
+        left, top, across, down = side.boxes[one].tolist()
         return np.outer((rows >= top) & (rows < top + down), (columns >= left) & (columns < left + across))
-    pixels: NDArray[np.bool_] = pixels_of(text, [height, width]).T[columns][:, rows].T  # column by column in memory
+    pixels: NDArray[np.bool_] = (
+        pixels_of(side.masks[one], [height, width]).T[columns][:, rows].T
+    )  # column by column in memory
     return pixels
 
 

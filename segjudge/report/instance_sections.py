@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from segjudge.diagnosis.confusion import confusion
 from segjudge.diagnosis.instances import InstanceDiagnosis, diagnosed
+from segjudge.diagnosis.judged import confusion
 from segjudge.diagnosis.scores import calibration, located_error
 from segjudge.evaluation_script.reports import Report, Row
 

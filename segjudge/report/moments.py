@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from segjudge.evaluation_script.failure_kinds import KINDS, RIGHT, TRACKED
 from segjudge.evaluation_script.sequence_losses import ObjectLosses, SequenceLosses
@@ -28,10 +29,6 @@ class Moment:
     last: str
     #: The frame with the greatest loss.
     worst: str
-
-    def entry(self, number: int) -> dict[str, object]:
-        """Return the moment as a page's data."""
-        return {**vars(self), "number": number, "cost": round(self.cost, 4)}
 
 
 def moments_of(sequences: list[SequenceLosses]) -> list[Moment]:
@@ -68,16 +65,11 @@ def _of_object(sequence: str, one: ObjectLosses) -> Iterator[Moment]:
 
 def _runs(families: list[str]) -> Iterator[tuple[int, int]]:
     """Yield where a family begins and ends, small gaps within."""
-    start = stop = 0
-    family = ""
-    for place, here in enumerate(families):
-        if not here:
-            continue
-        if family and (here != family or place - stop > GAP):
-            yield start, stop
-            family = ""
-        if not family:
-            start, family = place, here
-        stop = place + 1
-    if family:
-        yield start, stop
+    places = [place for place, family in enumerate(families) if family]
+    ends = [
+        at
+        for at, (one, other) in enumerate(pairwise(places), 1)
+        if families[one] != families[other] or other - one > GAP + 1
+    ]
+    for start, stop in pairwise([0, *ends, len(places)] if places else []):
+        yield places[start], places[stop - 1] + 1

@@ -58,15 +58,12 @@ def places(report: InstanceReport) -> str:
     lines.append("* Performance at different thresholds:")
     caps = report.protocol.detections
     last = caps[-1]
-    for name, iou, area, cap in (
-        *(("AP", "0.50:0.95", "all", last), ("AP50", "0.50", "all", last), ("AP75", "0.75", "all", last)),
-        *((f"AP{area[0]}", "0.50:0.95", area, last) for area in ("small", "medium", "large")),
-        *((f"AR@{cap}", "0.50:0.95", "all", cap) for cap in caps),
-        *(
-            (f"AR{report.protocol.recall_of(area[0])}", "0.50:0.95", area, last)
-            for area in ("small", "medium", "large")
-        ),
-    ):
+    whole, sizes = "0.50:0.95", ("small", "medium", "large")
+    shown = [("AP", whole, "all", last), ("AP50", "0.50", "all", last), ("AP75", "0.75", "all", last)]
+    shown += [(f"AP{area[0]}", whole, area, last) for area in sizes]
+    shown += [(f"AR@{cap}", whole, "all", cap) for cap in caps]
+    shown += [(f"AR{report.protocol.recall_of(area[0])}", whole, area, last) for area in sizes]
+    for name, iou, area, cap in shown:
         kind, short = ("Average Precision", "(AP)") if name.startswith("AP") else ("Average Recall", "(AR)")
         value = -1.0 if values[name] is None else values[name]
         lines.append(f" {kind:<18} {short} @[ IoU={iou:<9} | area={area:>6s} | maxDets={cap:>3d} ] = {value:0.3f}")

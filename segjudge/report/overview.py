@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from segjudge.evaluation_script.reports import Report, Row
 from segjudge.evaluation_script.sequence_protocols import BESIDE
 
-from .page import Section
+from .page import Section, environment
 from .tables import published
 
 #: What a row of a table is called by, before its metrics.
 NAMES = ("sequence", "object", "name", "id")
+#: Warnings that a notebook shows.
+WARNINGS = 5
 #: A list has so many rows at most, the first ones.
 MOST_ROWS = 1000
 
@@ -39,6 +41,12 @@ def summary(report: Report) -> Section:
             "rows": [["these results", *(values[name] for name in metrics)], *others] if others else [],
         },
     )
+
+
+def notebook_table(reports: list[Report], warnings: list[str], provenance: Mapping[str, object]) -> str:
+    """Return for a notebook, in its own colours, the metrics with their intervals, the first warnings, and what scored."""
+    template = environment().get_template("notebook.html")
+    return template.render(reports=reports, warnings=warnings, most=WARNINGS, provenance=provenance)
 
 
 def tables(report: Report) -> Section:

@@ -20,8 +20,6 @@ from segjudge.evaluation_script.version import VERSION
 from .tables import number
 
 PAGES = os.path.join(os.path.dirname(__file__), "pages")
-#: What a name in an address may consist of.
-_ANCHOR = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class Section:
     @property
     def id(self) -> str:
         """Its anchor in the page."""
-        return _ANCHOR.sub("-", self.title.lower()).strip("-")
+        return re.sub("[^a-z0-9]+", "-", self.title.lower()).strip("-")
 
     def of_split(self, split: str) -> Section:
         """Return the section under a title that names its split too."""

@@ -15,7 +15,7 @@ from segjudge.evaluation_script.reports import Report, SequenceReport
 from segjudge.evaluation_script.sequence_losses import SCALE, ObjectLosses, SequenceLosses, kinds_known, mean_shares
 
 from .frame_pictures import AROUND, frame_pictures, picture_kind, posters
-from .moments import moments_of
+from .moments import Moment, moments_of
 from .page import PageOptions, Section, environment, link
 from .sequence_losses import LossReader, MethodLosses
 
@@ -132,7 +132,7 @@ def frames_section(
         reader.leave_out(order[-bare])
     if options.images:
         room = options.budget - FIXED - in_page(reader.streams.values())
-        reader.streams |= frame_pictures(options.images, order, methods[:2][-1], room)
+        reader.streams |= frame_pictures(options.images, order, _moments(methods), room)
     seen = {
         "of": names[:2][-1],
         "bare": bare,
@@ -144,33 +144,42 @@ def frames_section(
 
 
 def player_section(methods: list[MethodLosses], order: list[SequenceLosses], seen: Mapping[str, object]) -> Section:
-    """Return the player of sequences whose streams are in the page; `seen` says what is left out of these."""
+    """Return the player of sequences whose streams are in the page; `seen` says what is left out of these.
+
+    Without methods it shows the truth alone.
+    """
     lost = [{one.name: one.lost for one in method.sequences} for method in methods]
     sequences = [
         {"name": one.name, "stream": one.stream, "lost": [round(by_name[one.name], 6) for by_name in lost]}
         for one in order
     ]
     moments = [
-        {**moment.entry(place), **dict(zip(("family", "about"), MEANINGS[moment.kind], strict=True))}
-        for place, moment in enumerate(moments_of(methods[:2][-1].sequences))
+        {**vars(moment), "number": number, "cost": round(moment.cost, 4), "family": family, "about": about}
+        for number, moment in enumerate(_moments(methods))
+        for family, about in [MEANINGS[moment.kind]]
     ]
-    kinds = [(kind, *MEANINGS[kind]) for kind in KINDS]
     values = {
         **seen,
         "moments": moments,
         "sequences": sequences,
         "frames": sum(len(one.frames) for one in order),
-        "alone": False,
+        "alone": not methods,
     }
     data = {
         "methods": [method.name for method in methods],
         "sequences": sequences,
         "moments": moments,
-        "kinds": kinds,
+        "kinds": [(kind, *MEANINGS[kind]) for kind in KINDS],
         "scale": SCALE,
         "around": AROUND,
+        "pictures": f"image/{picture_kind()}",
     }
-    return Section("frames", "Frames", values, {**data, "pictures": f"image/{picture_kind()}"})
+    return Section("frames", "Frames", values, data)
+
+
+def _moments(methods: list[MethodLosses]) -> list[Moment]:
+    """Return the worst moments of the second method, or of the only one."""
+    return [moment for method in methods[:2][-1:] for moment in moments_of(method.sequences)]
 
 
 # ── tables ──────────────────────────────────────────────────────────────────

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +17,7 @@ from .significance import holm, jackknife_error, sign_flips, signed_rank
 
 Adjustment = Literal["none", "holm"]
 Method = Literal["mean-then-rank", "median-then-rank", "rank-then-mean", "rank-then-median", "test-then-rank"]
-METHODS: tuple[Method, ...] = (
-    "mean-then-rank",
-    "median-then-rank",
-    "rank-then-mean",
-    "rank-then-median",
-    "test-then-rank",
-)
+METHODS: tuple[Method, ...] = get_args(Method)
 #: A p that is at most this decides.
 ALPHA = 0.05
 #: Rows of weights that are looked at together, which bounds the memory.
@@ -127,14 +121,14 @@ def pairwise_p(task: TaskScores, weights: Floats | None = None, adjustment: Adju
     The result has the shape (rows of weights, algorithms, algorithms), with NaN on the diagonal; p may be adjusted for
     all ordered pairs.
     """
-    cases = np.ones((len(task.cases), 1)) if weights is None else np.ascontiguousarray(weights.T)
+    if weights is None:
+        weights = np.ones((1, len(task.cases)))
     count = len(task.algorithms)
-    p_values = np.full((cases.shape[1], count, count), np.nan)
+    p_values = np.full((len(weights), count, count), np.nan)
     for one, other in combinations(range(count), 2):
         difference = task.values[one] - task.values[other]
-        p_values[:, one, other], p_values[:, other, one] = signed_rank(
-            -difference if task.smaller else difference, cases
-        )
+        greater, less = signed_rank(-difference if task.smaller else difference, weights)
+        p_values[:, one, other], p_values[:, other, one] = greater, less
     return p_values if adjustment == "none" else holm(p_values.reshape(len(p_values), -1)).reshape(p_values.shape)
 
 
@@ -254,6 +248,10 @@ class Sums:
         first = not pair.difference or (pair.difference > 0) != self.smaller
         return (pair.one, pair.other) if first else (pair.other, pair.one)
 
+    def told_apart(self, pairs: list[Difference]) -> set[tuple[str, str]]:
+        """Return the names of the pairs that can be told apart, the better ones first."""
+        return {self.ordered(pair) for pair in pairs if pair.apart}
+
 
 def differences(table: Sums) -> list[Difference]:
     """Return how each pair of algorithms differs: jackknife interval, sign flips by case, Holm over all pairs."""
@@ -273,18 +271,14 @@ def differences(table: Sums) -> list[Difference]:
 def means(table: Sums, pairs: list[Difference], *, bounds: tuple[float, float] = (0.0, 1.0)) -> list[Mean]:
     """Return the mean of each algorithm with its interval, cut to the metric's bounds, and its range of places."""
     cases, found = len(table.counts), []
-    beaten = dict.fromkeys(table.algorithms, 0)
-    beating = dict.fromkeys(table.algorithms, 0)
-    for pair in pairs:
-        if pair.apart:
-            better, worse = table.ordered(pair)
-            beaten[better] += 1
-            beating[worse] += 1
+    better = table.told_apart(pairs)
     for name, sums in zip(table.algorithms, table.sums, strict=True):
         value = float(sums.sum() / table.counts.sum())
         error = float(jackknife_error(sums, table.counts)) if cases > 1 else float("nan")
         low, high = (None, None) if cases < 2 else np.clip(interval(value, error, cases), *bounds).tolist()
-        found.append(Mean(name, value, error, low, high, 1 + beating[name], len(table.algorithms) - beaten[name]))
+        first = 1 + sum(worse == name for _, worse in better)
+        last = len(table.algorithms) - sum(one == name for one, _ in better)
+        found.append(Mean(name, value, error, low, high, first, last))
     return found
 
 

@@ -43,7 +43,6 @@ class AlgorithmScores:
 
     name: str
     protocol: str
-    split: str
     values: Mapping[str, float | None]
     #: The sequence and the values of each object.
     objects: list[dict[str, Any]]
@@ -61,7 +60,7 @@ def algorithm_scores(name: str, document: Mapping[str, Any], split: str = "") ->
     numbers = [*values.values(), *(row.get(metric) for row in objects for metric in values)]
     if not all(isinstance(text, str) for text in texts) or not all(map(_is_value, numbers)):
         raise TypeError
-    return AlgorithmScores(name, document["protocol"], split, values, objects)
+    return AlgorithmScores(name, document["protocol"], values, objects)
 
 
 def chosen_split(name: str, splits: list[str], split: str) -> str:

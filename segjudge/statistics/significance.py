@@ -6,10 +6,14 @@ import math
 
 import numpy as np
 
+from segjudge.evaluation_script.masks import Array
+
 from .ranks import Floats
 
 #: Sign flips are all tried up to so many cases, and so many are drawn beyond.
 EXACT_FLIPS, DRAWN_FLIPS = 16, 9_999
+#: So many weights are looked at together, which stay in the processor's cache.
+CELLS = 1 << 17
 #: Sums of flipped differences that differ by less are equal.
 SAME = 1e-12
 
@@ -17,24 +21,38 @@ SAME = 1e-12
 def signed_rank(differences: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Return p of Wilcoxon's signed-rank test: that differences are greater than 0, and that they are less.
 
-    A column of weights says how often each case counts; one that counts twice ties with itself. Differences that are
+    A row of weights says how often each case counts; one that counts twice ties with itself. Differences that are
     missing (NaN) or zero do not count. The law of the statistic is approximated by a normal one, as R does for ties.
     """
     from scipy.special import erfc
 
     used = np.flatnonzero(~np.isnan(differences) & (differences != 0))
     used = used[np.argsort(np.abs(differences[used]), kind="stable")]
-    starts = np.unique(np.abs(differences[used]), return_index=True)[1]
-    counted = weights[used]
-    tied = np.add.reduceat(counted, starts)
-    ranks = np.cumsum(tied, axis=0) - (tied - 1) / 2
-    greater = np.add.reduceat(counted * (differences[used] > 0)[:, None], starts)
-    count = counted.sum(axis=0)
-    center = (ranks * greater).sum(axis=0) - count * (count + 1) / 4
-    variance = count * (count + 1) * (2 * count + 1) / 24 - (tied * tied * tied - tied).sum(axis=0) / 48
+    _, group, alike = np.unique(np.abs(differences[used]), return_inverse=True, return_counts=True)
+    positive, rows = differences[used] > 0, max(1, CELLS // max(1, len(used)))
+    parts = [
+        _center_and_variance(np.take(weights[start : start + rows], used, axis=1), positive, group, alike)
+        for start in range(0, len(weights), rows)
+    ]
+    center, variance = np.concatenate(parts, axis=1)
     with np.errstate(divide="ignore"):  # the half corrects for continuity
         far = (center - 0.5) / np.sqrt(variance), -(center + 0.5) / np.sqrt(variance)
     return erfc(far[0] / math.sqrt(2)) / 2, erfc(far[1] / math.sqrt(2)) / 2
+
+
+def _center_and_variance(weights: Floats, positive: Array, group: Array, alike: Array) -> tuple[Floats, Floats]:
+    """Return by how much the ranks of positive differences sum to more than is expected, and the variance of that.
+
+    Cases are in the order of their differences: `alike` ones, each in its group. Whole numbers and halves have sums
+    that are exact in any order.
+    """
+    reached = np.take(np.cumsum(weights, axis=1), np.cumsum(alike) - 1, axis=1)
+    tied = np.diff(reached, axis=1, prepend=0)
+    ranks = reached - (tied - 1) / 2
+    statistic = np.einsum("ij,ij->i", weights[:, positive], ranks[:, group[positive]])
+    count = weights.sum(axis=1)
+    variance = count * (count + 1) * (2 * count + 1) / 24 - (np.einsum("ij,ij,ij->i", tied, tied, tied) - count) / 48
+    return statistic - count * (count + 1) / 4, variance
 
 
 def sign_flips(differences: Floats) -> Floats:
