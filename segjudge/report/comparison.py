@@ -98,7 +98,7 @@ class ComparedMethods:
 
     def sign(self, one: str, other: str) -> str:
         """Return whether one is better (+) or worse (−) than the other, or cannot be told apart (=)."""
-        better = self.sums.told_apart(self.pairs)
+        better = self.sums.better_pairs(self.pairs)
         return "+" if (one, other) in better else "−" if (other, one) in better else "="
 
     def kinds(self) -> list[str]:

@@ -44,7 +44,7 @@ def summary(report: Report) -> Section:
 
 
 def notebook_table(reports: list[Report], warnings: list[str], provenance: Mapping[str, object]) -> str:
-    """Return for a notebook, in its own colours, the metrics with their intervals, the first warnings, and what scored."""
+    """Return for a notebook the metrics with their intervals, the first warnings, and what scored."""
     template = environment().get_template("notebook.html")
     return template.render(reports=reports, warnings=warnings, most=WARNINGS, provenance=provenance)
 

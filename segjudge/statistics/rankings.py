@@ -248,7 +248,7 @@ class Sums:
         first = not pair.difference or (pair.difference > 0) != self.smaller
         return (pair.one, pair.other) if first else (pair.other, pair.one)
 
-    def told_apart(self, pairs: list[Difference]) -> set[tuple[str, str]]:
+    def better_pairs(self, pairs: list[Difference]) -> set[tuple[str, str]]:
         """Return the names of the pairs that can be told apart, the better ones first."""
         return {self.ordered(pair) for pair in pairs if pair.apart}
 
@@ -271,7 +271,7 @@ def differences(table: Sums) -> list[Difference]:
 def means(table: Sums, pairs: list[Difference], *, bounds: tuple[float, float] = (0.0, 1.0)) -> list[Mean]:
     """Return the mean of each algorithm with its interval, cut to the metric's bounds, and its range of places."""
     cases, found = len(table.counts), []
-    better = table.told_apart(pairs)
+    better = table.better_pairs(pairs)
     for name, sums in zip(table.algorithms, table.sums, strict=True):
         value = float(sums.sum() / table.counts.sum())
         error = float(jackknife_error(sums, table.counts)) if cases > 1 else float("nan")
