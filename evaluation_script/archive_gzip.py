@@ -25,21 +25,15 @@ class InflatedStream:
 
     def __init__(self, path: str, limits: ArchiveLimits, most: int) -> None:
         self._parts = _inflated(path, limits, most)
-        self._rest = b""
+        self._rest = bytearray()
 
     def read(self, count: int) -> bytes:
         """Return up to so many bytes."""
-        parts = [self._rest]
-        length = len(self._rest)
-        while length < count:
-            part = next(self._parts, b"")
-            if not part:
-                break
-            parts.append(part)
-            length += len(part)
-        data = b"".join(parts)
-        self._rest = data[count:]
-        return data[:count]
+        while len(self._rest) < count and (part := next(self._parts, b"")):
+            self._rest += part
+        data = bytes(self._rest[:count])
+        del self._rest[:count]
+        return data
 
     def skip(self, count: int) -> int:
         """Pass over so many bytes; return how many there were."""

@@ -48,14 +48,11 @@ def read_json(data: bytes, limits: ArchiveLimits, example: str) -> object:
     except UnicodeDecodeError:
         raise Flaw("is not UTF-8 text", "Write the JSON in UTF-8") from None
     try:
-        document: object = json.loads(
-            text, object_pairs_hook=unique_keys, parse_constant=_refuse_constant, parse_int=_whole_number
-        )
+        return json.loads(text, object_pairs_hook=unique_keys, parse_constant=_refuse_constant, parse_int=_whole_number)
     except RecursionError:
         raise Flaw("is nested too deeply", f"Write {example}") from None
     except ValueError as error:
         raise Flaw(f"is not valid JSON ({printable(error)})", "Write it with a JSON library") from None
-    return document
 
 
 def _whole_number(digits: str) -> int:
