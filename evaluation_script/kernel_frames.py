@@ -54,7 +54,9 @@ class PackedFrames:
     """Packs the frames of one block after the other; its memory serves every block of a sequence."""
 
     def __init__(self, size: Size, most_frames: int, loaded: ctypes.CDLL) -> None:
-        self.size, self._library = size, loaded
+        #: The size of a frame, and how many a block may have.
+        self.size, self.most_frames = size, most_frames
+        self._library = loaded
         self._slot_of = np.full(LABELS, -1, np.int32)
         self._boxes = np.zeros((LABELS, 4), np.int32)
         self._used = ctypes.c_int64(0)
@@ -63,11 +65,6 @@ class PackedFrames:
         self.seen = np.zeros(LABELS, np.uint8)
         # Each look-up of an address takes a tenth of what packing a small frame does.
         self._addresses = [table.ctypes.data for table in (self._slot_of, self._boxes, self.seen)]
-
-    @property
-    def most_frames(self) -> int:
-        """How many frames a block may have."""
-        return self._words.shape[1]
 
     @property
     def objects(self) -> int:

@@ -135,11 +135,9 @@ def check_many(texts: List[str], pixels: Array) -> CheckedMasks:
     """
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     fault, area = np.zeros(len(texts), np.int8), np.zeros(len(texts), np.int64)
-    too_long = np.flatnonzero(lengths > longest(pixels))
-    if len(too_long):
-        texts, lengths[too_long] = list(texts), 0
-        for index in too_long.tolist():
-            texts[index] = ""
+    too_long = lengths > longest(pixels)
+    if too_long.any():
+        texts, lengths = ["" if flag else text for text, flag in zip(texts, too_long)], np.where(too_long, 0, lengths)
     ends = np.cumsum(lengths)
     start = 0
     while start < len(texts):
