@@ -294,6 +294,13 @@ def test_the_repository_comes_from_the_remote(tmp_path: Path, monkeypatch: pytes
         repository("nonsense", str(tmp_path))
 
 
+def test_without_git_no_repository_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(HostError, match="no repository is known"):
+        repository("", str(ROOT))
+
+
 def test_a_file_with_the_token_must_be_our_own_alone(tmp_path: Path) -> None:
     file = tmp_path / "evalai"
     file.write_text("# mine\nEVALAI_TOKEN = abc\nEVALAI_HOST_TEAM='7'\n")

@@ -65,7 +65,10 @@ def repository(name: str, root: str) -> str:
 
 def _remote_repository(root: str) -> str:
     git = ["git", "-C", root, "remote", "get-url", "origin"]
-    remote = subprocess.run(git, capture_output=True, text=True, check=False)
+    try:
+        remote = subprocess.run(git, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""  # a machine without git
     match = re.fullmatch(r"(?:\w+://[^/]+/|[\w.-]+@[\w.-]+:)([\w.-]+/[\w.-]+?)(\.git)?/?", remote.stdout.strip())
     return match.group(1) if remote.returncode == 0 and match else ""
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 ENVIRONMENTS = os.path.join(CHECKOUT, ".environments")
@@ -52,8 +53,7 @@ class PythonEnvironment:
         """Return the kind with a digest of everything that decides what is in the environment."""
         digest = hashlib.sha256(repr((CHECKOUT, self.tag, sys.platform, os.uname().machine)).encode())
         for file in FILES[self.kind]:
-            with open(os.path.join(CHECKOUT, file), "rb") as content:
-                digest.update(b"\0" + content.read())
+            digest.update(b"\0" + Path(CHECKOUT, file).read_bytes())
         return f"{self.kind}-{digest.hexdigest()[:12]}"
 
     def paths(self) -> list[str]:
@@ -83,19 +83,22 @@ def python_in(folder: str) -> str:
 
 def works(folder: str, tag: str) -> bool:
     """Return whether the interpreter runs and is still the one that the packages were installed for."""
-    code = "import sys; sys.stdout.write(sys.implementation.cache_tag)"
+    return printed_by(python_in(folder), "import sys; print(sys.implementation.cache_tag)") == tag
+
+
+def printed_by(python: str, code: str) -> str:
+    """Return what an interpreter prints; "" for one that does not run."""
     try:
-        python = subprocess.run([python_in(folder), "-I", "-c", code], capture_output=True, text=True, check=False)
-    except OSError:
-        return False
-    return python.returncode == 0 and python.stdout == tag
+        done = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def read_record(folder: str) -> dict[str, str]:
     """Return what `write_record` wrote; nothing for an environment that is not complete."""
     try:
-        with open(os.path.join(folder, "stamp"), encoding="utf-8") as file:
-            record = json.load(file)
+        record = json.loads(Path(folder, "stamp").read_bytes())
     except (OSError, ValueError):
         return {}
     return record if isinstance(record, dict) else {}
@@ -104,15 +107,13 @@ def read_record(folder: str) -> dict[str, str]:
 def write_record(folder: str, record: dict[str, str]) -> None:
     """Mark an environment as complete, in one step, with the extra that it has."""
     path = os.path.join(folder, "stamp")
-    with open(f"{path}.new", "w", encoding="utf-8") as file:
-        json.dump(record, file)
+    Path(f"{path}.new").write_text(json.dumps(record), encoding="utf-8")
     os.replace(f"{path}.new", path)
 
 
 def requirements(extra: str) -> set[str]:
     """Return the packages of an extra, with those of the extras that it names."""
-    with open(os.path.join(CHECKOUT, "pyproject.toml"), "rb") as file:
-        project = tomllib.load(file)["project"]
+    project = tomllib.loads(Path(CHECKOUT, "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project.get("optional-dependencies", {})
     packages: set[str] = set()
     pending = [extra] if extra else []

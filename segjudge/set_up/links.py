@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import time
 from contextlib import suppress
+from pathlib import Path
 
 from .environment import CHECKOUT, ENVIRONMENTS, LINKS, PythonEnvironment, say
 from .locks import remove, set_up_lock
@@ -56,14 +57,11 @@ def _processes_in(folder: str) -> list[str]:
 def _runs_in(prefix: bytes, process: str) -> bool:
     """Return whether a process was started by a path with this prefix, or has mapped a library from there."""
     with suppress(OSError):
-        with open(f"{process}/cmdline", "rb") as file:
-            program = file.read().split(b"\0")[0]
+        program = Path(process, "cmdline").read_bytes().split(b"\0")[0]
         if program.startswith(prefix):
             return True
-        if os.path.normpath(os.path.join(os.fsencode(os.readlink(f"{process}/cwd")), program)).startswith(prefix):
-            return True
-        with open(f"{process}/maps", "rb") as file:
-            return prefix in file.read()
+        absolute = os.path.normpath(os.path.join(os.fsencode(os.readlink(f"{process}/cwd")), program))
+        return absolute.startswith(prefix) or prefix in Path(process, "maps").read_bytes()
     return False
 
 

@@ -2,12 +2,14 @@
 
 import glob
 import os
+import shutil
 import subprocess
+import sys
 import time
+from pathlib import Path
 
 from . import environment as env
-from .environment import CHECKOUT, ENVIRONMENTS, LINKS, PythonEnvironment, SetUpError, python_in, say
-from .interpreters import own_python, worker_python
+from .environment import CHECKOUT, ENVIRONMENTS, LINKS, PythonEnvironment, SetUpError, printed_by, python_in, say
 from .locks import IN_USE, remove
 from .pip import INSTALLING, clean_variables, install, log_end, run, searches_for_long
 
@@ -17,7 +19,7 @@ _SUBJECTS = {"toolkit": "the toolkit", "client": "the official client", "worker"
 def make(environment: PythonEnvironment, lock: int) -> str:
     """Make a new environment; return its folder."""
     folder, log = _free_folder(environment), environment.log
-    python = worker_python(log, lock) if environment.kind == "worker" else own_python()
+    python = _worker_python(log, lock) if environment.kind == "worker" else _own_python()
     started = time.monotonic()
     subject, link = _SUBJECTS[environment.kind], LINKS[environment.kind]
     say(f"Setting up {subject} in {link}: downloading and installing packages, about a minute…")
@@ -34,6 +36,36 @@ def make(environment: PythonEnvironment, lock: int) -> str:
         raise
     say(f"Set up in {time.monotonic() - started:.0f} s.")
     return folder
+
+
+def _own_python() -> str:
+    """Return the interpreter that runs this, outside of any environment."""
+    base = str(getattr(sys, "_base_executable", "") or sys.executable)
+    return base if os.access(base, os.X_OK) else sys.executable
+
+
+def _worker_python(log: str, lock: int) -> str:
+    """Return a Python 3.9, which is downloaded where none is installed; raises `SetUpError` when that fails."""
+    roots = [os.path.expanduser("~/.pyenv"), os.environ.get("PYENV_ROOT", "")]
+    pyenv = [os.path.join(glob.escape(root), "versions", "3.9.*", "bin", "python") for root in roots if root]
+    for candidate in [shutil.which("python3.9") or "", *(path for pattern in pyenv for path in glob.glob(pattern))]:
+        path = candidate and _base_python(candidate)
+        if path:
+            return path
+    say("Fetching Python 3.9, which EvalAI's worker runs…")
+    folder = os.path.join(ENVIRONMENTS, "uv")
+    uv = os.path.join(folder, "bin", "uv")
+    if not os.access(uv, os.X_OK):
+        install(PythonEnvironment("toolkit").ready_folder(), ["--target", folder, "--upgrade", "uv"], log, lock)
+    if run([uv, "python", "install", "3.9"], log, lock):
+        raise SetUpError(f"Python 3.9 is not installed and could not be fetched:\n{log_end(log, 3)}")
+    return subprocess.run([uv, "python", "find", "3.9"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _base_python(candidate: str) -> str:
+    """Return the real path of a Python 3.9; "" for a shim that does not run, or another version."""
+    code = "import sys, venv, ensurepip; print(sys._base_executable if sys.version_info[:2] == (3, 9) else '')"
+    return printed_by(candidate, code)
 
 
 def _free_folder(environment: PythonEnvironment) -> str:
@@ -63,7 +95,7 @@ def extend(environment: PythonEnvironment, lock: int) -> str:
 def _add_packages(environment: PythonEnvironment, folder: str, record: dict[str, str], lock: int) -> bool:
     """Install the packages of an extra; return False where they conflict with those installed."""
     log, constraints = environment.log, os.path.join(ENVIRONMENTS, "constraints.txt")
-    _empty(log)
+    Path(log).write_bytes(b"")
     freeze = [python_in(folder), "-I", "-m", "pip", "--disable-pip-version-check", "freeze", "--exclude-editable"]
     with open(constraints, "wb") as file:
         subprocess.run(freeze, stdout=file, stderr=subprocess.DEVNULL, env=clean_variables(), check=True)
@@ -94,18 +126,12 @@ def _installations(environment: PythonEnvironment) -> list[list[str]]:
 
 
 def _make_venv(python: str, folder: str, log: str, lock: int) -> None:
-    _empty(log)
+    Path(log).write_bytes(b"")
     if run([python, "-I", "-m", "venv", folder], log, lock):
         if subprocess.run([python, "-I", "-c", "import ensurepip, venv"], capture_output=True, check=False).returncode:
             raise SetUpError(f"{python} has no module venv; on Debian and Ubuntu: apt install python3-venv")
         raise SetUpError(f"{python} could not make a virtual environment:\n{log_end(log)}")
     for packages in glob.glob(os.path.join(glob.escape(folder), "lib", "python3*", "site-packages")):
         for name, text in (("_in_use.pth", "import _environment_in_use\n"), ("_environment_in_use.py", IN_USE)):
-            with open(os.path.join(packages, name), "w", encoding="utf-8") as file:
-                file.write(text)
-    _empty(os.path.join(folder, "in-use"))
-
-
-def _empty(path: str) -> None:
-    with open(path, "wb"):
-        pass
+            Path(packages, name).write_text(text, encoding="utf-8")
+    Path(folder, "in-use").write_bytes(b"")

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from contextlib import suppress
+from pathlib import Path
 
 from .environment import CHECKOUT, SetUpError, python_in, say
 
@@ -85,5 +86,5 @@ def clean_variables() -> dict[str, str]:
 
 def log_end(log: str, lines: int = 20) -> str:
     """Return the last lines of a log."""
-    with open(log, encoding="utf-8", errors="replace") as file:
-        return "\n".join([line for line in file.read().splitlines() if line.strip()][-lines:])
+    text = Path(log).read_text(encoding="utf-8", errors="replace")
+    return "\n".join([line for line in text.splitlines() if line.strip()][-lines:])
