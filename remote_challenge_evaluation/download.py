@@ -58,11 +58,7 @@ class _NoAddressError(_RefusedError):
 
 
 def download(
-    address: Callable[[], str],
-    path: str,
-    limit: int,
-    sleep: Callable[[float], object],
-    watch: Watch = lambda: None,
+    address: Callable[[], str], path: str, limit: int, sleep: Callable[[float], object], watch: Watch = lambda: None
 ) -> None:
     """Write the file; `address` is called for each try, since links expire.
 
