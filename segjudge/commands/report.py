@@ -6,7 +6,7 @@ import argparse
 import os
 
 from segjudge.datasets.layouts import LAYOUTS
-from segjudge.errors import OptionError, UsageError
+from segjudge.errors import UsageError
 from segjudge.evaluation_script.phase import PROTOCOLS
 
 from .pages import options_of, page_options, write_html, write_page
@@ -26,13 +26,10 @@ def report(args: argparse.Namespace) -> int:
         return _stored(args)
     if not args.results:
         return _truth_alone(args)
-    try:
-        with ProgressBar() as bar:
-            request = request_of(args)
-            job = prepared(request, bar)
-            scores = scored_here(job, request, bar)
-    except OptionError as error:
-        raise UsageError(f"--{error}") from None
+    with ProgressBar() as bar:
+        request = request_of(args)
+        job = prepared(request, bar)
+        scores = scored_here(job, request, bar)
     title = args.title or os.path.basename(os.path.normpath(args.results))
     write_page(report_page(job, scores, title, options_of(args)), args.out)
     return DONE
