@@ -14,14 +14,14 @@ from segjudge.evaluation_script.truth import SplitTruth
 from segjudge.prepared import PreparedScoring
 from segjudge.report.instance_sections import instance_sections
 from segjudge.report.overview import digests, origins, summary, tables
-from segjudge.report.page import PageOptions, ReportPage, Section
+from segjudge.report.page import PageOptions, ReportPage, Section, Sections
 from segjudge.report.sequence_sections import sequence_sections
 from segjudge.report.truth_sections import truth_sections
 from segjudge.report.unit_sections import unit_sections
 from segjudge.scoring import Scores
 
 #: Returns a track's own sections of a split, and the streams that they read.
-SectionMaker = Callable[[PreparedScoring, Report, PageOptions], tuple[list[Section], dict[str, bytes]]]
+SectionMaker = Callable[[PreparedScoring, Report, PageOptions], Sections]
 #: What a track shows after its metrics; another track adds a row.
 TRACK_SECTIONS: dict[str, SectionMaker] = {
     InstanceProtocol.track: instance_sections,
@@ -48,9 +48,7 @@ def report_page(job: PreparedScoring, scores: Scores, title: str, options: PageO
     return ReportPage(title, found, streams, digests(scores.provenance))
 
 
-def _tables_alone(
-    _job: PreparedScoring, report: Report, _options: PageOptions
-) -> tuple[list[Section], dict[str, bytes]]:
+def _tables_alone(_job: PreparedScoring, report: Report, _options: PageOptions) -> Sections:
     return [tables(report)], {}
 
 

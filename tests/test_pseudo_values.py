@@ -20,7 +20,7 @@ from segjudge.evaluation_script.reports import Report
 from segjudge.evaluation_script.unit_counts import UnitAccumulator
 from segjudge.report.comparison import ComparedMethods, verdict
 from segjudge.starting.meanings import rises
-from segjudge.statistics.rankings import Sums, differences, in_order, means
+from segjudge.statistics.rankings import Sums, differences, means
 from segjudge.statistics.score_tables import grouped_sums
 
 from .data import TRACKS_DATA
@@ -169,7 +169,7 @@ def test_of_some_metrics_small_values_are_good() -> None:
     assert text.endswith("8 won, 0 lost, 0 tied: A is better.")
     found = ComparedMethods("IDSW", table, [], {})
     assert [found.sign(*names) for names in (("A", "B"), ("B", "A"))] == ["+", "−"]
-    rows = in_order(means(table, [pair], bounds=bounds_of("IDSW")), table)
+    rows = found.means
     assert [(one.name, one.place_from, one.place_to, one.value) for one in rows] == [("A", 1, 1, 4.5), ("B", 2, 2, 6.5)]
     assert rows[1].high is not None
     assert rows[1].high > 1, "not cut as a share is"

@@ -73,7 +73,7 @@ def test_it_opens_from_disk_and_fits(files: Path, browser: Any, size: dict[str, 
 @needs_chromium
 def test_names_in_a_page_are_text_and_run_nothing(browser: Any, tmp_path: Path) -> None:
     name = "</script><script>document.title = 'run'</script><img src=x onerror=\"document.title = 'run'\">"
-    table = {"columns": ["sequence", "J"], "rows": [[name, 0.5]]}
+    table = (["sequence", "J"], [[name, 0.5]])
     page = ReportPage(name, [Section("tables", "Tables", {"tables": {name: table}}, data={name: name})])
     (tmp_path / "page.html").write_text(rendered(page), encoding="utf-8")
     with fresh_page(browser, WIDE) as (opened, asked):

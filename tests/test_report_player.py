@@ -154,7 +154,7 @@ def test_every_key_is_listed_and_every_button_has_a_key_or_a_name(files: Path, b
 @needs_chromium
 def test_bounds_hold_for_columns_of_any_name(browser: Any, tmp_path: Path) -> None:
     rows = [["a b", 0.1, 7.0], ["b", 0.7, -2.0], ["c", 0.7, None]]
-    tables = {"rows": {"columns": ["name", "mixed up", "B − A (95 %)"], "rows": rows}}
+    tables = {"rows": (["name", "mixed up", "B − A (95 %)"], rows)}
     page = ReportPage("Bounds", [Section("tables", "Tables", {"tables": tables})])
     (tmp_path / "page.html").write_text(rendered(page), encoding="utf-8")
     with fresh_page(browser, WIDE) as (opened, _):

@@ -61,7 +61,7 @@ def show(reports: list[Report], notes: list[str], provenance: dict[str, Any], ar
     """Write the files that were asked for, and print what was scored, with notes on the truth and warnings."""
     from segjudge.evaluation_script.answer import public_warnings, tables
     from segjudge.evaluation_script.reports import InstanceReport
-    from segjudge.report import official_csv
+    from segjudge.report import score_files
     from segjudge.report.tables import of_report
 
     for note in public_warnings(notes):
@@ -73,15 +73,13 @@ def show(reports: list[Report], notes: list[str], provenance: dict[str, Any], ar
         found = {**tables(reports), "errors": errors, "intervals": reaches, "provenance": provenance}
         document = json.dumps(found, indent=1, allow_nan=False)
     try:
-        paths = official_csv.write_all(reports, args.csv) if args.csv else []
+        paths = score_files.write_all(reports, args.csv) if args.csv else []
         if args.json and args.json != "-":
             with written(args.json) as file:
                 file.write(document + "\n")
         if args.results_yaml:
-            from segjudge.report.results_yaml import results_yaml
-
             with written(args.results_yaml) as file:
-                file.write(results_yaml(reports, args.hub_dataset))
+                file.write(score_files.results_yaml(reports, args.hub_dataset))
     except OSError as error:
         raise UsageError(f"{error.filename}: cannot be written ({error.strerror})") from None
     for path in paths:
@@ -89,7 +87,7 @@ def show(reports: list[Report], notes: list[str], provenance: dict[str, Any], ar
     for report in reports:
         say(f"Protocol {report.protocol.name}: {report.protocol.about}")
         if args.style == "official" and isinstance(report, InstanceReport):
-            text = official_csv.places(report)
+            text = score_files.places(report)
         else:
             text = of_report(report, compare=bool(args.truth)) + "\n"
         print(text, file=sys.stderr if args.json == "-" else sys.stdout)

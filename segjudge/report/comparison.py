@@ -15,7 +15,7 @@ from segjudge.evaluation_script.intervals import bounds_of
 from segjudge.evaluation_script.reports import Report, Row
 from segjudge.evaluation_script.sequence_losses import SequenceLosses
 from segjudge.evaluation_script.unit_counts import UnitAccumulator
-from segjudge.statistics.rankings import Difference, Mean, Sums, differences, in_order, means
+from segjudge.statistics.rankings import Difference, Mean, Sums, differences, means
 from segjudge.statistics.significance import cases_needed
 
 from .overview import first_metric, listed, origins
@@ -82,7 +82,8 @@ class ComparedMethods:
     @cached_property
     def means(self) -> list[Mean]:
         """The mean of each, the best first."""
-        return in_order(means(self.sums, self.pairs, bounds=bounds_of(self.metric)), self.sums)
+        found = means(self.sums, self.pairs, bounds=bounds_of(self.metric))
+        return sorted(found, key=lambda one: one.value, reverse=not self.sums.smaller)
 
     @property
     def about(self) -> str:
@@ -212,7 +213,7 @@ def _sequences(by_name: dict[str, dict[str, SequenceLosses]], order: list[Sequen
     first, *others = by_name
     changes = [*(f"{name} − {first}" for name in others), f"why {others[0]} loses"]
     columns = ["sequence", "objects", first, *others, *changes]
-    return Section("tables", "Sequences", {"tables": {"sequences": {"columns": columns, "rows": rows}}})
+    return Section("tables", "Sequences", {"tables": {"sequences": (columns, rows)}})
 
 
 # ── other tracks ────────────────────────────────────────────────────────────

@@ -115,8 +115,9 @@ def data_frame(reports: list[Report], name: str) -> DataFrame:
             tables.append(frame_of(rows[name]))
         else:
             raise UsageError(f"{report.protocol.name} has no table {name}, only {', '.join([*rows, *made])}")
-    pandas = _pandas()
-    joined: DataFrame = pandas.concat(tables, ignore_index=True)
+    import pandas as pd
+
+    joined = pd.concat(tables, ignore_index=True)
     return joined.astype({column: "category" for column in joined if column in NAMES})
 
 
@@ -124,18 +125,13 @@ def frame_of(content: Columns | list[Row]) -> DataFrame:
     """Return columns or rows as a table of pandas; None becomes NaN."""
     if isinstance(content, list):
         content = [{key: as_number(value) for key, value in row.items()} for row in content]
-    frame: DataFrame = _pandas().DataFrame(content)
-    return frame
+    try:
+        import pandas as pd
+    except ImportError:
+        raise UsageError("tables need pandas: pip install 'segjudge[tables]'") from None
+    return pd.DataFrame(content)
 
 
 def as_number(value: Any) -> Any:
     """Return a value as pandas has it: NaN for None."""
     return math.nan if value is None else value
-
-
-def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise UsageError("tables need pandas: pip install 'segjudge[tables]'") from None
-    return pandas

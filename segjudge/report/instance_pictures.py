@@ -88,10 +88,8 @@ def _instances(diagnosis: InstanceDiagnosis, index: int, ground: Image.Image) ->
     for one in np.flatnonzero((found.instance_image == index) & ~found.crowd).tolist():
         name = diagnosis.names[found.instance_category[one]]
         pixels = _mask(diagnosis, truth, int(found.annotation[one]), index, ground)
-        if diagnosis.missed[one]:
-            masks.append(PaintedMask(pixels, f"missed: {name}", MISSED, RISING))
-        else:
-            masks.append(PaintedMask(pixels, name, RIGHT, OUTLINED))
+        missed = (f"missed: {name}", MISSED, RISING)
+        masks.append(PaintedMask(pixels, *(missed if diagnosis.missed[one] else (name, RIGHT, OUTLINED))))
     return masks
 
 

@@ -13,7 +13,7 @@ from segjudge.evaluation_script.reports import Report, Row
 
 from .instance_pictures import mistake_pictures
 from .overview import first_rows, kinds_section, listed, tables
-from .page import PageOptions, Section
+from .page import PageOptions, Section, Sections
 
 if TYPE_CHECKING:
     from segjudge.prepared import PreparedScoring
@@ -28,9 +28,7 @@ CHART = 100
 MARKED = (0.5, 0.75)
 
 
-def instance_sections(
-    job: PreparedScoring, report: Report, options: PageOptions
-) -> tuple[list[Section], dict[str, bytes]]:
+def instance_sections(job: PreparedScoring, report: Report, options: PageOptions) -> Sections:
     """Return the sections of a split of instance masks."""
     found = diagnosed(job, report)
     costly = costly_categories(found, report)

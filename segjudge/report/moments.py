@@ -13,7 +13,18 @@ from segjudge.evaluation_script.sequence_losses import ObjectLosses, SequenceLos
 GAP = 2
 #: How many moments a page shows, and how many of them of one sequence.
 SHOWN, OF_A_SEQUENCE = 12, 2
-FAMILIES = {"ghost": "time", "late": "time", "miss": "place", "swap": "place", "drift": "place"}
+#: What each kind is called, and the family whose colour it has.
+MEANINGS = {
+    "ghost": ("time", "shown though absent"),
+    "late": ("time", "found late after its return"),
+    "miss": ("place", "not shown"),
+    "swap": ("place", "on another object"),
+    "drift": ("place", "lost on the background"),
+    "confused": ("shape", "mixed with a neighbour"),
+    "part": ("shape", "a part is missing"),
+    "leak": ("shape", "spilled over"),
+    "edge": ("shape", "inexact edge"),
+}
 
 
 @dataclass(frozen=True)
@@ -46,7 +57,7 @@ def _of_object(sequence: str, one: ObjectLosses) -> Iterator[Moment]:
     usual = float(lost.mean()) if len(lost) else 0.0
     # A tracked object always loses a little at its edge: only more than usual makes a moment.
     families = [
-        "" if kind == RIGHT or (kind == TRACKED and loss <= usual) else FAMILIES.get(kind, "shape")
+        "" if kind == RIGHT or (kind == TRACKED and loss <= usual) else MEANINGS.get(kind, ("shape",))[0]
         for kind, loss in zip(one.kinds, lost.tolist(), strict=True)
     ]
     for start, stop in _runs(families):

@@ -55,7 +55,7 @@ def tables(report: Report) -> Section:
     for name, rows in report.rows().items():
         columns = [key for key in (rows[0] if rows else {}) if key != "split"]
         columns.sort(key=lambda key: key not in NAMES)
-        found[name] = {"columns": columns, "rows": [[row[key] for key in columns] for row in rows]}
+        found[name] = columns, [[row[key] for key in columns] for row in rows]
     return Section("tables", "Tables", {"tables": found})
 
 

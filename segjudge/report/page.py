@@ -55,6 +55,10 @@ class Section:
         return replace(self, title=f"{self.title}: {split}")
 
 
+#: Sections of a split, and the streams that they read.
+Sections = tuple[list[Section], dict[str, bytes]]
+
+
 @dataclass(frozen=True)
 class ReportPage:
     """A page of sections, in their order."""
@@ -86,23 +90,19 @@ def link(name: str, stream: str) -> Markup:
 
 def rendered(page: ReportPage) -> str:
     """Return the page as HTML; equal pages give equal bytes."""
-    script = _script(page)
+    template, script = environment().get_template("page.html"), _script(page)
     beside = dict.fromkeys(page.beside, " 'self' file:")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
-    return (
-        environment()
-        .get_template("page.html")
-        .render(
-            page=page,
-            version=VERSION,
-            policy=f"default-src 'none'; img-src data: blob:{beside.get('img', '')}; "
-            f"style-src 'unsafe-inline'; script-src 'sha256-{digest}'{beside.get('script', '')}; "
-            "base-uri 'none'; form-action 'none'",
-            style=Markup(_asset("page.css")),  # noqa: S704 - a file of the package
-            script=Markup(script),  # noqa: S704 - files of the package
-            data=_json({one.id: one.data for one in page.sections if one.data is not None}),
-            streams={name: base64.b64encode(stream).decode("ascii") for name, stream in page.streams.items()},
-        )
+    return template.render(
+        page=page,
+        version=VERSION,
+        policy=f"default-src 'none'; img-src data: blob:{beside.get('img', '')}; "
+        f"style-src 'unsafe-inline'; script-src 'sha256-{digest}'{beside.get('script', '')}; "
+        "base-uri 'none'; form-action 'none'",
+        style=Markup(_asset("page.css")),  # noqa: S704 - a file of the package
+        script=Markup(script),  # noqa: S704 - files of the package
+        data=_json({one.id: one.data for one in page.sections if one.data is not None}),
+        streams={name: base64.b64encode(stream).decode("ascii") for name, stream in page.streams.items()},
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,12 +31,7 @@ def plot_ranking(task: TaskScores, ranked: dict[str, Any], folder: str) -> list[
     os.makedirs(folder, exist_ok=True)
     order = sorted(range(len(task.algorithms)), key=lambda row: (ranked["ranks"][row], task.algorithms[row]))
     name = re.sub(r"[^\w&.-]+", "-", task.name) or "all"
-    plots: dict[str, Callable[[Axes, TaskScores, dict[str, Any], list[int]], None]] = {
-        "stability": _stability,
-        "places": _places,
-        "significance": _significance,
-        "methods": _methods,
-    }
+    plots = {"stability": _stability, "places": _places, "significance": _significance, "methods": _methods}
     paths = []
     with mpl.rc_context({"svg.hashsalt": name, "font.size": 9, "text.parse_math": False}):
         for kind, draw in plots.items():

@@ -15,33 +15,18 @@ from segjudge.evaluation_script.reports import Report, SequenceReport
 from segjudge.evaluation_script.sequence_losses import SCALE, ObjectLosses, SequenceLosses, kinds_known, mean_shares
 
 from .frame_pictures import AROUND, frame_pictures, picture_kind, posters
-from .moments import Moment, moments_of
-from .page import PageOptions, Section, environment, link
+from .moments import MEANINGS, Moment, moments_of
+from .page import PageOptions, Section, Sections, environment, link
 from .sequence_losses import LossReader, MethodLosses
 
 if TYPE_CHECKING:
     from segjudge.prepared import PreparedScoring
 
-#: What each kind is called, and the family whose colour it has.
-MEANINGS = {
-    "ghost": ("time", "shown though absent"),
-    "late": ("time", "found late after its return"),
-    "miss": ("place", "not shown"),
-    "swap": ("place", "on another object"),
-    "drift": ("place", "lost on the background"),
-    "confused": ("shape", "mixed with a neighbour"),
-    "part": ("shape", "a part is missing"),
-    "leak": ("shape", "spilled over"),
-    "edge": ("shape", "inexact edge"),
-}
-
 #: Bytes of a page without masks and pictures, about.
 FIXED = 250_000
 
 
-def sequence_sections(
-    job: PreparedScoring, report: Report, options: PageOptions
-) -> tuple[list[Section], dict[str, bytes]]:
+def sequence_sections(job: PreparedScoring, report: Report, options: PageOptions) -> Sections:
     """Return the sections of a split of mask sequences, and the masks of each sequence."""
     if not isinstance(report, SequenceReport):
         raise TypeError(f"{report.split} holds no mask sequences")
@@ -185,9 +170,8 @@ def _moments(methods: list[MethodLosses]) -> list[Moment]:
 # ── tables ──────────────────────────────────────────────────────────────────
 
 
-def table_section(found: list[SequenceLosses], report: Report, pictures: Mapping[str, Markup] | None = None) -> Section:
+def table_section(found: list[SequenceLosses], report: Report, pictures: Mapping[str, Markup]) -> Section:
     """Return tables of sequences and of objects: their metrics, and what each kind costs; pictures of sequences too."""
-    pictures = pictures or {}
     rows = report.rows()
     metrics = [name for name in report.protocol.metrics if any(name in row for row in rows["sequences"])]
     means = {row["sequence"]: row for row in rows["sequences"]}
@@ -212,15 +196,9 @@ def table_section(found: list[SequenceLosses], report: Report, pictures: Mapping
         for sequence in found
         for one in sequence.objects
     ]  # fmt: skip
+    columns = ["sequence", *(["worst frame"] if pictures else []), "objects", *ends]
     names = ["sequence", "object", "attributes", "frames", "area", "J&F over time", *ends]
-    tables = {
-        "sequences": {
-            "columns": ["sequence", *(["worst frame"] if pictures else []), "objects", *ends],
-            "rows": sequences,
-        },
-        "objects": {"columns": names, "rows": objects},
-    }
-    return Section("tables", "Tables", {"tables": tables})
+    return Section("tables", "Tables", {"tables": {"sequences": (columns, sequences), "objects": (names, objects)}})
 
 
 def loss_cells(shares: list[float]) -> list[object]:

@@ -19,7 +19,7 @@ from segjudge.evaluation_script.sequence_losses import SCALE, STATES, ObjectLoss
 from segjudge.evaluation_script.sequence_metrics import ObjectScore
 
 from .overview import tables
-from .page import Section
+from .page import Sections
 from .sequence_losses import MethodLosses
 from .sequence_sections import loss_section, player_section, table_section
 from .stored_shapes import list_of, mapping_of, number_of, refuse, text_of, whole_numbers_of
@@ -29,7 +29,7 @@ MOST_HEADER, MOST_SIDE = 32 << 20, 1 << 12
 _KINDS = {number: kind for kind, number in STATES.items()}
 
 
-def stored_sections(stored: Mapping[str, Any], report: Report) -> tuple[list[Section], dict[str, bytes]]:
+def stored_sections(stored: Mapping[str, Any], report: Report) -> Sections:
     """Return the sections of a split of mask sequences, and the streams that they read."""
     metric, sequences = text_of(stored.get("metric")), list_of(stored.get("sequences"))
     streams: dict[str, bytes] = {}
@@ -41,7 +41,7 @@ def stored_sections(stored: Mapping[str, Any], report: Report) -> tuple[list[Sec
     _check_rows(found, report)
     bare = sum(not one.get("masks") for one in sequences)
     seen = {"of": "", "bare": bare, "pictures": 0, "wanted": False, "smaller": bool(stored.get("smaller"))}
-    return [losses, player_section([method], found, seen), table_section(found, report)], streams
+    return [losses, player_section([method], found, seen), table_section(found, report, {})], streams
 
 
 def _check_rows(found: list[SequenceLosses], report: Report) -> None:

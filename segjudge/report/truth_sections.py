@@ -7,11 +7,11 @@ from segjudge.evaluation_script.sequence_losses import SequenceLosses
 from segjudge.evaluation_script.sequence_truth import VOID, Split, label_order
 
 from .frame_pictures import frame_pictures
-from .page import PageOptions, Section, link
+from .page import PageOptions, Section, Sections, link
 from .sequence_sections import player_section
 
 
-def truth_sections(name: str, truth: Split, options: PageOptions) -> tuple[list[Section], dict[str, bytes]]:
+def truth_sections(name: str, truth: Split, options: PageOptions) -> Sections:
     """Return the sections of a split, and the masks of its frames."""
     frames = sum(len(sequence.frames) for sequence in truth.sequences)
     width = width_for(frames, 0, options.budget, pictures=bool(options.images))
@@ -32,5 +32,5 @@ def truth_sections(name: str, truth: Split, options: PageOptions) -> tuple[list[
     pictures = frame_pictures(options.images, shown, [], room) if options.images else {}
     seen = {"of": "", "bare": 0, "pictures": len(pictures), "wanted": bool(options.images)}
     player = player_section([], shown, {**seen, "smaller": any(one.width > width for one in shown)})
-    tables = {"sequences": {"columns": ["sequence", "objects", "frames", "size", "categories"], "rows": rows}}
-    return [player, Section("tables", "Tables", {"tables": tables})], streams | pictures
+    columns = ["sequence", "objects", "frames", "size", "categories"]
+    return [player, Section("tables", "Tables", {"tables": {"sequences": (columns, rows)}})], streams | pictures

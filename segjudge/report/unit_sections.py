@@ -11,7 +11,7 @@ from segjudge.evaluation_script.semantic_protocols import SemanticProtocol
 from segjudge.evaluation_script.unit_counts import UnitAccumulator
 
 from .overview import first_metric, kinds_section, listed, tables
-from .page import PageOptions, Section
+from .page import PageOptions, Sections
 
 if TYPE_CHECKING:
     from segjudge.prepared import PreparedScoring
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 FIRST = "Those that cost most first."
 
 
-def unit_sections(
-    _job: PreparedScoring, report: Report, _options: PageOptions
-) -> tuple[list[Section], dict[str, bytes]]:
+def unit_sections(_job: PreparedScoring, report: Report, _options: PageOptions) -> Sections:
     """Return the sections of a split that was counted by unit."""
     counted = report.counted
     if not isinstance(counted, UnitAccumulator):

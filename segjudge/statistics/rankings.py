@@ -261,7 +261,7 @@ def differences(table: Sums) -> list[Difference]:
     for (one, other), p, adjusted in zip(pairs, flips.tolist(), holm(flips).tolist(), strict=True):
         between = table.sums[one] - table.sums[other]
         value = float(between.sum() / table.counts.sum())
-        error = float(jackknife_error(between, table.counts)) if cases > 1 else float("nan")
+        error = jackknife_error(between, table.counts)
         low, high = interval(value, error, cases) if cases > 1 else (None, None)
         names = table.algorithms[one], table.algorithms[other]
         found.append(Difference(*names, value, error, low, high, p, adjusted))
@@ -274,14 +274,9 @@ def means(table: Sums, pairs: list[Difference], *, bounds: tuple[float, float] =
     better = table.better_pairs(pairs)
     for name, sums in zip(table.algorithms, table.sums, strict=True):
         value = float(sums.sum() / table.counts.sum())
-        error = float(jackknife_error(sums, table.counts)) if cases > 1 else float("nan")
+        error = jackknife_error(sums, table.counts)
         low, high = (None, None) if cases < 2 else np.clip(interval(value, error, cases), *bounds).tolist()
         first = 1 + sum(worse == name for _, worse in better)
         last = len(table.algorithms) - sum(one == name for one, _ in better)
         found.append(Mean(name, value, error, low, high, first, last))
     return found
-
-
-def in_order(rows: list[Mean], table: Sums) -> list[Mean]:
-    """Return algorithms with the best first."""
-    return sorted(rows, key=lambda one: one.value, reverse=not table.smaller)

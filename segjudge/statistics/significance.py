@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from segjudge.evaluation_script.intervals import standard_errors
 from segjudge.evaluation_script.masks import Array
 
 from .ranks import Floats
@@ -103,14 +104,10 @@ def holm(p_values: Floats) -> Floats:
     return result
 
 
-def jackknife_error(sums: Floats, counts: Floats) -> Floats:
-    """Return the standard error of total sum / total count along the last axis, leaving out one case at a time."""
-    cases = sums.shape[-1]
-    kept = counts.sum(axis=-1, keepdims=True) - counts
-    means = (sums.sum(axis=-1, keepdims=True) - sums) / kept
-    spread = means - means.mean(axis=-1, keepdims=True)
-    error: Floats = np.sqrt((cases - 1) / cases * np.sum(spread**2, axis=-1))
-    return error
+def jackknife_error(sums: Floats, counts: Floats) -> float:
+    """Return the standard error of total sum / total count, leaving out one case at a time; NaN of a single case."""
+    without = (sums.sum() - sums) / (counts.sum() - counts) if len(sums) > 1 else sums
+    return standard_errors({"": without}).get("", math.nan)
 
 
 def cases_needed(difference: float, error: float, cases: int, algorithms: int) -> int | None:

@@ -1,15 +1,19 @@
-"""CSV files in the form that the official tools write, so that scripts that read those go on working."""
+"""Files of scores that others read: CSV as the official tools write it, and what model hubs take."""
 
 import csv
 import os
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import numpy as np
 
 from segjudge.evaluation_script.reports import InstanceReport, Report, SequenceReport
 from segjudge.evaluation_script.sequence_metrics import ObjectScore
 from segjudge.evaluation_script.sequence_truth import is_number
+from segjudge.evaluation_script.version import VERSION
 from segjudge.files import written
+
+from .tables import number
 
 #: Columns of the per-sequence file, among the protocol's metrics.
 PER_OBJECT = ("J-Mean", "F-Mean", "V-Mean", "J_last-Mean")
@@ -48,6 +52,27 @@ def _write(report: Report, folder: str, suffix: str) -> list[str]:
             with written(paths[-1]) as file:
                 file.write(_vos_benchmark(report))
     return paths
+
+
+def results_yaml(reports: list[Report], dataset: str) -> str:
+    """Return the entries of splits for a model's folder `.eval_results`: one metric, and a note on the others."""
+    import yaml
+
+    entries = []
+    for report in reports:
+        ranking, *others = report.protocol.metrics
+        value = report.values[ranking]
+        if value is not None:
+            rest = "".join(f", {name} {number(report.values[name])}" for name in others)
+            entries.append(
+                {
+                    "dataset": {"id": dataset or report.protocol.name, "task_id": report.split},
+                    "value": float(value),
+                    "date": datetime.now(UTC).date().isoformat(),
+                    "notes": f"{ranking}{rest}; protocol {report.protocol.name}, scored by segjudge {VERSION}",
+                }
+            )
+    return yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=1000)
 
 
 def places(report: InstanceReport) -> str:
