@@ -19,7 +19,7 @@ Counts = TypeVar("Counts")
 
 
 class Accumulator(abc.ABC, Generic[Rules, Counts]):
-    """The counts of one split, whoever counted them."""
+    """The counts of one split; those of several processes or parts merge into one."""
 
     #: What is counted at once.
     noun: ClassVar[str] = "unit"
@@ -31,7 +31,7 @@ class Accumulator(abc.ABC, Generic[Rules, Counts]):
 
     @abc.abstractmethod
     def described(self) -> Dict[str, Any]:
-        """Return what is counted, and the notes, as `restored` takes it and JSON holds it."""
+        """Return which units the counts are of, and the notes, as JSON that `restored` reads."""
 
     @classmethod
     @abc.abstractmethod
@@ -40,7 +40,7 @@ class Accumulator(abc.ABC, Generic[Rules, Counts]):
 
     @abc.abstractmethod
     def update(self, counts: Counts) -> None:
-        """Take counts; the same again changes nothing, others raise ValueError."""
+        """Add counts; equal counts again change nothing, different ones raise ValueError."""
 
     @abc.abstractmethod
     def missing(self) -> List[str]:
@@ -52,14 +52,14 @@ class Accumulator(abc.ABC, Generic[Rules, Counts]):
 
     @abc.abstractmethod
     def load_state_dict(self, state: Dict[str, bytes]) -> None:
-        """Hold what `state_dict` returned, and nothing else; raises ValueError where it cannot be that."""
+        """Replace the contents by a state from `state_dict`; raises ValueError where it is not one."""
 
     @abc.abstractmethod
     def held(self) -> Iterable[Counts]:
         """Return all that was counted."""
 
     def merge(self, other: Accumulator[Rules, Counts]) -> None:
-        """Take all that another accumulator of the same split holds; raises ValueError where they contradict."""
+        """Add the counts of another accumulator of the same split; raises ValueError where they contradict."""
         mine, theirs = [(one.protocol, one.strict, one.described()) for one in (self, other)]
         if mine != theirs:
             raise ValueError("they are of different splits, protocols or submissions")
@@ -73,7 +73,7 @@ class Accumulator(abc.ABC, Generic[Rules, Counts]):
             raise HostError(f"{counted(len(missing), self.noun)} not counted yet: {listed(missing)}")
 
     def refuse_problems(self) -> None:
-        """Raise SubmissionError with every problem of what was counted; some tracks find all of them before."""
+        """Raise SubmissionError with every problem that counting found; some tracks find all problems earlier."""
 
 
 def problems_of(header: Dict[str, Any]) -> Tuple[List[Problem], int]:
@@ -86,7 +86,7 @@ def problems_of(header: Dict[str, Any]) -> Tuple[List[Problem], int]:
 
 
 class NamedCounts(abc.ABC):
-    """What was counted in an image, a video or a sequence."""
+    """The counts of one image, video or sequence."""
 
     name: str
     #: What is wrong with its prediction: the first ones, and how many there are.
@@ -114,7 +114,7 @@ class NamedCounts(abc.ABC):
         return struct.pack("<I", len(text)) + text + b"".join(table.tobytes() for table in self.numbers())
 
     def merged(self: Named, other: Named) -> Named:  # noqa: PYI019 - Python 3.9 has no Self
-        """Return what both hold; raises ValueError where they contradict."""
+        """Return the union of both counts; raises ValueError where they contradict."""
         if other is not self and other.encoded() != self.encoded():
             raise ValueError(f"{self.name} was counted twice, with different results")
         return self

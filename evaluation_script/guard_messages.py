@@ -86,7 +86,7 @@ class MessageReader:
         self._line: List[str] = []
 
     def receive(self, kind: bytes, data: bytes) -> None:
-        """Take a part of a line, or its last part."""
+        """Add a part of a line; write the line when this is its last part."""
         if self._room < 0:
             return
         text = data.decode("utf-8", "surrogatepass")

@@ -49,7 +49,7 @@ class Instances:
 
 @dataclass(frozen=True)
 class Detections:
-    """What was sent, by image, category and falling score."""
+    """The detections of a submission, by image, category and falling score."""
 
     image: Array
     category: Array

@@ -42,7 +42,7 @@ MOST_PROBLEMS = 1000
 
 @dataclass
 class InstanceRecords:
-    """What was sent, in the order of the file."""
+    """The records of a submission, in the order of the file."""
 
     image: Array
     #: Index of the category, -1 for one that the truth does not have.

@@ -215,7 +215,7 @@ def _within_cap(block: ImageBlock, known: Array) -> Tuple[Array, Array, Array]:
 
 
 def _looked_for(block: ImageBlock, kept: Array, known: Array) -> Array:
-    """Return which records hold anything, of a category that the truth has in their image or says it lacks."""
+    """Return which records count: not empty, of a category that the truth has in their image or says it lacks."""
     records, truth, count = block.records, block.truth, len(block.truth.categories)
     pairs = records.image[kept] * count + records.category[kept]
     positive = truth.image[known] * count + truth.category[known]

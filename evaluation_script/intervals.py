@@ -22,7 +22,7 @@ _BOUNDS = {"Decay": (-1.0, 1.0), "MOTSA": (-math.inf, 1.0), "sMOTSA": (-math.inf
 
 
 def dealt(count: int) -> Array:
-    """Return the group of each of so many, by a lot that is always the same."""
+    """Return the group of each of `count` cases, drawn with a fixed seed."""
     groups: Array = np.random.Generator(np.random.PCG64(0)).permutation(count) % max(1, min(GROUPS, count))
     return groups
 
@@ -37,7 +37,7 @@ def standard_errors(without: Mapping[str, Array]) -> Dict[str, float]:
 
 
 def pseudo_values(value: float, without: Array) -> Array:
-    """Return what each case adds to a metric; their mean is the metric, and their spread gives its standard error.
+    """Return the jackknife's pseudo-value of each case: their mean is the metric, their spread its error.
 
     So metrics that are no means over cases compare as if they were.
     """

@@ -33,7 +33,7 @@ ID, CATEGORY, CROWD, AREA, ORDER = range(5)
 
 @dataclass(frozen=True)
 class FrameTable:
-    """What is known of a frame, or of a window of frames, once its pixels were counted."""
+    """The pixel counts of a frame, or of a window of frames."""
 
     #: A row for each segment, by id.
     truth: Array

@@ -132,7 +132,7 @@ def _streams(view: SequenceView, *, bare: bool) -> List[str]:
 
 
 class _Entries:
-    """Sequences, the masks of those that lost most as many as there is room for; in whatever order they come."""
+    """The entries of all sequences, with the masks of as many of the worst ones as there is room for."""
 
     def __init__(self, room: int) -> None:
         self._room, self._used = room, 0

@@ -193,7 +193,7 @@ def _split(values: Array, bounds: Array) -> List[Array]:
 
 
 def masks_of(frames: List[TruthFrame], rows: List[Rows], area: Optional[Array] = None) -> Masks:
-    """Return the masks of all frames, one after the other, and their areas where they are not known yet."""
+    """Return the masks of all frames in one list, and their areas where they are not known yet."""
     texts = [row[MASK] for some in rows for row in some]
     each = np.array([frame.size for frame in frames], np.int64).reshape(-1, 2)
     sizes = np.repeat(each, list(map(len, rows)), axis=0)

@@ -41,7 +41,7 @@ class TruthFrame:
 
 @dataclass(frozen=True)
 class Unit:
-    """What is counted at once; its frames are loaded when they are needed."""
+    """One image, video or sequence of the truth; its frames are loaded when they are needed."""
 
     name: str
     #: How long it takes beside others: the number of its frames.

@@ -38,7 +38,7 @@ class TooLargeError(Exception):
 
 
 class DiskError(Exception):
-    """Raised when the disk of this machine takes no more; the text says why."""
+    """Raised when this machine's disk cannot be written; the text says why."""
 
 
 class GoneError(Exception):
@@ -92,7 +92,7 @@ def head(url: str, size: int, watch: Watch = lambda: None) -> bytes:
 
 
 class _File:
-    """What has come so far, and what the servers said of the complete file."""
+    """A file being downloaded: the bytes so far, and what the servers said of the complete file."""
 
     def __init__(self, path: str, limit: int) -> None:
         self._path, self._limit = path, limit

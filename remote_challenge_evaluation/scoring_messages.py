@@ -1,4 +1,4 @@
-"""What a worker and its scoring processes send each other, as JSON."""
+"""The JSON messages between a worker and its scoring processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from segjudge.evalai.result_shapes import SubmissionRow
 
 
 class ScorerChoice(TypedDict):
-    """What decides whose `evaluate()` scores, as the settings have it."""
+    """The settings that decide whose `evaluate()` scores."""
 
     #: The bundle's folder; empty for the installed phases.
     bundle: str

@@ -1,4 +1,4 @@
-"""What the parts of a worker share, and the errors that pass between them."""
+"""The services that the parts of a worker share, and the errors that they raise."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TokenRefusedError(Exception):
 
 @dataclass
 class WorkerServices:
-    """What a worker works with."""
+    """The services of a worker."""
 
     settings: WorkerSettings
     journal: Journal

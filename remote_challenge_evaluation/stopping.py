@@ -15,7 +15,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Stop:
-    """Whether to stop, and how soon; unlike an Event it may be set by a signal's handler during a wait."""
+    """A request to stop, and its urgency; unlike an Event it may be set by a signal handler during a wait."""
 
     def __init__(self, grace: float) -> None:
         self._grace, self._requests = grace, 0

@@ -57,7 +57,7 @@ class WorkerLoop:
         self._jobs = Jobs(self._client, settings.challenge_pk, settings.queue_name, self._stop.wait)
 
     def check(self) -> list[str]:
-        """Prove that everything is in place, and change nothing; return lines that say what is there."""
+        """Check that a start would succeed, without changing anything; return lines about what was found."""
         problem = folder_problem(self._settings.save_dir) or examined(self._settings.save_dir)
         if problem:
             raise StartError(problem)

@@ -84,7 +84,7 @@ def digest_of(path: str) -> str:
 
 
 def local(address: str) -> str:
-    """Return what to open in an address's place: a fetched file, or a folder that is read from afar; a path as it is.
+    """Return what to open for an address: a fetched file or a remote folder. A local path is returned unchanged.
 
     Raises UsageError where nothing is there, AddressError where that cannot be found out.
     """

@@ -39,7 +39,7 @@ _TRACKS: dict[str, Callable[[Any, Sequence[Mapping[str, Any]], Iterable[str]], M
 
 
 class FrameAccumulator:
-    """What was counted of masks in memory by sequence and frame, and the scores that it makes.
+    """The counts of masks in memory, by sequence and frame, and the scores computed from them.
 
     Frames come in any order; the same frame again changes nothing, so that a sampler that repeats some does no harm.
     Merging is exact: the scores have the same bits whatever was merged in which order.
@@ -83,7 +83,7 @@ class FrameAccumulator:
             raise ValueError(f"{where} was counted twice, with different results")
 
     def merge(self, other: Self) -> Self:
-        """Take all that another accumulator of the same protocol holds; raises ValueError where they contradict."""
+        """Add the counts of another accumulator of the same protocol; raises ValueError where they contradict."""
         if other.protocol != self.protocol:
             raise ValueError(f"one is of {self.protocol.name}, the other of {other.protocol.name}")
         for name, frames in other._frames.items():
@@ -92,7 +92,7 @@ class FrameAccumulator:
         return self
 
     def reset(self) -> None:
-        """Forget everything that was counted."""
+        """Remove all counts."""
         self._frames = {}
 
     def state_dict(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class FrameAccumulator:
         return {"protocol": self.protocol.name, "frames": frames}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Hold what `state_dict` returned, and nothing else; raises ValueError where it cannot be that."""
+        """Replace the contents by a state from `state_dict`; raises ValueError where it is not one."""
         try:
             if state["protocol"] != self.protocol.name:
                 raise KeyError(state["protocol"])

@@ -67,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _open_streams() -> None:
-    """Open those of stdin, stdout and stderr that are closed, lest a file of ours takes their place."""
+    """Open those of stdin, stdout and stderr that are closed, so that no file of ours takes their descriptors."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - until the process ends
@@ -113,7 +113,7 @@ def _fail(text: str, code: int) -> int:
 
 
 class _Version(argparse.Action):
-    """Print the version and what does the work, which is found out only when it is asked for."""
+    """Print the version, and whether the kernel or numpy scores, which is determined only on request."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from segjudge.evaluation_script import kernel

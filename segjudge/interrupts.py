@@ -32,7 +32,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class _State:
-    """What the one handler looks up when a signal comes, so that no handler has to be replaced by another."""
+    """The state that the signal handler reads, so that handlers never have to be replaced."""
 
     process = os.getpid()
     #: Whether the command has begun what must be undone.

@@ -1,4 +1,4 @@
-"""What is to be scored, and on which truth: a request as a user makes it, then opened and checked."""
+"""A request to score results on a truth, and the same request opened and checked."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ LOCAL_LIMITS = ArchiveLimits(
 
 @dataclass(frozen=True)
 class ScoreRequest:
-    """Results, a truth, and what a user may say of both; `segjudge.score` describes each."""
+    """Results, a truth, and the options of scoring, which `segjudge.score` describes."""
 
     results: str
     truth: TruthSource
@@ -64,7 +64,7 @@ def named_protocol(protocol: str | TrackProtocol) -> TrackProtocol:
 
 
 def prepared(request: ScoreRequest, progress: Progress = ignore_progress) -> PreparedScoring:
-    """Open a truth and check what was said of it and of the results, as `score` does before it scores."""
+    """Open a truth and check the request against it, as `score` does before it scores."""
     path, truth = local(request.results), request.truth
     source = replace(truth, path=local(truth.path), unseen=local(truth.unseen), categories=local(truth.categories))
     jobs = cores() if request.jobs == "auto" else request.jobs or 1

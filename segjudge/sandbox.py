@@ -1,4 +1,4 @@
-"""Limits of an agent's process, and the sandbox of agents and scoring scripts: `bwrap`, where it works."""
+"""The limits of agents' processes, and the sandbox of agents and scoring scripts: `bwrap`, where it works."""
 
 import os
 import shutil

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Scores:
-    """What results scored, split by split; None stands where there is nothing to average."""
+    """The scores of results, split by split; a value is None where there is nothing to average."""
 
     reports: list[Report]
     #: What is odd about the truth.

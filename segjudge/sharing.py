@@ -43,7 +43,7 @@ _LOST = ("BrokenExecutor", "CancelledError", "KilledWorker")
 
 
 class DaskClient(Protocol):
-    """What is used of a client of Dask."""
+    """The part of Dask's client that is used."""
 
     def get_executor(self, *, pure: bool) -> Executor:
         """Return an executor whose tasks the cluster's workers do."""
@@ -81,7 +81,7 @@ class PartCounter:
 
 
 class _Held(threading.local):
-    """What a worker's thread opened last: one scoring has many parts, and another opens its files anew."""
+    """The scoring that a worker's thread opened last, kept because one scoring has many parts."""
 
     run = ""
     counter: PartCounter | None = None

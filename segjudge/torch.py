@@ -15,7 +15,7 @@ from segjudge.evaluation_script.phase import TrackProtocol
 
 
 class SegmentationMetric(Metric):  # type: ignore[misc] # torch is not installed everywhere
-    """What a protocol scores, as a dictionary of numbers; NaN where there is nothing to average.
+    """The metrics of a protocol, as a dictionary of numbers; NaN where there is nothing to average.
 
     Its state is what was counted of each frame, as one vector of bytes, so that ranks may have more or fewer frames,
     or none.  A frame that several ranks had counts once.

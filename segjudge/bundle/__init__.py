@@ -1,1 +1,1 @@
-"""The folder that is uploaded: built from a list, checked by the server's rules."""
+"""The challenge bundle: built from a list of files, checked by the server's rules, and pushed."""

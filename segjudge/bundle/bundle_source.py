@@ -1,4 +1,4 @@
-"""Where a bundle is, of which kind it is, and the phases of one that our scorers score."""
+"""Finding a bundle: its location, its kind, and the phases that our scorers score."""
 
 from __future__ import annotations
 

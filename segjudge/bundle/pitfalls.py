@@ -1,4 +1,4 @@
-"""What EvalAI accepts without a message, and what then goes wrong."""
+"""Rules for what EvalAI accepts without a message and that breaks the challenge later."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def script(bundle: Bundle) -> BundleProblems:
 
 
 def _modules(bundle: Bundle, folder: str, texts: dict[str, bytes]) -> BundleProblems:
-    """Yield what keeps modules from being imported; those that the worker does not come by are only warned of."""
+    """Yield why modules cannot be imported; a warning for those that the worker does not load."""
     trees, problems = {}, []
     for name, text in texts.items():
         try:

@@ -1,4 +1,4 @@
-"""What EvalAI already holds of a challenge, as far as it is known: an update may not change all of it.
+"""The state of a challenge on EvalAI, as far as it is known: an update may not change all of it.
 
 A push keeps it in one file for each server and repository, so that a rehearsal never decides about another server.
 """

@@ -1,4 +1,4 @@
-"""Codabench's compute worker, played: its folders, variables, time limit and answers; without Docker and network."""
+"""A stand-in for Codabench's compute worker: its folders, variables, time limit and answers, without Docker."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class ComputeWorker:
         return replace(found, written=written, scores=stored(written, columns))
 
     def _words(self, words: list[str], folder: str) -> tuple[str, list[str], dict[str, str]]:
-        """Return where the program runs, its words and its variables, in the sandbox or beside it."""
+        """Return the program's folder, command and environment variables, in the sandbox where there is one."""
         variables = {"PYTHONUNBUFFERED": "1", "http_proxy": "", "https_proxy": ""}
         program = os.path.join(folder, "program")
         if self._box is None:

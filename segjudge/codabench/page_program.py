@@ -1,4 +1,4 @@
-"""Makes the page of a submission on Codabench: title and stored result as JSON on stdin, HTML on stdout.
+"""Write the page of a submission on Codabench: title and stored result as JSON on stdin, HTML on stdout.
 
 A program of its own: it runs beside the scoring program, whose process holds the scorers under another name.
 """

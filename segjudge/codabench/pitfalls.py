@@ -1,4 +1,4 @@
-"""What Codabench accepts and what is harmful all the same, or probably not intended."""
+"""Rules for what Codabench accepts although it breaks later, or is probably not intended."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _ZONE = re.compile(r"\d\s*(?:[+-]\d\d:?\d\d|Z|[A-Z]{3,4})\s*$")
 
 
 def pitfalls(bundle: OpenedCompetition, path: str) -> BundleProblems:
-    """Yield what goes wrong later; nothing of it keeps Codabench from taking the bundle."""
+    """Yield warnings: problems that appear later, although Codabench accepts the bundle."""
     for rule in (_keys, _top, _paths, _task_rules, program_rules, _phase_rules, _board_rules):
         yield from rule(bundle)
     if os.path.isfile(path) and os.path.getsize(path) > _LARGE:

@@ -50,7 +50,7 @@ class CodabenchAccount:
 
 @dataclass(frozen=True)
 class PushedCompetition:
-    """A bundle that was uploaded, as far as it is known what became of it."""
+    """A bundle that was uploaded, with its outcome as far as it is known."""
 
     #: The number of the upload, whose outcome can be asked for.
     status: int
@@ -85,14 +85,14 @@ def read_account(environment: Mapping[str, str] = os.environ, file: str = FILE) 
 
 
 class CompetitionPush:
-    """Uploads of the competitions of a folder to one server."""
+    """Uploads a folder's competitions to one server."""
 
     def __init__(self, account: CodabenchAccount, root: str, sleep: Callable[[float], object] = time.sleep) -> None:
         self._account, self._path, self._sleep = account, Path(root, STATE), sleep
         self._client = CodabenchClient(account.host, account.token)
 
     def known(self, name: str) -> PushedCompetition | None:
-        """Return what became of the last upload of a competition; None where there is nothing of it any more."""
+        """Return the outcome of the last upload of a competition; None where the site no longer has it."""
         row = self._state().get(self._account.host, {}).get(name)
         pushed = PushedCompetition(**row) if row else None
         if pushed is None or not pushed.number:

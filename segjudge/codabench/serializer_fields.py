@@ -1,4 +1,4 @@
-"""The fields of Codabench's serializers, and what each answers to a value."""
+"""The fields of Codabench's serializers, and the error of each for a value."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EMAIL = re.compile(
 
 @dataclass(frozen=True)
 class SerializerField:
-    """One field: what it takes."""
+    """The rules of one field."""
 
     kind: str
     #: The number of the rule that is broken.
@@ -41,7 +41,7 @@ class SerializerField:
     choices: tuple[str, ...] = ()
 
     def answer(self, value: object) -> str:
-        """Return Codabench's words about a value that it refuses; "" for one that it takes."""
+        """Return Codabench's message about a value that it refuses; "" for one that it accepts."""
         if value is MISSING:
             return "This field is required." if self.required else ""
         if value is None:

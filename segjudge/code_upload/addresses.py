@@ -1,4 +1,4 @@
-"""Where environments and agents find each other."""
+"""The addresses at which environments and agents find each other."""
 
 from __future__ import annotations
 

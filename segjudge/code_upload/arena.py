@@ -56,7 +56,7 @@ class Agent:
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of a duel or of a static submission."""
+    """How a duel or a static submission ended."""
 
     #: The environment's result file, or the name of the static submission's; None where it reported to a server.
     result: dict[str, Any] | None

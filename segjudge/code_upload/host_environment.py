@@ -33,7 +33,7 @@ class HostEnvironment:
 
 @dataclass(frozen=True)
 class DuelLogs:
-    """What both sides wrote, and how the duel ended."""
+    """The output of both sides of a duel, and how it ended."""
 
     agent: str
     environment: str

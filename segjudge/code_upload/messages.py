@@ -1,4 +1,4 @@
-"""What agents and environments send each other: plain Python values as the messages of `evaluation.proto`, and back."""
+"""The messages of `evaluation.proto`: conversion from plain Python values and back."""
 
 import math
 from dataclasses import dataclass

@@ -69,7 +69,7 @@ def benchmarks(args: argparse.Namespace) -> int:
 
 
 def _asked(question: str, option: str) -> str:
-    """Return the user's answer on a terminal; elsewhere raise UsageError for the option that is missing."""
+    """Ask the user on a terminal and return the answer; elsewhere raise UsageError for the missing option."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(f"new needs {option}")
     answer = ""

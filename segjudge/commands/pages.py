@@ -1,4 +1,4 @@
-"""What the commands that write pages share."""
+"""The options and output of commands that write pages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def page_options(sub: argparse.ArgumentParser) -> None:
 
 
 def options_of(args: argparse.Namespace) -> PageOptions:
-    """Return what was said of a page."""
+    """Return the options of a page that the user set."""
     from segjudge.report.page import PageOptions
 
     return PageOptions(args.images or "", args.budget * 1_000_000)

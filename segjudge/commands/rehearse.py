@@ -143,7 +143,7 @@ def _faults(text: str | None) -> Faults | None:
 
 
 def _scorer(args: argparse.Namespace, root: str) -> Scorer:
-    """Return what plays the worker, tried before anything is begun."""
+    """Return the stand-in for the worker, after checking that it runs."""
     from segjudge.rehearsal.workers import Scorer
 
     python = worker_interpreter(args.python, root)
@@ -197,7 +197,7 @@ def _agents(services: Services, table: AgentTable | None, address: str) -> CodeU
 
 
 def _about_workers(scorer: Scorer, workers: Workers, number: int) -> str:
-    """Return how like EvalAI's worker ours is."""
+    """Return a sentence on how the stand-in differs from EvalAI's worker."""
     from segjudge.hosted_worker.requirements import PINNED_PYTHON
 
     if not number:

@@ -1,4 +1,4 @@
-"""What the commands share: exit codes, the bundle's folder, messages and types of options."""
+"""Shared parts of the commands: exit codes, the bundle's folder, messages and types of options."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""Where the pictures of a sequence's frames are."""
+"""Finding the pictures of a sequence's frames."""
 
 import os
 

@@ -21,7 +21,7 @@ from .layouts import LAYOUTS
 
 @dataclass(frozen=True)
 class TruthSource:
-    """Where a truth is, and what the files of a published dataset leave open; a packed file leaves nothing open."""
+    """The location of a truth, and what the files of a published dataset leave open; a packed file leaves nothing."""
 
     path: str
     #: How a dataset of mask sequences is laid out (default: generic).

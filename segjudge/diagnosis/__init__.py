@@ -1,1 +1,1 @@
-"""Why detections of instances score what they score: kinds of error, thresholds, calibration, confusion."""
+"""The diagnosis of submissions: kinds of error, thresholds, calibration, confusion, and losses by unit."""

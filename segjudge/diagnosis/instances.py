@@ -1,4 +1,4 @@
-"""Why a submission of instance masks scores what it scores: all tables of one split."""
+"""The diagnosis of a submission of instance masks: all tables of one split."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_SUSPECTS = 50
 
 @dataclass(frozen=True)
 class InstanceDiagnosis:
-    """What is wrong with the detections of a split, at an IoU of one half where nothing else is said."""
+    """The diagnosis of a split's detections, at an IoU of one half where nothing else is said."""
 
     judged: JudgedDetections
     protocol: InstanceProtocol
@@ -178,7 +178,7 @@ class InstanceDiagnosis:
 
 
 def diagnosed(job: PreparedScoring, report: Report) -> InstanceDiagnosis:
-    """Return why a submission scores what it scores; raises SubmissionError where it cannot be read."""
+    """Return the diagnosis of a submission; raises SubmissionError where it cannot be read."""
     truth, protocol = job.splits[report.split], report.protocol
     if not isinstance(truth, InstanceTruth) or not isinstance(protocol, InstanceProtocol):
         raise UsageError(f"failures of {protocol.name} have no kinds")

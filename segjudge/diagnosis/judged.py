@@ -1,4 +1,4 @@
-"""Detections judged at one threshold: who is right, who is ignored, and what each lies on, whatever its category."""
+"""Detections judged at one IoU threshold: right, wrong or ignored, and which instance of any category each overlaps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each image, video or sequence costs, and each category: shares of what a score lacks to 1."""
+"""The loss of each image, video, sequence or category, as shares of what a score lacks to 1."""
 
 from __future__ import annotations
 

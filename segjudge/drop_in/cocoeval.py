@@ -24,14 +24,14 @@ KINDS = {"segm": "coco", "bbox": "coco-box", "boundary": "coco-boundary"}
 
 
 class Coco(Protocol):
-    """What is read of `pycocotools.coco.COCO`."""
+    """The attributes of `pycocotools.coco.COCO` that are read."""
 
     dataset: dict[str, Any]
 
 
 @dataclass
 class Params:
-    """What is compared: `imgIds`, `catIds`, `maxDets`, `areaRng` and `useCats` may be changed."""
+    """The parameters of a comparison: `imgIds`, `catIds`, `maxDets`, `areaRng` and `useCats` may be changed."""
 
     iouType: str = "segm"
     imgIds: Sequence[int] = ()

@@ -121,7 +121,7 @@ def is_descending(schema: Mapping[str, Any], label: str, row: object) -> bool:
 
 
 def accepted_accuracies(accuracies: object, labels: dict[str, list[str]]) -> list[SplitAccuracies]:
-    """Return the list if the server would take it: known splits and labels, and finite plain numbers."""
+    """Return the list if the server would accept it: known splits and labels, and finite plain numbers."""
     if not isinstance(accuracies, list):
         raise ShapeError("the result is not a list of splits")
     for entry in accuracies:

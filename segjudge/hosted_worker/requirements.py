@@ -141,7 +141,7 @@ def _locked(home: Path) -> Iterator[None]:
 
 
 class _Installation:
-    """Commands that make an environment: with the network, in the sandbox where there is one."""
+    """The commands that install requirements: with network access, in the sandbox where there is one."""
 
     def __init__(self, base: Interpreter, made: Interpreter, box: str | None, writable: Sequence[str]) -> None:
         self._base, self._made, self._box, self._writable = base, made, box, writable

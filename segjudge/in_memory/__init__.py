@@ -1,1 +1,1 @@
-"""What each track counts of masks in memory."""
+"""Scoring masks in memory, one module for each track."""

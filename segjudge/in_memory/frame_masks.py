@@ -1,4 +1,4 @@
-"""Masks of a frame in memory, whoever made the arrays, as packed masks."""
+"""Masks of a frame in memory, from any array library, as packed masks."""
 
 from collections.abc import Mapping
 from operator import index
@@ -27,7 +27,7 @@ FrameMasks = object
 
 
 class FrameReader:
-    """Packs masks in memory, whoever made the arrays."""
+    """Packs masks in memory, from any array library."""
 
     def __init__(self) -> None:
         self._packers: dict[Size, kernel_frames.PackedFrames] = {}

@@ -1,4 +1,4 @@
-"""Instance masks in memory: what matching finds in each image or video, and in all of them."""
+"""Instance masks in memory: matching in each image or video, and the scores of all of them."""
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
@@ -144,7 +144,7 @@ class InstancesInMemory(MemoryTrack):
 
 @dataclass(frozen=True)
 class _ImageCounts:
-    """What was found in one image, with the ids of its categories."""
+    """The matches of one image, with the ids of its categories."""
 
     ids: tuple[int, ...]
     unknown: int

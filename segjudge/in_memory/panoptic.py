@@ -1,4 +1,4 @@
-"""Panoptic maps in memory: which segments of a frame lie over which is kept, not its pixels."""
+"""Panoptic maps in memory: the overlaps of a frame's segments are kept, not its pixels."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

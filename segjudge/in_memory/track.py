@@ -1,4 +1,4 @@
-"""What a track makes of masks in memory: bytes for each frame, and the scores that they lead to."""
+"""The base of scoring masks in memory: counts of each frame as bytes, and an accumulator made of them."""
 
 import abc
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""What a session needs of a dataset, whatever its files are."""
+"""The interface of datasets that a session uses."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NotRequired, Protocol, TypedDict, TypeVar
@@ -12,15 +12,15 @@ ValueT = TypeVar("ValueT")
 
 
 class MissingFiles(FileNotFoundError, AssertionError):
-    """Raised when files of a sequence are missing; programs expect either class."""
+    """Raised when files of a sequence are missing; a subclass of both errors that programs catch."""
 
 
 class WrongFile(ValueError, AssertionError):
-    """Raised when a file does not hold what it should; programs expect either class."""
+    """Raised when a file's content is wrong; a subclass of both errors that programs catch."""
 
 
 class SequenceRecord(TypedDict):
-    """What is known about a sequence; the image size is [width, height]."""
+    """The record of a sequence; its image size is [width, height]."""
 
     name: str
     num_frames: int

@@ -24,7 +24,7 @@ from .summary import METRICS, THRESHOLD, Sample, Summary, SummaryTerms, summary
 
 
 class RobotParameters(TypedDict, total=False):
-    """What a robot may be given; its own defaults stand for the rest."""
+    """The parameters of a robot; those left out have the robot's own defaults."""
 
     kernel_size: float
     max_kernel_radius: float

@@ -1,4 +1,4 @@
-"""What setuptools calls to put the compiled kernel into a wheel."""
+"""The build commands of setuptools that put the compiled kernel into a wheel."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class FrameComparison:
 
 
 def disk_of(tolerance: float, size: tuple[int, int]) -> Disk:
-    """Return what matches a boundary pixel: a share of the frame's diagonal, or from 1 on pixels."""
+    """Return the disk in which boundary pixels match: a share of the diagonal or, from 1 on, pixels."""
     return disk(int(tolerance if tolerance >= 1 else math.ceil(tolerance * float(np.linalg.norm(size)))))
 
 

@@ -99,7 +99,7 @@ class BundleImport:
         return challenge.id, old is None
 
     def _let_host_participate(self, challenge: Challenge) -> None:
-        """EvalAI lets the hosts of a new challenge submit at once, as a team of their own."""
+        """Let the hosts of a new challenge submit at once, as a team of their own, as EvalAI does."""
         creator = self._store.one(Team, challenge.host_team).created_by
         members = self._store.find(Membership, Membership.team_id == challenge.host_team)
         name = f"Host_{secrets.randbelow(10**5):05d}_Team"

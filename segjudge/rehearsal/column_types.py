@@ -1,4 +1,4 @@
-"""How Python's values are kept in the rehearsal's database."""
+"""The column types of the rehearsal's database."""
 
 import json
 from typing import Any

@@ -29,7 +29,7 @@ PARTICIPANTS = {"aurora": "Aurora", "borealis": "Borealis"}
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody who can log in; shown once."""
+    """A user who can log in, with a password that is shown once."""
 
     username: str
     password: str
@@ -39,7 +39,7 @@ class Person:
 
 
 def reset(folder: str, database: str = "") -> None:
-    """Forget everything; refuses a folder that is not a rehearsal's."""
+    """Delete a rehearsal's data; refuses a folder that is not a rehearsal's."""
     _check_ours(folder, "so it is not emptied")
     locked(folder, "rehearsal").close()
     if database:

@@ -73,7 +73,7 @@ def _teams_of_hosts(store: Store, challenge: int) -> set[int]:
 
 
 def _sort_key(row: BoardEntry, order: str, *, descending: bool) -> tuple[float, float]:
-    """Ties go to the smaller error bar; a metric that is not there counts as 0."""
+    """Return the sort key of a row: ties go to the smaller error bar, and a missing metric counts as 0."""
     value = row.result.get(order, 0.0)
     score = float(value) if isinstance(value, (int, float)) else 0.0
     if not math.isfinite(score):

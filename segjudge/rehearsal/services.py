@@ -1,4 +1,4 @@
-"""What the API, the pages and the workers are given, put together once."""
+"""The services that the API, the pages and the workers share, created once."""
 
 from collections.abc import Callable, Collection
 

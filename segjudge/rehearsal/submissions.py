@@ -143,7 +143,7 @@ class Submissions:
             return True
 
     def fail(self, submission: int, words: str) -> None:
-        """End a submission that EvalAI would leave as it is."""
+        """Mark a submission as failed where EvalAI would leave it running."""
         self.end(submission, FAILED, stdout_file="", stderr_file=words)
 
     def keep_answer(self, submission: int, answer: JsonObject) -> None:

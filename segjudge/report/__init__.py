@@ -1,1 +1,1 @@
-"""What people look at: tables in the terminal, CSV files, published numbers."""
+"""Reports for people: tables in the terminal, CSV files, pages, published numbers."""

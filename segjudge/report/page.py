@@ -1,4 +1,4 @@
-"""Pages that people look at: sections in one HTML file that needs nothing else, and lets nothing else in."""
+"""Pages of a report: sections in one self-contained HTML file, whose policy forbids loading anything else."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAGES = os.path.join(os.path.dirname(__file__), "pages")
 
 @dataclass(frozen=True)
 class PageOptions:
-    """What a user may say of a page."""
+    """The options of a page that users set."""
 
     #: The folder of a dataset's pictures, over which masks are drawn.
     images: str = ""

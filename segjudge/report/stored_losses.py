@@ -56,7 +56,7 @@ def _check_rows(found: list[SequenceLosses], report: Report) -> None:
 
 
 def _sequence(entry: Mapping[str, Any], split: str, metric: str, streams: dict[str, bytes]) -> SequenceLosses:
-    """Return what a sequence lost, and keep its streams."""
+    """Return the losses of a sequence, and keep its streams."""
     name = text_of(entry.get("name"))
     stream = f"{split}/{name}"
     packed = [_unpacked(text_of(one)) for one in list_of(entry.get("streams"))]

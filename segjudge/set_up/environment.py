@@ -1,4 +1,4 @@
-"""What the environments are made from, and which of them exist."""
+"""The environments of a checkout: what they are made from, and which of them exist."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What the metrics of all protocols mean, in words for a leaderboard."""
+"""The meanings of all protocols' metrics, in words for a leaderboard."""
 
 from __future__ import annotations
 

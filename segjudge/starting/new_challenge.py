@@ -54,7 +54,7 @@ _CODENAME = re.compile(r"[A-Za-z0-9][\w-]*")
 
 @dataclass(frozen=True)
 class HostedTrack:
-    """What makes challenges of a track; `files/track_….jinja` holds their texts."""
+    """The functions that make challenges of a track; `files/track_….jinja` holds their texts."""
 
     #: The files of a sample: of the truths of all splits, a protocol, and how far masks are moved.
     files: Callable[[list[Any], Any, float], samples.Members]
@@ -76,7 +76,7 @@ HOSTED = {
 
 @dataclass(frozen=True)
 class NewChallenge:
-    """What a host says of a challenge that is to be made."""
+    """The choices of a host for a new challenge."""
 
     folder: str
     protocol: str

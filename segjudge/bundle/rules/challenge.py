@@ -188,7 +188,7 @@ def _script(bundle: Bundle, path: object) -> BundleProblems:
 
 
 def _package(bundle: Bundle, where: str, path: str) -> BundleProblems:
-    """Yield why every submission would fail: EvalAI accepts any file that ends in .zip."""
+    """Yield why every submission would fail with this script: EvalAI accepts any file that ends in .zip."""
     remedy = "Build it anew: all modules at the top, with __init__.py and main.py"
     try:
         with zipfile.ZipFile(io.BytesIO(bundle.read(path))) as script:

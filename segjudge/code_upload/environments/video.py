@@ -85,7 +85,7 @@ class VideoTask:
         }
 
     def _note(self, view: _View, mask: Image) -> None:
-        """Keep a mask as canonical run lengths, however the agent wrote it."""
+        """Keep a mask as canonical run lengths, in whichever form the agent sent it."""
         kept = self._answers.setdefault(view.one.name, {})
         numbers = {number: label for label, number in ids_of(view.one).items()}
         for number, counts in encoded(mask).items():

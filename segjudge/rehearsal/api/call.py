@@ -73,7 +73,7 @@ CALLS: dict[str, dict[str, tuple[Handler, CallLimits]]] = {}
 
 
 def answers(method: str, route: str, **limits: Any) -> Callable[[Handler], Handler]:
-    """Let a function answer a call; without limits it takes a small form or some JSON from a user with a token."""
+    """Register the handler of a call; without limits it takes a small form or JSON from a user with a token."""
 
     def noted(handler: Handler) -> Handler:
         CALLS.setdefault(route.rstrip("/"), {})[method] = handler, CallLimits(**limits)

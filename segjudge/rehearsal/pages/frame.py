@@ -1,4 +1,4 @@
-"""What every page shares: its request with its user, its template, and the protection of its forms."""
+"""What all pages share: the request and its user, the template, and the protection of forms."""
 
 import hashlib
 import hmac
@@ -104,7 +104,7 @@ ROUTES: list[Route] = []
 
 
 def shown_at(path: str) -> Callable[[View], View]:
-    """Let a function make the page of an address."""
+    """Register a function as the view of an address."""
 
     def routed(view: View) -> View:
         def served(http: Request) -> Response:
@@ -117,7 +117,7 @@ def shown_at(path: str) -> Callable[[View], View]:
 
 
 def sent_to(path: str, first: Check, files: int = 0) -> Callable[[Action], Action]:
-    """Let a function act on a form that a page of this server sent; `first` is asked before the form is read."""
+    """Register a function as the handler of a form; `first` is called before the form is read."""
 
     def routed(act: Action) -> Action:
         async def served(http: Request) -> Response:
@@ -173,7 +173,7 @@ def page(request: PageRequest, template: str, **values: object) -> Response:
 
 
 def by_anybody(_request: PageRequest) -> None:
-    """Refuse nobody: the login's form."""
+    """Refuse nobody, as the form of the login needs."""
 
 
 #: Bytes of a form without a file.

@@ -39,7 +39,7 @@ def submissions(request: PageRequest, challenge: int) -> Response:
 
 
 def _summaries(request: PageRequest, submissions: list[Submission]) -> list[JsonObject]:
-    """Return what a list shows of submissions; names are read together, not for each."""
+    """Return the rows of a list of submissions; all names are read by one query."""
     services = request.services
     files = services.files.names(submission.input_file for submission in submissions)
     teams = services.store.find(Team, Team.id.in_({submission.team_id for submission in submissions}))
