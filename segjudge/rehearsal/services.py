@@ -6,6 +6,7 @@ from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.requests import Request
 
 from .accounts import Accounts
+from .actions.permissions import Permissions
 from .actions.submitting import Submitting
 from .bundle_import import BundleImport
 from .evalai_json import EvalAIJson
@@ -37,7 +38,8 @@ class Services:
         self.report_pages = ReportPages(self.store, self.files)
         self.submissions = Submissions(self.store, self.files, self.queue)
         self.bundles = BundleImport(self.store, self.files)
-        self.submitting = Submitting(self.store, self.accounts, self.files, self.submissions)
+        self.permissions = Permissions(self.store, self.accounts)
+        self.submitting = Submitting(self.store, self.accounts, self.files, self.submissions, self.permissions)
         #: What each worker is doing, as it reports itself.
         self.workers: dict[int, str] = {}
 

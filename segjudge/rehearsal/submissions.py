@@ -100,7 +100,10 @@ class Submissions:
 
     def update(self, submission: int, **values: object) -> None:
         """Set columns."""
-        self._store.change(Submission, submission, **values)
+        with self._store.write():
+            row = self.get(submission)
+            for name, value in values.items():
+                setattr(row, name, value)
 
     def enqueue(self, submission: int, image: str = "") -> None:
         """Put a message about a submission into the queue of its challenge."""

@@ -37,15 +37,15 @@ def report_page(services: Services, user: User, submission: int) -> str | None:
     elsewhere they see a page of what the phase left for them.
     """
     row = services.submissions.get(submission)
-    services.accounts.check_may_see_submission(user, row)
+    services.permissions.check_may_see_submission(user, row)
     reason = why_no_report(services, row)
     if reason:
         raise Refusal(404, f"There is no report: {reason}")
     challenge, phase = services.submissions.challenge_of(row), services.submissions.phase_of(row)
-    if services.accounts.is_host(user, challenge.id):
+    if services.permissions.is_host(user, challenge.id):
         return services.report_pages.made(_full_order(services, challenge, phase, row), HOSTS)
     splits = services.store.splits_of(phase.id)
-    if len(services.accounts.visible_splits(user, phase)) == len(splits):
+    if len(services.permissions.visible_splits(user, phase)) == len(splits):
         levels = services.report_pages.made(PageOrder(LEVELS, challenge.id, {"script": challenge.script}), row.team_id)
         if levels is None:
             return None

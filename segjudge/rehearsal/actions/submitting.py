@@ -15,6 +15,8 @@ from segjudge.rehearsal.stored_files import FileStore
 from segjudge.rehearsal.submissions import OPEN, SUBMITTED, Submissions
 from segjudge.rehearsal.timestamps import since
 
+from .permissions import Permissions
+
 _ATTRIBUTES = 1 << 16
 #: Bytes of a file that names an image.
 _IMAGE_BYTES = 1 << 16
@@ -38,8 +40,11 @@ class PhaseTarget(NamedTuple):
 class Submitting:
     """The actions of a participant who submits, and of hosts on submissions."""
 
-    def __init__(self, store: Store, accounts: Accounts, files: FileStore, submissions: Submissions) -> None:
-        self._store, self._accounts, self._files, self._submissions = store, accounts, files, submissions
+    def __init__(
+        self, store: Store, accounts: Accounts, files: FileStore, submissions: Submissions, permissions: Permissions
+    ) -> None:
+        self._store, self._accounts, self._files = store, accounts, files
+        self._submissions, self._permissions = submissions, permissions
 
     # ── rules ───────────────────────────────────────────────────────────────
 
@@ -62,7 +67,7 @@ class Submitting:
     def admit(self, user: User, target: PhaseTarget) -> tuple[ChallengePhase, Team]:
         """Return the phase, and the team with which a user may submit now; refuses where the server would."""
         challenge, phase = self.check_open(target)
-        host = self._accounts.is_host(user, challenge.id)
+        host = self._permissions.is_host(user, challenge.id)
         if not phase.flag("is_public") and not host:
             raise Refusal(403, "Sorry, cannot accept submissions since challenge phase is not public")
         allowed = phase.config.get("allowed_email_ids")
@@ -77,7 +82,7 @@ class Submitting:
 
     def check_participates(self, user: User, challenge: int) -> Team:
         """Return the team with which a user takes part; refuses where there is none."""
-        team = self._accounts.team_of(user, challenge)
+        team = self._permissions.team_of(user, challenge)
         if team is None:
             raise Refusal(403, "You haven't participated in the challenge")
         return team
@@ -112,7 +117,7 @@ class Submitting:
         """Enter a challenge with a team; doing it twice changes nothing."""
         if not self._accounts.is_member(user, team, PARTICIPANT):
             raise Refusal(403, "You are not a member of this participant team")
-        other = self._accounts.team_of(user, challenge)
+        other = self._permissions.team_of(user, challenge)
         if other is not None and other.id != team:
             raise Refusal(406, f"Sorry, you are already participating in this challenge with team {other.team_name}")
         self.enter(challenge, team)
@@ -179,7 +184,7 @@ class Submitting:
     def hosted(self, user: User, submission: int) -> Submission:
         """Return a submission; refuses who does not host its challenge."""
         row = self._submissions.get(submission)
-        if not self._accounts.hosts_submission(user, row):
+        if not self._permissions.hosts_submission(user, row):
             raise Refusal(403, NOT_AUTHORIZED)
         return row
 

@@ -49,7 +49,7 @@ def one_challenge(call: Call) -> JsonObject:
 
 def challenge_json(call: Call, challenge: Challenge) -> JsonObject:
     """Return a challenge as the caller sees it: its script is for its hosts alone."""
-    host = call.services.accounts.is_host(call.user, challenge.id)
+    host = call.services.permissions.is_host(call.user, challenge.id)
     return call.services.json.challenge(challenge, call.base, host=host)
 
 
@@ -66,7 +66,7 @@ def named_challenge(call: Call) -> Challenge:
 def hosted_challenge(call: Call, refusal: Refusal) -> Challenge:
     """Return the challenge of the address; refuses a caller who does not host it."""
     challenge = named_challenge(call)
-    call.services.accounts.check_host(call.known(), challenge.id, refusal)
+    call.services.permissions.check_host(call.known(), challenge.id, refusal)
     return challenge
 
 
@@ -74,7 +74,7 @@ def hosted_challenge(call: Call, refusal: Refusal) -> Challenge:
 def hosted_by(call: Call) -> JsonObject:
     """Return the challenges of a host team of the caller's."""
     team = int(call.path["team"])
-    call.services.accounts.check_team(call.known(), team)
+    call.services.permissions.check_team(call.known(), team)
     rows = call.services.store.find(Challenge, Challenge.host_team == team)
     return listed([challenge_json(call, row) for row in rows])
 
@@ -106,8 +106,8 @@ def participate(call: Call) -> Answer:
 def phases(call: Call) -> JsonObject:
     """Return the phases that the caller may see."""
     challenge = named_challenge(call)
-    host = call.services.accounts.is_host(call.user, challenge.id)
-    rows = call.services.accounts.visible_phases(call.user, challenge.id)
+    host = call.services.permissions.is_host(call.user, challenge.id)
+    rows = call.services.permissions.visible_phases(call.user, challenge.id)
     return listed([call.services.json.phase(row, call.base, host=host) for row in rows])
 
 
@@ -116,10 +116,10 @@ def one_phase(call: Call) -> JsonObject:
     """Return a phase of a challenge."""
     challenge, number = call.path["challenge"], call.path["phase"]
     call.services.store.one(Challenge, challenge, Refusal(406, "Challenge does not exist"))
-    phase = call.services.accounts.visible_phase(call.user, number)
+    phase = call.services.permissions.visible_phase(call.user, number)
     if phase is None or phase.challenge_id != challenge:
         raise Refusal(406, f"Challenge phase {number} does not exist for challenge {challenge}")
-    host = call.services.accounts.is_host(call.user, challenge)
+    host = call.services.permissions.is_host(call.user, challenge)
     return call.services.json.phase(phase, call.base, host=host)
 
 
@@ -131,7 +131,7 @@ def phase_alone(call: Call) -> JsonObject:
         phase = call.services.store.first(ChallengePhase, ChallengePhase.slug == call.path["slug"])
     else:
         phase = call.services.store.get(ChallengePhase, call.path["phase"])
-    if phase is None or not call.services.accounts.may_see_phase(call.user, phase):
+    if phase is None or not call.services.permissions.may_see_phase(call.user, phase):
         name = call.path.get("slug", call.path.get("phase"))
         raise Refusal(404, {"detail": f"ChallengePhase {name} does not exist"})
     return call.services.json.phase(phase, call.base, host=False)
@@ -147,11 +147,11 @@ def phases_of_host(call: Call) -> list[JsonObject]:
 @answers("GET", routes.PHASE_SPLITS)
 def phase_splits(call: Call) -> list[JsonObject]:
     """Return the splits that the caller may see."""
-    accounts, challenge = call.services.accounts, named_challenge(call)
+    permissions, challenge = call.services.permissions, named_challenge(call)
     return [
         phase_split_json(split, phase)
-        for phase in accounts.visible_phases(call.user, challenge.id)
-        for split in accounts.visible_splits(call.user, phase)
+        for phase in permissions.visible_phases(call.user, challenge.id)
+        for split in permissions.visible_splits(call.user, phase)
     ]
 
 
@@ -173,7 +173,7 @@ def row_for_hosts(call: Call, route: str) -> JsonObject:
     """Return a phase split, a leaderboard or a dataset split with their numbers, to a host."""
     model, number, columns = _FOR_HOSTS[route]
     row = call.services.store.get(model, call.path[number])
-    if row is None or not call.services.accounts.is_host(call.known(), row.challenge_id):
+    if row is None or not call.services.permissions.is_host(call.known(), row.challenge_id):
         raise Refusal(404, "Not found.")
     return {key: getattr(row, column) for key, column in columns.items()}
 
@@ -209,7 +209,7 @@ def teams(call: Call, kind: str) -> JsonObject:
 
 def check_may_push(call: Call) -> None:
     """Refuse who may not push."""
-    call.services.accounts.check_may_push(call.known())
+    call.services.permissions.check_may_push(call.known())
 
 
 def new_team(call: Call, kind: str) -> Answer:

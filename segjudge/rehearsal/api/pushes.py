@@ -18,7 +18,7 @@ from .challenges import check_may_push, hosted_challenge
 
 def _check_may_push(call: Call) -> None:
     """Refuse, before a bundle is uploaded, who may not push it."""
-    call.services.accounts.check_team(call.known(), int(call.path["team"]))
+    call.services.permissions.check_team(call.known(), int(call.path["team"]))
     check_may_push(call)
 
 
@@ -38,7 +38,7 @@ def create_or_update(call: Call) -> Answer:
         old = call.services.bundles.of_repository(repository)
         if old is not None:
             words = "Sorry, you are not a host for this challenge. Please check your user access token"
-            call.services.accounts.check_host(call.known(), old.id, Refusal(403, words))
+            call.services.permissions.check_host(call.known(), old.id, Refusal(403, words))
         _check_bundle(call, bundle, repository)
         try:
             number, new = call.services.bundles.create_or_update(bundle, repository, team)

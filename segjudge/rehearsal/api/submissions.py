@@ -63,16 +63,16 @@ def own_submissions(call: Call) -> JsonObject:
 def one_submission(call: Call) -> JsonObject:
     """Return a submission, to its team and the hosts."""
     user, row = call.known(), call.services.submissions.get(call.path["submission"])
-    if not call.services.accounts.may_see_submission(user, row):
+    if not call.services.permissions.may_see_submission(user, row):
         raise Refusal(401, "Sorry, you are not authorized to access this submission.")
-    return call.submission(row.id, host=call.services.accounts.hosts_submission(user, row))
+    return call.submission(row.id, host=call.services.permissions.hosts_submission(user, row))
 
 
 @answers("GET", routes.SUBMISSIONS_OF_CHALLENGE)
 def of_challenge(call: Call) -> list[JsonObject]:
     """Return every submission of a challenge, to hosts: the way to find those that are stuck."""
     challenge, status = call.path["challenge"], call.query.get("status", "")
-    call.services.accounts.check_host(call.known(), challenge)
+    call.services.permissions.check_host(call.known(), challenge)
     if status and status not in STATUSES:
         raise Refusal(400, f"Invalid submission status {status}")
     try:
@@ -90,7 +90,7 @@ def leaderboard(call: Call) -> JsonObject:
     number = call.path["split"]
     split = call.services.store.one(ChallengePhaseSplit, number)
     phase = call.services.store.one(ChallengePhase, split.phase_id)
-    if not call.services.accounts.may_see_board(call.user, phase, split):
+    if not call.services.permissions.may_see_board(call.user, phase, split):
         raise Refusal(400, "Sorry, the leaderboard is not public!")
     board = board_of(call.services.store, phase, split, call.query.get("order_by", ""))
     return listed(board_json(board, number))
@@ -128,10 +128,10 @@ def update_meta(call: Call) -> JsonObject:
     services, user, number, challenge = call.services, call.known(), call.path["submission"], call.path["challenge"]
     row = services.submissions.get(number)
     ours = services.submissions.phase_of(row).challenge_id == challenge
-    if not ours or not services.accounts.may_see_submission(user, row):
+    if not ours or not services.permissions.may_see_submission(user, row):
         raise Refusal(403, NOT_AUTHORIZED)
     changes = {key: call.data[key] for key in _HOST_FIELDS if key in call.data}
-    host = services.accounts.is_host(user, challenge)
+    host = services.permissions.is_host(user, challenge)
     if not host and set(changes) - _TEAM_FIELDS:
         raise Refusal(403, NOT_AUTHORIZED)
     if changes.get("status", CANCELLED) not in (STATUSES if host else (CANCELLED,)):
@@ -166,7 +166,8 @@ def leaderboard_data(call: Call) -> JsonObject:
         values = None
     if not isinstance(values, dict) or set(values) != set(labels) or not all(map(is_number, values.values())):
         raise Refusal(400, "leaderboard_data must hold a number for each label, and no other")
-    services.store.change(LeaderboardData, number, result=values)
+    with services.store.write():
+        services.store.one(LeaderboardData, number).result = values
     return {"id": number, "result": values}
 
 

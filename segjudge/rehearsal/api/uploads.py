@@ -48,7 +48,7 @@ def send(call: Call) -> JsonObject:
     """Put the submission into the queue, whether or not its file has come."""
     services, number = call.services, call.path["submission"]
     row = services.submissions.get(number)
-    if not services.accounts.may_see_submission(call.known(), row) or row.phase_id != call.path["phase"]:
+    if not services.permissions.may_see_submission(call.known(), row) or row.phase_id != call.path["phase"]:
         raise Refusal(403, "Sorry, this submission is not yours")
     challenge = _check_open(call)
     with services.store.write():
@@ -76,7 +76,8 @@ def finish_annotation(call: Call) -> Answer:
     phase, store = _host_phase(call), call.services.store
     file = _joined(call, None)
     with store.write():
-        store.change(ChallengePhase, phase.id, annotation=file, by_client=True)
+        phase = store.one(ChallengePhase, phase.id)
+        phase.annotation, phase.by_client = file, True
         store.one(Challenge, phase.challenge_id).version += 1
     return Answer(201, {"upload_id": call.data.get("upload_id"), "challenge_phase_pk": phase.id})
 
@@ -87,16 +88,16 @@ def finish_annotation(call: Call) -> Answer:
 def _visible_phase(call: Call) -> ChallengePhase:
     """Return the phase of the address; refuses where there is none that the caller may see."""
     number = call.path["phase"]
-    phase = call.services.accounts.visible_phase(call.known(), number)
+    phase = call.services.permissions.visible_phase(call.known(), number)
     if phase is None:
         raise Refusal(404, {"detail": f"ChallengePhase {number} does not exist"})
     return phase
 
 
 def _host_phase(call: Call) -> ChallengePhase:
-    call.services.accounts.check_may_push(call.known())
+    call.services.permissions.check_may_push(call.known())
     phase = _visible_phase(call)
-    call.services.accounts.check_host(call.user, phase.challenge_id)
+    call.services.permissions.check_host(call.user, phase.challenge_id)
     return phase
 
 

@@ -49,7 +49,7 @@ def _challenge_of_queue(call: Call, verb: str) -> Challenge:
     if challenge is None:
         raise Refusal(400, f"Challenge with queue name {queue} does not {verb}")
     words = "Sorry, you are not authorized to access this resource"
-    call.services.accounts.check_host(call.known(), challenge.id, Refusal(401, words))
+    call.services.permissions.check_host(call.known(), challenge.id, Refusal(401, words))
     return challenge
 
 
@@ -66,7 +66,7 @@ def _check_worker(call: Call) -> Challenge:
     """Return the challenge that a worker reports to; refuses who does not host it or reports on another's."""
     services, challenge = call.services, call.path["challenge"]
     row = services.store.one(Challenge, challenge)
-    services.accounts.check_host(call.known(), challenge, Refusal(400, NOT_AUTHORIZED))
+    services.permissions.check_host(call.known(), challenge, Refusal(400, NOT_AUTHORIZED))
     if "submission" in call.data:
         # EvalAI asks for neither; a host of one challenge could read and overwrite those of another.
         submission = _submission(call)
@@ -217,7 +217,7 @@ def _check_values(values: JsonObject, labels: list[str], *, loose: bool) -> None
 def pod_started(call: Call) -> JsonObject:
     """Note when the pod of a code upload began."""
     user, number = call.known(), call.path["submission"]
-    if not call.services.accounts.may_see_submission(user, call.services.submissions.get(number)):
+    if not call.services.permissions.may_see_submission(user, call.services.submissions.get(number)):
         raise Refusal(403, NOT_AUTHORIZED)
     call.services.submissions.update(number, started_at=time.time())
     return call.submission(number)

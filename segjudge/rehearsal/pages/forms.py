@@ -21,7 +21,7 @@ def _check_participates(request: PageRequest) -> None:
 def _hosted(request: PageRequest) -> Submission:
     """Return the submission of the address; refuses who does not host it."""
     submission = request.services.submissions.get(request.path["submission"])
-    if not request.services.accounts.hosts_submission(request.known(), submission):
+    if not request.services.permissions.hosts_submission(request.known(), submission):
         raise Refusal(403, "This is for the hosts of the challenge.")
     return submission
 
@@ -56,7 +56,7 @@ def join(request: PageRequest, form: JsonObject) -> Response:
     """Take part, with a team of the user's or a new one."""
     user, challenge = request.known(), request.path["challenge"]
     named_challenge(request, challenge)
-    if request.services.accounts.team_of(user, challenge) is None:
+    if request.services.permissions.team_of(user, challenge) is None:
         request.services.submitting.participate(user, challenge, _chosen_team(request, user, form))
     return RedirectResponse(f"/challenges/{challenge}/submit", 303)
 

@@ -31,8 +31,8 @@ _REPORT_POLICY = (
 def submissions(request: PageRequest, challenge: int) -> Response:
     """Return what the user's team has submitted."""
     services, user = request.services, request.known()
-    team = services.accounts.team_of(user, challenge)
-    phases = services.accounts.visible_phases(user, challenge) if team else []
+    team = services.permissions.team_of(user, challenge)
+    phases = services.permissions.visible_phases(user, challenge) if team else []
     rows = [row for phase in phases for row in services.submissions.of_team(team.id if team else 0, phase.id)]
     rows.sort(key=lambda row: -row.id)
     return challenge_page(request, challenge, "submissions.html", rows=_summaries(request, rows[:_LISTED]))
@@ -66,7 +66,7 @@ def _reason(request: PageRequest, submission: Submission) -> str:
 
 def _text(request: PageRequest, submission: Submission, file: str | None) -> str:
     """Return the beginning of a file about a submission, as far as this user may read it."""
-    if file and not request.services.accounts.hosts_submission(request.user, submission):
+    if file and not request.services.permissions.hosts_submission(request.user, submission):
         redacted = file_for_participants(request.services, submission.id, file)
         if redacted is not None:
             return redacted[:EXCERPT]
@@ -88,9 +88,9 @@ def submission(request: PageRequest, submission: int) -> Response:
     """Return a submission: its status, its scores, what was written about it."""
     services, user = request.services, request.known()
     row = services.submissions.get(submission)
-    services.accounts.check_may_see_submission(user, row)
+    services.permissions.check_may_see_submission(user, row)
     phase = services.submissions.phase_of(row)
-    host = services.accounts.is_host(user, phase.challenge_id)
+    host = services.permissions.is_host(user, phase.challenge_id)
     files = []
     for column, (name, for_hosts) in _FILES.items():
         file = getattr(row, column)
@@ -111,7 +111,7 @@ def submission(request: PageRequest, submission: int) -> Response:
 
 
 def _scores(request: PageRequest, submission: Submission, phase: ChallengePhase) -> list[JsonObject]:
-    splits = {split.id: split for split in request.services.accounts.visible_splits(request.user, phase)}
+    splits = {split.id: split for split in request.services.permissions.visible_splits(request.user, phase)}
     return [
         {"split": splits[split].dataset_split.name, "values": _cells(values, splits[split])}
         for split, values in request.services.submissions.scores(submission.id).items()
@@ -147,9 +147,9 @@ def leaderboard(request: PageRequest, challenge: int, split: int = 0) -> Respons
     services = request.services
     visible = [
         (phase, phase_split)
-        for phase in services.accounts.visible_phases(request.user, challenge)
+        for phase in services.permissions.visible_phases(request.user, challenge)
         for phase_split in services.store.splits_of(phase.id)
-        if services.accounts.may_see_board(request.user, phase, phase_split)
+        if services.permissions.may_see_board(request.user, phase, phase_split)
     ]
     boards = [
         {"id": phase_split.id, "name": f"{phase.config['name']} / {phase_split.dataset_split.name}"}
@@ -165,7 +165,7 @@ def leaderboard(request: PageRequest, challenge: int, split: int = 0) -> Respons
     described = phase_split.leaderboard.schema.get("metadata") or {}
     columns = [{"label": label, "about": (described.get(label) or {}).get("description", "")} for label in board.labels]
     current = {**boards[index], "order": board.order, "descending": board.descending}
-    team = services.accounts.team_of(request.user, challenge)
+    team = services.permissions.team_of(request.user, challenge)
     standings = services.comparisons.of(board, phase_split.dataset_split.codename)
     rows = [_ranked(rank, row, board, team) for rank, row in enumerate(board.rows, 1)]
     return challenge_page(
@@ -202,7 +202,7 @@ def host(request: PageRequest, challenge: int) -> Response:
     """Return the queue, the workers, the submissions and what went wrong, to a host."""
     services, user = request.services, request.known()
     row = named_challenge(request, challenge)
-    services.accounts.check_host(user, challenge, Refusal(403, "This page is for the hosts of the challenge."))
+    services.permissions.check_host(user, challenge, Refusal(403, "This page is for the hosts of the challenge."))
     status = request.query("status")
     counted = services.submissions.count_statuses(challenge)
     listed = services.submissions.of_challenge(challenge, status, limit=_LISTED)

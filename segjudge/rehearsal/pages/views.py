@@ -34,13 +34,13 @@ def local_path(path: str) -> str:
 
 def challenge_page(request: PageRequest, challenge: int, template: str, **values: object) -> Response:
     """Return a page with the challenge's head and tabs."""
-    accounts = request.services.accounts
+    permissions = request.services.permissions
     return page(
         request,
         template,
         challenge=request.services.json.challenge(named_challenge(request, challenge), request.base),
-        host=accounts.is_host(request.user, challenge),
-        team=accounts.team_of(request.user, challenge),
+        host=permissions.is_host(request.user, challenge),
+        team=permissions.team_of(request.user, challenge),
         **values,
     )
 
@@ -65,7 +65,7 @@ def as_on_evalai(request: PageRequest, challenge: int, page: str) -> Response:
 
 def with_phases(request: PageRequest, challenge: int, template: str) -> Response:
     """Return a page with the challenge's phases."""
-    rows = request.services.accounts.visible_phases(request.user, challenge)
+    rows = request.services.permissions.visible_phases(request.user, challenge)
     shown = [request.services.json.phase(row, request.base, host=False) for row in rows]
     return challenge_page(request, challenge, template, phases=shown)
 
@@ -79,13 +79,13 @@ shown_at("/challenges/{challenge:int}/evaluation")(partial(challenge_page, templ
 def submit(request: PageRequest, challenge: int) -> Response:
     """Return the form, with what is left of each limit."""
     services, user = request.services, request.known()
-    team = services.accounts.team_of(user, challenge)
+    team = services.permissions.team_of(user, challenge)
     shown = [
         {
             **services.json.phase(phase, request.base, host=False),
             "left": services.submitting.remaining(team.id, phase) if team else None,
         }
-        for phase in services.accounts.visible_phases(user, challenge)
+        for phase in services.permissions.visible_phases(user, challenge)
     ]
     teams = services.accounts.teams(user, PARTICIPANT)
     return challenge_page(request, challenge, "submit.html", phases=shown, teams=teams)
