@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from .hidden_splits import file_for_participants
 from .models import StoredFile, UploadPart
-from .services import Services, services_of
+from .services import services_of
 from .stored_files import MEDIA, PART, signed_as
 
 _SPOOLED = 1 << 20
@@ -63,19 +63,8 @@ async def _put_part(request: Request) -> Response:
             return JSONResponse({"error": "The upload broke off."}, 400)
         file.seek(0)
         kept = await run_in_threadpool(services.files.keep, file, f"part {number}", "part")
-    await run_in_threadpool(_arrived, services, (upload, number), kept, tag.hexdigest())
+    await run_in_threadpool(services.uploading.arrived, (upload, number), kept, tag.hexdigest())
     return Response(status_code=200, headers={"ETag": f'"{tag.hexdigest()}"'})
-
-
-def _arrived(services: Services, key: tuple[str, int], file: str, tag: str) -> None:
-    """Keep a part that has arrived, in the place of an earlier one."""
-    with services.store.write():
-        part = services.store.get(UploadPart, key)
-        if part is None:  # the upload was finished meanwhile
-            services.files.drop(file)
-            return
-        services.files.drop(part.file)
-        part.file, part.etag = file, tag
 
 
 #: The routes of downloads, and of the parts of large uploads.

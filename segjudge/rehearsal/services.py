@@ -6,8 +6,11 @@ from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.requests import Request
 
 from .accounts import Accounts
+from .actions.hosting import Hosting
 from .actions.permissions import Permissions
+from .actions.reporting import WorkerReports
 from .actions.submitting import Submitting
+from .actions.uploading import Uploading
 from .bundle_import import BundleImport
 from .evalai_json import EvalAIJson
 from .leaderboards import Comparisons
@@ -40,6 +43,9 @@ class Services:
         self.bundles = BundleImport(self.store, self.files)
         self.permissions = Permissions(self.store, self.accounts)
         self.submitting = Submitting(self.store, self.accounts, self.files, self.submissions, self.permissions)
+        self.uploading = Uploading(self.store, self.files, self.queue, self.permissions, self.submitting)
+        self.hosting = Hosting(self.store, self.submissions, self.permissions)
+        self.reports = WorkerReports(self.store, self.files, self.submissions, self.permissions)
         #: What each worker is doing, as it reports itself.
         self.workers: dict[int, str] = {}
 

@@ -124,6 +124,13 @@ class Store:
         ending = "after_commit" if committed else "after_rollback"
         event.listen(self._local.session, ending, lambda _session: action(), once=True)
 
+    def change(self, model: type[Base], key: object, **values: object) -> None:
+        """Set columns of the row with a primary key."""
+        with self.write() as session:
+            row = session.get_one(model, key)
+            for name, value in values.items():
+                setattr(row, name, value)
+
     def remove(self, model: type[Base], *conditions: ColumnElement[bool]) -> None:
         """Delete the rows that meet all conditions."""
         with self.write() as session:

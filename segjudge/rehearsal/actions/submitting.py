@@ -1,4 +1,4 @@
-"""Taking part and submitting: what EvalAI asks before it takes a submission, in its order and its words; reruns."""
+"""Taking part and submitting: what EvalAI asks before it takes a submission, in its order and its words."""
 
 import json
 import time
@@ -9,7 +9,7 @@ from segjudge.evalai.jobs import CANCELLED, FAILED
 from segjudge.rehearsal.accounts import PARTICIPANT, Accounts
 from segjudge.rehearsal.evalai_json import TEXT_FIELDS
 from segjudge.rehearsal.models import Challenge, ChallengePhase, Participation, Submission, Team, User
-from segjudge.rehearsal.refusal import NOT_AUTHORIZED, JsonObject, Refusal
+from segjudge.rehearsal.refusal import JsonObject, Refusal
 from segjudge.rehearsal.store import Store
 from segjudge.rehearsal.stored_files import FileStore
 from segjudge.rehearsal.submissions import OPEN, SUBMITTED, Submissions
@@ -26,8 +26,6 @@ _LIMITS = {
     "max_submissions_per_month": ("month", "The maximum number of submission for this month has been reached"),
     "max_submissions_per_day": ("day", "The maximum number of submission for today has been reached"),
 }
-#: What a rerun takes over.
-_COPIED = ("phase_id", "team_id", "created_by", "input_file", "attributes", "is_public", "is_baseline", *TEXT_FIELDS)
 
 
 class PhaseTarget(NamedTuple):
@@ -38,7 +36,7 @@ class PhaseTarget(NamedTuple):
 
 
 class Submitting:
-    """The actions of a participant who submits, and of hosts on submissions."""
+    """The actions of a participant who submits."""
 
     def __init__(
         self, store: Store, accounts: Accounts, files: FileStore, submissions: Submissions, permissions: Permissions
@@ -178,44 +176,6 @@ class Submitting:
             raise Refusal(400, f"Error {error} in submitted_image_uri from submission file") from None
         finally:
             file.seek(0)
-
-    # ── actions of hosts ────────────────────────────────────────────────────
-
-    def hosted(self, user: User, submission: int) -> Submission:
-        """Return a submission; refuses who does not host its challenge."""
-        row = self._submissions.get(submission)
-        if not self._permissions.hosts_submission(user, row):
-            raise Refusal(403, NOT_AUTHORIZED)
-        return row
-
-    def rerun(self, user: User, submission: int) -> int:
-        """Cancel a submission and send its file again as a new one, as EvalAI does; return its number."""
-        old = self.hosted(user, submission)
-        with self._store.write() as session:
-            self._submissions.update(submission, status=CANCELLED)
-            new = Submission(
-                status=SUBMITTED,
-                submitted_at=old.submitted_at,
-                rerun_resumed_at=time.time(),
-                **{key: getattr(old, key) for key in _COPIED},
-            )
-            session.add(new)
-            session.flush()
-            self._submissions.enqueue(new.id)
-        return new.id
-
-    def cancel(self, user: User, submission: int) -> None:
-        """Cancel a submission: a worker that scores it leaves it. On EvalAI it would be scored all the same."""
-        self.hosted(user, submission)
-        with self._store.write():
-            self.check_unfinished(submission, 400)
-            self._submissions.update(submission, status=CANCELLED)
-
-    def check_unfinished(self, submission: int, status: int) -> None:
-        """Refuse to change what has ended."""
-        row = self._submissions.get(submission)
-        if row.status not in OPEN:
-            raise Refusal(status, f"Submission {submission} is {row.status} already.")
 
 
 def clean(value: object) -> str:

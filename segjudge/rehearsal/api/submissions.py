@@ -1,27 +1,19 @@
 """Submissions and leaderboards, as participants and hosts call for them."""
 
-import json
 import math
-import time
 
-from segjudge.bundle.field_values import FALSE, TRUE
 from segjudge.bundle.opened_bundle import UPLOAD_BYTES
 from segjudge.evalai import routes
-from segjudge.evalai.jobs import CANCELLED, FAILED
-from segjudge.evalai.result_shapes import is_number
-from segjudge.rehearsal.actions.submitting import PhaseTarget, clean
+from segjudge.rehearsal.actions.submitting import PhaseTarget
 from segjudge.rehearsal.evalai_json import board_json
 from segjudge.rehearsal.leaderboards import board_of
-from segjudge.rehearsal.models import ChallengePhase, ChallengePhaseSplit, LeaderboardData
-from segjudge.rehearsal.refusal import NOT_AUTHORIZED, JsonObject, Refusal
+from segjudge.rehearsal.models import ChallengePhase, ChallengePhaseSplit
+from segjudge.rehearsal.refusal import JsonObject, Refusal
 from segjudge.rehearsal.submissions import STATUSES
 from segjudge.rehearsal.timestamps import seconds
 
 from .call import Answer, Call, answers
 from .challenges import listed
-
-_HOST_FIELDS = ("status", "is_flagged", "is_public", "is_baseline", "method_name", "method_description")
-_TEAM_FIELDS = frozenset({"status", "is_public", "method_name", "method_description"})
 
 
 def _target(call: Call) -> PhaseTarget:
@@ -102,72 +94,30 @@ def leaderboard(call: Call) -> JsonObject:
 @answers("POST", routes.SUBMISSION_RERUN)
 def rerun(call: Call) -> JsonObject:
     """Send the same file as a new submission."""
-    call.services.submitting.rerun(call.known(), call.path["submission"])
+    call.services.hosting.rerun(call.known(), call.path["submission"])
     return {"success": "Submission is successfully submitted for re-running"}
 
 
 @answers("POST", routes.SUBMISSION_RESUME)
 def resume(call: Call) -> JsonObject:
-    """Send a failed submission once more, where the challenge is remote and allows it."""
-    services, number = call.services, call.path["submission"]
-    row = services.submitting.hosted(call.known(), number)
-    challenge = services.submissions.challenge_of(row)
-    if not challenge.flag("remote_evaluation") or not challenge.flag("allow_resuming_submissions"):
-        raise Refusal(406, "Challenge does not allow resuming submissions")
-    if row.status != FAILED:
-        raise Refusal(400, "Only failed submissions can be resumed")
-    with services.store.write():
-        services.submissions.update(number, status="resuming", rerun_resumed_at=time.time(), deaths=0)
-        services.submissions.enqueue(number)
+    """Send the same submission once more."""
+    call.services.hosting.resume(call.known(), call.path["submission"])
     return {"success": "Submission is successfully resumed"}
 
 
 @answers("PATCH", routes.SUBMISSION_META)
 def update_meta(call: Call) -> JsonObject:
-    """Change fields of a submission; its team may cancel it by its status, hosts may set any."""
-    services, user, number, challenge = call.services, call.known(), call.path["submission"], call.path["challenge"]
-    row = services.submissions.get(number)
-    ours = services.submissions.phase_of(row).challenge_id == challenge
-    if not ours or not services.permissions.may_see_submission(user, row):
-        raise Refusal(403, NOT_AUTHORIZED)
-    changes = {key: call.data[key] for key in _HOST_FIELDS if key in call.data}
-    host = services.permissions.is_host(user, challenge)
-    if not host and set(changes) - _TEAM_FIELDS:
-        raise Refusal(403, NOT_AUTHORIZED)
-    if changes.get("status", CANCELLED) not in (STATUSES if host else (CANCELLED,)):
-        raise Refusal(400, {"status": [f'"{changes["status"]}" is not a valid choice.']})
-    values = {key: _column_value(key, value) for key, value in changes.items()}
-    with services.store.write():
-        if not host and "status" in changes:
-            services.submitting.check_unfinished(number, 403)
-        services.submissions.update(number, **values)
+    """Change fields of a submission; a status too, which is how it is cancelled."""
+    number = call.path["submission"]
+    host = call.services.hosting.edit(call.known(), call.path["challenge"], number, call.data)
     return call.submission(number, host=host)
-
-
-def _column_value(key: str, value: object) -> object:
-    if not key.startswith("is_"):
-        return clean(value)
-    if value not in (*TRUE, *FALSE):
-        raise Refusal(400, {key: ["Must be a valid boolean."]})
-    return value in TRUE
 
 
 @answers("PATCH", routes.LEADERBOARD_DATA)
 def leaderboard_data(call: Call) -> JsonObject:
-    """Replace the scores of a leaderboard's row: a number for each label."""
-    services, number, sent = call.services, call.path["row"], call.data.get("leaderboard_data")
-    missing = Refusal(404, "Leaderboard data does not exist")
-    data = services.store.one(LeaderboardData, number, missing)
-    services.submitting.hosted(call.known(), data.submission_id)
-    labels = services.store.one(ChallengePhaseSplit, data.phase_split_id).labels
-    try:
-        values = json.loads(sent) if isinstance(sent, str) else sent
-    except ValueError:
-        values = None
-    if not isinstance(values, dict) or set(values) != set(labels) or not all(map(is_number, values.values())):
-        raise Refusal(400, "leaderboard_data must hold a number for each label, and no other")
-    with services.store.write():
-        services.store.one(LeaderboardData, number).result = values
+    """Edit the scores of a leaderboard's row."""
+    number = call.path["row"]
+    values = call.services.hosting.edit_scores(call.known(), number, call.data.get("leaderboard_data"))
     return {"id": number, "result": values}
 
 

@@ -112,17 +112,15 @@ def _answers(questions: list[JsonObject], phase: str, form: JsonObject) -> list[
 @sent_to("/submissions/{submission:int}/mark", _hosted)
 def mark(request: PageRequest, form: JsonObject) -> Response:
     """Make a submission a baseline, hide it from the leaderboard or flag it; or the opposite."""
-    submission, mark = _hosted(request), str(form.get("what", ""))
-    if mark not in ("is_baseline", "is_public", "is_flagged"):
-        raise Refusal(400, "There is no such mark.")
-    request.services.submissions.update(submission.id, **{mark: not getattr(submission, mark)})
-    return RedirectResponse(f"/submissions/{submission.id}", 303)
+    number = request.path["submission"]
+    request.services.hosting.mark(request.known(), number, str(form.get("what", "")))
+    return RedirectResponse(f"/submissions/{number}", 303)
 
 
 @sent_to("/submissions/{submission:int}/rerun", _hosted)
 def rerun(request: PageRequest, _form: JsonObject) -> Response:
     """Send the same file once more, as a new submission."""
-    number = request.services.submitting.rerun(request.known(), request.path["submission"])
+    number = request.services.hosting.rerun(request.known(), request.path["submission"])
     return RedirectResponse(f"/submissions/{number}", 303)
 
 
@@ -130,6 +128,6 @@ def rerun(request: PageRequest, _form: JsonObject) -> Response:
 def cancel(request: PageRequest, _form: JsonObject) -> Response:
     """Cancel a submission."""
     submission = _hosted(request)
-    request.services.submitting.cancel(request.known(), submission.id)
+    request.services.hosting.cancel(request.known(), submission.id)
     challenge = request.services.submissions.phase_of(submission).challenge_id
     return RedirectResponse(f"/challenges/{challenge}/host", 303)
