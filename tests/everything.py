@@ -65,7 +65,9 @@ class Part:
 
 def parts_of(arguments: list[str], folder: Path) -> list[Part]:
     """The parts: two halves on this Python, since most tests wait for others most of the time, and the worker's."""
-    here, there = [sys.executable, "-m", "pytest"], [WORKER, "-m", "pytest", "-p", "no:cacheprovider"]
+    # A file that cannot be imported fails, and the others are run all the same.
+    pytest = ["-m", "pytest", "--continue-on-collection-errors"]
+    here, there = [sys.executable, *pytest], [WORKER, *pytest, "-p", "no:cacheprovider"]
     if arguments == ["--all"] or not arguments:
         quick = [] if arguments else ["-m", "not long"]
         names = sorted(path.name for path in (ROOT / "tests").glob("test_*.py"))

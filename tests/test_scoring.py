@@ -16,10 +16,10 @@ import segjudge
 from segjudge.cli import main
 from segjudge.datasets.opening import TruthSource, open_sequences
 from segjudge.datasets.packing import pack
-from segjudge.demo.make import run_lengths
 from segjudge.evaluation_script import instance_truth
 from segjudge.evaluation_script.annotation_file import is_packed
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_CATEGORY
+from segjudge.masks.run_lengths import runs_of_mask
 
 from .builders import ANNOTATIONS, ROOT, zipped
 from .test_cli import ONE, TWO, davis
@@ -45,7 +45,10 @@ def as_zip(results: Path) -> Path:
 
 def as_json(results: Path) -> Path:
     document = {
-        name: {str(number): [run_lengths(labels == number) for _ in range(6)] for number in (1, 2)}
+        name: {
+            str(number): [{"size": list(labels.shape), "counts": runs_of_mask(labels == number)}] * 6
+            for number in (1, 2)
+        }
         for name, labels in (("dog", TWO), ("cat", ONE))
     }
     path = results.parent / "results.json"
