@@ -29,9 +29,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Count the hostile suites as long where the worker's interpreter runs them as well."""
+    """Count the suites of hostile uploads and of the guard as long where the worker's interpreter runs them as well."""
     if sys.version_info >= (3, 11) and os.environ.get("SEGJUDGE_WORKER_PYTHON"):
-        both = [path for path in HERE.glob("test_hostile*.py") if not NEWER.search(path.read_text(encoding="utf-8"))]
+        suites = [*HERE.glob("test_hostile*.py"), HERE / "test_guard.py"]
+        both = [path for path in suites if not NEWER.search(path.read_text(encoding="utf-8"))]
         for item in items:
             if item.path in both:
                 item.add_marker(pytest.mark.long)

@@ -51,6 +51,7 @@ def duel(data: Path, *agent: str, more: tuple[str, ...] = ()) -> int:
     return main(words)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["agent", "copy_first", "optical_flow", "memory"])
 def test_the_agents_of_the_repository(data: Path, name: str, tmp_path: Path, capsys: Any) -> None:
     result = tmp_path / "result.json"
@@ -73,6 +74,7 @@ def agent(folder: Path, text: str) -> str:
     return str(path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "output"),
     [
@@ -317,6 +319,7 @@ def test_what_the_platform_writes_follows_no_link(data: Path, tmp_path: Path) ->
     assert precious.read_text() == "kept"
 
 
+@pytest.mark.long
 @needs_bwrap
 def test_an_agent_that_thinks_is_not_taken_for_gone(data: Path, tmp_path: Path) -> None:
     """Its socket is in a network of its own, which nobody outside can see."""

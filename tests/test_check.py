@@ -531,6 +531,7 @@ def places(node: Any, path: tuple[Any, ...] = ()) -> Any:
         yield from places(value, (*path, key))
 
 
+@pytest.mark.long
 def test_whatever_stands_in_the_yaml_nothing_breaks(bundle: Path, tmp_path: Path) -> None:
     config = read_config(str(ROOT))
     state, script = state_after_push(config, source="a test", approved=True), zipped({"__init__.py": b"evaluate = 1"})

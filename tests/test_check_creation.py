@@ -112,6 +112,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("change", "words"), REFUSED)
 def test_what_creation_refuses_is_reported(change: Any, words: str, bundle: dict[str, bytes], tmp_path: Path) -> None:
     path = written(bundle, tmp_path, change)
@@ -231,6 +232,7 @@ def test_the_address_of_a_former_codename_stays_in_use(bundle: dict[str, bytes],
     assert [one.server_message for one in errors(path, renamed)] == [problem.server_message]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block", ["leaderboard", "challenge_phases", "dataset_splits"])
 @pytest.mark.parametrize(
     ("number", "refused"),

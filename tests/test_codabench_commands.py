@@ -40,6 +40,7 @@ def test_run_shows_the_leaderboards_of_the_demo(capsys: pytest.CaptureFixture[st
     assert out.count(": Finished in") == 9
 
 
+@pytest.mark.long
 def test_check_scores_the_samples_of_the_demo(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", *PLATFORM, "--strict", "--bundle", str(ROOT)]) == 0
     assert capsys.readouterr().out.count("Codabench would accept this bundle.") == 3

@@ -54,6 +54,7 @@ def test_compressed_results_score_to_the_same_bits(ending: str, protocol: str, t
     assert scores_of(out, ANNOTATIONS, protocol) == scores_of(STRONG, ANNOTATIONS, protocol)
 
 
+@pytest.mark.long
 @needs_shared
 @pytest.mark.parametrize(("pair", "most"), PAIRS.items())
 def test_real_results_become_as_small_as_is_promised(

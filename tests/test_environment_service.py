@@ -136,6 +136,7 @@ def test_a_repeated_step_gets_the_same_reply(served: Served) -> None:
     agent.close()
 
 
+@pytest.mark.long
 def test_a_foreign_session_and_a_second_reset_are_refused_until_it_idles(data: Path) -> None:
     running = Served(data, *dataset(data), "--idle-seconds", "5")
     agent, other = Caller(running.address), Caller(running.address)
@@ -349,6 +350,7 @@ def test_a_slow_drip_of_bytes(data: Path) -> None:
     ends(data, "did not answer drift/00000 within 2 seconds", "--step-seconds", "2", act=dripping)
 
 
+@pytest.mark.long
 def test_streams_that_never_end_their_message(data: Path) -> None:
     def hanging(running: Served) -> list[Caller]:
         agent = begun(running)
@@ -528,6 +530,7 @@ def test_whoever_takes_a_session_over_goes_on_where_it_stood(data: Path) -> None
     assert running.outcome()["metadata"]["steps"] == 11
 
 
+@pytest.mark.long
 def test_repeats_hide_no_time_and_stop_no_clock(data: Path) -> None:
     running = Served(data, *dataset(data), "--step-seconds", "4")
     agent = Caller(running.address)

@@ -93,6 +93,7 @@ def test_a_file_with_evaluate_is_enough_beside_its_bundle(server: Rehearsal, wor
     assert submission(server, number)["status"] == "finished"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["folder", "yaml", "zip"])
 def test_the_hosted_form_gets_the_annotations_of_the_worker(
     server: Rehearsal, worker: Operator, folder: Path, tmp_path: Path, kind: str

@@ -71,6 +71,7 @@ def test_a_script_with_packages_data_and_relative_imports_scores(tmp_path: Path)
     assert outcome.stdout == "Starting Evaluation.....\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "script",
     [

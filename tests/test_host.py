@@ -45,6 +45,7 @@ FORMS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("protocol", FORMS)
 def test_the_demo_needs_no_data(protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.chdir(tmp_path)
