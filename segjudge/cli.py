@@ -44,8 +44,10 @@ def main(arguments: list[str] | None = None) -> int:
         leave_at_once()
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        parser = _parser(given)
-        args = parser.parse_args(given)
+        try:
+            args = _parser(given).parse_args(given)
+        finally:
+            sys.stdout.flush()  # the help is written while the parser exits
         with interruptible() if arguments is None else nullcontext():
             code: int = args.command(args)
             sys.stdout.flush()  # what cannot be written is found here, not while Python ends

@@ -187,9 +187,15 @@ def test_before_anything_is_begun_a_signal_ends_it_at_once(number: int) -> None:
     assert done.stderr == "segjudge: stopped\n"
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
+@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_a_reader_that_goes_away_is_no_error(option: str, buffered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if buffered:
+        monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    else:
+        monkeypatch.setenv("PYTHONUNBUFFERED", "1")
     for taken in (0, 1):
-        process = begun("score", "--help")
+        process = begun("score", option) if option == "--help" else begun(option)
         for _ in range(taken):
             process.stdout.readline()
         process.stdout.close()
