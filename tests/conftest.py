@@ -26,6 +26,8 @@ collect_ignore = [*NEEDS_TOOLKIT, *(["journeys"] if NEEDS_TOOLKIT else [])]
 
 # What a shell starts in the background ignores Ctrl-C, and with it all that the tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# Containers often set it, and it hides what a full buffer does at a program's end.
+os.environ.pop("PYTHONUNBUFFERED", None)
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
