@@ -279,6 +279,7 @@ def real_root(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 @needs_shared
 def test_the_baseline_is_far_above_the_drawn_lines_on_real_frames(tmp_path: Path) -> None:
     """By a clock that takes a second for each interaction, so that only masks count."""

@@ -138,6 +138,7 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_signal_that_a_finalizer_swallows_ends_the_command_all_the_same() -> None:
     done = run("""
 class Finalized:

@@ -670,6 +670,7 @@ def test_a_look_at_the_head_alone_is_answered(server: Rehearsal, page: str) -> N
     assert server.call("HEAD", page).status_code in (200, 404)
 
 
+@pytest.mark.long
 def test_faults_are_real_and_change_nothing(tmp_path: Path) -> None:
     server = Rehearsal(
         tmp_path / "data", ("--workers", "0", "--requests-per-minute", "100000", "--faults", "3:1.0")

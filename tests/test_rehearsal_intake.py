@@ -96,6 +96,7 @@ def test_a_refusal_is_read_by_who_sent_a_little(closed: Rehearsal) -> None:
         assert answer.status_code == 401
 
 
+@pytest.mark.long
 def test_heads_that_never_end_are_given_up(closed: Rehearsal, monkeypatch: pytest.MonkeyPatch) -> None:
     host, port = closed.address.removeprefix("http://").split(":")
     held = [socket.create_connection((host, int(port)), timeout=60) for _ in range(100)]

@@ -126,6 +126,7 @@ def test_what_is_scored_at_a_stop_is_scored_at_the_next_start(tmp_path: Path, st
     stopped(server, once(signal.SIGTERM))
 
 
+@pytest.mark.long
 def test_without_a_sandbox_too(tmp_path: Path) -> None:
     server = rehearsal(tmp_path, "--workers", "2", environment=without_sandbox(tmp_path / "bin")).start()
     assert "No sandbox" in server.errors()
@@ -138,6 +139,7 @@ def test_without_a_sandbox_too(tmp_path: Path) -> None:
     stopped(server, once(signal.SIGTERM))
 
 
+@pytest.mark.long
 def test_a_stop_while_the_script_is_loaded(tmp_path: Path) -> None:
     loading = b"import time\ntime.sleep(1.5)\n" + SCRIPT
     server = rehearsal(tmp_path, "--workers", "1")
@@ -168,6 +170,7 @@ def test_a_stop_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
     stopped(server, once(signal.SIGTERM))
 
 
+@pytest.mark.long
 def test_an_upload_in_flight_breaks_off_and_nothing_else(tmp_path: Path) -> None:
     server = rehearsal(tmp_path, "--workers", "1").start()
     wanted = send(server, 1, 0.5)
@@ -228,6 +231,7 @@ def table_of(folder: Path) -> Path:
     return folder / "agents.toml"
 
 
+@pytest.mark.long
 def test_an_agent_at_a_stop_plays_again_at_the_next_start(tmp_path: Path) -> None:
     table = table_of(tmp_path)
     bundle = Path(build(str(ROOT), str(tmp_path / "code.zip"), variant="code-upload", lenient=True).path)

@@ -280,6 +280,7 @@ def test_a_new_script_takes_effect_at_once(server: Rehearsal, tmp_path: Path) ->
     assert rows(server, held)[0]["result"][0] == 2.0
 
 
+@pytest.mark.long
 def test_state_survives_a_restart(tmp_path: Path) -> None:
     server = Rehearsal(tmp_path / "data", ("--seed-demo",)).start()
     try:

@@ -110,6 +110,7 @@ def own(aws: str) -> str:
     return str(sqs.create_queue(QueueName=f"own-{time.monotonic_ns()}")["QueueUrl"])
 
 
+@pytest.mark.long
 def test_a_queue_of_the_hosts_own(server: Rehearsal, operator: Operator, aws: str, own: str) -> None:
     sqs = client(aws, "sqs")
     number = submitted(server)

@@ -307,6 +307,7 @@ def test_a_journal_that_is_damaged_meanwhile_ends_no_worker(server: Rehearsal, o
 # ── what a server says ──────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_a_refusal_that_is_not_evalais_ends_no_worker(server: Rehearsal, operator: Operator) -> None:
     sent = submitted(server)
     with network(server, "refusal") as bad:
@@ -354,6 +355,7 @@ def test_a_result_for_another_phase_is_not_reported(server: Rehearsal, operator:
 # ── lies ────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("lie", "times"), [("empty", 5), ("headless", 5), ("html", 2), ("whole_half", 2), ("bomb", 2)])
 def test_a_team_is_not_blamed_for_a_file_that_came_otherwise(
     server: Rehearsal, operator: Operator, lie: str, times: int
@@ -382,6 +384,7 @@ def test_a_report_that_was_answered_and_not_carried_out_is_made_again(server: Re
     assert operator.jobs()[0]["outcome"] == "finished"
 
 
+@pytest.mark.long
 def test_a_server_that_never_carries_out_is_not_told_for_ever(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server)
     with network(server, "answered_and_not_done", only=b"PUT") as bad:

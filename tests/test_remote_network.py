@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from .journeys.fleet import remote_bundle
 from .journeys.hostile import Weather, storm
 from .rehearsals import Rehearsal
 
 
+@pytest.mark.long
 def test_no_network_ends_a_worker_or_a_submission_wrongly(tmp_path: Path) -> None:
     options = ("--workers", "0", "--visibility", "2", "--requests-per-minute", "100000")
     server = Rehearsal(tmp_path / "data", (*options, str(remote_bundle(tmp_path)))).start()

@@ -347,6 +347,7 @@ def test_killed_at_any_point_another_goes_on(server: Rehearsal, operator: Operat
     waited(lambda: operator.run("--once") and all(status(server, number) == "finished" for number in numbers), 30)
 
 
+@pytest.mark.long
 def test_an_outage_costs_no_second_evaluation(tmp_path: Path) -> None:
     port = str(steady_port())
     away = Rehearsal(tmp_path / "data", (*OPTIONS, str(remote_bundle(tmp_path)))).start("--port", port)

@@ -154,6 +154,7 @@ def test_what_is_there_is_used_without_a_word(made: Checkout) -> None:
     assert len(output) == 2
 
 
+@pytest.mark.long
 def test_two_at_once_in_a_fresh_clone_make_one_environment(fresh: Checkout) -> None:
     both = [fresh.start(), fresh.start()]
     output = [process.communicate(timeout=300)[0] for process in both]
@@ -203,6 +204,7 @@ def test_extras_that_pip_searches_versions_for_are_made_beside_it(fresh: Checkou
     assert "Setting up" not in fresh.run()
 
 
+@pytest.mark.long
 def test_a_running_program_keeps_its_environment_and_the_last_one_takes_it_along(fresh: Checkout) -> None:
     fresh.run()
     before = fresh.current()
@@ -220,6 +222,7 @@ def test_a_running_program_keeps_its_environment_and_the_last_one_takes_it_along
     assert fresh.environments() == [fresh.current()], "nothing uses it any more"
 
 
+@pytest.mark.long
 def test_killed_while_it_installs_it_starts_over(fresh: Checkout) -> None:
     (fresh.folder / "slow").touch()
     process = fresh.start()
@@ -237,6 +240,7 @@ def test_killed_while_it_installs_it_starts_over(fresh: Checkout) -> None:
     assert fresh.environments() == [fresh.current()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_stopped_while_it_installs_it_leaves_nothing(fresh: Checkout, number: int, code: int) -> None:
     (fresh.folder / "slow").touch()
@@ -265,6 +269,7 @@ def test_without_a_network_it_says_so_and_leaves_what_was_there(made: Checkout) 
     assert "Setting up" not in made.run()
 
 
+@pytest.mark.long
 def test_an_environment_whose_python_is_gone_is_made_again(fresh: Checkout) -> None:
     fresh.run()
     for link in (fresh.current() / "bin").glob("python*"):
