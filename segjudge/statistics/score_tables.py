@@ -157,7 +157,7 @@ def read_table(path: str, *, smaller: bool) -> list[TaskScores]:
 def _tasks(path: str, rows: Iterable[dict[str, str]], *, smaller: bool) -> list[TaskScores]:
     found: dict[str, dict[tuple[str, str], float]] = {}
     for number, row in enumerate(rows, 2):
-        if number > MOST_ROWS:
+        if number > MOST_ROWS + 1:  # line 1 is the header
             raise UsageError(f"{path}: has more than {MOST_ROWS} rows")
         if None in row:  # what is beyond the header
             raise UsageError(f"{path}: line {number}: has more cells than the header; write 0.5, not 0,5")
