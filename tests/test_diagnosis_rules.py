@@ -6,14 +6,16 @@ import json
 import zlib
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from segjudge.datasets.opening import TruthSource
 from segjudge.diagnosis.curves import TIDE_RECALLS, CurvePoints
 from segjudge.diagnosis.error_kinds import KINDS, DetectionErrors, errors_of
-from segjudge.diagnosis.instances import InstanceDiagnosis
+from segjudge.diagnosis.instances import InstanceDiagnosis, diagnosed
 from segjudge.diagnosis.judged import confusion, partners
 from segjudge.diagnosis.scores import ImageCounts, best_threshold, by_image, calibration, located_error
 from segjudge.diagnosis.tables import costs_of, kinds_of
@@ -54,8 +56,10 @@ from segjudge.evaluation_script.sequence_truth import VOID, Block, ObjectFacts, 
 from segjudge.evaluation_script.tracks_metrics import ALPHAS, HOTA_FIELDS
 from segjudge.evaluation_script.tracks_protocols import TRACKS_PROTOCOLS
 from segjudge.evaluation_script.unit_counts import UnitAccumulator, UnitCounts
+from segjudge.prepared import ScoreRequest, named_protocol
+from segjudge.scoring import score
 
-from .builders import drawn, stack_of
+from .builders import drawn, label_zip, stack_of
 from .test_error_kinds import made_up
 
 # ── kinds of failure of a frame ─────────────────────────────────────────────
@@ -656,6 +660,8 @@ def test_images_are_counted_by_their_mistakes(tmp_path: Path) -> None:
     assert ImageCounts(zero, zero, three).profiles()["misses"] == 1
 
 
+PROTOCOL = INSTANCE_PROTOCOLS["coco-box"]
+
 # ── all tables of detections ────────────────────────────────────────────────
 
 
@@ -673,7 +679,7 @@ def diagnosis(folder: Path) -> InstanceDiagnosis:
         [1, 1, BOX, 0.9], [1, 1, FAR, 0.8], [2, 1, BOX, 0.7], [2, 2, FAR, 0.6], [2, 2, [0, 40, 9, 9], 0.5],
         [3, 2, FAR, 0.5], [3, 2, [0, 40, 9, 9], 0.4], [3, 1, [20, 0, 20, 20], 0.95],
     ]  # fmt: skip
-    return InstanceDiagnosis(made_up(instances, detections, folder), INSTANCE_PROTOCOLS["coco-box"])
+    return InstanceDiagnosis(made_up(instances, detections, folder), PROTOCOL)
 
 
 def test_kinds_are_counted_beside_what_they_cost(tmp_path: Path) -> None:
@@ -696,7 +702,7 @@ def test_kinds_are_counted_beside_what_they_cost(tmp_path: Path) -> None:
 
 
 def test_a_category_without_anything_right_has_no_threshold(tmp_path: Path) -> None:
-    found = InstanceDiagnosis(made_up([[1, 2, BOX, 0]], [[1, 1, BOX, 0.9]], tmp_path), INSTANCE_PROTOCOLS["coco-box"])
+    found = InstanceDiagnosis(made_up([[1, 2, BOX, 0]], [[1, 1, BOX, 0.9]], tmp_path), PROTOCOL)
     (cat,) = found.categories()
     assert (cat["threshold"], cat["F1"], cat["detections"]) == (None, 0, 0)
     assert (found.least, found.kept.tolist()) == (-np.inf, [True])
@@ -710,7 +716,7 @@ def test_steps_are_precision_and_recall_after_each_detection(tmp_path: Path) -> 
 
 
 def test_curves_are_means_over_the_categories_of_the_truth(tmp_path: Path) -> None:
-    protocol = INSTANCE_PROTOCOLS["coco-box"]
+    protocol = PROTOCOL
     one = InstanceDiagnosis(
         made_up([[1, 1, BOX, 0]], [[1, 1, [0, 0, 20, 15], 0.9], [1, 2, FAR, 0.9]], tmp_path), protocol
     )
@@ -726,7 +732,7 @@ def test_curves_are_means_over_the_categories_of_the_truth(tmp_path: Path) -> No
 def test_confusions_are_those_of_two_categories_most_frequent_first(tmp_path: Path) -> None:
     instances = [[1, 1, BOX, 0], [1, 2, FAR, 0], [2, 2, BOX, 0], [3, 2, BOX, 0], [3, 1, FAR, 0]]
     detections = [[1, 2, BOX, 0.9], [1, 1, FAR, 0.8], [2, 1, BOX, 0.7], [3, 1, FAR, 0.6], [3, 2, [0, 50, 9, 9], 0.5]]
-    found = InstanceDiagnosis(made_up(instances, detections, tmp_path), INSTANCE_PROTOCOLS["coco-box"])
+    found = InstanceDiagnosis(made_up(instances, detections, tmp_path), PROTOCOL)
     assert found.least == 0.6
     assert found.confusions() == [
         {"truth": "cat", "detected as": "dog", "count": 2, "share": pytest.approx(2 / 3)},
@@ -753,9 +759,9 @@ def test_images_with_most_mistakes_are_first(tmp_path: Path) -> None:
 def test_the_worst_images_of_categories_begin_with_the_lowest_precision(tmp_path: Path) -> None:
     instances = [[1, 1, BOX, 0], [3, 1, FAR, 0], [1, 2, BOX, 0], [2, 2, FAR, 0], [2, 2, BOX, 0]]
     detections = [[1, 1, BOX, 0.9], [3, 1, BOX, 0.8], [3, 1, FAR, 0.7]]
-    found = InstanceDiagnosis(made_up(instances, detections, tmp_path), INSTANCE_PROTOCOLS["coco-box"])
+    found = InstanceDiagnosis(made_up(instances, detections, tmp_path), PROTOCOL)
     assert found.worst_of_categories() == [1, 2]
-    perfect = InstanceDiagnosis(made_up(instances[:1], detections[:1], tmp_path), INSTANCE_PROTOCOLS["coco-box"])
+    perfect = InstanceDiagnosis(made_up(instances[:1], detections[:1], tmp_path), PROTOCOL)
     assert perfect.worst_of_categories() == []
 
 
@@ -766,7 +772,7 @@ def test_suspected_errors_of_the_truth_are_confident(tmp_path: Path) -> None:
         {"image": "2", "detected": "cat", "score": 0.5, "truth": "nothing"},
     ]
     many = [[1, 1, BOX, 0.9], *([1 + k % 3, 2, [30, 30 + k, 5, 5], 0.9 + k / 1000] for k in range(55))]
-    found = InstanceDiagnosis(made_up([[1, 1, BOX, 0]], many, tmp_path), INSTANCE_PROTOCOLS["coco-box"])
+    found = InstanceDiagnosis(made_up([[1, 1, BOX, 0]], many, tmp_path), PROTOCOL)
     scores_listed = [row["score"] for row in found.suspects()]
     assert len(scores_listed) == 50
     assert scores_listed == sorted(scores_listed, reverse=True)
@@ -874,3 +880,53 @@ def test_kinds_of_units_need_their_counts_alone() -> None:
     other: Any = ReportOfUnits(None, INSTANCE_PROTOCOLS["coco"])
     with pytest.raises(UsageError, match="read from files"):
         kinds_of(None, [other])
+
+
+def test_right_detections_below_the_threshold_leave_their_instances_missed(tmp_path: Path) -> None:
+    detections = [[1, 1, BOX, 0.9], *([1, 1, FAR, 0.5 - k / 100] for k in range(3)), [2, 1, BOX, 0.4]]
+    found = InstanceDiagnosis(made_up([[1, 1, BOX, 0], [2, 1, BOX, 0]], detections, tmp_path), PROTOCOL)
+    assert (found.least, found.missed.tolist()) == (0.9, [False, True])
+    assert found.kept.tolist() == [True, False, False, False, False]
+    assert [(row["image"], row["missed"]) for row in found.images()] == [("2", 1), ("1", 0), ("3", 0)]
+    # A category that the truth lacks has no worst image, whatever is wrong in it.
+    more = [[1, 1, BOX, 0.9], [1, 2, FAR, 0.95]]
+    assert InstanceDiagnosis(made_up([[1, 1, BOX, 0]], more, tmp_path), PROTOCOL).worst_of_categories() == []
+
+
+def test_one_pixel_and_one_match_are_the_whole() -> None:
+    cells = {"cells": np.array([[3 << SHIFT], [1]])}
+    lone = UNIT_LOSSES["semantic"](counted(replace(SEMANTIC_PROTOCOLS["semantic"], classes=4), [cells]))
+    assert lone.totals() == {"missed": 1, "surplus": 0}
+    hota = np.zeros((1, len(HOTA_FIELDS), len(ALPHAS)))
+    hota[:, HOTA_FIELDS.index("matched")] = 1
+    swapped = UNIT_LOSSES["tracks"](
+        counted(TRACKS_PROTOCOLS["mots"], [{"classes": np.zeros(1, np.int64), "hota": hota}])
+    )
+    assert swapped.totals() == pytest.approx({"missed": 0, "surplus": 0, "swapped": 1})
+
+
+def test_other_tracks_have_no_diagnosis_of_detections() -> None:
+    job: Any = SimpleNamespace(splits={"val": None})
+    with pytest.raises(UsageError, match="no kinds"):
+        diagnosed(job, ReportOfUnits(None, PROTOCOL))  # type: ignore[arg-type]
+
+
+def test_an_object_on_the_other_side_of_its_edge_loses_j_alone(tmp_path: Path) -> None:
+    truth, sent = np.zeros((3, 20, 20), np.uint8), np.zeros((3, 20, 20), np.uint8)
+    truth[:, :10], sent[:, 10:] = 1, 1
+    for name, labels in (("truth", truth), ("sent", sent)):
+        (tmp_path / f"{name}.zip").write_bytes(label_zip({"video": list(labels)}))
+    protocol = named_protocol("vos-benchmark")
+    paths = [tmp_path / "sent.zip", tmp_path / "truth.zip"]
+    found = score(*paths, protocol, layout="davis2017")
+    (row,) = kinds_of(ScoreRequest(str(paths[0]), TruthSource(str(paths[1]), "davis2017"), protocol), found.reports)
+    assert (row["sequence"], row["object"], row["split"]) == ("video", "1", found.reports[0].split)
+    assert {kind: row[kind] for kind in FAILURES} == {kind: (kind == "drift") / 2 for kind in FAILURES}
+
+
+def test_one_far_pixel_takes_what_its_boundary_costs() -> None:
+    g, p = drawn("##########"), drawn("#######...")
+    bg, bp = drawn("#........#"), drawn("......#...")
+    window = ObjectWindow(*(packed(mask[None]) for mask in (g, p, bg, bp, g & False, g & False)), 1)
+    # Neither boundary is met: too little costs 1/4 and 1/2, too much 1/4, which has no far pixels.
+    assert tracked_parts(window)[0] == pytest.approx([0, (0.1 + 3 / 4) / 2, 0, (0.2 + 1 / 4) / 2])
