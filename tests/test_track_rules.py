@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,7 @@ from segjudge.evaluation_script import (
     tracks_counting,
     tracks_metrics,
 )
-from segjudge.evaluation_script.errors import Flaw, Problems
+from segjudge.evaluation_script.errors import Flaw, HostError, Problem, Problems
 from segjudge.evaluation_script.instance_overlaps import Masks
 from segjudge.evaluation_script.kernel_runs import Pairs
 from segjudge.evaluation_script.label_maps import LabelMap
@@ -38,7 +40,9 @@ from segjudge.evaluation_script.similarity import Counts
 from segjudge.evaluation_script.tracks_metrics import ComparedFrame
 from segjudge.evaluation_script.tracks_protocols import TRACKS_PROTOCOLS
 from segjudge.evaluation_script.unit_counts import UnitAccumulator, UnitCounts
-from segjudge.evaluation_script.unit_truth import TruthFrame, no_pixels
+from segjudge.evaluation_script.unit_truth import TruthFrame, Unit, no_pixels
+
+from .builders import png
 
 
 @pytest.fixture(autouse=True)
@@ -119,7 +123,7 @@ def clear_of(frames: list[ComparedFrame]) -> list[float]:
     matched, switches, total, objects, sent = 0, 0, 0.0, 0, 0
     last: dict[int, int] = {}
     before: dict[int, int] = {}
-    together = np.zeros((9, 9))
+    together: Any = np.zeros((9, 9))
     for one in frames:
         objects, sent = objects + len(one.truth), sent + len(one.prediction)
         if not len(one.truth) or not len(one.prediction):
@@ -302,6 +306,7 @@ def test_a_prediction_that_is_half_ignored_still_counts_and_one_that_is_more_doe
     assert clear_in("mots", [([ignored], [(1, 2, 3, 6)])]) == [0, 0, 1]
     assert clear_in("mots", [([ignored], [(1, 2, 3, 5)])]) == [0, 0, 0]
     assert clear_in("mots", [([ignored, (5, 2, 3, 5)], [(1, 2, 3, 5)])]) == [1, 0, 0]
+    assert clear_in("mots", [([(5, 2, 3, 5)], [])]) == [0, 1, 0]
     both = [(10000, 10, 0, 2), (10000, 10, 4, 2), (5, 2, 8, 4)]
     assert clear_in("mots", [(both, [(1, 2, 0, 6), (2, 2, 8, 3)])]) == [1, 0, 0]
 
@@ -799,6 +804,9 @@ def test_boundaries_lower_the_iou_where_it_is_wanted(seed: int) -> None:
     for one in (sent[2], sent[4], real[1], real[2]):
         one[...] = False
         one[: one.shape[0] - seed, seed // 2 :] = True
+    for one in (sent[0], real[0]):
+        one[...] = False
+        one[0, 3 + seed : 9] = True
     ious = np.array([overlap_of(sent[i], real[j]) for i, j in zip(pairs.sent, pairs.real)])
     wanted = np.array([True] * 5 + [False] + [True] * 4)
     found = instance_overlaps.smaller_of_both(pairs, masks_of(sent), masks_of(real), ious, wanted, 0.02)
@@ -996,3 +1004,53 @@ def test_absences_and_returns_are_scored_over_their_own_frames(visible: str, abs
         for metric, series in (("J", j), ("F_new", f_new)):
             means = [series[start:stop].mean() for start, stop in parts]
             assert found[f"{name}_{metric}-Mean"] == (np.mean(means) if means else None)
+
+
+# ── one unit, as a worker counts it ─────────────────────────────────────────
+
+
+def test_predictions_may_share_pixels_in_burst_alone() -> None:
+    truth = [TruthFrame("1", (1, WIDTH), [[1, 2, bar(0, 5)]], no_pixels)]
+    sent = [[[3, 2, bar(0, 5), 1.0], [4, 2, bar(4, 4), 1.0]]]
+    unit = Unit("a", 1, lambda: truth, {"neg": [], "loose": []})
+    for protocol, problems in (("mots", 1), ("burst", 0)):
+        submission: Any = SimpleNamespace(
+            protocol=TRACKS_PROTOCOLS[protocol], classes=[("x", 2)], masks=lambda *_: (sent, np.array([5, 4]))
+        )
+        counts = tracks_counting.count(unit, submission)
+        assert (counts.name, counts.problem_count, len(counts.tables)) == ("a", problems, 0 if problems else 5)
+
+
+def test_a_packed_truth_is_compared_by_its_labels() -> None:
+    packed = LabelMap(np.array([[0, 1, 1]], np.uint8), np.array([3, 255]))
+    plain = LabelMap(np.array([[3, 255, 255]], np.uint8))
+    for truth in (packed, plain):
+        unit = Unit("a", 1, lambda truth=truth: [TruthFrame("0", (1, 3), [], lambda: truth)])
+        for sent, problems in ((np.array([[3, 1, 1]], np.uint8), 0), (None, 1)):
+
+            def read(_name: str, _frame: Any, _labels: Any, found: Problems, sent: Any = sent) -> Any:
+                if sent is None:
+                    found.add(Problem("a", "is odd", "Send another"))
+                return sent
+
+            counts = semantic.count(unit, SimpleNamespace(protocol=FEW, read=read))  # type: ignore[arg-type]
+            assert counts.problem_count == problems
+            assert counts.tables == {} if problems else counts.tables["cells"].tolist() == [[(3 << 25) | 3], [1]]
+
+
+def test_videos_are_folders_of_pictures_or_hold_a_folder_of_masks(tmp_path: Path) -> None:
+    for name in ("data/one/mask/0.png", "data/one/mask/1.png", "mask/0.png", "two/0.png", "odd.png", "two/a.jpg"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(png(np.zeros((1, 1), np.uint8)))
+    truth = semantic.read_truth(str(tmp_path), "")
+    assert {unit.name: unit.cost for unit in truth.units} == {"one": 2, "mask": 1, "two": 1}
+    (tmp_path / "lists").mkdir()
+    (tmp_path / "lists" / "test.txt").write_text("two\none")
+    assert [unit.name for unit in semantic.read_truth(str(tmp_path), "test").units] == ["two", "one"]
+    assert len(semantic.read_truth(str(tmp_path), "").units) == 3
+    (tmp_path / "val.txt").write_text("two three\n")
+    with pytest.raises(HostError, match="has no frames of three"):
+        semantic.read_truth(str(tmp_path), "")
+    (tmp_path / "val.txt").write_text("")
+    with pytest.raises(HostError, match="has no frames of any video"):
+        semantic.read_truth(str(tmp_path), "")
