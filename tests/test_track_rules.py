@@ -98,11 +98,11 @@ def hota_of(frames: list[ComparedFrame], alpha: float) -> list[float]:
     total = 0.0
     for one in frames:
         score = aligned[one.truth][:, one.prediction] * one.similarity
-        for i, j in zip(*linear_sum_assignment(score, maximize=True)):
-            if score[i, j] > 0 and one.similarity[i, j] >= alpha - 1e-15:
-                pair = one.truth[i], one.prediction[j]
+        for at, its in zip(*linear_sum_assignment(score, maximize=True)):
+            if score[at, its] > 0 and one.similarity[at, its] >= alpha - 1e-15:
+                pair = one.truth[at], one.prediction[its]
                 hits[pair] = hits.get(pair, 0) + 1
-                total += one.similarity[i, j]
+                total += one.similarity[at, its]
     count = sum(hits.values())
     shares = [
         sum(c * c / of(i, j, c) for (i, j), c in hits.items())
@@ -789,6 +789,11 @@ def test_boxes_that_only_touch_share_nothing() -> None:
     pairs = Pairs(np.array([0, 1, 2, 3, 4, 0, 2]), np.array([0, 0, 0, 0, 0, 1, 1]), np.array([0, 7]))
     found = instance_overlaps.box_overlaps(pairs, sent, real, np.array([False, True]))
     assert found.tolist() == close([1, 0, 3 / 21, 0, 0, 4 / 8, 3 / 16])
+
+
+def test_boxes_without_any_area_share_nothing() -> None:
+    point, pair = np.array([[2, 2, 0, 0]], float), Pairs(np.array([0]), np.array([0]), np.array([0, 1]))
+    assert instance_overlaps.box_overlaps(pair, point, point, CROWD).tolist() == [0]
 
 
 def edges(mask: Any, reach: int) -> Any:
