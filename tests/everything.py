@@ -64,19 +64,19 @@ class Part:
 
 
 def parts_of(arguments: list[str], folder: Path) -> list[Part]:
-    """The parts: two halves on this Python, since most tests wait for others most of the time, and the worker's."""
+    """The parts: some on this Python, since most tests wait for others most of the time, and the worker's."""
     # A file that cannot be imported fails, and the others are run all the same.
     pytest = ["-m", "pytest", "--continue-on-collection-errors"]
     here, there = [sys.executable, *pytest], [WORKER, *pytest, "-p", "no:cacheprovider"]
     if arguments == ["--all"] or not arguments:
         quick = [] if arguments else ["-m", "not long"]
         names = sorted(path.name for path in (ROOT / "tests").glob("test_*.py"))
-        first = [f"tests/{name}" for name in names if name[5] <= "h"]
-        second = [f"tests/{name}" for name in names if name[5] > "h"]
-        parts = [
-            Part("First half", [*here, *quick, "tests/journeys", *first], folder / "first"),
-            Part("Second half", [*here, *quick, "-p", "no:cacheprovider", *second], folder / "second"),
-        ]
+        borders = ["test_i"] if arguments else ["test_i", "test_rehearsal_st"]  # what is quick waits more than it works
+        parts = []
+        for number, (start, end) in enumerate(zip(["", *borders], [*borders, "test_~"], strict=True), 1):
+            files = [f"tests/{name}" for name in names if start <= name < end] + ["tests/journeys"] * (not start)
+            cache = [] if number == 1 else ["-p", "no:cacheprovider"]
+            parts.append(Part(f"Part {number}", [*here, *quick, *cache, *files], folder / f"part-{number}"))
         its: list[str] | None = quick
     else:
         parts = [Part("What was asked for", [*here, *arguments], folder / "asked")]

@@ -72,6 +72,7 @@ def seconds(tag: str, interaction: int, number: int) -> float:
     )
 
 
+@pytest.mark.long
 @needs_shared
 @pytest.mark.filterwarnings("ignore:Candidates that are not frames", "ignore:The time for")
 @pytest.mark.parametrize("path", SESSIONS, ids=lambda path: path.stem)

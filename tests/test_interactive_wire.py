@@ -195,6 +195,7 @@ def deep_size() -> bytes:
     return f"{due}{'[' * 900}{']' * 900}}}}}".encode()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("body", "words"),
     [

@@ -86,6 +86,7 @@ def test_stopped_while_it_writes_it_leaves_the_file_of_before(
     raise AssertionError("it was never met while it wrote")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["build", "check", "score", "pack"])
 def test_stopped_anywhere_nothing_half_written_is_left(command: str, dataset: Path, tmp_path: Path) -> None:
     chosen = random.Random(command)

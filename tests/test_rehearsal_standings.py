@@ -69,6 +69,7 @@ def server(
     assert "Traceback" not in running.errors()
 
 
+@pytest.mark.long
 @needs_chromium
 def test_places_are_shown_where_enough_sequences_are_known(server: tuple[str, int, Rehearsal]) -> None:
     detail, videos, running = server

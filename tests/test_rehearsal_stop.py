@@ -110,6 +110,7 @@ def stopped(server: Rehearsal, stop: Callable[[Rehearsal], None]) -> None:
     assert "Traceback" not in server.errors()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stop", STOPS)
 def test_what_is_scored_at_a_stop_is_scored_at_the_next_start(tmp_path: Path, stop: Any) -> None:
     server = rehearsal(tmp_path, "--workers", "2").start()

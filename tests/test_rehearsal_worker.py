@@ -117,6 +117,7 @@ def ended(server: Rehearsal, challenge: dict[str, Any], word: str) -> dict[str, 
     return server.settled(sent.json()["id"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("word", "words"),
     [

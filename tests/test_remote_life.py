@@ -62,6 +62,7 @@ STEPS: dict[str, Any] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda one: one.name)
 @pytest.mark.parametrize("step", STEPS)
 def test_a_stop_is_obeyed_at_every_step(server: Rehearsal, operator: Operator, step: str, number: int) -> None:
@@ -342,6 +343,7 @@ def test_a_phase_that_was_wrong_once_is_corrected(server: Rehearsal, operator: O
     assert [job["phase"] for job in operator.jobs()] == [1]
 
 
+@pytest.mark.long
 def test_a_result_for_another_phase_is_not_reported(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server)
     operator.run("--once")
@@ -437,6 +439,7 @@ def test_annotations_of_another_phase_are_said(operator: Operator, tmp_path: Pat
     assert "holds sequences, which the protocol places2017 does not score" in output
 
 
+@pytest.mark.long
 def test_a_check_compares_the_labels(server: Rehearsal, operator: Operator) -> None:
     services = Services(str(server.data))
     schema = services.store.one(Leaderboard, 1).schema

@@ -95,6 +95,7 @@ def test_a_participants_token_is_not_enough(server: Rehearsal, operator: Operato
     assert "no longer accepts" in operator.run("--check", expected=4, AUTH_TOKEN=server.people["aurora"]["token"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -161,6 +162,7 @@ def test_a_mistake_reads_as_a_sentence(server: Rehearsal, operator: Operator) ->
     assert "is a zip that was cut off" in server.text(row["stderr_file"]).splitlines()[-1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "body",
     [

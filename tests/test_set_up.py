@@ -176,6 +176,7 @@ def test_extras_are_added_to_what_is_there(fresh: Checkout) -> None:
     assert user.communicate("\n")[0].startswith(str(before))
 
 
+@pytest.mark.long
 def test_extras_that_do_not_go_with_what_is_there_are_made_beside_it(fresh: Checkout) -> None:
     fresh.run()
     before = fresh.current()
@@ -189,6 +190,7 @@ def test_extras_that_do_not_go_with_what_is_there_are_made_beside_it(fresh: Chec
     assert "Setting up" not in fresh.run()
 
 
+@pytest.mark.long
 def test_extras_that_pip_searches_versions_for_are_made_beside_it(fresh: Checkout) -> None:
     fresh.run()
     before = fresh.current()
@@ -254,6 +256,7 @@ def test_stopped_while_it_installs_it_leaves_nothing(fresh: Checkout, number: in
     assert not os.path.lexists(fresh.folder / ".venv")
 
 
+@pytest.mark.long
 def test_without_a_network_it_says_so_and_leaves_what_was_there(made: Checkout) -> None:
     before = made.current()
     text = (made.folder / "pyproject.toml").read_text()
@@ -300,6 +303,7 @@ def test_a_folder_that_is_not_ours_is_left_alone(fresh: Checkout) -> None:
     assert (own / "thesis.tex").exists()
 
 
+@pytest.mark.long
 def test_an_environment_without_its_record_was_never_finished(made: Checkout) -> None:
     (made.current() / "stamp").unlink()
     assert "Setting up" in made.run()

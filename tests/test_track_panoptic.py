@@ -325,6 +325,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", HOSTILE)

@@ -89,7 +89,9 @@ def fresh(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(folder, with_pip=False)
     packages = next(folder.glob("lib/python*/site-packages"))
     # No symbolic links: the sandbox of scoring scripts shows the environment and nothing beside it.
-    for path in map(Path, filter(lambda path: path.endswith("site-packages"), sys.path)):
+    for path in {
+        Path(path).resolve() for path in sys.path if path.endswith("site-packages")
+    }:  # some test may add it again
         for entry in path.iterdir():
             if not entry.name.startswith(("segjudge", "__editable__", "_in_use", "__pycache__")):
                 target = packages / entry.name
