@@ -96,7 +96,7 @@ def _again(_number: int, _frame: FrameType | None) -> None:
 
 def _ignore() -> None:
     """Ignore signals at the very end: once Python has removed its handlers, one would end it without an exit code."""
-    for number in _caught():
+    for number in (*_caught(), signal.SIGALRM):  # an alarm of `_on_swallowed` may still be to come
         signal.signal(number, signal.SIG_IGN)
 
 

@@ -95,6 +95,7 @@ def odd() -> Iterator[Odd]:
     made.server.server_close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CALLS)
 def test_an_answer_is_sound_or_an_error_that_may_pass(odd: Odd, name: str) -> None:
     call, answer, holds = CALLS[name]

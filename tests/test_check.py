@@ -338,6 +338,7 @@ BEYOND = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("change", "severity", "words"), BEYOND)
 def test_what_the_server_lets_pass_is_reported_too(
     change: Any, severity: str, words: str, bundle: Path, tmp_path: Path

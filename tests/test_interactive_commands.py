@@ -70,6 +70,7 @@ def test_a_method_is_run_and_its_numbers_are_shown(demo: Path, tmp_path: Path, c
     assert not list(tmp_path.glob("*.steps")), "only when they are asked for"
 
 
+@pytest.mark.long
 def test_two_objects_are_told_apart_by_the_baseline(runs: dict[str, Path]) -> None:
     scores = {}
     for name, path in runs.items():
@@ -135,6 +136,7 @@ def test_a_run_without_a_dataset_is_asked_for_one(capsys: Any) -> None:
         assert output in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_run_over_the_wire(demo: Path, tmp_path: Path) -> None:
     pictures = str(demo / "JPEGImages/480p")
     with served(hosting(demo)) as address:

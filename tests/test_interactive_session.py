@@ -457,6 +457,7 @@ with DavisInteractiveSession(
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("die_at", [1, 2, 3, 5])
 def test_a_session_goes_on_after_its_program_died(root: Path, die_at: int) -> None:
     second = json.loads((root / "Scribbles/box/001.json").read_text())

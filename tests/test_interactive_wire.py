@@ -520,6 +520,7 @@ class Served:
         return code
 
 
+@pytest.mark.long
 def test_the_server_is_killed_and_nothing_is_lost(root: Path) -> None:  # noqa: F811
     second = json.loads((root / "Scribbles/box/001.json").read_text())
     (root / "Scribbles/box/002.json").write_text(json.dumps(second))

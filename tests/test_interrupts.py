@@ -181,6 +181,19 @@ last = Last()
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_an_alarm_that_comes_while_python_ends_changes_nothing() -> None:
+    done = run("""
+class Last:
+    def __del__(self):
+        ours(signal.SIGALRM)
+ours = signal.raise_signal
+leave_at_once()
+signal.signal(signal.SIGALRM, lambda *_: None)
+last = Last()
+""")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_before_anything_is_begun_a_signal_ends_it_at_once(number: int) -> None:
     # Whoever started the tests may ignore it, as `nohup` does.

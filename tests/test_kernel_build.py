@@ -35,6 +35,7 @@ def script_of(bundle: str, folder: Path) -> list[str]:
 # ── on this machine ─────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 @needs_compiler
 def test_it_is_compiled_once_and_again_when_the_sources_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sources = tmp_path / "sources"

@@ -61,6 +61,7 @@ def result(accumulator: SequenceAccumulator) -> str:
     return repr([(replace(one, j=one.j.tolist(), f=one.f.tolist())) for one in scores]) + repr(warnings)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("protocol", SEQUENCE_PROTOCOLS)
 def test_processes_and_parts_give_the_same_bits(protocol: str, tmp_path: Path) -> None:
     if protocol in ("lvos-unsupervised-single", "davis2016"):

@@ -61,6 +61,7 @@ def served(data: Path, *words: str, **variables: str) -> Served:
     return Served(data, *dataset(data), "--gone-seconds", "0.2", *words, **variables)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("answer", "words"), ANSWERS.values(), ids=list(ANSWERS))
 def test_an_agent_that_ends_for_it(answer: str, words: str, data: Path, tmp_path: Path) -> None:
     running = served(data)

@@ -408,6 +408,7 @@ def test_a_delete_that_was_not_carried_out_is_recognised(server: Rehearsal, oper
 # ── looking after it ────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_a_check_opens_the_annotations(operator: Operator, tmp_path: Path) -> None:
     output = operator.run("--check")
     assert re.search(r"annotations of sequences-dev: dev \d+ sequences of \d+ frames", output)

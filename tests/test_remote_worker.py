@@ -306,6 +306,7 @@ def test_a_result_that_the_server_refuses_ends_as_failed(server: Rehearsal, oper
     assert "Following metrics are missing in theleaderboard data: ['Other']" in server.text(row["stderr_file"])
 
 
+@pytest.mark.long
 def test_a_token_that_ends_stops_the_worker_and_loses_nothing(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server)
     operator.run("--once")
