@@ -26,6 +26,8 @@ class FolderFiles(Files):
         super().__init__()
         self._root, self._limits = root, limits
         self._checks = MemberChecks(limits)
+        #: The paths of files below the root, by the names that they are read by.
+        self._paths: dict[str, str] = {}
         try:
             self._walk("", frozenset())
         except Flaw as flaw:
@@ -82,7 +84,7 @@ class FolderFiles(Files):
             return
         clean = self._checks.clean_name(name, status.st_size, status.st_size)
         if clean is not None:
-            self.sizes[clean] = status.st_size
+            self.sizes[clean], self._paths[clean] = status.st_size, name
 
     def _report(self, where: str, found: str, remedy: str) -> None:
         self._checks.problems.add(Problem(where, found, remedy))
@@ -90,7 +92,7 @@ class FolderFiles(Files):
     def read(self, name: str) -> bytes:
         size = self.sizes[name]
         try:
-            file = os.open(f"{self._root}/{name}", os.O_RDONLY)
+            file = os.open(f"{self._root}/{self._paths[name]}", os.O_RDONLY)
             try:
                 data = os.read(file, size + 1) if size < CHUNK_BYTES else b""
             finally:
@@ -101,7 +103,7 @@ class FolderFiles(Files):
 
     def parts(self, name: str) -> Iterator[bytes]:
         try:
-            with open(os.path.join(self._root, name), "rb") as file:
+            with open(os.path.join(self._root, self._paths[name]), "rb") as file:
                 left = self.sizes[name] + 1  # a byte more, so that a file that grew is not taken for complete
                 while part := file.read(min(CHUNK_BYTES, left)):
                     left -= len(part)

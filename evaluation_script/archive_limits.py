@@ -32,6 +32,11 @@ LONGEST_NAME = 4096
 _UNFIT = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
 
+#: What a backslash in a name is: what some programs on Windows write between folders, in place of a slash or beside
+#: one; the same, but where a name has no slash alone; or a letter as any other.
+SEPARATOR, LONE_SEPARATOR, LETTER = "separator", "lone separator", "letter"
+
+
 @dataclass(frozen=True)
 class ArchiveLimits:
     """How much a submission may hold."""
@@ -57,6 +62,8 @@ class ArchiveLimits:
     records: int = 1_000_000
     #: Links in a folder are followed: on one's own machine, never on a server.
     links: bool = False
+    #: What a backslash in a name is.
+    backslash: str = SEPARATOR
     #: Remedies in the words of the track: what it reads, and what takes less room than JSON does.
     send: str = SEND_ZIP
     smaller: str = SEND_SMALLER
@@ -108,8 +115,15 @@ class MemberChecks:
         if self._members > self.limits.members:
             raise Flaw(f"holds more than {self.limits.members:,} files", SEND_LESS)
 
+    def with_slashes(self, raw: str) -> str:
+        """Return a name with slashes between its folders."""
+        rule = self.limits.backslash
+        separates = rule == SEPARATOR or (rule == LONE_SEPARATOR and "/" not in raw)
+        return raw.replace("\\", "/") if separates else raw
+
     def clean_name(self, raw: str, size: int, packed: int, *, folder: bool = False) -> str | None:
         """Return the name to read a member by; None for folders, litter and what is refused."""
+        raw = self.with_slashes(raw)
         parts = [part for part in raw.split("/") if part not in ("", ".")]
         flaw = _name_flaw(raw, parts, self.limits.depth)
         if flaw is None and (folder or is_litter(parts)):

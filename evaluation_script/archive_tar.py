@@ -69,7 +69,7 @@ class TarFiles(Files):
 
 
 class CompressedTarFiles(Files):
-    """The masks of a compressed tar, kept in memory: it can only be read from its beginning."""
+    """The files of a compressed tar, kept in memory: it can only be read from its beginning."""
 
     def __init__(self, stream: InflatedStream, limits: ArchiveLimits) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class CompressedTarFiles(Files):
         checks = MemberChecks(limits)
         for member in _members(stream, checks.count):
             name = _clean_name(member, checks)
-            if name is not None and name.lower().endswith((".png", ".json")):
+            if name is not None:
                 self._contents[name] = _content(stream, member)
             elif stream.skip(_padded(member)) < member.size:
                 raise _cut_off(member)

@@ -58,7 +58,7 @@ class ZipFiles(Files):
         if flaw is not None:
             checks.problems.add(flaw.at(info.filename))
             return
-        raw = info.filename.replace("\\", "/")
+        raw = checks.with_slashes(info.filename)
         name = checks.clean_name(raw, info.file_size, info.compress_size, folder=raw.endswith("/"))
         if name is not None:
             self._infos[name] = info

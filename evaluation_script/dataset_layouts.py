@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any, Dict, Iterable, List, Tuple
 
-from .archive_limits import ArchiveLimits, Files
+from .archive_limits import LONE_SEPARATOR, ArchiveLimits, Files
 from .errors import HostError, listed
 from .sequence_protocols import YOUTUBE_UNSEEN
 
@@ -26,6 +26,7 @@ HOST_LIMITS = ArchiveLimits(
     ratio=100_000,
     objects=65_535,
     links=True,
+    backslash=LONE_SEPARATOR,
     send="Name the folder or the zip of a dataset",
     smaller="Leave it out",
 )

@@ -108,7 +108,7 @@ class PanopticSubmission(UnitSubmission):
         #: Whether each category has instances.
         self.things = [bool(entry[2]) for entry in truth.facts["categories"]]
         self._categories = {entry[0]: place for place, entry in enumerate(truth.facts["categories"])}
-        self.files = open_files(path, limits)
+        super().__init__(path, truth, limits, SEND)
         try:
             name = _document_in(self.files)
             self._units = self._listed(read_json(self.files.read(name), limits, EXAMPLE))
@@ -127,7 +127,7 @@ class PanopticSubmission(UnitSubmission):
             name = entry.get(key)
             if type(name) not in (int, str):
                 raise Flaw(f"has an annotation without {key}", f"Write {EXAMPLE}")
-            if units.setdefault(str(name), entry) is not entry:
+            if units.setdefault(self.truth_names.own(str(name)), entry) is not entry:
                 raise Flaw(f"lists {self.noun} {printable(name)} twice", f"List each {self.noun} once")
         return units
 

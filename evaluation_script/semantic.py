@@ -22,6 +22,7 @@ from .unit_files import HOST_LIMITS, PictureFiles, UnitSubmission
 from .unit_scoring import unit_engine
 from .unit_truth import TruthFrame, Unit, UnitTruth, png_frame
 
+SEND = "Send one zip with a folder of PNGs for each video, whose pixels are numbers of classes"
 #: Frames that did not change are counted up to here.
 MOST_STEPS = 255
 
@@ -36,7 +37,11 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
             if name.endswith(".png") and len(parts) > 1:
                 videos.setdefault(parts[-3] if parts[-2] == "mask" and len(parts) > 2 else parts[-2], []).append(name)
         lists = [name for name in files.sizes if name.rpartition("/")[2] == f"{subset or 'val'}.txt"]
-        chosen = files.read(lists[0]).decode().split() if lists else list(videos)
+        chosen = (
+            [line.strip() for line in files.read(lists[0]).decode().splitlines() if line.strip()]
+            if lists
+            else list(videos)
+        )
     except (OSError, ValueError, Flaw, SubmissionError) as error:
         raise unreadable(path, error, "cannot be read") from None
     unknown = [video for video in chosen if video not in videos]
@@ -56,12 +61,12 @@ class SemanticSubmission(UnitSubmission):
     noun = "video"
 
     def __init__(self, path: str, truth: UnitTruth, protocol: SemanticProtocol, limits: ArchiveLimits) -> None:
-        del truth
-        self.protocol, self.files = protocol, open_files(path, limits)
-        self._pictures = PictureFiles(self.files)
+        super().__init__(path, truth, limits, SEND)
+        self.protocol, self._pictures = protocol, PictureFiles(self.files)
+        self._videos = set(map(self.truth_names.own, self._pictures.folders()))
 
     def names(self) -> AbstractSet[str]:
-        return self._pictures.folders()
+        return self._videos
 
     def read(self, video: str, frame: TruthFrame, truth: Array, problems: Problems) -> Optional[Array]:
         """Return the labels of a frame; None where there is a problem with it."""

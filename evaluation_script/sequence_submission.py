@@ -6,16 +6,18 @@ under `Annotations/480p`; what counts is that a folder is named as a sequence.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import AbstractSet, Dict, Iterable, List, Optional, Set
 
 from .archive import JSON_NAME, UPLOAD, open_files
-from .archive_limits import ArchiveLimits
+from .archive_limits import LETTER, ArchiveLimits
 from .errors import Flaw, Problem, Problems, SubmissionError, listed
 from .json_limits import read_json
 from .mask_files import LabelImages, MaskFiles, ObjectFolders, SalientImages
 from .mask_run_lengths import RunLengths
 from .sequence_protocols import SequenceProtocol
 from .sequence_truth import Sequence
+from .truth import TruthNames
 
 #: What label images hold where no object is; run lengths may have it too.
 BACKGROUND = "0"
@@ -39,8 +41,11 @@ class SequenceSubmission:
         self._protocol, self._overlapping = protocol, protocol.overlapping or protocol.salient
         #: Sequences of the phase's other splits: known, although they are not read here.
         self._elsewhere = elsewhere
-        self._files = open_files(path, limits)
         self._truth = {sequence.name: sequence for sequence in truth}
+        self._names = TruthNames(_names_in(truth, elsewhere))
+        if self._names.contain("\\"):
+            limits = replace(limits, backslash=LETTER)
+        self._files = open_files(path, limits)
         pngs = [name for name in self._files.sizes if name.lower().endswith(".png")]
         documents = [name for name in self._files.sizes if name.lower().endswith(".json")]
         #: The run lengths of each sequence, where the submission is JSON.
@@ -53,6 +58,8 @@ class SequenceSubmission:
         else:
             self._sort(pngs)
             self._ignore(name for name in self._files.sizes if not name.lower().endswith(".png"))
+        #: What a participant should know, and nobody is refused for.
+        self.notes = self._names.notes
 
     def close(self) -> None:
         """Close the file."""
@@ -67,6 +74,8 @@ class SequenceSubmission:
         most = self._limits.objects
         if name in self._run_lengths:
             frames, objects = self._truth[name].frames, self._run_lengths[name]
+            if isinstance(objects, dict):
+                objects = {self._names.own(label): masks for label, masks in objects.items()}
             masks = RunLengths(name, objects, frames, self.problems, overlapping=self._overlapping, most=most)
             masks.left_out = frozenset({BACKGROUND} - self._truth[name].objects.keys())
             return masks
@@ -88,8 +97,9 @@ class SequenceSubmission:
             parts = self._parts(name)
             at = self._sequence_in(parts)
             if at is not None:
-                homes.setdefault(parts[at], {})["/".join(parts[: at + 1])] = None
-                self._add(name, parts[at], parts[at + 1] if at == len(parts) - 3 else "")
+                label, folder = parts[at + 1 : -1], name.rpartition("/")[0]
+                homes.setdefault(parts[at], {})[folder.rpartition("/")[0] if label else folder] = None
+                self._add(name, parts[at], "".join(label), _stem(parts[-1]))
             elif not self._elsewhere & set(parts[:-1]):
                 unknown.append(name)
         if homes:
@@ -101,9 +111,11 @@ class SequenceSubmission:
     def _parts(self, name: str) -> List[str]:
         """Return the parts of a path; a round's folder is put before the sequence, as in the sequence's name."""
         parts = name.split("/")
+        if not name.isascii():
+            parts = [*map(self._names.own, parts[:-1]), self._names.own(_stem(name)) + name[-len(".png") :]]
         for index, part in enumerate(parts[:-2]):
             if part in self._protocol.rounds:
-                return [*parts[:index], *parts[index + 1 : -2], f"{part}/{parts[-2]}", parts[-1]]
+                return [*parts[:index], *parts[index + 1 : -2], self._names.own(f"{part}/{parts[-2]}"), parts[-1]]
         return parts
 
     def _sequence_in(self, parts: List[str]) -> Optional[int]:
@@ -111,9 +123,9 @@ class SequenceSubmission:
         places = (len(parts) - back for back in (2, 3))
         return next((at for at in places if at >= 0 and parts[at] in self._truth), None)
 
-    def _add(self, name: str, sequence: str, label: str) -> None:
+    def _add(self, name: str, sequence: str, label: str, frame: str) -> None:
         frames = self._folders.setdefault(sequence, {}).setdefault(label, {})
-        other = frames.setdefault(_stem(name), name)
+        other = frames.setdefault(frame, name)
         if other != name and other.rpartition("/")[0] == name.rpartition("/")[0]:
             self.problems.add(Problem(name, f"is the same frame as {other}", "Send each frame once"))
 
@@ -132,7 +144,7 @@ class SequenceSubmission:
         folders = sorted({name.rpartition("/")[0] for name in pngs})
         if len(self._truth) == 1 and len(folders) == 1:
             (sequence,) = self._truth
-            self._folders[sequence] = {"": {_stem(name): name for name in pngs}}
+            self._folders[sequence] = {"": {self._names.own(_stem(name)): name for name in pngs}}
             return
         names = listed(list(self._truth))
         if folders == [""]:
@@ -160,17 +172,27 @@ class SequenceSubmission:
                 raise Flaw("is JSON, but not an object of sequences", f"Write {EXAMPLE}")
             if self._protocol.rounds:
                 document = {
-                    f"{part}/{name}": objects
+                    self._names.own(f"{part}/{name}"): objects
                     for part in self._protocol.rounds
                     if isinstance(document.get(part), dict)
                     for name, objects in document[part].items()
                 }
+            else:
+                document = {self._names.own(name): objects for name, objects in document.items()}
             if document and not document.keys() & (self._truth.keys() | self._elsewhere):
                 expected, found = listed(list(self._truth)), listed(list(document))
                 raise Flaw(f"names no sequence of this phase ({expected}); found {found}", f"Write {EXAMPLE}")
         except Flaw as flaw:
             raise SubmissionError.of(flaw.at(where)) from None
         return document
+
+
+def _names_in(truth: List[Sequence], elsewhere: AbstractSet[str]) -> Iterable[str]:
+    """Yield the names of a truth's sequences, and those of objects and frames that are not plain numbers."""
+    yield from (sequence.name for sequence in truth)
+    yield from sorted(elsewhere)
+    for sequence in truth:
+        yield from (name for name in (*sequence.objects, *sequence.frames) if not name.isascii() or "\\" in name)
 
 
 def _stem(path: str) -> str:

@@ -44,6 +44,8 @@ class OpenedSequences:
         self._warnings = Warnings(strict=rules.strict, problems=self._submission.problems)
         for line in self._submission.warnings:
             self._warnings.add("extra", Problem("extra files", line, "Leave them out"))
+        # Nobody chose how a computer writes names, so these refuse nothing, even where warnings do.
+        self._warnings.kept += [("names", Problem("names", line, "")) for line in self._submission.notes]
         try:
             #: Every sequence with its masks; None where it was not sent.
             self.pairs = self._paired(truth)

@@ -35,6 +35,8 @@ MOST_LINES = 1_000_000
 LINE = "frame id class height width run-lengths"
 #: A line with its fields, or any other that holds something, from its first character.
 LINES = re.compile(r"(\d{1,12}) (\d{1,12}) (\d{1,12}) (\d{1,12}) (\d{1,12}) (.*)|\S.*", re.ASCII | re.MULTILINE)
+SEND_TEXTS = f"Send one zip with a text SEQUENCE.txt for each sequence, of lines `{LINE}`"
+SEND_JSON = "Send one JSON file, plain, gzipped or zipped, with all sequences"
 EXAMPLE = (
     '{"sequences": [{"dataset": "…", "seq_name": "…", "annotated_image_paths": […], "track_category_ids": {"1": 5}, '
     '"segmentations": [{"1": {"rle": "…", "score": 0.9}, …}, …]}, …]}'
@@ -160,7 +162,7 @@ class TracksSubmission(UnitSubmission):
         #: Names and numbers of the categories that are scored.
         self.classes: List[Tuple[str, int]] = [(name, one) for name, one in protocol.classes or truth.facts["classes"]]
         self._merged = dict(truth.facts.get("merged", []))
-        self.files = open_files(path, limits)
+        super().__init__(path, truth, limits, SEND_JSON if protocol.burst else SEND_TEXTS)
         try:
             self._sequences = self._documents(limits) if protocol.burst else self._texts()
         except Flaw as flaw:
@@ -173,7 +175,7 @@ class TracksSubmission(UnitSubmission):
         found: Dict[str, Any] = {}
         for name in self.files.sizes:
             if name.lower().endswith(".txt"):
-                other = found.setdefault(os.path.basename(name)[:-4], name)
+                other = found.setdefault(self.truth_names.own(os.path.basename(name)[:-4]), name)
                 if other != name:
                     raise Flaw(f"holds {printable(other)} and {printable(name)}", "Send each sequence once")
         return found
@@ -188,7 +190,7 @@ class TracksSubmission(UnitSubmission):
             raise Flaw("has no list of sequences in its JSON", f"Write {EXAMPLE}")
         found: Dict[str, Any] = {}
         for entry in entries:
-            name = f"{entry.get('dataset')}/{entry.get('seq_name')}"
+            name = self.truth_names.own(f"{entry.get('dataset')}/{entry.get('seq_name')}")
             if found.setdefault(name, entry) is not entry:
                 raise Flaw(f"lists the sequence {printable(name)} twice", "Send each sequence once")
         return found

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass, field
-from typing import Generic, List, Mapping, TypeVar
+from typing import Dict, Generic, Iterable, List, Mapping, TypeVar
+from unicodedata import normalize
+
+from .errors import counted, listed, verb
 
 #: The split of a published dataset that names none.
 DEFAULT_SPLIT = "val"
@@ -31,6 +34,43 @@ class SplitTruth(abc.ABC):
     @abc.abstractmethod
     def read_through(self) -> str:
         """Read all masks, and return in words how much there is; raises HostError where any cannot be read."""
+
+
+class TruthNames:
+    """The names of a truth.  A submission may have their letters in another Unicode form, as macOS writes them."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        ordered = dict.fromkeys(names)
+        self._names = ordered.keys()
+        self._by_form = {composed(name): name for name in ordered if not name.isascii()}
+        #: The names that were sent in another form, by the truth's.
+        self.respelled: Dict[str, str] = {}
+
+    def own(self, name: str) -> str:
+        """Return a name as the truth spells it; a name that it does not have as it is."""
+        if name.isascii() or name in self._names or composed(name) not in self._by_form:
+            return name
+        own = self._by_form[composed(name)]
+        self.respelled[own] = name
+        return own
+
+    def contain(self, letter: str) -> bool:
+        """Return whether any name has this letter."""
+        return any(letter in name for name in self._names)
+
+    @property
+    def notes(self) -> List[str]:
+        """What a participant should know of names in another form."""
+        if not self.respelled:
+            return []
+        count = len(self.respelled)
+        found = f"{counted(count, 'name')} {verb(count, 'is', 'are')} in another Unicode form than the truth's"
+        return [f"{found}, and {verb(count, 'was', 'were')} taken for the same: {listed(sorted(self.respelled))}"]
+
+
+def composed(name: str) -> str:
+    """Return a name in the form in which equal letters are equal characters."""
+    return name if name.isascii() else normalize("NFC", name)
 
 
 Truth_co = TypeVar("Truth_co", bound=SplitTruth, covariant=True)

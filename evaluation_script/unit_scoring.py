@@ -89,11 +89,11 @@ def _surplus(submission: UnitSubmission, names: List[str], *, strict: bool) -> L
         found = f"{counted(len(missing), noun, len(names))} {verb(len(missing), 'is', 'are')} missing"
         raise SubmissionError.of(Problem(UPLOAD, f"{found}: {listed(missing, 5)}", f"Send every {noun}"))
     known = frozenset(names)
-    surplus = [name for name in sent if name not in known]
+    surplus = sorted(name for name in sent if name not in known)
     if not surplus:
-        return []
+        return submission.truth_names.notes
     were = verb(len(surplus), "is not in the truth and was", "are not in the truth and were")
     found = f"{counted(len(surplus), noun)} {were} ignored: {listed(surplus)}"
     if strict:
         raise SubmissionError.of(Problem(UPLOAD, found, "Send only what is scored"))
-    return [found]
+    return [found, *submission.truth_names.notes]

@@ -49,12 +49,12 @@ def written(folder: Path, files: dict[str, Any]) -> Path:
 
 def davis(folder: Path) -> Path:
     masks = {f"Annotations/480p/{name}/{k:05d}.png": png(labels(name, k)) for name, k in frames()}
-    return written(folder / "DAVIS", {**masks, "ImageSets/2017/val.txt": "swan\ngoat\n"})
+    return written(folder / "DAVIS", {**masks, "ImageSets/2017/val.txt": "\n".join(VIDEOS)})
 
 
 def davis_unsupervised(folder: Path) -> Path:
     masks = {f"Annotations_unsupervised/480p/{name}/{k:05d}.png": png(labels(name, k)) for name, k in frames()}
-    return written(folder / "DAVIS", {**masks, "ImageSets/2017/val.txt": "swan\ngoat\n"})
+    return written(folder / "DAVIS", {**masks, "ImageSets/2017/val.txt": "\n".join(VIDEOS)})
 
 
 def sav(folder: Path) -> Path:
@@ -183,7 +183,10 @@ def vipseg(folder: Path) -> Path:
 
 def vspw(folder: Path) -> Path:
     """Classes 5, 6 and 7, and void at the top; a video of another split lies beside."""
-    files: dict[str, Any] = {"val.txt": "swan\ngoat\n", "data/other/mask/00000000.png": png(labels("swan", 0))}
+    files: dict[str, Any] = {
+        "val.txt": "\n".join(VIDEOS),
+        "data/other/mask/00000000.png": png(np.zeros(SIZE, np.uint8)),
+    }
     for name, k in frames():
         classes = labels(name, k) + np.uint8(5)
         classes[:4] = 255

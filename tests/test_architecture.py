@@ -32,9 +32,9 @@ LAYERS = {
 ROOMS = (
     (
         "errors guard_messages inflate instance_protocols masks panoptic_protocols positioned_file progress "
-        "semantic_protocols sequence_protocols supervisor tracks_protocols truth tuning version"
+        "semantic_protocols sequence_protocols supervisor tracks_protocols tuning version"
     ),
-    "accumulator archive_limits intervals kernel_frames mask_texts matching",
+    "accumulator archive_limits intervals kernel_frames mask_texts matching truth",
     "kernel_runs tracks_metrics",
     "kernel_matches",
     "kernel",
@@ -44,9 +44,9 @@ ROOMS = (
         "instance_json instance_overlaps instance_precision instance_tubes mask_packing phase sequence_metrics"
     ),
     "archive_tar instance_flaws mask_files notify phases provenance",
-    "mask_run_lengths sequence_truth unit_counts unit_files unit_truth",
+    "mask_run_lengths sequence_truth unit_counts unit_truth",
     "archive dataset_masks failure_kinds instance_columns mask_stream sequence_counts",
-    "dataset_expressions",
+    "dataset_expressions unit_files",
     (
         "dataset_reader instance_accumulator instance_records instance_video_truth panoptic_files sequence_accumulator "
         "sequence_counting sequence_submission tracks_files"

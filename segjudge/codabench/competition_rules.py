@@ -144,7 +144,8 @@ def fact_sheet(bundle: OpenedCompetition) -> BundleProblems:
             text = f"'{type(question).__name__}' object has no attribute 'keys'"
             yield crashed(18, where, "is not a mapping", remedy, text)
         elif _QUESTION ^ set(question):
-            words = f"Missing {_QUESTION ^ set(question)} values for {name}"
+            odd = ", ".join(sorted(map(repr, _QUESTION ^ set(question))))  # as Python writes a set, in a fixed order
+            words = f"Missing {{{odd}}} values for {name}"
             yield refused(18, where, "lacks a key or has one too many", remedy, f"fact_sheet: {words}\n")
         elif question["key"] != name:
             words = f"key:{question['key']}  does not match JSON key:{name}"

@@ -1,0 +1,233 @@
+"""Results are the same submission in every form, and names are the same in every spelling, in every family."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unicodedata import normalize
+
+import pytest
+
+from segjudge.datasets.opening import TruthSource
+from segjudge.evaluation_script import main
+from segjudge.evaluation_script.archive_limits import UNIT_LIMITS
+from segjudge.evaluation_script.errors import SubmissionError
+from segjudge.evaluation_script.phase import PROTOCOLS, ScoringRules
+from segjudge.prepared import LOCAL_LIMITS, ScoreRequest, prepared
+
+from . import published
+from .builders import png, tarred, zipped
+from .test_published_uploads import UPLOADS
+
+Members = dict[str, bytes]
+
+
+def davis(_truth: Path) -> bytes:
+    return zipped({f"{name}/{k:05d}.png": png(published.labels(name, k)) for name, k in published.frames()})
+
+
+def vipseg(_truth: Path) -> bytes:
+    files: dict[str, Any] = {}
+    videos = []
+    for video in published.VIDEOS:
+        listed = []
+        for k in range(published.FRAMES):
+            files[f"pan_pred/{video}/{k:08d}.png"], own = published.segments(published.labels(video, k))
+            segments = [{"id": one["id"], "category_id": one["category_id"]} for one in own]
+            listed.append({"file_name": f"{k:08d}.png", "segments_info": segments})
+        videos.append({"video_id": video, "annotations": listed})
+    return zipped({**files, "pred.json": json.dumps({"annotations": videos}, ensure_ascii=False)})
+
+
+def mots(_truth: Path) -> bytes:
+    """Texts at the top, for sequences that are named without MOTS20's prefix."""
+    texts = {f"MOTS20-{name}.txt": published.lines(name, 1, (2, 2)) for name in published.VIDEOS}
+    return zipped({name: text[: text.index("1 10000 10 ")] for name, text in texts.items()})
+
+
+#: What is uploaded for a family whose videos have any names; `burst` and those of files are in `UPLOADS`.
+NAMED: dict[str, Callable[[Path], bytes]] = {
+    "davis2017": davis,
+    "vipseg": vipseg,
+    "vspw": UPLOADS["vspw"][0],
+    "mots": mots,
+    "burst": UPLOADS["burst"][0],
+}
+FAMILIES = {**{name: make for name, (make, _) in UPLOADS.items()}, **NAMED}
+
+
+def members(upload: bytes) -> Members:
+    """The files of an upload; JSON that was sent alone is one."""
+    if not upload.startswith(b"PK"):
+        return {"results.json": upload}
+    with zipfile.ZipFile(io.BytesIO(upload)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def folder(files: Members, path: Path) -> Path:
+    for name, data in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(data)
+    return path
+
+
+def file(data: bytes, path: Path) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def windows(files: Members) -> Members:
+    return {name.replace("/", "\\"): data for name, data in files.items()}
+
+
+def raised(files: Members) -> Members:
+    """With endings in capitals."""
+    return {f"{name.rpartition('.')[0]}.{name.rpartition('.')[2].upper()}": data for name, data in files.items()}
+
+
+def pax(files: Members) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size, info.pax_headers = len(data), {"path": name}
+            archive.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
+FORMS: dict[str, Callable[[Members, Path], Path]] = {
+    "folder": lambda files, path: folder(files, path / "results"),
+    "zip": lambda files, path: file(zipped(files), path / "results.zip"),
+    "stored zip": lambda files, path: file(zipped(files, zipfile.ZIP_STORED), path / "results.zip"),
+    "tar": lambda files, path: file(tarred(files), path / "results.tar"),
+    "tar with long headers": lambda files, path: file(pax(files), path / "results.tar"),
+    "tar.gz": lambda files, path: file(tarred(files, "w:gz"), path / "results.tar.gz"),
+    "zip from Windows": lambda files, path: file(zipped(windows(files)), path / "results.zip"),
+    "tar from Windows": lambda files, path: file(tarred(windows(files)), path / "results.tar"),
+    "tar.gz from Windows": lambda files, path: file(tarred(windows(files), "w:gz"), path / "results.tar.gz"),
+    "zip from Windows, unpacked elsewhere": lambda files, path: folder(windows(files), path / "results"),
+    "one folder more": lambda files, path: file(
+        tarred({f"my results/{name}": data for name, data in files.items()}, "w:gz"), path / "results.tgz"
+    ),
+    "endings in capitals": lambda files, path: file(zipped(raised(files)), path / "results.zip"),
+}
+#: Of one JSON file, these too.
+ALONE: dict[str, Callable[[Members, Path], Path]] = {
+    "JSON": lambda files, path: file(*files.values(), path / "results.json"),
+    "gzipped JSON": lambda files, path: file(gzip.compress(*files.values()), path / "results.json.gz"),
+}
+
+
+class Scored:
+    """The truth of a protocol as it is published, and scores of results by the server's scorer."""
+
+    def __init__(self, protocol: str, path: Path) -> None:
+        self.truth = published.published(protocol, path)
+        job = prepared(ScoreRequest("", TruthSource(str(self.truth), "", "", "", ""), PROTOCOLS[protocol]))
+        ((_, self.split),) = job.splits.items()
+        self.protocol = PROTOCOLS[protocol]
+
+    def report(self, results: Path, *, strict: bool = False) -> Any:
+        limits = LOCAL_LIMITS if self.protocol.track in ("sequences", "instances") else UNIT_LIMITS
+        return main.score_split(str(results), "val", self.split, ScoringRules(self.protocol, limits, strict=strict))
+
+
+@pytest.mark.parametrize("protocol", FAMILIES)
+def test_every_form_of_results_is_the_same_submission(protocol: str, tmp_path: Path) -> None:
+    scored = Scored(protocol, tmp_path)
+    files = members(FAMILIES[protocol](scored.truth))
+    alone = ALONE if len(files) == 1 and "results.json" in files else {}
+    expected = scored.report(FORMS["zip"](files, tmp_path))
+    for number, (form, make) in enumerate({**FORMS, **alone}.items()):
+        (tmp_path / str(number)).mkdir()
+        found = scored.report(make(files, tmp_path / str(number)))
+        assert (found.values, found.warnings) == (expected.values, expected.warnings), form
+
+
+@pytest.mark.parametrize("protocol", FAMILIES)
+def test_what_is_no_form_of_results_is_told_what_its_family_sends(protocol: str, tmp_path: Path) -> None:
+    scored = Scored(protocol, tmp_path)
+    with pytest.raises(SubmissionError) as caught:
+        scored.report(file(b"\xfd7zXZ\0" + bytes(range(99)), tmp_path / "results.tar.xz"))
+    words = {
+        "sequences": "Send one zip with a folder of PNG masks for each sequence, or one JSON file",
+        "instances": "Send one JSON file, plain, gzipped or zipped, with a list of records",
+        "panoptic": "Send one zip with a JSON file that lists segments, and the PNGs whose colours are their ids",
+        "semantic": "Send one zip with a folder of PNGs for each video",
+        "tracks": "Send one JSON file" if protocol == "burst" else "Send one zip with a text SEQUENCE.txt for each",
+    }
+    assert "your file: is an xz file. " + words[scored.protocol.track] in str(caught.value)
+
+
+def videos_named(names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(published, "VIDEOS", {name: number for number, name in enumerate(names, 1)})
+
+
+@pytest.mark.parametrize("protocol", NAMED)
+def test_a_backslash_in_a_name_of_the_truth_is_a_letter_in_every_form(
+    protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    videos_named(["back\\slash", "goat"], monkeypatch)
+    scored = Scored(protocol, tmp_path)
+    files = members(NAMED[protocol](scored.truth))
+    expected = scored.report(FORMS["folder"](files, tmp_path))
+    assert all(value == 1 for metric, value in expected.values.items() if metric in ("J&F-Mean", "VPQ", "mIoU", "HOTA"))
+    for number, (form, make) in enumerate(FORMS.items()):
+        if "Windows" not in form:
+            (tmp_path / str(number)).mkdir()
+            found = scored.report(make(files, tmp_path / str(number)))
+            assert (found.values, found.warnings) == (expected.values, expected.warnings), form
+
+
+def respelled(name: str, data: bytes, form: str) -> bytes:
+    """What a text or JSON says, with its letters in another form."""
+    if name.endswith(".png"):
+        return data
+    text = json.dumps(json.loads(data), ensure_ascii=False) if name.endswith(".json") else data.decode()
+    return normalize(form, text).encode()
+
+
+@pytest.mark.parametrize("protocol", NAMED)
+@pytest.mark.parametrize(("truth", "sent"), [("NFC", "NFD"), ("NFD", "NFC")])
+def test_a_name_in_another_unicode_form_is_the_same_name(
+    protocol: str, truth: str, sent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["caf\u00e9", "goat", "\ud55c\uad6d"]
+    videos_named([normalize(truth, name) for name in names], monkeypatch)
+    scored = Scored(protocol, tmp_path)
+    as_truth = members(NAMED[protocol](scored.truth))
+    expected = scored.report(FORMS["folder"](as_truth, tmp_path))
+    files = {normalize(sent, name): respelled(name, data, sent) for name, data in as_truth.items()}
+    for number, (form, make) in enumerate(FORMS.items()):
+        (tmp_path / str(number)).mkdir()
+        found = scored.report(make(files, tmp_path / str(number)), strict=True)
+        assert found.values == expected.values, form
+        (warning,) = [line for line in found.warnings if line not in expected.warnings]
+        assert "2 names are in another Unicode form than the truth's, and were taken for the same" in warning, form
+
+
+def test_names_that_the_truth_has_in_both_forms_are_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    videos_named([normalize(form, "caf\u00e9") for form in ("NFC", "NFD")], monkeypatch)
+    scored = Scored("davis2017", tmp_path)
+    report = scored.report(FORMS["zip"](members(davis(scored.truth)), tmp_path))
+    assert report.values["J&F-Mean"] == 1
+    assert report.warnings == []
+
+
+@pytest.mark.parametrize("protocol", NAMED)
+def test_surplus_names_are_listed_in_order(protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scored = Scored(protocol, tmp_path)
+    monkeypatch.setattr(published, "VIDEOS", {**published.VIDEOS, **{f"more-{k}": 1 for k in range(6, 0, -1)}})
+    folder = tmp_path / "other"
+    folder.mkdir()
+    more = published.published(protocol, folder)
+    warnings = scored.report(FORMS["tar.gz"](members(NAMED[protocol](more)), tmp_path)).warnings
+    (warning,) = [line for line in warnings if "more-1" in line]
+    places = [warning.find(f"more-{k}") for k in (1, 2, 3)]
+    assert -1 < places[0] < places[1] < places[2]
