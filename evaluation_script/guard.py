@@ -145,7 +145,7 @@ def _work(job: Job, writer: int, memory: int) -> NoReturn:
 
 def _answer(job: Job, sender: MessageSender) -> bytes:
     """Return how the job ended, as JSON."""
-    streams = sys.stdout, sys.stderr = OutputRelay(sender.say), OutputRelay(sender.say)
+    streams = sys.stdout, sys.stderr = OutputRelay(sender.say), OutputRelay(_log)
     try:
         ending = _ending(job, sender.say)
         for stream in streams:
@@ -158,6 +158,12 @@ def _answer(job: Job, sender: MessageSender) -> bytes:
     if len(answer) > ANSWER:
         return json.dumps(["crash", f"the answer has {len(answer) >> 20} MB, the most is {ANSWER >> 20}"]).encode()
     return answer
+
+
+def _log(line: str) -> None:
+    """Write a line to the worker's own log: what a library warns of is not for the participant."""
+    with suppress(OSError):
+        os.write(2, f"{plain(line)}\n".encode("utf-8", "replace") if line else b"")
 
 
 def _ending(job: Job, say: Say) -> Tuple[str, object]:

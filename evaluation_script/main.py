@@ -132,13 +132,17 @@ def score_phase(
     """Score every split of a phase; `started` is when the annotation file began to be opened."""
     timings = {"open": time.monotonic() - started}
     reports, scored = [], []
+    totals: Dict[str, int] = {}
     for split in phase.splits:
         begun = time.monotonic()
         truth, rules = truth_of(phase, truths, split.codename), rules_of(phase, split)
-        reports.append(score_split(submission, split.codename, truth, rules, progress=_progress(split, say)))
+        reports.append(score_split(submission, split.codename, truth, rules, progress=_progress(split, say, totals)))
         scored.append((split, truth, rules, reports[-1]))
         timings[split.codename] = time.monotonic() - begun
     answer = build_answer(phase, reports, timings)
+    for split in phase.splits:  # not earlier: whoever is refused in one split has scored in none
+        total = "" if split.hidden or split.codename not in totals else "{0} of {0} ".format(totals[split.codename])
+        say(f"{split.codename}: {total}scored")
     if phase.report:
         from .phase_report import add_report  # most phases leave none
 
@@ -174,14 +178,13 @@ def open_split(submission: str, name: str, truth: SplitTruth, rules: ScoringRule
     return engine_of(truth.track).opened(submission, truth, rules.protocol, rules)
 
 
-def _progress(split: PhaseSplit, say: Say) -> Progress:
+def _progress(split: PhaseSplit, say: Say, totals: Dict[str, int]) -> Progress:
+    """Return what tells how far a split is, unless it is hidden, and notes how many items it has."""
+
     def report(name: str, done: int, total: int) -> None:
-        if split.hidden:
-            if done == total:
-                say(f"{split.codename}: scored")
-        elif done == total:
-            say(f"{split.codename}: {total} of {total} scored")
-        elif done * PROGRESS_LINES // total != (done - 1) * PROGRESS_LINES // total:
+        totals[split.codename] = total
+        new = done < total and done * PROGRESS_LINES // total != (done - 1) * PROGRESS_LINES // total
+        if new and not split.hidden:
             say(f"{split.codename}: {name} ({done + 1} of {total})")
 
     return report

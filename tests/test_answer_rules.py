@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -250,13 +251,11 @@ def test_each_object_gets_the_best_proposal_that_is_left() -> None:
 def test_progress_is_told_in_twentieths() -> None:
     for total, lines in ((1, 1), (20, 20), (21, 20), (100, 20)):
         said: list[str] = []
-        tell = main._progress(PhaseSplit("dev", "", ()), said.append)
-        for done in range(total):
+        tell = main._progress(PhaseSplit("dev", "", ()), said.append, {})
+        for done in range(total + 1):
             tell(f"v{done}", done, total)
         assert said[0] == f"dev: v0 (1 of {total})"
         assert len(said) == lines
-        tell("", total, total)
-        assert said[-1] == f"dev: {total} of {total} scored"
 
 
 def test_of_instances_beginning_and_end_are_told() -> None:
@@ -268,12 +267,26 @@ def test_of_instances_beginning_and_end_are_told() -> None:
     assert list(given["result"][0]["dev"]) == list(INSTANCE_PROTOCOLS["places2017"].metrics)
 
 
-def test_of_a_hidden_split_only_the_end_is_told() -> None:
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_split_is_called_scored_when_all_are_and_of_a_hidden_one_nothing_else(hidden: bool, tmp_path: Path) -> None:
     said: list[str] = []
-    tell = main._progress(PhaseSplit("dev", "", (), hidden=True), said.append)
-    for done in range(4):
-        tell(f"v{done}", done, 3)
-    assert said == ["dev: scored"]
+    phase = next(phase for phase in PHASES if phase.codename == "sequences-test")
+    splits = tuple(replace(split, hidden=hidden) for split in phase.splits)
+    truth = main.open_truth(str(ROOT / phase.annotations), phase)
+    strong = ROOT / "examples/sequences-test/strong.zip"
+    main.score_phase(replace(phase, splits=splits), truth, str(strong), said.append, 0.0)
+    names = [f"{split.codename}: {'' if hidden else '{0} of {0} '}scored" for split in splits]
+    ends = [name.format(len(truth[split.codename].sequences)) for name, split in zip(names, splits)]
+    assert said[-len(ends) :] == ends
+    assert bool(said[: -len(ends)]) != hidden
+
+    said.clear()
+    path, later = tmp_path / "half.zip", {one.name for one in truth[splits[1].codename].sequences}
+    with zipfile.ZipFile(strong) as whole:
+        path.write_bytes(zipped({n: whole.read(n) for n in whole.namelist() if not later & set(n.split("/"))}))
+    with pytest.raises(SubmissionError):
+        main.score_phase(replace(phase, splits=splits), truth, str(path), said.append, 0.0)
+    assert not [line for line in said if line.endswith("scored")]
 
 
 def test_sequences_of_the_other_splits_are_no_strangers(tmp_path: Path) -> None:

@@ -157,10 +157,10 @@ def test_where_no_page_can_be_made_there_is_a_plain_one(
     assert "Traceback" in found.log
 
 
-def test_a_page_shows_no_split_whose_columns_are_hidden() -> None:
-    task = {"page": "all", "columns": [{"split": "dev", "hidden": True}]}
-    with pytest.raises(ValueError, match="hidden"):
-        scoring_program._shown(task, {"submission_result": {"result": [{"dev": {}}]}})
+@pytest.mark.parametrize("columns", [[{"split": "dev", "hidden": True}], [{"split": "val", "hidden": False}], []])
+def test_a_split_whose_columns_are_hidden_or_left_out_is_not_left_for_participants(columns: Any) -> None:
+    with pytest.raises(ValueError, match="which no column shows"):
+        scoring_program._check_shown({"columns": columns}, {"submission_result": {"result": [{"dev": {}}]}})
 
 
 def test_only_what_means_show_is_kept_where_not_all_is_public() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from segjudge.bundle.build import samples
 from segjudge.bundle.bundle_source import find_bundle
-from segjudge.codabench import compute_worker
+from segjudge.codabench import compute_worker, scoring_program
 from segjudge.codabench.build import BuiltCompetition, build
 from segjudge.codabench.compute_worker import FAILED, FINISHED, ComputeWorker, ScoredSubmission, as_zip, stored
 from segjudge.codabench.opened_competition import opened_competition
@@ -23,7 +23,7 @@ from segjudge.hosted_worker.interpreter import open_interpreter
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = open_interpreter(sys.executable)
-OURS = "Scoring failed, and it is not your fault. Tell the organisers.\n"
+OURS = scoring_program.NOT_YOURS + "\n"
 
 
 @pytest.fixture(scope="module")
@@ -161,16 +161,23 @@ def test_scores_are_evalais_to_the_last_digit_that_codabench_keeps(
 
 
 def of_demo(
-    competitions: dict[str, BuiltCompetition], worker: ComputeWorker, submission: str, script: str = ""
+    competitions: dict[str, BuiltCompetition],
+    worker: ComputeWorker,
+    submission: str,
+    script: str = "",
+    reference: dict[str, str] | None = None,
 ) -> ScoredSubmission:
-    """What becomes of a submission to the first phase, scored by our scorers or by a script in their place."""
+    """What becomes of a submission to the first phase, with a script or reference data in the place of ours."""
     with opened_competition(competitions["sequences-dev"].path) as bundle:
         program = bundle.path("scoring_program.zip")
         if script:
             with zipfile.ZipFile(program) as archive:
                 files = {name: archive.read(name).decode() for name in ("metadata.yaml", "score.py")}
             program = zipped(Path(bundle.folder, "edited.zip"), {**files, "evaluation_script/__init__.py": script})
-        task = {"scoring_program": program, "reference_data": bundle.path("reference_data/sequences-dev.zip")}
+        data = bundle.path("reference_data/sequences-dev.zip")
+        if reference is not None:
+            data = zipped(Path(bundle.folder, "other.zip"), reference)
+        task = {"scoring_program": program, "reference_data": data}
         columns = [column["key"] for column in bundle.config["leaderboards"][0]["columns"]]
         return worker.score(task, submission, columns)
 
@@ -194,6 +201,60 @@ def test_a_defect_is_told_to_the_log_and_not_to_the_participant(
     assert found.stderr == OURS
     assert "42" not in found.stdout
     assert "the truth is 42" in found.log
+
+
+BROKEN_TASKS: dict[str, dict[str, str]] = {
+    "missing": {"other.txt": ""},
+    "empty": {"task.json": ""},
+    "no JSON": {"task.json": "{"},
+    "a list": {"task.json": "[]"},
+    "a number": {"task.json": "7"},
+    "without columns": {"task.json": '{"phase": "p", "annotations": "a", "title": "t", "seconds": 5}'},
+    "columns of texts": {
+        "task.json": '{"phase": "p", "annotations": "a", "title": "t", "seconds": 5, "columns": ["x"]}'
+    },
+    "no phase": {"task.json": '{"phase": null, "annotations": "a", "title": "t", "seconds": 5, "columns": []}'},
+    "no seconds": {"task.json": '{"phase": "p", "annotations": "a", "title": "t", "seconds": {}, "columns": []}'},
+    "deep": {"task.json": "[" * 100_000},
+}
+
+
+@pytest.mark.parametrize("reference", BROKEN_TASKS.values(), ids=BROKEN_TASKS)
+def test_without_a_task_that_can_be_read_both_sides_are_told_what_they_can_do(
+    reference: dict[str, str], competitions: dict[str, BuiltCompetition], worker: ComputeWorker, tmp_path: Path
+) -> None:
+    found = of_demo(competitions, worker, zipped(tmp_path / "s.zip", {"a.png": ""}), reference=reference)
+    assert (found.status, found.stdout, found.output) == (FAILED, "", ())
+    assert found.stderr.startswith("This competition cannot score anything: task.json ")
+    assert "Tell the organisers which submission it was, by its ID. Organisers: build the competition" in found.stderr
+    assert (found.stderr.count("\n"), "Traceback" in found.stderr) == (1, False)
+
+
+def test_a_truth_that_cannot_be_read_gives_no_number_that_leads_nowhere(
+    competitions: dict[str, BuiltCompetition], worker: ComputeWorker, tmp_path: Path
+) -> None:
+    columns = [{"key": "J&F-Mean", "split": "dev", "label": "J&F-Mean", "hidden": False}]
+    task = {"phase": "sequences-dev", "annotations": "lost.zip", "title": "t", "seconds": 5, "columns": columns}
+    reference = {"task.json": json.dumps(task)}
+    found = of_demo(competitions, worker, zipped(tmp_path / "s.zip", {"a.png": ""}), reference=reference)
+    assert (found.stderr, found.stdout) == (OURS, "")
+    assert "incident" in found.log
+
+
+@pytest.mark.parametrize("page", ["", "means", "all"])
+def test_scores_that_no_column_shows_are_refused_whatever_the_page(
+    page: str, competitions: dict[str, BuiltCompetition], worker: ComputeWorker, tmp_path: Path
+) -> None:
+    """As in a competition whose `task.json` was edited, since none with such a split is built."""
+    columns = [{"key": "J&F-Mean", "split": "dev", "label": "J&F-Mean", "hidden": False}]
+    task = {"phase": "p", "annotations": "a", "title": "t", "seconds": 9, "page": page, "columns": columns}
+    answer: dict[str, object] = {"result": [{"dev": {"J&F-Mean": 0.5}}]}
+    answer["submission_result"] = {"result": [{"dev": {"J&F-Mean": 0.5}}, {"secret": {"J&F-Mean": 0.987}}]}
+    script = f"def evaluate(*_, **__):\n    return {answer!r}\n"
+    reference = {"task.json": json.dumps(task)}
+    found = of_demo(competitions, worker, zipped(tmp_path / "s.zip", {"a.png": ""}), script, reference)
+    assert (found.status, found.stderr, found.output, found.page) == (FAILED, OURS, (), "")
+    assert "secret" in found.log
 
 
 @pytest.mark.parametrize("value", ["float('nan')", "1e10", "None", "'text'"])

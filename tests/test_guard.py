@@ -31,7 +31,7 @@ def run(job: Any, *, seconds: float = 20, memory: int = MEMORY, said: Any = None
     return run_guarded(job, memory=memory, seconds=seconds, say=(said.append if said is not None else print))
 
 
-def test_what_a_job_returns_and_says_arrives() -> None:
+def test_what_a_job_returns_and_says_arrives_and_what_it_complains_of_is_logged(capfd: Any) -> None:
     said: list[str] = []
 
     def job(say: Any) -> Any:
@@ -41,7 +41,8 @@ def test_what_a_job_returns_and_says_arrives() -> None:
         return {"answer": [1.5, None, "ü"]}
 
     assert run(job, said=said) == {"answer": [1.5, None, "ü"]}
-    assert said == ["halfway", "printed", "complained"]
+    assert said == ["halfway", "printed"]
+    assert capfd.readouterr().err == "complained\n"
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
-"""What participants read of a hidden split is the same whatever its truth."""
+"""What participants read of a hidden split is the same whatever its truth, and each platform knows what is hidden."""
 
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from segjudge.evaluation_script.phase import DETAILS
 from segjudge.evaluation_script.phases import PHASES
 from segjudge.stored_report import stored_page
 
-from .builders import png, zipped
+from .builders import ROOT, png, zipped
 from .published import FRAMES, VIDEOS, davis, labels
 
 
@@ -59,3 +61,44 @@ def test_two_truths_give_the_same_bytes_where_the_split_is_hidden(
         read.append((json.dumps(answer, sort_keys=True), page, *capsys.readouterr()))
     assert scores[0] != scores[1]
     assert read[0] == read[1]
+
+
+@pytest.fixture(scope="module")
+def challenge(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A challenge with the splits test and test-hard, which participants see."""
+    folder = tmp_path_factory.mktemp("new") / "challenge"
+    truth = str(ROOT / "annotations/sequences-test.zip")
+    assert main(["new", str(folder), "--protocol", "davis2017", "--truth", truth]) == 0
+    phases = folder / "evaluation_script/phases.py"
+    phases.write_text(phases.read_text().replace('codename="all",', 'codename="all", report=True,'))
+    return folder
+
+
+DISAGREEMENTS = {
+    **{f"visibility {value}": ("yaml", "visibility: 3", f"visibility: {value}") for value in ("1", "2", "'1'", "0")},
+    "no visibility": ("yaml", "visibility: 3", "about: 3"),
+    "another name": ("py", 'PhaseSplit("test-hard"', 'PhaseSplit("test-easy"'),
+    "another phase": ("py", 'codename="all"', 'codename="every"'),
+}
+
+
+@pytest.mark.parametrize("platform", ["codabench", "grand-challenge"])
+@pytest.mark.parametrize("disagreement", DISAGREEMENTS.values(), ids=DISAGREEMENTS)
+def test_what_the_yaml_hides_and_phases_py_shows_is_built_for_no_platform(
+    disagreement: tuple[str, str, str], platform: str, challenge: Path, tmp_path: Path, capsys: Any
+) -> None:
+    mine = tmp_path / "mine"
+    shutil.copytree(challenge, mine)
+    kind, old, new = disagreement
+    path = mine / ("challenge_config.yaml" if kind == "yaml" else "evaluation_script/phases.py")
+    before, _, after = path.read_text().rpartition(old)
+    assert after
+    path.write_text(before + new + after)
+    words = ["--platform", platform, "--bundle", str(mine)]
+    commands = [["build", "--out", str(tmp_path / "out")]]
+    commands += [["check", "--quick"], ["run"], ["push", "--dry-run"]] if platform == "codabench" else []
+    for command in commands:
+        assert main([*command, *words]) == 3
+        said = capsys.readouterr().err
+        assert re.search("shows the scores of test-hard|its splits are not the YAML's|lacks the phase all", said)
+    assert not (tmp_path / "out").exists()

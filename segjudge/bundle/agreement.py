@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from segjudge.evaluation_script import packed_file
@@ -14,8 +15,8 @@ from .bundle_source import PHASES_FILE, SCRIPT_FOLDER, read_phases
 from .opened_bundle import Bundle
 from .problems import BundleProblems, breaks_later, hashable_value, mappings_in
 
-#: Visibilities of splits that EvalAI shows to hosts alone: "host", "owner and host".
-HIDDEN = ("1", "2")
+#: The visibility of a split that participants see; every other one keeps it from them.
+PUBLIC = "3"
 
 
 def agreement(bundle: Bundle) -> BundleProblems:
@@ -45,7 +46,20 @@ def _phase_agreement(bundle: Bundle, configured: dict[str, Any], phase: Phase) -
     if phase.report not in (True, False):
         yield breaks_later(where, f"has report={phase.report!r}", "Write True or False")
     yield from _notify_agreement(where, phase)
-    schemas, hidden = splits_of(bundle.config, configured)
+    schemas, _ = splits_of(bundle.config, configured)
+    yield from _secrecy(bundle.config, configured, phase)
+    for split in phase.splits:
+        yield from _metrics_agreement(where, split, schemas.get(split.codename, {}))
+    if phase.annotations != (configured.get("test_annotation_file") or phase.annotations):
+        yield breaks_later(where, f"reads {phase.annotations}, not the file of the YAML", "Make them agree")
+    elif bundle.has(phase.annotations) and bundle.size(phase.annotations):
+        yield from _truth_agreement(bundle, where, phase)
+
+
+def _secrecy(config: dict[str, Any], configured: dict[str, Any], phase: Phase) -> BundleProblems:
+    """Yield where a phase shows what the YAML keeps from participants; the scorers know `phases.py` alone."""
+    where = f"phases.py, {phase.codename}"
+    schemas, hidden = splits_of(config, configured)
     if set(schemas) != {split.codename for split in phase.splits}:
         found = f"its splits are not the YAML's ({', '.join(map(str, schemas))})"
         yield breaks_later(where, found, "Make them agree")
@@ -54,11 +68,24 @@ def _phase_agreement(bundle: Bundle, configured: dict[str, Any], phase: Phase) -
             found = f"shows the scores of {split.codename}, which the visibility in the YAML keeps from participants"
             remedy = f'Write PhaseSplit("{split.codename}", …, hidden=True), or set visibility: 3'
             yield breaks_later(where, found, remedy)
-        yield from _metrics_agreement(where, split, schemas.get(split.codename, {}))
-    if phase.annotations != (configured.get("test_annotation_file") or phase.annotations):
-        yield breaks_later(where, f"reads {phase.annotations}, not the file of the YAML", "Make them agree")
-    elif bundle.has(phase.annotations) and bundle.size(phase.annotations):
-        yield from _truth_agreement(bundle, where, phase)
+
+
+def check_secrecy(config: dict[str, Any], phases: Iterable[Phase]) -> None:
+    """Raise `HostError` where `phases.py` shows what the YAML hides, or lacks a phase: nothing is built of that."""
+    scored: Mapping[str, Phase] = {phase.codename: phase for phase in phases}
+    problems: list[str] = []
+    for configured in mappings_in(config, "challenge_phases"):
+        codename = str(configured.get("codename"))
+        if codename not in scored:
+            raise HostError(f"{SCRIPT_FOLDER}/{PHASES_FILE}: lacks the phase {codename}; run `segjudge check`")
+        problems += map(str, _secrecy(config, configured, scored[codename]))
+    if problems:
+        raise HostError("\n".join(problems))
+
+
+def is_public(row: dict[str, Any]) -> bool:
+    """Return whether participants see the scores of a phase and split, as the YAML says."""
+    return str(row.get("visibility")) == PUBLIC
 
 
 def splits_of(config: dict[str, Any], phase: dict[str, Any]) -> tuple[dict[object, dict[str, Any]], set[object]]:
@@ -74,7 +101,7 @@ def splits_of(config: dict[str, Any], phase: dict[str, Any]) -> tuple[dict[objec
             codename = codenames.get(hashable_value(row, "dataset_split_id"))
             schema = boards.get(hashable_value(row, "leaderboard_id"))
             schemas[codename] = schema if isinstance(schema, dict) else {}
-            if str(row.get("visibility")) in HIDDEN:
+            if not is_public(row):
                 hidden.add(codename)
     return schemas, hidden
 

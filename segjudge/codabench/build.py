@@ -14,6 +14,7 @@ from pathlib import Path
 import yaml
 from PIL import Image
 
+from segjudge.bundle.agreement import check_secrecy
 from segjudge.bundle.build import build as build_for_evalai
 from segjudge.bundle.build import samples
 from segjudge.bundle.bundle_source import BundleSource
@@ -119,10 +120,9 @@ def _build_all(source: _Source, out: str) -> list[BuiltCompetition]:
     if source.bundle.has_flag("remote_evaluation"):
         own = "a queue of your own (--queue) has yours do it"
         note(source.notes, "remote_evaluation", f"Codabench's worker scores; {own}")
+    check_secrecy(config, source.scored.values())
     phases = dated_phases(config, hidden=source.options.hidden)
     for phase in phases:
-        if phase.codename not in source.scored:
-            raise HostError(f"{_SCRIPT}/phases.py: lacks the phase {phase.codename}")
         if not phase.columns:
             note(source.notes, phase.codename, "is left out, since all of its splits are hidden (--hidden keeps it)")
     found = chains([phase for phase in phases if phase.columns], source.notes)
@@ -264,7 +264,7 @@ def _reference_zip(source: _Source, phase: DatedPhase, title: str, seconds: int)
         ],
     }
     text = json.dumps(task, indent=1, ensure_ascii=False) + "\n"
-    return _zip_of({"task.json": text.encode(), annotations: source.bundle.read(name)})
+    return _zip_of({scoring_program.TASK: text.encode(), annotations: source.bundle.read(name)})
 
 
 def _zip_of(files: Mapping[str, bytes]) -> bytes:

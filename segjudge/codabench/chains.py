@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from segjudge.bundle.agreement import is_public
 from segjudge.bundle.problems import mappings_in
 from segjudge.evalai.result_shapes import is_descending
 
-#: The visibility of a split that everybody sees.
-PUBLIC = 3
 #: The shortest pause between two phases.
 GAP = datetime.timedelta(seconds=1)
 
@@ -69,8 +68,8 @@ def _dated_phase(config: dict[str, Any], phase: dict[str, Any], *, hidden: bool)
     schemas = {board["id"]: board["schema"] for board in mappings_in(config, "leaderboard")}
     rows = [row for row in mappings_in(config, "challenge_phase_splits") if row["challenge_phase_id"] == phase["id"]]
     # A hidden column can rank nothing.
-    rows.sort(key=lambda row: row["visibility"] != PUBLIC)
-    shown = [row for row in rows if hidden or row["visibility"] == PUBLIC]
+    rows.sort(key=lambda row: not is_public(row))
+    shown = [row for row in rows if hidden or is_public(row)]
     columns: list[BoardColumn] = []
     for row in shown:
         codename = codenames[row["dataset_split_id"]]
@@ -89,7 +88,7 @@ def _columns(codename: str, prefix: str, row: dict[str, Any], schema: dict[str, 
         entry = metadata.get(label)
         ascending = not is_descending(schema, label, row["is_leaderboard_order_descending"])
         about = str(entry.get("description", "")) if isinstance(entry, dict) else ""
-        precision, is_hidden = int(row["leaderboard_decimal_precision"]), row["visibility"] != PUBLIC
+        precision, is_hidden = int(row["leaderboard_decimal_precision"]), not is_public(row)
         found.append(BoardColumn(f"{prefix}{label}", codename, label, ascending, precision, is_hidden, about))
     return found
 

@@ -35,6 +35,17 @@ PAGE_PROGRAM, PAGE_SECONDS = "page/page_program.py", 60
 #: What a page shows of a truth that is not public, since everybody may read it.
 SHOWN = ("protocol", "result", "scored", "warnings", "versions", "intervals", "provenance")
 LOG = "SEGJUDGE_LOG"
+#: What the host's bundle says of the phase, beside its truth.
+TASK = "task.json"
+#: The longest alarm that every system takes.
+_LONGEST = 2**31 - 1
+#: Codabench keeps no log, and so no number of ours leads to one: what each side can do instead.
+_TO_BOTH = "Tell the organisers which submission it was, by its ID. Organisers: {}"
+_REBUILD = "build the competition anew with `segjudge build --platform codabench`, and upload its reference data."
+NOT_YOURS = "Scoring failed, and it is not your fault. " + _TO_BOTH.format(
+    "download that submission into examples/ of your bundle, in the phase's folder; "
+    "`segjudge run --platform codabench` shows the log that Codabench does not keep."
+)
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><meta charset="utf-8"><title>{title}</title>
@@ -54,35 +65,58 @@ footer {{ color: #777; font-size: 13px }}
 """
 
 
+class TaskError(Exception):
+    """Raised for a bundle that says not what is scored; the text is for the participant and the organiser."""
+
+
 def main() -> None:
     """Score the submission in the input folder."""
     source, target = (*sys.argv[1:3], INPUT, OUTPUT)[:2] if len(sys.argv) > 2 else (INPUT, OUTPUT)
     participant = _keep_log_from_participant()
-    with open(os.path.join(source, "ref", "task.json"), encoding="utf-8") as file:
-        task = json.load(file)
 
     def refuse(text: str) -> NoReturn:
+        sys.stdout.flush()
         os.write(participant, (text.rstrip() + "\n").encode("utf-8", "replace"))
         os._exit(1)  # whatever else runs ends with this process
 
     def stop(*_: object) -> NoReturn:
         refuse(f"Your submission could not be scored: it takes longer than {task['seconds']} seconds.")
 
-    signal.signal(signal.SIGALRM, stop)
-    signal.alarm(int(task["seconds"]))
     try:
+        task = _task(os.path.join(source, "ref", TASK))
+        signal.signal(signal.SIGALRM, stop)
+        signal.alarm(task["seconds"])
         answer = _evaluate(task, source)
         values = _values(task, answer)
+        _check_shown(task, answer)
         page = submission_page(task, answer, signal.alarm(0))
+        _write(target, "detailed_results.html", page)
+        _write(target, "scores.json", json.dumps(values, allow_nan=False))
     except BaseException as error:  # noqa: BLE001 - nothing else may reach a participant
+        signal.alarm(0)
         text = str(error)
-        if type(error).__name__ not in ("SubmissionError", "HostError"):
-            traceback.print_exc()
-            text = "Scoring failed, and it is not your fault. Tell the organisers."
-        sys.stdout.flush()
+        if type(error).__name__ not in ("SubmissionError", "TaskError"):
+            traceback.print_exc()  # with the incident that a HostError numbers
+            text = NOT_YOURS
         refuse(text)
-    _write(target, "detailed_results.html", page)
-    _write(target, "scores.json", json.dumps(values, allow_nan=False))
+
+
+def _task(path: str) -> Dict[str, Any]:
+    """Return what the host's bundle says of the phase; raises `TaskError`, whose text both sides can use."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            task: Dict[str, Any] = json.load(file)
+        texts = [task["phase"], task["annotations"], task["title"]]
+        texts += [column[key] for column in task["columns"] for key in ("key", "split", "label")]
+        flags = [column["hidden"] for column in task["columns"]]
+        if not all(isinstance(text, str) for text in texts) or not all(isinstance(flag, bool) for flag in flags):
+            raise TypeError("a value is of another kind")
+        return {**task, "seconds": min(max(int(task["seconds"]), 1), _LONGEST)}
+    except FileNotFoundError:
+        reason = "is not in its reference data"
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+        reason = f"in its reference data cannot be read ({type(error).__name__}: {error})"
+    raise TaskError(f"This competition cannot score anything: {TASK} {reason}. {_TO_BOTH.format(_REBUILD)}")
 
 
 def _keep_log_from_participant() -> int:
@@ -154,13 +188,18 @@ def submission_page(task: Dict[str, Any], answer: Dict[str, Any], seconds: int) 
     return results_page(task, answer)
 
 
+def _check_shown(task: Dict[str, Any], answer: Dict[str, Any]) -> None:
+    """Raise ValueError where the phase leaves scores for participants that no column shows them."""
+    public = {column["split"] for column in task["columns"] if not column["hidden"]}
+    entries = (answer.get("submission_result") or {}).get("result") or []
+    found = sorted({split for entry in entries for split in entry} - public)
+    if found:
+        raise ValueError(f"the phase leaves scores of {found}, which no column shows to participants")
+
+
 def _shown(task: Dict[str, Any], answer: Dict[str, Any]) -> Dict[str, Any]:
     """Return what everybody may read of a stored result."""
     left: Dict[str, Any] = answer["submission_result"]
-    hidden = {column["split"] for column in task["columns"] if column["hidden"]}
-    found = [split for entry in left["result"] for split in entry if split in hidden]
-    if found:
-        raise ValueError(f"the phase leaves scores of {found}, whose columns are hidden")
     return left if task["page"] == "all" else {key: left[key] for key in SHOWN if key in left}
 
 

@@ -12,7 +12,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from segjudge.bundle.agreement import board_of
+from segjudge.bundle.agreement import board_of, check_secrecy
 from segjudge.bundle.build import build as build_for_evalai
 from segjudge.bundle.bundle_source import SCRIPT_FOLDER, BundleSource
 from segjudge.bundle.opened_bundle import Bundle
@@ -47,10 +47,9 @@ def build(source: BundleSource, out: str = "") -> dict[str, list[str]]:
     with tempfile.TemporaryDirectory() as temporary:
         built = source.archive or build_for_evalai(source.root, os.path.join(temporary, "bundle.zip")).path
         with Bundle(built, for_evalai=False) as bundle:
+            check_secrecy(bundle.config, phases.values())
             for configured in mappings_in(bundle.config, "challenge_phases"):
-                phase = phases.get(str(configured.get("codename")))
-                if phase is None:
-                    raise HostError(f"phases.py lacks the phase {configured.get('codename')}: run `segjudge check`")
+                phase = phases[str(configured.get("codename"))]
                 folder = os.path.join(out, phase.codename)
                 if os.path.isdir(folder) and "task.json" not in os.listdir(folder) and os.listdir(folder):
                     raise UsageError(f"{folder}: holds something else; name another folder with --out")
