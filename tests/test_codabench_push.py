@@ -106,6 +106,27 @@ def test_a_token_is_got_by_name_and_password(server: CodabenchServer) -> None:
     assert read_account(found, "/no/such/file").token == TOKEN
     with pytest.raises(HostError, match="Unable to log in"):
         read_account({**found, "CODABENCH_PASSWORD": "wrong"}, "/no/such/file")
+    assert server.calls == [("POST", "/api/api-token-auth/", "")] * 2, "not even an empty header"
+
+
+def test_a_challenge_is_pushed_by_name_and_password(
+    server: CodabenchServer, challenge: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CODABENCH_TOKEN")
+    monkeypatch.setenv("CODABENCH_USERNAME", "host")
+    monkeypatch.setenv("CODABENCH_PASSWORD", "secret")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))  # whose entry would become a header of its own
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login someone password else\n")
+    (tmp_path / "netrc").chmod(0o600)
+    assert pushed(challenge) == 0
+    assert len(server.uploads) == 3
+    assert {token for _, path, token in server.calls if "token-auth" in path} == {""}
+
+
+def test_a_login_that_nobody_answers_is_not_blamed_on_the_password() -> None:
+    found = {"CODABENCH_HOST": "http://127.0.0.1:9", "CODABENCH_USERNAME": "host", "CODABENCH_PASSWORD": "secret"}
+    with pytest.raises(HostError, match="does not answer.*Try again later"):
+        read_account(found, "/no/such/file")
 
 
 def test_a_wrong_token_is_said_without_showing_it(server: CodabenchServer, bundle: Path, tmp_path: Path) -> None:

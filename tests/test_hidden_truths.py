@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from segjudge.cli import main
 from segjudge.evaluation_script import evaluate
@@ -102,3 +103,24 @@ def test_what_the_yaml_hides_and_phases_py_shows_is_built_for_no_platform(
         said = capsys.readouterr().err
         assert re.search("shows the scores of test-hard|its splits are not the YAML's|lacks the phase all", said)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("kind", ["yaml", "py"])
+def test_a_file_for_public_hubs_holds_no_hidden_split(
+    kind: str, challenge: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    mine, out = tmp_path / "mine", tmp_path / "me.yaml"
+    shutil.copytree(challenge, mine)
+    path = mine / ("challenge_config.yaml" if kind == "yaml" else "evaluation_script/phases.py")
+    old, new = {"yaml": ("visibility: 3", "visibility: 1"), "py": ("LABELS),", "LABELS, hidden=True),")}[kind]
+    before, _, after = path.read_text().rpartition(old)
+    path.write_text(before + new + after)
+    monkeypatch.chdir(mine)
+    strong = str(ROOT / "examples/sequences-test/strong.zip")
+    words = ["score", strong, "--phase", "all", "--results-yaml", str(out), "--hub-dataset", "me/data"]
+    assert main([*words, "--split", "test-hard"]) == 2
+    assert "nothing of test-hard of all, whose scores participants are not shown" in capsys.readouterr().err
+    assert not out.exists()
+    assert main(words) == 0
+    assert "test-hard is hidden from participants, and left out of" in capsys.readouterr().err
+    assert [entry["dataset"]["task_id"] for entry in yaml.safe_load(out.read_text())] == ["test"]

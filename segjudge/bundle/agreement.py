@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from segjudge.evaluation_script import packed_file
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.phase import DETAILS, PROTOCOLS, Phase, PhaseSplit
 from segjudge.evaluation_script.sequence_protocols import BESIDE, SEQUENCE_PROTOCOLS
 
-from .bundle_source import PHASES_FILE, SCRIPT_FOLDER, read_phases
+from .bundle_source import PHASES_FILE, SCRIPT_FOLDER, BundleSource, read_phases
 from .opened_bundle import Bundle
 from .problems import BundleProblems, breaks_later, hashable_value, mappings_in
+from .yaml_lines import read_yaml
 
 #: The visibility of a split that participants see; every other one keeps it from them.
 PUBLIC = "3"
@@ -81,6 +85,18 @@ def check_secrecy(config: dict[str, Any], phases: Iterable[Phase]) -> None:
         problems += map(str, _secrecy(config, configured, scored[codename]))
     if problems:
         raise HostError("\n".join(problems))
+
+
+def hidden_splits(source: BundleSource, phase: Phase) -> frozenset[str]:
+    """Return the codenames of the splits of a phase that `phases.py` or the YAML keeps from participants."""
+    try:
+        content, _ = read_yaml(source.config_name, Path(source.root, source.config_name).read_bytes())
+    except (OSError, yaml.YAMLError):
+        content = None
+    config: dict[str, Any] = content if isinstance(content, dict) else {}
+    configured = mappings_in(config, "challenge_phases")
+    rows = [splits_of(config, row)[1] for row in configured if str(row.get("codename")) == phase.codename]
+    return phase.hidden.union(str(codename) for codenames in rows for codename in codenames)
 
 
 def is_public(row: dict[str, Any]) -> bool:

@@ -77,7 +77,9 @@ def read_account(environment: Mapping[str, str] = os.environ, file: str = FILE) 
             login = {"username": values[USER], "password": values[PASSWORD]}
             answer = CodabenchClient(host, "").call("POST", LOGIN, json=login)
         except ApiError as error:
-            raise HostError(f"{host} says: {error.message}. Correct {USER} and {PASSWORD}") from None
+            message = error.message.replace(values[PASSWORD], "…")
+            remedy = "Try again later" if error.transient else f"Correct {USER} and {PASSWORD}"
+            raise HostError(f"the login at {host} failed: {message}. {remedy}") from None
         token = str(answer.get("token", "")) if isinstance(answer, dict) else ""
     if not token or not is_plain_token(token):
         raise HostError(f"set {TOKEN}, or {USER} and {PASSWORD}, in the environment or {FILE} (mode 0600)")

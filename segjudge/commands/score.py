@@ -51,9 +51,10 @@ def score(args: argparse.Namespace) -> int:
     check_outputs(args)
     if args.part:
         return _score_part(args)
+    hidden = _hidden(args)
     with ProgressBar("part" if args.scheduler else "sequence") as bar:
         scores = score_by_phase(*_phase(args), bar) if args.phase else _scored_on_truth(args, bar)
-    show(scores.reports, scores.notes, scores.provenance, args)
+    show(scores.reports, scores.notes, scores.provenance, args, hidden)
     if args.report:
         _write_report(scores, args)
     return DONE
@@ -79,6 +80,22 @@ def _phase(args: argparse.Namespace) -> tuple[str, Phase, str, str, list[str] | 
     phase = replace(phase, strict=args.strict or phase.strict, jobs=jobs)
     annotations = args.annotations or os.path.join(source.root, phase.annotations)
     return args.results, phase, annotations, args.split or "", _sequences(args)
+
+
+def _hidden(args: argparse.Namespace) -> frozenset[str]:
+    """Return the splits whose scores a file for public hubs may not hold; refuses to write one of nothing else."""
+    if not (args.phase and args.results_yaml):
+        return frozenset()
+    from segjudge.bundle.agreement import hidden_splits
+
+    source = find_bundle()
+    phase = source.phase(args.phase)
+    hidden = hidden_splits(source, phase)
+    chosen = {args.split} if args.split else {split.codename for split in phase.splits}
+    if chosen <= hidden:
+        found = f"{' and '.join(sorted(chosen))} of {phase.codename}, whose scores participants are not shown"
+        raise UsageError(f"--results-yaml writes what hubs publish, and nothing of {found}")
+    return hidden
 
 
 def _scored_on_truth(args: argparse.Namespace, bar: ProgressBar) -> Scores:

@@ -57,8 +57,17 @@ def _check_writable(folder: str) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
 
 
-def show(reports: list[Report], notes: list[str], provenance: dict[str, Any], args: argparse.Namespace) -> None:
-    """Write the files that were asked for, and print what was scored, with notes on the truth and warnings."""
+def show(
+    reports: list[Report],
+    notes: list[str],
+    provenance: dict[str, Any],
+    args: argparse.Namespace,
+    hidden: frozenset[str] = frozenset(),
+) -> None:
+    """Write the files that were asked for, and print what was scored, with notes on the truth and warnings.
+
+    The scores of `hidden` splits are not for the file that hubs publish.
+    """
     from segjudge.evaluation_script.answer import public_warnings, tables
     from segjudge.evaluation_script.reports import InstanceReport
     from segjudge.report import score_files
@@ -79,11 +88,15 @@ def show(reports: list[Report], notes: list[str], provenance: dict[str, Any], ar
                 file.write(document + "\n")
         if args.results_yaml:
             with written(args.results_yaml) as file:
-                file.write(score_files.results_yaml(reports, args.hub_dataset))
+                public = [report for report in reports if report.split not in hidden]
+                file.write(score_files.results_yaml(public, args.hub_dataset))
     except OSError as error:
         raise UsageError(f"{error.filename}: cannot be written ({error.strerror})") from None
     for path in paths:
         say(f"wrote {path}")
+    for report in reports:
+        if report.split in hidden:
+            say(f"{report.split} is hidden from participants, and left out of {args.results_yaml}")
     for report in reports:
         say(f"Protocol {report.protocol.name}: {report.protocol.about}")
         if args.style == "official" and isinstance(report, InstanceReport):

@@ -123,7 +123,8 @@ class Client:
 
     def _request(self, session: requests.Session, method: str, url: str, options: CallOptions) -> _Answer:
         def authorize(request: requests.PreparedRequest) -> requests.PreparedRequest:
-            request.headers["Authorization"] = f"{self.SCHEME} {self._token}"
+            if self._token:  # a header without one is refused even where none is needed, as for a login
+                request.headers["Authorization"] = f"{self.SCHEME} {self._token}"
             return request
 
         session.auth = authorize  # not a header alone: an entry in ~/.netrc would take its place
