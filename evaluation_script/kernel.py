@@ -21,7 +21,7 @@ from .mask_texts import of_texts
 from .masks import Stack
 
 #: What a library must answer to `sj_abi`.
-ABI = 5
+ABI = 6
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library, in this folder; beside it a file with its checksum.
@@ -53,15 +53,15 @@ _KINDS = {"*": ctypes.c_void_p, "i4": ctypes.c_int32, "u4": ctypes.c_uint32, "i8
 #: The arguments of each function: addresses, numbers and arrays, by numpy's names of their kinds; all return a status.
 _SIGNATURES = {
     "sj_abi": "",
-    "sj_pack_frame": "* i8 i4 i8 i8 i8 i8 * i8 * * * * i4",  # the most frequent call: addresses are looked up before
+    "sj_pack_frame": "* i8 i4 i8 i8 i8 i8 * i8 i8 * * * * i4",  # the most frequent call: addresses are looked up before
     "sj_compare": "u8[] * u8[] * i8 i8 i8 * i8 i8[]",
     "sj_codes": "u1[] i8 i8 i8 i4 *",
     "sj_label_pairs": "* i4 * i4 i8 u4[] i8[] i8 *",
     "sj_boundaries": "u4[] i8 i8 i8 u4 u4[]",
-    "sj_check_runs": "* i8[] i8 i8[] i1[] i8[]",
-    "sj_overlaps": "* i8 i8[] i8[] i8 * i8 i8[] i8[] i8 i8[] i8[] i8[] i8 i8[]",
+    "sj_check_runs": "* i8 i8[] i8 i8[] i1[] i8[]",
+    "sj_overlaps": "* i8 i8[] i8[] i8 * i8 i8[] i8[] i8 i8[] i8[] i8 i8[] i8 i8[]",
     "sj_records": "* i8 i8 i8[] * * i8[] i8 *",
-    "sj_join_frames": "* i8[] u1[] i8[] i8[] i8 u1[] i8 i8[] i8[]",
+    "sj_join_frames": "* i8 i8[] i8 u1[] i8[] i8 i8[] i8 u1[] i8 i8[] i8[]",
     "sj_match": "i8[] i8[] f8[] i8 u1[] i8 f8[] i4 i4 i8 u8[] u8[]",
     "sj_curve": "u8[] u8[] u4[] i8 i8 i4 i4 i8[] i8 i8[] i8[]",
     "sj_curves_without": "u8[] u8[] u1[] i8 i4 i4 i4 i8[] i8 i8[] i8[]",

@@ -86,7 +86,7 @@ class PackedFrames:
                 self._words = np.concatenate([self._words, np.zeros_like(self._words)])[: LABELS - 1]
             status = self._library.sj_pack_frame(
                 source.ctypes.data, len(rows), depth, *self.size, frame, self.most_frames, self._words.ctypes.data,
-                len(self._words), slot_of, boxes, ctypes.byref(self._used), seen, merged,
+                self._words.size, len(self._words), slot_of, boxes, ctypes.byref(self._used), seen, merged,
             )  # fmt: skip
         return bool(status == FINE) and self._used.value <= most
 

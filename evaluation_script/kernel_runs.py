@@ -30,7 +30,7 @@ def check_runs(texts: List[str], pixels: Array, loaded: ctypes.CDLL) -> Tuple[Ar
     masks = of_texts(texts)
     fault, area = np.zeros(len(texts), np.int8), np.zeros(len(texts), np.int64)
     bounds = np.append(0, masks.stops)
-    require_fine(loaded.sj_check_runs(masks.text, bounds, len(texts), pixels, fault, area))
+    require_fine(loaded.sj_check_runs(masks.text, len(masks.text), bounds, len(texts), pixels, fault, area))
     return fault, area
 
 
@@ -47,7 +47,7 @@ def overlaps(sent: MaskTexts, real: MaskTexts, pairs: Pairs, loaded: ctypes.CDLL
     """Return how many pixels the masks of each pair share."""
     shared = np.zeros(len(pairs.sent), np.int64)
     masks, others = ((side.text, len(side.text), side.starts, side.stops, len(side)) for side in (sent, real))
-    columns = (pairs.sent, pairs.real, pairs.bounds)
+    columns = (pairs.sent, pairs.real, len(shared), pairs.bounds)
     require_fine(loaded.sj_overlaps(*masks, *others, *columns, len(pairs.bounds) - 1, shared))
     return shared
 
@@ -64,7 +64,19 @@ def join_frames(
     for room in (2 * length + 16 * len(pixels) + 64, 8 * length + 16 * len(pixels) + 64):
         out = np.empty(room, np.uint8)
         status = loaded.sj_join_frames(
-            texts.text, bounds, shown, pixels, frames, len(frames) - 1, out, room, stops, area
+            texts.text,
+            length,
+            bounds,
+            len(texts),
+            shown,
+            pixels,
+            len(pixels),
+            frames,
+            len(frames) - 1,
+            out,
+            room,
+            stops,
+            area,
         )
         if status == FINE:
             return MaskTexts(out[: stops[-1]].tobytes(), stops[:-1], stops[1:]), area

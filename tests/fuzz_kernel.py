@@ -69,6 +69,15 @@ def rows(generator: random.Random, loaded: ctypes.CDLL) -> None:
         exactly = np.array(data, np.uint8)  # bytes would end with one more, which nobody may read
         frames.add(frame, memoryview(exactly), depth, most, merged=generator.random() < 0.3)
     frames.take(frames.most_frames)
+    room = generator.choice([frames._words.size, frames._words.size, 0, -1, 1, 1 << 62])
+    sides = [generator.choice([side, side, side, 0, 1, 1 << 24, 1 << 62]) for side in (*size, frames.most_frames)]
+    exactly, used = np.array(data, np.uint8), ctypes.c_int64(0)
+    if room <= frames._words.size:
+        loaded.sj_pack_frame(
+            exactly.ctypes.data, len(exactly), depth, *sides[:2], 0, sides[2], frames._words.ctypes.data, room,
+            generator.choice([len(frames._words), 0, 1, 255]), *frames._addresses[:2], ctypes.byref(used),
+            frames._addresses[2], 0,
+        )  # fmt: skip
 
 
 def colours(generator: random.Random, loaded: ctypes.CDLL) -> None:
@@ -152,14 +161,15 @@ def runs(generator: random.Random, loaded: ctypes.CDLL) -> None:
     bounds = np.array([0, *sorted(generator.randrange(pairs + 1) for _ in range(groups - 1)), pairs], np.int64)
     damaged(generator, columns[generator.randrange(2)])
     if generator.random() < 0.1:
-        bounds = np.minimum(np.array([generator.randrange(-1, pairs + 1) for _ in bounds], np.int64), pairs)
+        bounds = np.array([generator.randrange(-1, pairs + 2) for _ in bounds], np.int64)
+    damaged(generator, bounds)
     shared = np.zeros(pairs, np.int64)
     given = [
         (text.ctypes.data, len(text), starts.ctypes.data, stops.ctypes.data, len(starts))
         for text, starts, stops in sides
     ]
-    pointers = [column.ctypes.data for column in (*columns, bounds)]
-    loaded.sj_overlaps(*given[0], *given[1], *pointers, groups, shared.ctypes.data)
+    pointers = [column.ctypes.data for column in columns]
+    loaded.sj_overlaps(*given[0], *given[1], *pointers, pairs, bounds.ctypes.data, groups, shared.ctypes.data)
 
 
 def videos(generator: random.Random, loaded: ctypes.CDLL) -> None:
@@ -176,10 +186,17 @@ def videos(generator: random.Random, loaded: ctypes.CDLL) -> None:
         np.zeros(2, np.int64),
         np.zeros(len(shown), np.int64),
     )
-    given = (text, bounds, shown, pixels, frames)
+    for column in (bounds, frames, pixels):
+        damaged(generator, column)
     loaded.sj_join_frames(
-        *(column.ctypes.data for column in given), 1, out.ctypes.data, len(out), stops.ctypes.data, area.ctypes.data
-    )
+        text.ctypes.data, len(text), bounds.ctypes.data, len(texts), shown.ctypes.data, pixels.ctypes.data, len(shown),
+        frames.ctypes.data, 1, out.ctypes.data, len(out), stops.ctypes.data, area.ctypes.data,
+    )  # fmt: skip
+    fault, areas = np.zeros(len(texts), np.int8), np.zeros(len(texts), np.int64)
+    loaded.sj_check_runs(
+        text.ctypes.data, len(text), bounds.ctypes.data, len(texts), areas.ctypes.data, fault.ctypes.data,
+        areas.ctypes.data,
+    )  # fmt: skip
 
 
 def damaged(generator: random.Random, numbers: np.ndarray) -> None:

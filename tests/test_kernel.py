@@ -592,17 +592,96 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
 
 def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_compare(None, None, None, None, 1, 1, 1, None, 1, None) == -1
-    assert LOADED.sj_pack_frame(None, 0, 8, 1, 1, 0, 1, None, 1, None, None, None, None, 0) == -1
+    assert LOADED.sj_pack_frame(None, 0, 8, 1, 1, 0, 1, None, 1, 1, None, None, None, None, 0) == -1
     assert LOADED.sj_codes(None, 1, 1, 1, 3, None) == -1
     assert LOADED.sj_label_pairs(None, 1, None, 1, 1, None, None, 1, None) == -1
     assert LOADED.sj_boundaries(None, 1, 1, 1, 1, None) == -1
-    assert LOADED.sj_check_runs(None, None, 1, None, None, None) == -1
-    assert LOADED.sj_overlaps(None, 1, None, None, 1, None, 1, None, None, 1, None, None, None, 1, None) == -1
+    assert LOADED.sj_check_runs(None, 1, None, 1, None, None, None) == -1
+    assert LOADED.sj_overlaps(None, 1, None, None, 1, None, 1, None, None, 1, None, None, 1, None, 1, None) == -1
     assert LOADED.sj_match(None, None, None, 1, None, 1, None, 1, 1, 1, None, None) == -1
     assert LOADED.sj_curve(None, None, None, 1, 1, 0, 1, None, 1, None, None) == -1
     assert LOADED.sj_curves_without(None, None, None, 1, 0, 1, 1, None, 1, None, None) == -1
     assert LOADED.sj_records(None, 1, 1, None, None, None, None, 1, None) == -1
-    assert LOADED.sj_join_frames(None, None, None, None, None, 1, None, 1, None, None) == -1
+    assert LOADED.sj_join_frames(None, 1, None, 1, None, None, 1, None, 1, None, 1, None, None) == -1
+
+
+HUGE = 1 << 62
+
+
+@pytest.mark.parametrize("height", [2, 1, 3, 1 << 20])
+@pytest.mark.parametrize("frames", [1, 2, 1 << 24])
+@pytest.mark.parametrize(("slots", "room"), [(1, 2), (1, 1), (1, 3), (2, 2), (0, 0), (255, 2), (1, HUGE), (1, -2)])
+def test_a_frame_is_packed_into_as_many_words_as_its_sides_make(
+    height: int, frames: int, slots: int, room: int
+) -> None:
+    words, seen, used = np.zeros(512, np.uint64), np.zeros(256, np.uint8), ctypes.c_int64(0)
+    slot_of, boxes, rows = np.full(256, -1, np.int32), np.zeros((256, 4), np.int32), np.zeros(height * 9, np.uint8)
+    status = LOADED.sj_pack_frame(
+        rows.ctypes.data, len(rows), 8, height, 8, 0, frames, words.ctypes.data, room, slots, slot_of.ctypes.data,
+        boxes.ctypes.data, ctypes.byref(used), seen.ctypes.data, 0,
+    )  # fmt: skip
+    assert status == (0 if room > 0 and slots * frames * height == room else -1)
+
+
+def overlaps_with(bounds: list[int], count: int) -> int:
+    texts = [np.frombuffer(b"2332", np.uint8), 4, np.array([0]), np.array([4]), 1]
+    texts[0] = texts[0].ctypes.data
+    pairs = np.zeros(2, np.int64)
+    return int(
+        LOADED.sj_overlaps(
+            *texts, *texts, pairs, pairs, count, np.array(bounds), len(bounds) - 1, np.zeros(2, np.int64)
+        )
+    )
+
+
+def test_bounds_of_pairs_lie_within_the_pairs() -> None:
+    assert overlaps_with([0, 2], 2) == overlaps_with([0, 1], 2) == 0
+    for bounds, count in (([0, 3], 2), ([0, 2], 1), ([0, HUGE], 2), ([0, HUGE, 2], 2), ([1, 2], 2), ([0, 2], -1)):
+        assert overlaps_with(bounds, count) == -1
+
+
+def test_bounds_of_texts_lie_within_the_text() -> None:
+    text, none = np.frombuffer(b"2332", np.uint8), np.zeros(2, np.int64)
+    for bounds, status in (([0, 4], 0), ([0, 5], -1), ([0, HUGE], -1), ([0, -1], -1), ([-1, 4], -1)):
+        given = (text.ctypes.data, 4, np.array(bounds), 1, none, np.zeros(2, np.int8), none)
+        assert LOADED.sj_check_runs(*given) == status
+
+
+def joined_with(**changes: Any) -> int:
+    """What the kernel says of two frames of 8 pixels, of which the second is not shown, with these changes."""
+    text = np.frombuffer(b"233", np.uint8)
+    given = {
+        "length": 3, "bounds": [0, 3], "texts": 1, "shown": [1, 0], "pixels": [8, 8], "count": 2, "frames": [0, 2],
+        **changes,
+    }  # fmt: skip
+    columns = {name: np.array(given[name]) for name in ("bounds", "pixels", "frames")}
+    return int(
+        LOADED.sj_join_frames(
+            text.ctypes.data, given["length"], columns["bounds"], given["texts"], np.array(given["shown"], np.uint8),
+            columns["pixels"], given["count"], columns["frames"], len(columns["frames"]) - 1, np.zeros(99, np.uint8), 99,
+            np.zeros(9, np.int64), np.zeros(9, np.int64),
+        )
+    )  # fmt: skip
+
+
+def test_bounds_of_frames_and_their_texts_lie_within_both() -> None:
+    assert joined_with() == 0
+    for changes in (
+        {"frames": [0, 3]}, {"frames": [0, HUGE]}, {"frames": [0, HUGE, 2]}, {"frames": [1, 2]}, {"count": 1},
+        {"bounds": [0, 4]}, {"bounds": [0, HUGE]}, {"bounds": [1, 3]}, {"length": 2}, {"length": -1}, {"texts": 0},
+        {"texts": -1}, {"shown": [1, 1]}, {"pixels": [-8, 8]}, {"pixels": [8, HUGE]},
+    ):  # fmt: skip
+        assert joined_with(**changes) == -1
+
+
+def test_sums_of_runs_that_no_number_holds_are_no_image() -> None:
+    from segjudge.evaluation_script.rle import compressed
+
+    longer = compressed([0, *np.repeat(np.arange(300_000) << 28, 2).tolist()])  # together more than 2 to the 63rd
+    bounds, pixels = np.array([0, len(longer)]), np.array([8])
+    text, fault, area = np.frombuffer(longer.encode(), np.uint8), np.zeros(1, np.int8), np.zeros(1, np.int64)
+    assert LOADED.sj_check_runs(text.ctypes.data, len(text), bounds, 1, pixels, fault, area) == 0
+    assert (fault[0], area[0]) == (4, 0)
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -208,16 +208,17 @@ static int pack_rows(planes *all, const uint8_t *raw, int depth, int64_t frame, 
 
 /* Pack one frame: set in `words` (slots, frames, height, words across), which is zero there, the bits of each label.
  *
+ * `room` says how many words there are, which must be as many as these sides make.
  * `raw` holds the filtered rows of a grey or palette PNG of 1 to 8 bits, or plain labels of a byte where depth is 0.
  * `slot_of` (256 labels) and `boxes` (slots × 4) are filled as labels occur; `used` says how many slots are taken, and
  * `seen` (256 labels) which labels this frame has.  Where `merged` is not 0 all labels but 0 make one object.
  */
 SJ_EXPORT int sj_pack_frame(
     const uint8_t *raw, int64_t length, int32_t depth, int64_t height, int64_t width, int64_t frame, int64_t frames,
-    uint64_t *words, int64_t slots, int32_t *slot_of, int32_t *boxes, int64_t *used, uint8_t *seen, int32_t merged)
+    uint64_t *words, int64_t room, int64_t slots, int32_t *slot_of, int32_t *boxes, int64_t *used, uint8_t *seen, int32_t merged)
 {
     if (!raw || !words || !slot_of || !boxes || !used || !seen || height < 1 || width < 1 || height > MOST_SIDE
-        || width > MOST_SIDE || frame < 0 || frame >= frames || frames > MOST_SIDE || slots < 0 || slots >= LABELS
+        || width > MOST_SIDE || frame < 0 || frame >= frames || frames > MOST_SIDE || slots < 1 || slots >= LABELS
         || *used < 0 || *used > slots)
         return SJ_BAD_CALL;
     if (depth != 0 && depth != 1 && depth != 2 && depth != 4 && depth != 8)
@@ -229,6 +230,8 @@ SJ_EXPORT int sj_pack_frame(
         if (slot_of[label] < -1 || slot_of[label] >= *used)
             return SJ_BAD_CALL;
     int64_t across = (width + WORD - 1) / WORD;
+    if (slots > room / frames / height / across || slots * frames * height * across != room) /* which cannot overflow */
+        return SJ_BAD_CALL;
     uint8_t *rows = malloc((size_t)(3 * across * WORD));
     if (!rows)
         return SJ_NO_MEMORY;

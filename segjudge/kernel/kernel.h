@@ -19,7 +19,7 @@
 #define SJ_EXPORT __attribute__((visibility("default")))
 
 /* Raised whenever a signature or the meaning of a result changes; kernel.py has the same number. */
-#define SJ_ABI 5
+#define SJ_ABI 6
 
 enum {
     SJ_FINE = 0,
@@ -53,6 +53,20 @@ typedef struct {
     int64_t background, object;
     int open;
 } sj_ending;
+
+/* No image or video has more pixels. */
+#define SJ_MOST_PIXELS ((int64_t)1 << 40)
+
+/* Whether numbers that are said to be the bounds of so many parts rise from 0, and not beyond the length of the whole. */
+static inline int sj_are_bounds(const int64_t *bounds, int64_t count, int64_t length)
+{
+    if (count < 0 || bounds[0] != 0 || bounds[count] > length)
+        return 0;
+    for (int64_t i = 0; i < count; i++)
+        if (bounds[i] > bounds[i + 1])
+            return 0;
+    return 1;
+}
 
 /* Say what is wrong with the run lengths of one mask (0 where nothing is), its area, and how they end. */
 int8_t sj_check_mask(const uint8_t *text, int64_t length, int64_t pixels, int64_t *area, sj_ending *ending);

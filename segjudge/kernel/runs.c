@@ -9,6 +9,8 @@
 #define HIGHEST_CODE 63
 #define CONTINUED 0x20
 #define NEGATIVE 0x10
+/* Numbers for the parts of all masks of a group. */
+#define MOST_SPACE ((int64_t)1 << 40)
 
 /* What is wrong with a text; rle.py has the words. */
 enum { SOUND = 0, CHARACTERS = 1, BREAKS_OFF = 2, BELOW_ZERO = 3, WRONG_SUM = 4 };
@@ -46,7 +48,8 @@ static inline int take_value(reader *from, int64_t *value)
 int8_t sj_check_mask(const uint8_t *text, int64_t length, int64_t pixels, int64_t *area, sj_ending *ending)
 {
     reader from = {text, text + length};
-    int64_t total = 0, covered = 0, background = 0, object = 0, value, signs;
+    int64_t first = 0, background = 0, object = 0, value, signs;
+    uint64_t total, covered = 0, above = 0; /* a sum grows by less than a half of what 64 bits hold: none is skipped */
     uint8_t highest = 0;
     *area = 0;
     for (int64_t i = 0; i < length; i++) {
@@ -55,15 +58,15 @@ int8_t sj_check_mask(const uint8_t *text, int64_t length, int64_t pixels, int64_
     }
     if (highest > HIGHEST_CODE)
         return CHARACTERS;
-    if (length && !take_value(&from, &total))
+    if (length && !take_value(&from, &first))
         return BREAKS_OFF;
-    signs = total;
+    signs = first, total = (uint64_t)first;
     ending->open = length > 0;
     while (from.at != from.end) {
         if (!take_value(&from, &value))
             return BREAKS_OFF;
         object += value;
-        covered += object;
+        covered += (uint64_t)object, above |= covered;
         signs |= object;
         if (from.at == from.end) {
             ending->open = 0;
@@ -72,34 +75,25 @@ int8_t sj_check_mask(const uint8_t *text, int64_t length, int64_t pixels, int64_
         if (!take_value(&from, &value))
             return BREAKS_OFF;
         background += value;
-        total += background;
+        total += (uint64_t)background, above |= total;
         signs |= background;
     }
     if (signs < 0)
         return BELOW_ZERO;
-    if (total + covered != pixels)
+    if (above > INT64_MAX || pixels < 0 || total + covered != (uint64_t)pixels)
         return WRONG_SUM;
-    *area = covered;
+    *area = (int64_t)covered;
     ending->background = background, ending->object = object;
     return SOUND;
 }
 
-static int rising(const int64_t *bounds, int64_t count)
-{
-    if (bounds[0] < 0)
-        return 0;
-    for (int64_t i = 0; i < count; i++)
-        if (bounds[i] > bounds[i + 1])
-            return 0;
-    return 1;
-}
-
 /* Say for each mask, a part of the text between two bounds, what is wrong with it, and its area. */
 SJ_EXPORT int sj_check_runs(
-    const uint8_t *text, const int64_t *bounds, int64_t count, const int64_t *pixels, int8_t *fault, int64_t *area)
+    const uint8_t *text, int64_t length, const int64_t *bounds, int64_t count, const int64_t *pixels, int8_t *fault,
+    int64_t *area)
 {
     sj_ending ending;
-    if (!text || !bounds || count < 0 || !pixels || !fault || !area || !rising(bounds, count))
+    if (!text || !bounds || !pixels || !fault || !area || !sj_are_bounds(bounds, count, length))
         return SJ_BAD_CALL;
     for (int64_t i = 0; i < count; i++)
         fault[i] = sj_check_mask(text + bounds[i], bounds[i + 1] - bounds[i], pixels[i], &area[i], &ending);
@@ -128,11 +122,15 @@ static int take_cover(cover *out, int64_t *space, const uint8_t *text, int64_t l
             out->count++;
             at += object;
         }
+        if (at > SJ_MOST_PIXELS)
+            return 0;
         if (from.at == from.end)
             break;
         if (!take_value(&from, &value) || (background += value) < 0)
             return 0;
         at += background;
+        if (at > SJ_MOST_PIXELS)
+            return 0;
     }
     return 1;
 }
@@ -210,7 +208,8 @@ static int look_at(pairs *group, const masks *sent, const masks *real, int64_t *
             *sent_space = length_of(sent, group->sent[i]);
     }
     for (int64_t i = group->lowest; i <= group->highest; i++)
-        total += length_of(real, i) + 2; /* a part covered takes two numbers, and at least two characters */
+        if ((total += length_of(real, i) + 2) > MOST_SPACE) /* a part takes two numbers, and at least two characters */
+            return 0;
     if (total > *real_space)
         *real_space = total;
     return 1;
@@ -257,7 +256,7 @@ static int compare_group(
     return 1;
 }
 
-/* Count for each pair of a sent and a real mask the pixels of both.
+/* Count for each pair of a sent and a real mask the pixels of both; `count` says how many pairs there are.
  *
  * Pairs stand group by group, between two bounds; a group's pairs of one sent mask are neighbours, and its real masks
  * have numbers close to each other.
@@ -266,13 +265,13 @@ SJ_EXPORT int sj_overlaps(
     const uint8_t *sent_text, int64_t sent_length, const int64_t *sent_starts, const int64_t *sent_stops,
     int64_t sent_count, const uint8_t *real_text, int64_t real_length, const int64_t *real_starts,
     const int64_t *real_stops, int64_t real_count, const int64_t *pair_sent, const int64_t *pair_real,
-    const int64_t *bounds, int64_t groups, int64_t *shared)
+    int64_t count, const int64_t *bounds, int64_t groups, int64_t *shared)
 {
     masks sent = {sent_text, sent_length, sent_starts, sent_stops, sent_count};
     masks real = {real_text, real_length, real_starts, real_stops, real_count};
     int64_t sent_space = 0, real_space = 0, most = 0;
-    if (!are_bounded(&sent) || !are_bounded(&real) || !pair_sent || !pair_real || !bounds || groups < 0 || !shared
-        || bounds[0] != 0 || !rising(bounds, groups))
+    if (!are_bounded(&sent) || !are_bounded(&real) || !pair_sent || !pair_real || !bounds || !shared
+        || !sj_are_bounds(bounds, groups, count))
         return SJ_BAD_CALL;
     for (int64_t g = 0; g < groups; g++) {
         pairs group = {pair_sent + bounds[g], pair_real + bounds[g], bounds[g + 1] - bounds[g], 0, 0};

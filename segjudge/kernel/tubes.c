@@ -72,22 +72,24 @@ static int put_frame(writer *to, const uint8_t *at, const uint8_t *end, const sj
 /* Join the masks of the frames of each instance; a frame that is not shown has an empty mask, and no text.
  *
  * The texts of the frames that are shown stand one after the other, each between two bounds; frames are ordered by
- * instance, whose frames stand between two bounds as well.
+ * instance, whose frames stand between two bounds as well.  `texts` says how many texts there are, `count` how many frames.
  */
 SJ_EXPORT int sj_join_frames(
-    const uint8_t *text, const int64_t *bounds, const uint8_t *shown, const int64_t *pixels,
-    const int64_t *frames, int64_t instances, uint8_t *out, int64_t room, int64_t *out_bounds, int64_t *area)
+    const uint8_t *text, int64_t length, const int64_t *bounds, int64_t texts, const uint8_t *shown,
+    const int64_t *pixels, int64_t count, const int64_t *frames, int64_t instances, uint8_t *out, int64_t room,
+    int64_t *out_bounds, int64_t *area)
 {
-    writer to = {out, out + room, 0, {0, 0}};
     int64_t next = 0;
-    if (!text || !bounds || !shown || !pixels || !frames || instances < 0 || !out || room < 0 || !out_bounds || !area
-        || frames[0] != 0 || bounds[0] != 0)
+    if (!text || !bounds || !shown || !pixels || !frames || !out || room < 0 || !out_bounds || !area
+        || !sj_are_bounds(bounds, texts, length) || !sj_are_bounds(frames, instances, count))
         return SJ_BAD_CALL;
+    for (int64_t f = 0; f < count; f++)
+        if (pixels[f] < 0 || pixels[f] > SJ_MOST_PIXELS)
+            return SJ_BAD_CALL;
+    writer to = {out, out + room, 0, {0, 0}};
     out_bounds[0] = 0;
     for (int64_t i = 0; i < instances; i++) {
         to.count = 0;
-        if (frames[i + 1] < frames[i])
-            return SJ_BAD_CALL;
         for (int64_t f = frames[i]; f < frames[i + 1]; f++) {
             area[f] = 0;
             if (!shown[f]) {
@@ -95,7 +97,7 @@ SJ_EXPORT int sj_join_frames(
                     return SJ_FULL;
                 continue;
             }
-            if (bounds[next + 1] < bounds[next])
+            if (next == texts)
                 return SJ_BAD_CALL;
             sj_ending ending;
             if (sj_check_mask(text + bounds[next], bounds[next + 1] - bounds[next], pixels[f], &area[f], &ending))
