@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import re
+import shlex
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -16,6 +21,7 @@ from segjudge.evaluation_script.sequence_protocols import BESIDE
 from segjudge.evaluation_script.version import VERSION
 from segjudge.starting import lock
 from segjudge.starting.meanings import meaning
+from segjudge.starting.title import evalai_title, plain_title
 
 from .builders import ROOT
 from .published import davis
@@ -42,14 +48,15 @@ def made(folder: Path, protocol: str, truth: Path, *more: str) -> Path:
 def test_it_holds_what_a_challenge_needs(root: Path, tmp_path: Path) -> None:
     folder = made(tmp_path / "my-challenge", "davis2017", root)
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    assert files == {*FILES, "examples/val/good.zip", "examples/val/poor.zip"}
+    wheel = f"wheels/segjudge-{VERSION}-py3-none-any.whl"
+    assert files == {*FILES, "examples/val/good.zip", "examples/val/poor.zip", wheel}
 
 
 def test_nothing_of_the_demo_is_left(root: Path, tmp_path: Path) -> None:
     folder = made(tmp_path / "my-challenge", "davis2017", root, "--title", 'Cats: "all" & <more>')
 
     config = yaml.safe_load((folder / "challenge_config.yaml").read_text())
-    assert config["title"] == 'Cats: "all" & <more>'
+    assert config["title"] == 'Cats "all" & <more>'  # EvalAI makes an address of the first word
     assert "Cats: &#34;all&#34; &amp; &lt;more&gt;" in (folder / "templates/description.html").read_text()
     texts = [path.read_text() for path in folder.rglob("*") if path.suffix in (".html", ".yaml", ".md", ".py", ".yml")]
     for word in (
@@ -116,30 +123,192 @@ def test_nothing_is_written_over_and_nothing_half_made_stays(root: Path, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "mine"]
 
 
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+DIGEST = "ab" * 32
+
+
 @pytest.mark.parametrize(
     ("source", "line"),
     [
-        ("", f"segjudge=={VERSION}"),
-        ("1.2", "segjudge==1.2"),
-        ("https://example.org/segjudge.git@v1", "segjudge @ git+https://example.org/segjudge.git@v1"),
-        ("git+ssh://git@example.org/segjudge", "segjudge @ git+ssh://git@example.org/segjudge"),
+        (f"https://example.org/segjudge.git@{COMMIT}", f"segjudge @ git+https://example.org/segjudge.git@{COMMIT}"),
+        (f"git+ssh://git@example.org/segjudge@{COMMIT}", f"segjudge @ git+ssh://git@example.org/segjudge@{COMMIT}"),
+        (
+            f"https://example.org/segjudge-1-py3-none-any.whl#sha256={DIGEST}",
+            f"segjudge @ https://example.org/segjudge-1-py3-none-any.whl#sha256={DIGEST}",
+        ),
     ],
 )
 def test_the_lock_names_what_scores(source: str, line: str, root: Path, tmp_path: Path) -> None:
     folder = made(tmp_path / "mine", "davis2017", root, "--segjudge", source)
     assert (folder / "requirements.txt").read_text() == f"{line}  # scores as of {VERSION}\n"
+    assert main(["check", "--quick", "--strict", str(folder)]) == 0
 
 
-def test_a_wheel_goes_into_the_repository(root: Path, tmp_path: Path, capsys: Any) -> None:
-    wheel = tmp_path / "segjudge-0.1.0-py3-none-any.whl"
-    wheel.write_bytes(b"a wheel")
-    folder = made(tmp_path / "mine", "davis2017", root, "--segjudge", str(wheel))
-    assert (folder / "requirements.txt").read_text().startswith(f"./wheels/{wheel.name}  #")
-    assert (folder / "wheels" / wheel.name).read_bytes() == b"a wheel"
-    for other in ("none.whl", "one point two"):
-        words = ["new", str(tmp_path / "other"), "--protocol", "davis2017", "--truth", str(root), "--segjudge", other]
-        assert main(words) == 2
-        assert other in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        ("1.2", "the package index has no release of this project"),
+        ("git+https://example.org/segjudge@v1", "may lead to something else tomorrow"),
+        ("https://example.org/segjudge.git", "may lead to something else tomorrow"),
+        ("https://example.org/segjudge-1-py3-none-any.whl", "may lead to something else tomorrow"),
+        ("none.whl", "none.whl"),
+        ("segjudge-1.0-py3-none-any.whl", "is no wheel of Segjudge"),
+    ],
+)
+def test_what_may_be_anything_tomorrow_does_not_score(
+    source: str, sentence: str, root: Path, tmp_path: Path, capsys: Any
+) -> None:
+    words = ["new", str(tmp_path / "other"), "--protocol", "davis2017", "--truth", str(root), "--segjudge", source]
+    assert main(words) == 2
+    assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_challenge_carries_the_package_that_runs_whatever_became_of_where_it_came_from(
+    root: Path, tmp_path: Path
+) -> None:
+    folder = made(tmp_path / "mine", "davis2017", root)
+    (wheel,) = (folder / "wheels").iterdir()
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    line = f"file:./wheels/{wheel.name}#sha256={digest}"
+    assert (folder / "requirements.txt").read_text() == f"{line}  # scores as of {VERSION}\n"
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        str(tmp_path / "there"),
+    ]
+    subprocess.run([*command, "-r", "requirements.txt"], cwd=folder, check=True)
+    code = f"import sys; sys.path.insert(0, {str(tmp_path / 'there')!r}); import segjudge; print(segjudge.__file__)"
+    out = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert out.startswith(str(tmp_path / "there"))
+    taken = {path.relative_to(ROOT / "segjudge").as_posix() for path in (ROOT / "segjudge/starting/files").iterdir()}
+    assert all((tmp_path / "there/segjudge" / name).is_file() for name in (*taken, "evaluation_script/main.py"))
+
+
+def test_a_wheel_that_is_named_goes_into_the_repository_with_its_version(root: Path, tmp_path: Path) -> None:
+    first = made(tmp_path / "first", "davis2017", root)
+    (wheel,) = (first / "wheels").iterdir()
+    other = tmp_path / wheel.name.replace(VERSION, "0.0.9")
+    other.write_bytes(wheel.read_bytes())
+    folder = made(tmp_path / "mine", "davis2017", root, "--segjudge", str(other))
+    other.unlink()
+    assert (folder / "wheels" / other.name).read_bytes() == wheel.read_bytes()
+    assert (folder / "requirements.txt").read_text().endswith("# scores as of 0.0.9\n")
+
+
+#: What a line of the requirements says, and what `check` says of it; "" for what it lets pass.
+LINES = (
+    (f"segjudge=={VERSION}", "error: requirements.txt:1: asks the package index"),
+    ("segjudge[tables]>=0.1", "error: requirements.txt:1: asks the package index"),
+    ("SegJudge", "error: requirements.txt:1: asks the package index"),
+    ("./wheels/{wheel}", "warning: requirements.txt:1: names ./wheels/{wheel} without its checksum"),
+    (f"file:./wheels/{{wheel}}#sha256={DIGEST}", "error: requirements.txt:1: has another checksum"),
+    (f"file:./wheels/segjudge-9-py3-none-any.whl#sha256={DIGEST}", "error: requirements.txt:1: names ./wheels/segjudge-9-py3-none-any.whl, which is not there"),
+    (f"segjudge @ file:///home/me/segjudge-9-py3-none-any.whl#sha256={DIGEST}", "error: requirements.txt:1: names /home/me/segjudge-9-py3-none-any.whl, which is on this machine alone"),
+    ("segjudge @ git+https://example.org/s@main", "warning: requirements.txt:1: segjudge @ git+https://example.org/s@main may be something else"),
+    ("numpy", "warning: requirements.txt:1: does not pin numpy"),
+    ("numpy==1.*", "warning: requirements.txt:1: does not pin numpy"),
+    ("-r other.txt", "warning: requirements.txt:1: has -r"),
+    ("--extra-index-url=https://example.org/simple", "warning: requirements.txt:1: has --extra-index-url"),
+    ("numpy==2.0  # pinned\n--only-binary :all:", ""),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "sentence"), LINES)
+def test_check_names_what_is_not_pinned_or_not_there(
+    line: str, sentence: str, root: Path, tmp_path: Path, capsys: Any
+) -> None:
+    folder = made(tmp_path / "mine", "davis2017", root)
+    (wheel,) = (folder / "wheels").iterdir()
+    (folder / "requirements.txt").write_text(line.format(wheel=wheel.name) + "\n")
+    capsys.readouterr()
+    assert main(["check", "--quick", "--strict", str(folder)]) == (3 if sentence else 0)
+    out = capsys.readouterr().out
+    assert sentence.format(wheel=wheel.name) in out
+    assert bool(sentence) == ("requirements.txt" in out)
+
+
+def test_run_and_build_say_that_the_requirements_name_another_version(root: Path, tmp_path: Path, capsys: Any) -> None:
+    folder = made(tmp_path / "mine", "davis2017", root)
+    assert main(["build", "--no-kernel", str(folder)]) == 0
+    assert "requirements.txt" not in capsys.readouterr().err
+    for line in (
+        "file:./wheels/segjudge-9.1-py3-none-any.whl#sha256=00",
+        "segjudge==9.1",
+        "segjudge @ git+ssh://g/s  # scores as of 9.1",
+    ):
+        (folder / "requirements.txt").write_text(f"{line}\n")
+        for command in (
+            ["build", "--no-kernel"],
+            ["build", "--platform", "codabench", "--no-kernel"],
+            ["build", "--platform", "grand-challenge"],
+        ):
+            assert main([*command, str(folder)]) == 0
+            assert (
+                f"requirements.txt names Segjudge 9.1, and the scorers of {VERSION} are taken"
+                in capsys.readouterr().err
+            )
+
+
+TITLES = (
+    "MOSE/LVOS challenge", "VOS'26", "C++", "U.S.", "Détection d'objets", "挑战 2026", "one\ntwo", "x" * 240,
+    "word " * 60, "日本" * 80, "🦢", ".", "\u200b", "'", "+ +", "naïve_α test", "{{ title }}", "\ud800", "null", "2026",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_every_title_becomes_one_that_evalai_takes(title: str) -> None:
+    short = evalai_title(plain_title(title) or "Challenge")
+    assert re.fullmatch(r"[-a-zA-Z0-9_]+", short.split(" ")[0]), short
+    assert len(short) <= 100
+    assert evalai_title(short) == short
+
+
+@pytest.mark.parametrize("folder", ["-x", "挑战", "a.b", "it's", "two\nlines", "x" * 240])
+def test_a_challenge_passes_the_step_that_it_names_next(
+    folder: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["--protocol", "davis2017", "--truth", str(root), "--title", "" if folder != "a.b" else "Ü+\n" * 60]
+    assert main(["new", *words, "--", folder]) == 0
+    command = capsys.readouterr().out.partition("Next: ")[2].partition("; its README")[0]
+    assert main([*shlex.split(command)[1:]]) == 0
+    assert main(["check", "--quick", "--strict", f"--bundle={folder}"]) == 0
+    config = yaml.safe_load((tmp_path / folder / "challenge_config.yaml").read_text())
+    assert config["title"].split(" ")[0].isascii()
+    if folder == "a.b":
+        assert "Ü+ Ü+" in (tmp_path / folder / "templates/description.html").read_text()
+
+
+@pytest.mark.parametrize("split", ["true", "2026-01-01", "1e5", "007"])
+def test_a_split_may_be_called_what_yaml_reads_as_something_else(split: str, root: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "packed.zip"
+    assert (
+        main(
+            [
+                "pack",
+                "--layout",
+                "davis2017",
+                "--root",
+                str(root),
+                "--subset",
+                "val",
+                "--out",
+                str(packed),
+                "--split",
+                split,
+            ]
+        )
+        == 0
+    )
+    folder = made(tmp_path / "mine", "davis2017", packed)
+    assert main(["check", "--quick", "--strict", str(folder)]) == 0
 
 
 def test_check_says_what_changed_in_scores_since_the_lock(
@@ -161,9 +330,10 @@ def test_check_says_what_changed_in_scores_since_the_lock(
     assert "First numbers" not in out
     assert main(["check", "--quick", "--strict", str(folder)]) == 3
 
-    (folder / "requirements.txt").write_text("segjudge==0.3.0  # scores as of 0.3.0\n")
+    lock_line = (folder / "requirements.txt").read_text().rpartition("  # ")[0]
+    (folder / "requirements.txt").write_text(f"{lock_line}  # scores as of 0.3.0\n")
     assert main(["check", "--quick", "--strict", str(folder)]) == 0
-    (folder / "requirements.txt").write_text("segjudge==0.4.0  # scores as of 0.4.0\n")
+    (folder / "requirements.txt").write_text(f"{lock_line}  # scores as of 0.4.0\n")
     assert main(["check", "--quick", "--strict", str(folder)]) == 3
 
 

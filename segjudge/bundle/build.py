@@ -38,14 +38,18 @@ class BuiltBundle:
 
     path: str
     changes: list[LineChange] = field(default_factory=list)
-    #: Whether the compiled kernel for EvalAI's worker is in it.
-    kernel: bool = False
+    #: Whether the compiled kernel for EvalAI's worker is in it; None where the scorers do not look for one.
+    kernel: bool | None = None
 
     def __str__(self) -> str:
-        return f"{os.path.relpath(self.path)} ({os.path.getsize(self.path) / 1e3:,.0f} kB), {self.about_kernel()}"
+        about = self.about_kernel()
+        size = f"{os.path.relpath(self.path)} ({os.path.getsize(self.path) / 1e3:,.0f} kB)"
+        return f"{size}, {about}" if about else size
 
     def about_kernel(self) -> str:
-        """Return whether the kernel is in it, and how it would be."""
+        """Return whether the kernel is in it, and how it would be; "" where the scorers do not look for one."""
+        if self.kernel is None:
+            return ""
         return "with kernel" if self.kernel else "without kernel (`segjudge build --kernel` makes it once)"
 
 
@@ -58,9 +62,7 @@ def build(
     `check` can report them.  The kernel goes in where it was compiled for EvalAI's worker before.
     """
     source = find_bundle(root)
-    # Our own small bundles look for the kernel, and scripts with its module do.
-    takes_kernel = source.kind is BundleKind.SMALL or os.path.isfile(os.path.join(root, SCRIPT_FOLDER, "kernel.py"))
-    library = cached_for_worker() if kernel and takes_kernel else None
+    library = cached_for_worker() if kernel and takes_kernel(source) else None
     out = out or os.path.join(root, OUT)
     text = _read_file(root, source.config_name)
     changes: list[LineChange] = []
@@ -88,8 +90,13 @@ def build(
             for name in [name for name in names if name not in missing]:
                 add_member(bundle, name, _read_file(root, name))
     except OSError as error:
-        raise HostError(f"{out}: cannot be written ({error.strerror})") from None
-    return BuiltBundle(out, changes, library is not None)
+        raise HostError(f"{out}: cannot be written ({error.strerror}); name another place with --out") from None
+    return BuiltBundle(out, changes, library is not None if takes_kernel(source) else None)
+
+
+def takes_kernel(source: BundleSource) -> bool:
+    """Return whether the scorers look for the kernel: our own small bundles do, and scripts with its module."""
+    return source.kind is BundleKind.SMALL or os.path.isfile(os.path.join(source.root, SCRIPT_FOLDER, "kernel.py"))
 
 
 def read_config(root: str) -> dict[str, Any]:

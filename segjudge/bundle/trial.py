@@ -50,8 +50,9 @@ def try_requirements(root: str, bundle: str) -> BundleProblems:
         where = f"evaluation_script/{REQUIREMENTS}"
         yield breaks_later(where, found, "Name releases that have a wheel and fit its pins")
         return
-    accepted.parent.mkdir(parents=True, exist_ok=True)
-    accepted.write_text(checksum + "\n", encoding="utf-8")
+    with suppress(OSError):  # a folder that takes no files is asked about again
+        accepted.parent.mkdir(parents=True, exist_ok=True)
+        accepted.write_text(checksum + "\n", encoding="utf-8")
 
 
 def try_samples(root: str, bundle: str, python: str | Interpreter = sys.executable) -> BundleProblems:

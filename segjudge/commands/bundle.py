@@ -2,36 +2,49 @@
 
 import argparse
 import os
+import shlex
+import tempfile
 import time
 from typing import Any
 
 from segjudge.bundle.agreement import board_of
-from segjudge.bundle.build import SAMPLES_FOLDER, samples
+from segjudge.bundle.build import OUT, SAMPLES_FOLDER, samples, takes_kernel
 from segjudge.bundle.build import build as build_bundle
 from segjudge.bundle.bundle_source import BundleSource, find_bundle
 from segjudge.bundle.opened_bundle import Bundle
 from segjudge.bundle.schema import PATH, json_schema
 from segjudge.bundle.variants import VARIANTS, WITH_IMAGE
-from segjudge.errors import UsageError
+from segjudge.datasets.layouts import layout_of
+from segjudge.errors import OptionError, UsageError
 from segjudge.evalai.result_shapes import is_descending
 from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.files import written
-from segjudge.hosted_worker.interpreter import worker_interpreter
+from segjudge.hosted_worker.interpreter import Interpreter, worker_interpreter
 from segjudge.hosted_worker.worker import HostedWorker, hosted_worker
 from segjudge.kernel.compiling import CompileError, cached_for_worker, compile_for_worker
 
 from .check import passes
-from .shared import DONE, OURS, THEIRS, bundle_options, named_bundle, program, say
+from .shared import DONE, OURS, THEIRS, bundle_options, named_bundle, program, say, say_version
 
 
 def run(args: argparse.Namespace) -> int:
     """Build the bundle, check it, score every sample submission as EvalAI does, show the leaderboards."""
+    source = named_bundle(args)
+    say_version(source)
+    with tempfile.TemporaryDirectory() as folder:
+        return _run(source, folder, worker_interpreter(args.python, source.root))
+
+
+def _run(source: BundleSource, folder: str, python: Interpreter) -> int:
+    """Build the bundle, in the folder where its own takes no files; check it, score the samples."""
     from segjudge.bundle.check import check as check_bundle
 
-    source = named_bundle(args)
-    root = source.root
-    python = worker_interpreter(args.python, root)
-    built = None if source.archive else build_bundle(root, lenient=True)
+    root, dist = source.root, os.path.join(source.root, os.path.dirname(OUT))
+    out = (
+        "" if os.access(dist if os.path.isdir(dist) else root, os.W_OK) else os.path.join(folder, os.path.basename(OUT))
+    )
+    built = None if source.archive else build_bundle(root, out, lenient=True)
     bundle = built.path if built else source.archive
     size = f"({os.path.getsize(bundle) / 1e3:,.0f} kB)"
     print(f"{'Built' if built else 'Opened'} {os.path.relpath(bundle)} {size}.", flush=True)
@@ -48,11 +61,12 @@ def run(args: argparse.Namespace) -> int:
         log = worker.log()
     if log:
         print(f"What the worker's own log says, which no participant sees:\n{log}")
-    print(_next_steps(source, worker.config["challenge_phases"][0]["codename"]))
+    print(_next_steps(source, [phase["codename"] for phase in worker.config["challenge_phases"]]))
     if built and not source.is_foreign:
         from segjudge.evaluation_script import kernel
 
-        print(f"\nScored here by: {kernel.state()}. The bundle was built {built.about_kernel()}.")
+        about = f" The bundle was built {built.about_kernel()}." if built.about_kernel() else ""
+        print(f"\nScored here by: {kernel.state()}.{about}")
     return OURS if "incident" in log else THEIRS if failed else DONE
 
 
@@ -93,9 +107,10 @@ def _score_samples(worker: HostedWorker, root: str) -> int:
     return failed
 
 
-def _next_steps(source: BundleSource, phase: str) -> str:
+def _next_steps(source: BundleSource, codenames: list[str]) -> str:
+    phase = shlex.quote(codenames[0])
     folder = os.path.relpath(source.root)
-    here = "" if folder == "." else f" (in {folder})"
+    here = "" if folder == "." else f" (in {shlex.quote(folder)})"
     if source.is_foreign:
         return (
             f"Next{here}:\n"
@@ -104,9 +119,13 @@ def _next_steps(source: BundleSource, phase: str) -> str:
             "  upload             segjudge push, with EVALAI_TOKEN and EVALAI_HOST_TEAM set (docs/guests.md)"
         )
     us = program()
+    protocol = PROTOCOLS[source.phase(codenames[0]).splits[0].protocol]
+    layout = layout_of(protocol)
+    subset = " --subset val" if protocol.track == "sequences" and layout != "generic" else ""
+    truth = f"--layout {layout} --root DATA{subset} --out annotations/NAME.zip"
     return (
         f"Next{here}:\n"
-        f"  your annotations   {us} pack --layout davis2017 --root DAVIS --subset val --out annotations/NAME.zip\n"
+        f"  your annotations   {us} pack {truth}\n"
         f"  your challenge     edit challenge_config.yaml and evaluation_script/phases.py, then {us} run again\n"
         f"  your submission    {us} score RESULTS --phase {phase}\n"
         f"  everything         {us} rehearse --seed-demo, which is EvalAI on this machine\n"
@@ -120,12 +139,13 @@ def build(args: argparse.Namespace) -> int:
 
     if args.environment_image and args.variant != WITH_IMAGE:
         raise UsageError(f"--environment-image goes with --variant {WITH_IMAGE}")
-    if args.kernel:
-        fetch_kernel()
-    out, variant, image = args.out or "", args.variant or "", args.environment_image or ""
     source = named_bundle(args)
     if source.archive:
         raise UsageError(f"{source.archive}: is built already; name the bundle's folder")
+    say_version(source)
+    if args.kernel:
+        fetch_kernel(source)
+    out, variant, image = args.out or "", args.variant or "", args.environment_image or ""
     built = build_bundle(source.root, out, variant, image, kernel=not args.no_kernel)
     for change in built.changes:
         say(str(change))
@@ -136,8 +156,10 @@ def build(args: argparse.Namespace) -> int:
     return DONE
 
 
-def fetch_kernel() -> None:
+def fetch_kernel(source: BundleSource) -> None:
     """Compile the kernel for EvalAI's worker; its compiler is fetched the first time."""
+    if not takes_kernel(source):
+        raise OptionError("kernel: is for Segjudge's own scorers, and this bundle has others")
     if cached_for_worker() is None:
         say("Compiling the kernel for EvalAI's worker; its compiler is fetched once (100 MB) …")
     try:

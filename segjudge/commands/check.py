@@ -26,7 +26,7 @@ def check(args: argparse.Namespace) -> int:
     """Check the bundle by EvalAI's rules, and by what goes wrong later."""
     from segjudge.bundle.check import check as check_bundle
     from segjudge.bundle.check import web_form_problems
-    from segjudge.starting.lock import score_moves
+    from segjudge.starting.lock import lock_problems, score_moves
 
     source = named_bundle(args)
     root = source.root
@@ -46,17 +46,16 @@ def check(args: argparse.Namespace) -> int:
                 _print_members(path)
             problems += unwanted_files(path)
         if source.kind is BundleKind.SMALL:
-            problems += score_moves(root)
+            problems += [*lock_problems(root), *score_moves(root)]
         if not args.quick and not has_errors(problems):
             problems += _try(source, path, args.python, not_checked)
         form = web_form_problems(path)
     failed = has_errors(problems) or (args.strict and bool(problems))
     if args.json:
-        kernel = built.kernel if built is not None and not source.is_foreign else None
-        _print_json(problems, form, not_checked, failed=failed, kernel=kernel)
+        _print_json(problems, form, not_checked, failed=failed, kernel=built.kernel if built else None)
     else:
         _print_report(problems, form, not_checked, failed=failed)
-        if built is not None and not source.is_foreign:
+        if built is not None and built.about_kernel():
             print(f"It was checked {built.about_kernel()}.")
     return OURS if failed else DONE
 

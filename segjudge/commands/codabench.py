@@ -25,7 +25,7 @@ from segjudge.hosted_worker.interpreter import open_interpreter
 from .bundle import fetch_kernel, kernel_options
 from .check import has_errors, passes, print_problems
 from .pages import write_html
-from .shared import DONE, OURS, THEIRS, bundle_options, named_bundle, say
+from .shared import DONE, OURS, THEIRS, bundle_options, named_bundle, say, say_version
 
 if TYPE_CHECKING:
     from segjudge.codabench.build import BuiltCompetitions, CodabenchOptions
@@ -53,8 +53,9 @@ def build(args: argparse.Namespace) -> int:
 def _built(args: argparse.Namespace, source: BundleSource, out: str) -> BuiltCompetitions:
     from segjudge.codabench.build import build as build_competitions
 
+    say_version(source)
     if args.kernel:
-        fetch_kernel()
+        fetch_kernel(source)
     built = build_competitions(source, out, _options(args))
     for text, codenames in built.notes.items():
         say(f"{', '.join(codenames)}: {text}.")

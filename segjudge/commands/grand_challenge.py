@@ -5,12 +5,14 @@ import os
 
 from segjudge.grand_challenge.build import build as build_methods
 
-from .shared import DONE, bundle_options, named_bundle, say
+from .shared import DONE, bundle_options, named_bundle, say, say_version
 
 
 def build(args: argparse.Namespace) -> int:
     """Build evaluation methods for grand-challenge.org: for each phase an image's context, its truth, its settings."""
-    for folder, notes in build_methods(named_bundle(args), args.out or "").items():
+    source = named_bundle(args)
+    say_version(source)
+    for folder, notes in build_methods(source, args.out or "").items():
         for note in notes:
             say(note)
         print(f"{os.path.relpath(folder)}: docker build it, upload the image and ground_truth.tar.gz;")

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import shlex
 import sys
 import tempfile
 from itertools import groupby
@@ -11,7 +10,7 @@ from segjudge.datasets.layouts import LAYOUTS
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.phase import PROTOCOLS
 
-from .shared import DONE, ProgressBar, program, say
+from .shared import DONE, ProgressBar, program, say, shell_path
 
 #: What is made where nothing else is asked for.
 DEMO = "davis2017"
@@ -50,9 +49,9 @@ def _write(args: argparse.Namespace, folder: str, protocol: str, truth: str) -> 
     with ProgressBar() as bar:
         notes = create(NewChallenge(folder, protocol, source, args.title, args.segjudge), bar)
     for note in notes:
-        say(f"truth: {note}")
+        say(note)
     print(f"{folder}: a challenge scored by {protocol}. Keep it private: it holds the truth.")
-    print(f"Next: {program()} run {shlex.quote(folder)}; its README.md says what each file is for.")
+    print(f"Next: {program()} run {shell_path(folder)}; its README.md says what each file is for.")
     return DONE
 
 

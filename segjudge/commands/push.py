@@ -7,7 +7,7 @@ import os
 import tempfile
 from typing import TYPE_CHECKING, Any
 
-from segjudge.bundle.build import build
+from segjudge.bundle.build import build, takes_kernel
 from segjudge.bundle.bundle_source import BundleSource
 from segjudge.bundle.opened_bundle import Bundle
 from segjudge.bundle.problems import mappings_in
@@ -18,7 +18,7 @@ from segjudge.evaluation_script.errors import HostError
 
 from .bundle import fetch_kernel, kernel_options
 from .check import passes, print_problems
-from .shared import DONE, OURS, bundle_options, named_bundle, say
+from .shared import DONE, OURS, bundle_options, named_bundle, say, say_version
 
 if TYPE_CHECKING:
     from segjudge.bundle.push import ChallengePush, PushedChallenge
@@ -75,9 +75,10 @@ def _note(root: str, repository: str, config: dict[str, Any], process: Challenge
 
 def _built(source: BundleSource, out: str, args: argparse.Namespace) -> str:
     """Build the bundle, with the kernel where it can be had."""
-    if not args.no_kernel and not source.is_foreign:
+    say_version(source)
+    if args.kernel or (not args.no_kernel and takes_kernel(source)):
         try:
-            fetch_kernel()
+            fetch_kernel(source)
         except HostError as error:
             say(f"warning: {error}")
     variant, image = args.variant or "", args.environment_image or ""

@@ -153,7 +153,7 @@ def _scorer(args: argparse.Namespace, root: str) -> Scorer:
 def _built(source: BundleSource, folder: str) -> tuple[str, str]:
     """Return the path of a bundle, and what the last line says of its kernel."""
     built = build(source.root, os.path.join(folder, "challenge_config.zip"), lenient=True)
-    return built.path, "" if source.is_foreign else f" The bundle was built {built.about_kernel()}."
+    return built.path, f" The bundle was built {built.about_kernel()}." if built.about_kernel() else ""
 
 
 def _introduce(persons: list[Person]) -> None:

@@ -2,13 +2,15 @@
 
 import argparse
 import os
+import shlex
 import socket
 import sys
 from collections.abc import Callable
 from typing import Any, Self
 
-from segjudge.bundle.bundle_source import BUNDLE, BundleSource, find_bundle
+from segjudge.bundle.bundle_source import BUNDLE, BundleKind, BundleSource, find_bundle
 from segjudge.errors import UsageError
+from segjudge.evaluation_script.version import VERSION
 
 #: Exit codes: 0 done, 1 a problem in the participant's files, 2 usage, 3 a broken truth or bundle, or a defect.
 DONE, THEIRS, USAGE, OURS = 0, 1, 2, 3
@@ -22,6 +24,11 @@ def say(text: str) -> None:
 def program() -> str:
     """Return the command with which the user started this program."""
     return "./run.sh" if os.environ.get(BUNDLE) else "segjudge"
+
+
+def shell_path(path: str) -> str:
+    """Return a path as an argument of a command in a shell, which no program takes for an option."""
+    return shlex.quote(os.path.join(os.curdir, path) if path.startswith("-") else path)
 
 
 def bundle_options(sub: argparse.ArgumentParser, *, positional: bool = True) -> None:
@@ -38,6 +45,16 @@ def named_bundle(args: argparse.Namespace) -> BundleSource:
     if path and args.bundle and os.path.realpath(path) != os.path.realpath(args.bundle):
         raise UsageError(f"{path} and --bundle {args.bundle} are two bundles; name one")
     return find_bundle(args.bundle or path)
+
+
+def say_version(source: BundleSource) -> None:
+    """Say where a challenge's requirements name another Segjudge than the one that runs, whose scorers are taken."""
+    from segjudge.starting.lock import FILE, locked_version
+
+    named = locked_version(source.root) if source.kind is BundleKind.SMALL and not source.archive else ""
+    if named and named != VERSION:
+        found = f"{FILE} names Segjudge {named}, and the scorers of {VERSION} are taken, which runs here"
+        say(f"warning: {found}. Install what it names: pip install -r {FILE}")
 
 
 def listening(host: str, port: int) -> socket.socket:

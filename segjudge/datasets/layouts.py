@@ -2,7 +2,7 @@
 
 from segjudge.evaluation_script.dataset_layouts import ALIASES
 from segjudge.evaluation_script.dataset_layouts import LAYOUTS as PUBLISHED
-from segjudge.evaluation_script.phase import TRACKS
+from segjudge.evaluation_script.phase import TRACKS, TrackProtocol
 
 #: How a dataset of mask sequences can be laid out.
 LAYOUTS = tuple(sorted({*PUBLISHED, *ALIASES}))
@@ -12,3 +12,11 @@ UNIT_LAYOUTS = {layout: name for name, track in TRACKS.items() for layout in tra
 
 #: Layouts of instance masks: Places-style PNGs, and COCO's JSON of images or videos.
 INSTANCE_LAYOUTS = ("places2017", "coco")
+
+
+def layout_of(protocol: TrackProtocol) -> str:
+    """Return the layout in which the truth of a benchmark is published, by its name or by its track."""
+    of_track = {"sequences": LAYOUTS, "instances": INSTANCE_LAYOUTS}.get(protocol.track, TRACKS[protocol.track].layouts)
+    similar = [layout for layout in of_track if protocol.name.startswith(layout)]
+    other = {"sequences": "generic", "instances": "coco"}.get(protocol.track, of_track[0])
+    return max(similar, key=len, default=other)

@@ -53,7 +53,11 @@ def build(source: BundleSource, out: str = "") -> dict[str, list[str]]:
                 folder = os.path.join(out, phase.codename)
                 if os.path.isdir(folder) and "task.json" not in os.listdir(folder) and os.listdir(folder):
                     raise UsageError(f"{folder}: holds something else; name another folder with --out")
-                written[folder] = _write(bundle, configured, phase, folder)
+                try:
+                    written[folder] = _write(bundle, configured, phase, folder)
+                except OSError as error:
+                    found = f"{folder}: cannot be written ({error.strerror})"
+                    raise HostError(f"{found}; name another place with --out") from None
     return written
 
 

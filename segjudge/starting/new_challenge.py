@@ -36,6 +36,7 @@ from . import facts, samples
 from .lock import FILE as LOCK
 from .lock import requirement
 from .meanings import meaning, rises
+from .title import evalai_title, plain_title
 
 _PAGES = ("description", "evaluation_details", "submission_guidelines", "terms_and_conditions", "phase")
 #: Templates by the file that is made of each.
@@ -48,8 +49,10 @@ _FILES = {
     "README.md": "README.md",
 }
 _LOGO = os.path.join(os.path.dirname(__file__), "logo.png")
+#: What the folder's name begins with while it is made, beside where it will be.
+_TEMPORARY = ".new-challenge-"
 #: What EvalAI takes as a codename, and what may be a file's name.
-_CODENAME = re.compile(r"[A-Za-z0-9][\w-]*")
+_CODENAME = re.compile(r"[A-Za-z0-9][\w-]{,49}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ class NewChallenge:
 
 
 def create(challenge: NewChallenge, progress: Progress) -> list[str]:
-    """Write a repository in one step; return what is odd about the truth."""
+    """Write a repository in one step; return what its host should know of it."""
     folder = os.path.abspath(challenge.folder)
     if os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
         found = "is there already, and nothing in it is written over"
@@ -97,13 +100,15 @@ def create(challenge: NewChallenge, progress: Progress) -> list[str]:
     above = os.path.dirname(folder)
     try:
         os.makedirs(above, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=above, prefix=f".{os.path.basename(folder)}-") as temporary:
+        with tempfile.TemporaryDirectory(dir=above, prefix=_TEMPORARY) as temporary:
             made = os.path.join(temporary, "challenge")
             os.mkdir(made)
             notes = _write(challenge, made, progress)
             os.replace(made, folder)
     except OSError as error:
-        raise HostError(f"{error.filename or folder}: cannot be written ({error.strerror})") from None
+        of_truth = error.filename if error.filename and _TEMPORARY not in str(error.filename) else ""
+        found = f"{of_truth}: cannot be read" if of_truth else f"{challenge.folder}: cannot be written"
+        raise HostError(f"{found} ({error.strerror})") from None
     return notes
 
 
@@ -114,14 +119,15 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
     shutil.copyfile(_LOGO, os.path.join(folder, "logo.png"))
     os.mkdir(os.path.join(folder, "annotations"))
     packed = os.path.join(folder, "annotations", "truth.zip")
-    notes = _pack(challenge.source, protocol, packed, progress)
+    notes = [f"truth: {note}" for note in _pack(challenge.source, protocol, packed, progress)]
     splits = annotation_file.read(packed, protocol.name).splits
     for name, truth in splits.items():
         check_fits(truth, protocol, name)
     truths = list(splits.values())
     wrong = [name for name in splits if not _CODENAME.fullmatch(name)]
     if wrong:
-        raise UsageError(f"{listed(wrong)}: cannot be a codename on EvalAI; pack the truth with --split NAME first")
+        rule = "which has up to 50 characters of a-z, 0-9, - and _"
+        raise UsageError(f"{listed(wrong)}: cannot be a codename, {rule}; pack the truth with --split NAME first")
     phase = next(iter(splits)) if len(splits) == 1 else "all"
     annotations = f"annotations/{phase}.zip"
     os.rename(packed, os.path.join(folder, annotations))
@@ -132,9 +138,17 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
             for member, data in track.files(truths, protocol, share):
                 form = zipfile.ZIP_STORED if member.endswith(".png") else zipfile.ZIP_DEFLATED
                 archive.writestr(zipfile.ZipInfo(member, packed_file.EPOCH), data, form)
-    title = re.sub(r"[-_]+", " ", os.path.basename(os.path.abspath(challenge.folder))).strip().capitalize()
+    of_folder = re.sub(r"[-_]+", " ", os.path.basename(os.path.abspath(challenge.folder))).strip().capitalize()
+    title = plain_title(challenge.title) or plain_title(of_folder) or "Challenge"
+    short = evalai_title(title)
+    if short != title:
+        notes = [
+            *notes,
+            f"EvalAI does not take the title {title!r:.120}: there it is {short!r}, in the texts as you wrote it",
+        ]
     values = {
-        "title": challenge.title or title,
+        "title": title,
+        "evalai_title": short,
         "start": challenge.today,
         "end": challenge.today + datetime.timedelta(days=365),
         "phase": phase,
