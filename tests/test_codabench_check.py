@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from segjudge.bundle.problems import ERROR, BundleProblem
+from segjudge.cli import main
 from segjudge.codabench.check import check
 
 from .data import CODABENCH
@@ -247,12 +248,30 @@ def test_a_config_that_is_not_read_is_refused(bundle: Path, rule: int, text: str
     assert words in first.quote
 
 
-ODD = {
+def question(selection: object, name: str = "q") -> Config:
+    """A fact sheet of one question."""
+    kind = {"key": name, "type": "select", "title": "Q", "is_required": "true", "is_on_leaderboard": "false"}
+    return {name: {**kind, "selection": selection}}
+
+
+ODD: dict[str, tuple[int, Any]] = {
     "a-list-as-a-task": (32, lambda c: phase(c).update(tasks=[[0]])),
     "a-list-as-a-key": (48, lambda c: board(c)["columns"][0].update(key=["a"])),
     "a-path-that-none-can-be": (10, lambda c: c.update(image="a\0b")),
     "a-number-of-columns": (48, lambda c: board(c).update(columns=2)),
-}
+    "the-whole-machine": (24, lambda c: c["tasks"][0].update(reference_data="/")),
+    "the-whole-machine-by-dots": (24, lambda c: c["tasks"][0].update(reference_data="../" * 40)),
+    "data-that-none-can-be": (24, lambda c: c["tasks"][0].update(reference_data="a\0b")),
+    **{
+        f"fact-sheet-{name}": (18, lambda c, value=value: c.update(fact_sheet=question(value)))
+        for name, value in {
+            "inf": float("inf"), "nan": float("nan"), "in-a-list": [1, [float("-inf")]], "in-a-key": {"\0": 1},
+            "nul": "a\0b", "surrogate": "\ud800",
+        }.items()
+    },
+    "nul-in-the-name-of-a-question": (18, lambda c: c.update(fact_sheet=question("", "q\0"))),
+    "a-half-character": (9, lambda c: c.update(title="a\udc00")),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("rule", "edit"), ODD.values(), ids=ODD)
@@ -260,6 +279,83 @@ def test_values_of_a_kind_that_nobody_expects_are_refused(bundle: Path, rule: in
     zipped(bundle / "ref.zip", {"task.json": json.dumps({"columns": [{"key": "a"}, {"key": "b"}]})})
     change(bundle, edit)
     assert rule in [problem.rule for problem in refusals(bundle)]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("page.md", "pages: content: Null characters are not allowed.\n\n"),
+        ("terms.md", "terms: Null characters are not allowed.\n"),
+    ],
+)
+def test_a_text_with_a_nul_character_is_refused(bundle: Path, name: str, words: str) -> None:
+    (bundle / name).write_text("one\ntwo\0")
+    (problem,) = refusals(bundle)
+    assert (problem.quote, "in line 2" in problem.found) == (words, True)
+
+
+ADDRESSES = {
+    "taken": ["a@b.de", "a@bücher.de", "a@例え.jp", "A.b+c@localhost", "a@[127.0.0.1]", "a@[::1]", '"a+b"@c.de', ""],
+    "refused": [
+        "a",
+        "a@",
+        "@b.de",
+        "a@b",
+        "ä@b.de",
+        "a@b..de",
+        "a@-b.de",
+        "a@[b]",
+        "a b@c.de",
+        "a@b.de@",
+        "a@ü.",
+        "a@ü",
+    ],
+}
+
+
+@pytest.mark.parametrize(("answer", "address"), [(key, one) for key, many in ADDRESSES.items() for one in many])
+def test_addresses_are_taken_as_django_takes_them(bundle: Path, answer: str, address: str) -> None:
+    change(bundle, lambda c: c.update(contact_email=address))
+    assert [problem.quote for problem in refusals(bundle)] == (
+        ["contact_email: Enter a valid email address.\n"] if answer == "refused" else []
+    )
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_config_that_is_a_folder_is_refused(bundle: Path, tmp_path: Path, packed: bool) -> None:
+    (bundle / "competition.yaml").unlink()
+    (bundle / "competition.yaml").mkdir()
+    path = tmp_path / "bundle.zip"
+    zipped(path, {"competition.yaml/": ""})
+    (problem,) = refusals(path if packed else bundle)
+    assert (problem.rule, problem.found) == (1, "is a folder")
+    assert "[Errno 21] Is a directory" in problem.quote
+
+
+CODALAB: dict[str, Callable[[Config], object]] = {
+    "whole": lambda c: None,
+    "no phases": lambda c: c.pop("phases"),
+    "no leaderboard": lambda c: c.pop("leaderboard"),
+    "version 1": lambda c: c.update(version=1),
+    "no version": lambda c: c.pop("version"),
+    "pages that are not there": lambda c: c["html"].update(overview="lost.html"),
+}
+
+
+@pytest.mark.parametrize("edit", CODALAB.values(), ids=CODALAB)
+def test_a_bundle_of_codalabs_is_not_judged(bundle: Path, edit: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    html, board = {"overview": "page.md", "terms": "terms.md"}, {"leaderboards": {}, "columns": {}}
+    config: Config = {"version": 1.5, "title": "T", "html": html, "phases": {}, "leaderboard": board}
+    edit(config)
+    (bundle / "competition.yaml").write_text(yaml.safe_dump(config))
+    for command in ("check", "push", "run"):
+        assert (
+            main([command, "--platform", "codabench", "--bundle", str(bundle), *["--dry-run"] * (command == "push")])
+            == 2
+        )
+        said = capsys.readouterr()
+        assert "is a bundle of CodaLab's" in said.err
+        assert "accept" not in said.out
 
 
 def test_what_is_no_zip_is_refused(tmp_path: Path) -> None:

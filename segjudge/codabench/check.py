@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from segjudge.bundle.opened_bundle import BundleRefusedError
 from segjudge.bundle.problems import BundleProblem, BundleProblems
+from segjudge.errors import UsageError
 
 from . import competition_rules, phase_rules, task_rules
-from .opened_competition import OpenedCompetition, harmful, opened_competition, refused
+from .opened_competition import CONFIG, OpenedCompetition, opened_competition, refused
 from .pitfalls import pitfalls
 
 Rule = Callable[[OpenedCompetition], BundleProblems]
@@ -35,23 +36,26 @@ _OLD_VERSIONS = ("1", "1.5")
 
 
 def check(path: str) -> list[BundleProblem]:
-    """Return the problems of a bundle, a zip or a folder, in the order in which Codabench would come to them."""
+    """Return the problems of a bundle, a zip or a folder, in the order in which Codabench would come to them.
+
+    Raises `UsageError` for one of CodaLab's, which is read by rules that are not known here.
+    """
     try:
         with opened_competition(path) as bundle:
-            return [bundle.located(problem) for problem in [*_problems(bundle), *pitfalls(bundle, path)]]
+            return [bundle.located(problem) for problem in [*_problems(bundle, path), *pitfalls(bundle, path)]]
     except BundleRefusedError as error:
         return [replace(error.problem, location=error.problem.location or path)]
 
 
-def _problems(bundle: OpenedCompetition) -> BundleProblems:
+def _problems(bundle: OpenedCompetition, path: str) -> BundleProblems:
     version = str(bundle.config.get("version", "1"))
     if version in _OLD_VERSIONS and "html" not in bundle.config:
         found = f"is {version if 'version' in bundle.config else 'missing'}, so that Codabench reads it as CodaLab's"
         quote = "HTML pages could not be found in the yaml file"
         yield refused(4, "version", found, "Write version: 2", quote)
     elif version in _OLD_VERSIONS:
-        yield harmful(4, "version", "is that of CodaLab's bundles, which are not checked here", "Write version: 2")
-        return
+        found = f"is a bundle of CodaLab's ({CONFIG} has no version: 2), which Codabench reads by other rules"
+        raise UsageError(f"{path}: {found}; nothing can be said of it here. Write it anew for version 2")
     elif version != "2":
         quote = "A suitable version could not be found for this competition. Make sure one is supplied in the yaml."
         yield refused(4, "version", f"is {version}", "Write version: 2", quote)

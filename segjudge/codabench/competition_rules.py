@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import io
+import json
+import math
 import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 from PIL import Image, UnidentifiedImageError
 
 from segjudge.bundle.problems import BundleProblem, BundleProblems
 
 from .opened_competition import OpenedCompetition, crashed, harmful, is_uuid, listed, not_a_path, refused
-from .serializer_fields import CHOICE, EMAIL, FLAG, JSON, TEXT, SerializerField, field_problems
+from .serializer_fields import CHOICE, EMAIL, FLAG, JSON, SURROGATE, TEXT, SerializerField, field_problems
 
 PAGE = {"title": SerializerField(TEXT, 13, 255, required=True)}
 _FLAGS = (
@@ -64,6 +69,21 @@ def _text_problems(bundle: OpenedCompetition, rule: int, where: str, name: objec
                 yield refused(rule, where, f"{name} is empty", "Write something", empty)
     except UnicodeDecodeError as error:
         yield crashed(rule, where, f"{name} is not UTF-8", "Save it as UTF-8", str(error))
+    except OSError as error:
+        text = f"[Errno {error.errno}] {error.strerror}: '<temporary folder>/{name}'"
+        yield crashed(rule, where, f"{name} cannot be read ({error.strerror})", "Make it readable", text)
+
+
+def _null_problems(bundle: OpenedCompetition, rule: int, where: str, name: object, field: str) -> BundleProblems:
+    """Yield that a text holds a character which the serializer refuses."""
+    if isinstance(name, str) and _file_problem(bundle, rule, where, name) is None:
+        try:
+            text = Path(bundle.path(name)).read_bytes()
+        except OSError:  # said already
+            return
+        if b"\0" in text:
+            found = f"{name} holds a NUL character, in line {text[: text.index(0)].count(10) + 1}"
+            yield refused(rule, where, found, "Remove it", f"{field}: Null characters are not allowed.\n")
 
 
 def pages(bundle: OpenedCompetition) -> BundleProblems:
@@ -157,6 +177,34 @@ def fact_sheet(bundle: OpenedCompetition) -> BundleProblems:
             yield harmful(18, where, "its flags are not texts, so that they mean nothing", 'Write "true" or "false"')
 
 
+def _leaves(value: object) -> Iterator[object]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from _leaves(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value
+
+
+def _stored_fact_sheet(sheet: dict[object, object]) -> BundleProblems:
+    """Yield what the questions hold that JSON as Python writes it has, and the database's has not."""
+    for name, question in sheet.items():
+        where = f"fact_sheet.{name}"
+        for leaf in _leaves([name, question]):
+            if isinstance(leaf, float) and not math.isfinite(leaf):
+                text = f'invalid input syntax for type json\nDETAIL:  Token "{json.dumps(leaf)}" is invalid.'
+                yield crashed(18, where, f"holds {leaf}, which JSON lacks", "Write a number or a text", text)
+            elif isinstance(leaf, str) and "\0" in leaf:
+                text = "unsupported Unicode escape sequence\nDETAIL:  \\u0000 cannot be converted to text."
+                yield crashed(18, where, "holds a NUL character", "Remove it", text)
+            elif isinstance(leaf, str) and SURROGATE.search(leaf):
+                found, text = "holds half a character (a surrogate)", "invalid input syntax for type json"
+                yield crashed(18, where, found, "Write the whole character", text)
+
+
 def top(bundle: OpenedCompetition) -> BundleProblems:
     """Yield what the competition's serializer refuses before the phases."""
     config = {"title": None, **bundle.config}
@@ -165,6 +213,8 @@ def top(bundle: OpenedCompetition) -> BundleProblems:
     yield from field_problems("", {"docker_image": BEFORE_PAGES["docker_image"]}, config)
     for where, page in bundle.mappings("pages"):
         yield from field_problems(where, PAGE, {"title": None, **page}, "pages: ")
+        for problem in _null_problems(bundle, 13, f"{where}.file", page.get("file"), "pages: content"):
+            yield replace(problem, quote=f"{problem.quote}\n")
 
 
 def rest(bundle: OpenedCompetition) -> BundleProblems:
@@ -173,6 +223,11 @@ def rest(bundle: OpenedCompetition) -> BundleProblems:
         yield from field_problems("", {key: field}, bundle.config)
         if key == "fact_sheet" and not field.answer(bundle.config.get(key)):
             yield from fact_sheet(bundle)
+        if key == "description":
+            yield from _null_problems(bundle, 12, "terms", bundle.config.get("terms"), "terms")
+    sheet = bundle.config.get("fact_sheet")
+    if isinstance(sheet, dict) and not AFTER_PHASES["fact_sheet"].answer(sheet):
+        yield from _stored_fact_sheet(sheet)
     title = bundle.config.get("title")
     if isinstance(title, str) and _LONGEST_TITLE < len(title) <= BEFORE_PAGES["title"].most:
         text = "value too long for type character varying(255)"

@@ -52,8 +52,15 @@ class OpenedCompetition:
             remedy = "Zip the files themselves, not the folder around them"
             found = "is not there, at the top of the bundle"
             raise BundleRefusedError(refused(1, CONFIG, found, remedy, f"{CONFIG} {quote}"))
-        with open(path, "rb") as file:
-            self.config, self.lines = _parsed(file.read())
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+        except OSError as error:
+            found = "is a folder" if os.path.isdir(path) else f"cannot be read ({error.strerror})"
+            text = f"[Errno {error.errno}] {error.strerror}: '<temporary folder>/{CONFIG}'"
+            problem = crashed(1, CONFIG, found, "Put the file itself there", text)
+            raise BundleRefusedError(problem) from None
+        self.config, self.lines = _parsed(data)
 
     def path(self, name: str) -> str:
         """Return where the unpacker looks for a file; it does not keep paths inside the bundle."""
@@ -63,6 +70,11 @@ class OpenedCompetition:
         """Return whether a path stays in the bundle."""
         path = os.path.realpath(self.path(name))
         return not os.path.isabs(name) and (path == self.folder or path.startswith(self.folder + os.sep))
+
+    def data(self, name: object) -> str:
+        """Return the path of a data set that lies in the bundle; "" for what leads elsewhere or is not there."""
+        path = self.path(name) if isinstance(name, str) else ""
+        return path if path and os.path.exists(path) and self.is_inside(str(name)) else ""
 
     def mappings(self, key: str) -> list[tuple[str, dict[Any, Any]]]:
         """Return the mappings of a list in the config, each with its path."""
@@ -112,6 +124,10 @@ def data_problems(
     """Yield which data sets are not found: neither as files nor, as far as can be known here, on the site."""
     for key in keys:
         name, path = item.get(key), f"{where}.{key}"
+        if isinstance(name, str) and "\0" not in name and os.path.realpath(bundle.path(name)) == os.sep:
+            found = f"{name} is the root of the site's own machine, which it would zip as a whole"
+            yield crashed(rule, path, found, "Name a finished zip in the bundle", "")
+            continue
         if not isinstance(name, str) or os.path.exists(bundle.path(name)):
             continue
         if is_uuid(name):

@@ -105,14 +105,15 @@ def _paths(bundle: OpenedCompetition) -> BundleProblems:
         if isinstance(name, str) and "\0" not in name and not bundle.is_inside(name):
             yield harmful(5, where, f"{name} leads out of the bundle, to files of the site", "Put it into the bundle")
     for where, name in data:
-        if not isinstance(name, str) or not os.path.exists(bundle.path(name)):
+        path = bundle.data(name)
+        if not path:
             continue
-        if os.path.isdir(bundle.path(name)):
+        if os.path.isdir(path):
             found = "is a folder, which the site zips; without a final slash, into a place that all uploads share"
             yield harmful(6, where, found, "Ship a finished zip")
             continue
         try:
-            names_in(bundle.path(name))
+            names_in(path)
         except GivenUpError:
             found = "is no zip; every submission would fail with 'Bad or empty zip file' after 200 seconds"
             yield harmful(6, where, found, "Zip it")
@@ -124,10 +125,10 @@ def _task_rules(bundle: OpenedCompetition) -> BundleProblems:
         if "index" in task and task["index"] not in used:
             yield harmful(27, where, "is in no phase", "Name its index in a phase, or remove it")
         for key in ("scoring_program", "reference_data"):
-            name = task.get(key)
-            if isinstance(name, str) and os.path.exists(bundle.path(name)):
+            path = bundle.data(task.get(key))
+            if path:
                 with suppress(GivenUpError):  # said of its path already
-                    yield from _data(f"{where}.{key}", key, bundle.path(name))
+                    yield from _data(f"{where}.{key}", key, path)
 
 
 def _data(where: str, key: str, path: str) -> BundleProblems:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import sys
 from collections.abc import Hashable
 from typing import Any
@@ -14,6 +13,7 @@ from segjudge.bundle.problems import BundleProblems, hashable_value, mappings_in
 from .data_sets import GivenUpError, names_in, texts_in
 from .opened_competition import OpenedCompetition, harmful
 from .phase_rules import ordered_phases
+from .scoring_program import TASK
 
 _DEFAULT = "codalab/codalab-legacy:py37"
 #: The Python of the images that are known, and the packages of all of them beside the standard library.
@@ -31,12 +31,12 @@ def program_rules(bundle: OpenedCompetition) -> BundleProblems:
         yield harmful(14, "docker_image", found, remedy)
     seen: set[str] = set()
     for where, task in bundle.mappings("tasks"):
-        name = task.get("scoring_program")
-        if not isinstance(name, str) or name in seen or not os.path.exists(bundle.path(name)):
+        path = bundle.data(task.get("scoring_program"))
+        if not path or path in seen:
             continue
-        seen.add(name)
+        seen.add(path)
         if image in _IMAGES:
-            yield from _modules(f"{where}.scoring_program", bundle.path(name), image)
+            yield from _modules(f"{where}.scoring_program", path, image)
     yield from _columns(bundle)
     yield from _phases(bundle)
 
@@ -108,11 +108,11 @@ def _documents(bundle: OpenedCompetition) -> dict[Any, tuple[list[str], object]]
     """Return the columns and seconds of tasks, by index; only reference data that was built here says them."""
     found: dict[Any, tuple[list[str], object]] = {}
     for _, task in bundle.mappings("tasks"):
-        name = task.get("reference_data")
-        if not isinstance(name, str) or not os.path.exists(bundle.path(name)):
+        path = bundle.data(task.get("reference_data"))
+        if not path:
             continue
         try:
-            document = json.loads(texts_in(bundle.path(name), ["task.json"])["task.json"])
+            document = json.loads(texts_in(path, [TASK])[TASK])
             columns = [str(column["key"]) for column in document["columns"]]
             found[task.get("index")] = columns, document.get("seconds")
         except (GivenUpError, OSError, ValueError, KeyError, TypeError):

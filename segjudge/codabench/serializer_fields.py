@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 from collections.abc import Mapping
@@ -19,11 +20,16 @@ MISSING = object()
 _FLAGS = {"t", "y", "yes", "true", "on", "1", 1, "f", "n", "no", "false", "off", "0", 0}
 #: The largest number that the database takes.
 _LARGEST = 2**31 - 1
-_EMAIL = re.compile(
-    r"""(?:[-!#$%&'*+/=?^_`{}|~0-9A-Z]+(?:\.[-!#$%&'*+/=?^_`{}|~0-9A-Z]+)*|"[^"\r\n]*")"""
-    r"@(?:(?:[A-Z0-9](?:[A-Z0-9-]{0,61}[A-Z0-9])?\.)+(?:[A-Z0-9-]{2,63}(?<!-))|localhost)",
+_USER = re.compile(
+    r"[-!#$%&'*+/=?^_`{}|~0-9A-Z]+(?:\.[-!#$%&'*+/=?^_`{}|~0-9A-Z]+)*"
+    r'|"(?:[\x01-\x08\x0b\x0c\x0e-\x1f!#-\[\]-\x7f]|\\[\x01-\x09\x0b\x0c\x0e-\x7f])*"',
     re.IGNORECASE,
 )
+_DOMAIN = re.compile(r"(?:[A-Z0-9](?:[A-Z0-9-]{0,61}[A-Z0-9])?\.)+(?:[A-Z0-9-]{2,63}(?<!-))|localhost", re.IGNORECASE)
+#: The most characters of an address.
+_ADDRESS = 320
+#: Half a character, which neither UTF-8 nor the database has.
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,10 @@ def _text(field: SerializerField, value: object) -> str:
         return "Not a valid string."
     if field.most and len(str(value).strip()) > field.most:
         return f"Ensure this field has no more than {field.most} characters."
-    return "Null characters are not allowed." if "\0" in str(value) else ""
+    if "\0" in str(value):
+        return "Null characters are not allowed."
+    half = SURROGATE.search(str(value))
+    return f"Surrogate characters are not allowed: U+{ord(half[0]):X}." if half else ""
 
 
 def _flag(_field: SerializerField, value: object) -> str:
@@ -89,7 +98,24 @@ def _email(field: SerializerField, value: object) -> str:
     words = _text(field, value)
     if words or str(value).strip() == "":
         return words
-    return "" if _EMAIL.fullmatch(str(value).strip()) else "Enter a valid email address."
+    user, _, domain = str(value).strip().rpartition("@")
+    known = len(str(value).strip()) <= _ADDRESS and _USER.fullmatch(user) and _is_domain(domain)
+    return "" if known else "Enter a valid email address."
+
+
+def _is_domain(domain: str) -> bool:
+    """Return whether an address may end so: a name, also in other scripts, or a number in brackets."""
+    if domain.startswith("[") and domain.endswith("]"):
+        try:
+            return bool(ipaddress.ip_address(domain[1:-1]))
+        except ValueError:
+            return False
+    if _DOMAIN.fullmatch(domain):
+        return True
+    try:
+        return bool(_DOMAIN.fullmatch(domain.encode("idna").decode("ascii")))
+    except UnicodeError:
+        return False
 
 
 def _json(_field: SerializerField, value: object) -> str:
