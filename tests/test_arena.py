@@ -197,6 +197,109 @@ def test_an_agents_log_fills_no_disk_and_its_end_is_kept(
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_oublock - spent < 10_000, "of 512 bytes; the log has 200,000"
 
 
+GREEDY = """
+import ctypes, mmap, time
+MB = 1 << 20
+def fill(path, first=lambda path: None):
+    with open(path, "wb") as file:
+        first(path)
+        for _ in range(400):
+            file.write(bytes(MB))
+            file.flush()
+        print("unbounded")
+        time.sleep(20)
+def fork(work):
+    for _ in range(600):
+        if os.fork() == 0:
+            work()
+            time.sleep(20)
+            os._exit(0)
+    print("unbounded")
+    time.sleep(20)
+def share():
+    maps = [mmap.mmap(-1, 20 * MB) for _ in range(20)]
+    for part in maps: part.write(bytes(20 * MB))
+    print("unbounded")
+    time.sleep(20)
+def mount():
+    c = ctypes.CDLL(None, use_errno=True)
+    assert c.unshare(0x10020000) and c.mount(b"none", b"/tmp", b"tmpfs", 0, None), "unbounded"
+    assert c.shmget(0, 400 * MB, 0o1600) == -1, "unbounded"
+    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+"""
+TOGETHER = "The agent was ended: its processes took more than 200 MB of memory together."
+MANY = "The agent was ended: it had more than 40 processes and threads."
+
+
+def greedy(data: Path, tmp_path: Path, code: str) -> str:
+    """The log of an agent that takes what it can, within bounds that tests can afford."""
+    limits = sandbox.ProcessLimits(seconds=30, memory=200 << 20, processes=40)
+    command = arena.agent_of([agent(tmp_path, GREEDY + code)])
+    return arena.static(command, str(data / "frames"), limits, 0.2, print).log
+
+
+@needs_bwrap
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("fill('/x')", "Read-only file system: '/x'"),
+        ("fill('/dev/x')", "Read-only file system: '/dev/x'"),
+        ("fill('/dev/shm/x')", f"No space left on device|{TOGETHER}"),
+        ("fill('/tmp/x', os.unlink)", f"No space left on device|{TOGETHER}"),
+        ("for number in range(10**7): open(f'/tmp/{number}', 'w').close()", TOGETHER),
+        ("os.memfd_create('x')", "Function not implemented"),
+        ("mount()", "Function not implemented"),
+        ("share()", TOGETHER),
+        ("fork(lambda: bytearray(b'x' * MB) and time.sleep(20))", f"Resource temporarily unavailable|{MANY}"),
+        ("held = []\nfork(lambda: held.append(bytearray(b'x' * (40 * MB))))", TOGETHER),
+        ("fill(os.environ['SUBMISSION_PATH'] + '/x')", "The agent was ended: it wrote more than 128 MB to the disk."),
+        ("fill(os.environ['SUBMISSION_PATH'] + '/x', os.unlink)", "it wrote more than 128 MB to the disk."),
+    ],
+    ids=["root", "dev", "shm", "tmp", "inodes", "memfd", "namespaces", "shared", "forks", "sum", "folder", "removed"],
+)
+def test_an_agent_cannot_exhaust_the_machine(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, words: str
+) -> None:
+    monkeypatch.setattr(arena, "FILE_BYTES", 64 << 20)
+    log = greedy(data, tmp_path, code)
+    assert re.search(words, log), log
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("share()", TOGETHER),
+        ("name = os.memfd_create('x')\nfill(f'/proc/self/fd/{name}')", TOGETHER),
+        ("held = []\nfork(lambda: held.append(bytearray(b'x' * (40 * MB))))", TOGETHER),
+        ("fork(lambda: None)", f"Resource temporarily unavailable|{MANY}"),
+    ],
+    ids=["shared", "memfd", "sum", "forks"],
+)
+def test_without_a_sandbox_an_agent_that_takes_too_much_is_ended(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, words: str
+) -> None:
+    monkeypatch.setattr(sandbox, "find_sandbox", lambda **_: None)
+    assert re.search(words, greedy(data, tmp_path, code))
+
+
+def test_pages_that_processes_share_are_counted_once(data: Path, tmp_path: Path) -> None:
+    code = "held = bytearray(100 * MB)\nfor k in range(0, len(held), 4096): held[k] = 1\n"
+    code += "for _ in range(8):\n    if os.fork() == 0:\n        time.sleep(1.5)\n        os._exit(0)\n"
+    assert greedy(data, tmp_path, code + "time.sleep(2)\nprint('within its bounds')") == "within its bounds\n"
+
+
+def test_what_cannot_be_bounded_is_said_at_the_start(data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr(sandbox, "find_sandbox", lambda **_: "/usr/bin/true")
+    monkeypatch.setattr(sandbox, "_namespace_words", lambda _program: ())
+    monkeypatch.setattr(sandbox.platform, "machine", lambda: "riscv64")
+    monkeypatch.setattr(sandbox.platform, "release", lambda: "5.10.0-amd64")
+    monkeypatch.setattr(sandbox.os, "getuid", lambda: 1000)
+    assert duel(data, "/nowhere/agent.py") == 3
+    text = capsys.readouterr().err
+    for words in ("cannot forbid namespaces", "On riscv64 memory", "The kernel refuses no process here"):
+        assert words in text
+
+
 @needs_bwrap
 def test_in_the_sandbox_there_is_no_truth_and_no_network(data: Path, capsys: Any) -> None:
     """The agent lies beside the truth, and sees neither it nor the home of whoever runs it."""

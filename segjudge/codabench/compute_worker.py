@@ -20,10 +20,12 @@ from typing import Any
 import yaml
 
 from segjudge.evaluation_script.errors import HostError
+from segjudge.hosted_worker.cpu_share import missing_bounds
 from segjudge.hosted_worker.interpreter import Interpreter
-from segjudge.hosted_worker.process import sandbox_for
+from segjudge.hosted_worker.process import disk_bounds, sandbox_for
+from segjudge.process_tree import TreeBounds, TreeWatch
 from segjudge.processes import Child, Streams, Tail, clean_environment
-from segjudge.sandbox import scorer_command
+from segjudge.sandbox import MEMORY, SCORER_PROCESSES, SCORER_TMPFS, scorer_command
 
 from .data_sets import METADATA, GivenUpError, command_of, unpack
 from .scoring_program import ADDED, LOG, TOO_LARGE
@@ -78,6 +80,10 @@ class ComputeWorker:
     def __init__(self, python: Interpreter, *, required: bool = False) -> None:
         self._python, self._box = python, sandbox_for(python, required=required)
 
+    def missing_bounds(self) -> list[str]:
+        """Return what does not hold for scoring programs here, a sentence each."""
+        return missing_bounds(self._box)
+
     @property
     def is_boxed(self) -> bool:
         """Whether there is a sandbox, without which there is a network too."""
@@ -127,6 +133,8 @@ class ComputeWorker:
             )
         except OSError as error:
             raise GivenUpError(f"Child task failed or non-zero return code ({error})") from None
+        bounds = TreeBounds(MEMORY, SCORER_PROCESSES, SCORER_TMPFS if self.is_boxed else (), *disk_bounds(folder))
+        tree = TreeWatch(child, bounds)
         tails = [Tail(child.output, _OUTPUT_BYTES), Tail(child.errors, _OUTPUT_BYTES)]
         code = child.wait(seconds)
         child.end()
@@ -138,7 +146,7 @@ class ComputeWorker:
             page=_read(os.path.join(output, "detailed_results.html"), _PAGE_BYTES),
         )  # fmt: skip
         try:
-            written = _written(found, code, output, seconds)
+            written = _written(found, code, output, seconds, tree.sentence)
         except GivenUpError as error:
             return replace(found, status=FAILED, details=str(error))
         return replace(found, written=written, scores=stored(written, columns))
@@ -155,7 +163,9 @@ class ComputeWorker:
         # First, since the interpreter may lie in it.
         mounts = [(os.path.join(folder, "tmp"), "/tmp")]  # noqa: S108 - inside the sandbox
         mounts += [(os.path.join(folder, name), f"{_APP}/{name}") for name in names]
-        boxed = scorer_command(self._box, words, self._python.folders, mounts, (), f"{_APP}/program")
+        boxed = scorer_command(
+            self._box, words, self._python.folders, mounts, (), f"{_APP}/program", python=self._python.path
+        )
         return program, boxed, clean_environment(HOME="/tmp", **variables, **{LOG: f"{_APP}/shared/{LOG}"})  # noqa: S108
 
 
@@ -166,8 +176,10 @@ def _read(path: str, most: int = _OUTPUT_BYTES) -> str:
         return file.read(most)
 
 
-def _written(found: ScoredSubmission, code: int | None, output: str, seconds: int) -> Any:
+def _written(found: ScoredSubmission, code: int | None, output: str, seconds: int, excess: str) -> Any:
     """Return the scores of a run that ended as the worker takes them; `code` is None where its time was over."""
+    if excess:
+        raise GivenUpError(f"The scoring program was ended: {excess}")
     if code is None:
         raise GivenUpError(f"Execution Time Limit exceeded. Limit was {seconds} seconds")
     if code:

@@ -16,12 +16,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from segjudge import sandbox
 from segjudge.evaluation_script.errors import HostError
+from segjudge.hosted_worker.cpu_share import ResourceGroup
+from segjudge.process_tree import TreeBounds, TreeWatch
 from segjudge.processes import IMPORT_ROOT, Child, Streams, Tail, clean_environment
 from segjudge.sandbox import ProcessLimits
 from segjudge.static import DATASET, FOLDER, NAMES, TAKEN
@@ -62,7 +64,6 @@ class Ended:
     result: dict[str, Any] | None
     code: int
     log: str
-    sandboxed: bool
 
 
 def agent_of(words: list[str]) -> Agent:
@@ -109,13 +110,15 @@ def duel(
         environment = ends.enter_context(running(command, own))
         address = _address(environment)
         mine = {**plain_environment(), **agent.variables, ADDRESS: address if box is None else f"unix:{place}"}
-        player = ends.enter_context(_played(agent, box, [(place, True)], secret, limits, mine))
+        words = sandbox.agent_command(box, agent.command, agent.folder, [(place, True)], secret, limits)
+        bounds = agent_bounds(limits, box)
+        player, tree = ends.enter_context(bounded(words, mine, agent.folder, bounds))
         log = Tail(player.output, LOG // 2, beginning=True)
         code = _both(environment, player, limits.seconds + START)
         player.wait(FAREWELL if code == 0 else FAREWELL / 10)
         player.end()
         saved = json.loads(Path(result).read_bytes()) if os.path.exists(result) else None
-        return Ended(saved, code, log.text(), box is not None)
+        return Ended(saved, code, with_reason(log.text(), tree))
 
 
 def _truths(words: Sequence[str]) -> list[str]:
@@ -142,7 +145,9 @@ def static(
         os.mkdir(shared)
         variables = {**plain_environment(), **agent.variables, FOLDER: shared, DATASET: os.path.abspath(data)}
         mounts = [(shared, True), (os.path.abspath(data), False)]
-        player = ends.enter_context(_played(agent, box, mounts, hidden, limits, variables))
+        words = sandbox.agent_command(box, agent.command, agent.folder, mounts, hidden, limits)
+        bounds = replace(agent_bounds(limits, box), folders=[shared], disk=2 * FILE_BYTES)
+        player, tree = ends.enter_context(bounded(words, variables, agent.folder, bounds))
         log = Tail(player.output, LOG // 2, beginning=True)
         until = time.monotonic() + limits.seconds
         found, look = None, 0.0
@@ -164,7 +169,7 @@ def static(
             player.wait(FAREWELL)
         code = player.poll() or 0
         player.end()
-        return Ended({"taken": found, "early": early}, code, log.text(), box is not None)
+        return Ended({"taken": found, "early": early}, code, with_reason(log.text(), tree))
 
 
 def _copy(source: str, target: str) -> None:
@@ -183,16 +188,26 @@ def _copy(source: str, target: str) -> None:
                 raise SubmissionFileError(f"{os.path.basename(source)} has more than {FILE_BYTES >> 20} MB")
 
 
-def _played(
-    agent: Agent,
-    box: str | None,
-    mounts: Sequence[tuple[str, bool]],
-    hidden: Sequence[str],
-    limits: ProcessLimits,
-    variables: Mapping[str, str],
-) -> contextlib.AbstractContextManager[Child]:
-    words = sandbox.agent_command(box, agent.command, agent.folder, mounts, hidden, limits)
-    return running(words, variables, agent.folder, subprocess.STDOUT)
+def agent_bounds(limits: ProcessLimits, box: str | None) -> TreeBounds:
+    """Return what all processes of an agent may use together."""
+    return TreeBounds(limits.memory, limits.processes, sandbox.AGENT_TMPFS if box else ())
+
+
+@contextlib.contextmanager
+def bounded(
+    words: list[str], variables: Mapping[str, str], folder: str, bounds: TreeBounds
+) -> Iterator[tuple[Child, TreeWatch]]:
+    """Run an agent until the block ends, or it and what it started use more than they may."""
+    with (
+        contextlib.closing(ResourceGroup(processes=bounds.processes, memory=bounds.memory)) as group,
+        running(group.entered(words), variables, folder, subprocess.STDOUT) as child,
+    ):
+        yield child, TreeWatch(child, bounds)
+
+
+def with_reason(log: str, tree: TreeWatch) -> str:
+    """Return an agent's log, and why it was ended, if it was."""
+    return f"{log.rstrip()}\nThe agent was ended: {tree.sentence}.".lstrip() if tree.sentence else log
 
 
 def plain_environment() -> dict[str, str]:

@@ -16,7 +16,7 @@ from segjudge.processes import Child, Tail
 from segjudge.sandbox import ProcessLimits
 
 from .addresses import ADDRESS, PORT
-from .arena import GONE, LOG, START, Agent, plain_environment, running
+from .arena import GONE, LOG, START, Agent, agent_bounds, bounded, plain_environment, running, with_reason
 
 #: Seconds between two looks at both sides.
 _LOOK = 0.1
@@ -76,12 +76,12 @@ def host_duel(
         mounts = [(utils, False)] if os.path.isdir(utils) else []
         words = sandbox.agent_command(box, agent.command, agent.folder, mounts, [*hidden, environment.folder], limits)
         words = sandbox.with_network(words)
-        player = ends.enter_context(running(words, mine, agent.folder, subprocess.STDOUT))
+        player, tree = ends.enter_context(bounded(words, mine, agent.folder, agent_bounds(limits, box)))
         player_log = Tail(player.output, LOG // 2, beginning=True)
         sentence = _watched(server, player, limits.seconds, has_ended)
         player.end()
         server.end()
-        return DuelLogs(player_log.text(), server_log.text(), sentence)
+        return DuelLogs(with_reason(player_log.text(), tree), server_log.text(), sentence)
 
 
 def _watched(server: Child, player: Child, seconds: float, has_ended: Callable[[], bool]) -> str:

@@ -8,17 +8,21 @@ import shutil
 import signal
 import tempfile
 
+from segjudge import sandbox
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import HostError, Problem, SubmissionError
 from segjudge.files import written
-from segjudge.sandbox import MEMORY, ProcessLimits
+from segjudge.hosted_worker.cpu_share import missing_bounds
+from segjudge.sandbox import MEMORY, PROCESSES, ProcessLimits
 
 from .shared import DONE, bundle_options, named_bundle, say, seconds, whole_number
 
 
 def arena(args: argparse.Namespace) -> int:
     """Run an agent against an environment, or with --static a command that writes a submission, without containers."""
-    limits = ProcessLimits(args.seconds, args.memory << 20, args.require_sandbox)
+    limits = ProcessLimits(args.seconds, args.memory << 20, args.require_sandbox, args.processes)
+    for sentence in missing_bounds(sandbox.find_sandbox(required=args.require_sandbox)):
+        say(sentence)
     for number in (signal.SIGTERM, signal.SIGHUP):  # so that both sides end with this process
         signal.signal(number, _interrupted)
     return _static(args, limits) if args.static else _duel(args, limits)
@@ -48,7 +52,6 @@ def _duel(args: argparse.Namespace, limits: ProcessLimits) -> int:
     environment += ["--episodes", str(args.episodes), "--seed", str(args.seed)]
     hidden = [path for path in (args.truth, args.frames) if path and os.path.exists(path)]
     ended = duel(agent_of(args.agent), environment, limits, hidden=hidden)
-    _say_sandbox(sandboxed=ended.sandboxed)
     if ended.result is None:
         raise HostError(f"the environment ended with code {ended.code} and no result; its output is above")
     if args.result:
@@ -84,7 +87,6 @@ def _static(args: argparse.Namespace, limits: ProcessLimits) -> int:
             ended = static(agent_of(args.agent), args.data, limits, args.look_every, keep, [annotations])
         except SubmissionFileError as error:
             raise SubmissionError.of(Problem(shlex.join(args.agent), str(error), "Write a plain file")) from None
-        _say_sandbox(sandboxed=ended.sandboxed)
         if not submissions:
             _show_log(ended.log)
             found = f"ended with code {ended.code} and wrote no submission.csv or submission.json"
@@ -99,11 +101,6 @@ def _static(args: argparse.Namespace, limits: ProcessLimits) -> int:
             json.dump(answer, file, indent=2)
     _print_scores(answer["result"])
     return DONE
-
-
-def _say_sandbox(*, sandboxed: bool) -> None:
-    if not sandboxed:
-        say("No sandbox: this limits accidents, not attackers (bwrap would be used where it works).")
 
 
 def _show_log(log: str) -> None:
@@ -136,6 +133,13 @@ def arena_options(sub: argparse.ArgumentParser) -> None:
     add("--data", help="with --static: the folder that the platform mounts at /dataset")
     add("--look-every", type=seconds, default=1.0, metavar="SECONDS", help="with --static (1; EvalAI: 300)")
     add("--seconds", type=seconds, default=ProcessLimits.seconds, help="for everything (3600)")
-    add("--memory", type=whole_number(64, 1 << 20), default=MEMORY >> 20, metavar="MB", help="of the agent")
+    add(
+        "--memory",
+        type=whole_number(64, 1 << 20),
+        default=MEMORY >> 20,
+        metavar="MB",
+        help="of the agent, all of its processes together",
+    )
+    add("--processes", type=whole_number(1, 1 << 20), default=PROCESSES, help="of the agent, threads included")
     add("--require-sandbox", action="store_true", help="refuse to run where bwrap does not work")
     add("--result", help="file for the result, as JSON")

@@ -174,6 +174,9 @@ def run(args: argparse.Namespace) -> int:
     code, worker = DONE, _worker(args)
     if not worker.is_boxed:
         say("There is no sandbox here: the scoring program runs with the network, and with your rights.")
+    else:
+        for sentence in worker.missing_bounds():
+            say(sentence)
     with _targets(args) as targets:
         for target in targets:
             if not passes(check_competition(target.path), PLATFORM):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from segjudge.bundle.build import build
 from segjudge.bundle.bundle_source import BundleSource
 from segjudge.errors import UsageError
+from segjudge.hosted_worker.cpu_share import missing_bounds
 from segjudge.hosted_worker.interpreter import worker_interpreter
 from segjudge.hosted_worker.process import sandbox_for
 
@@ -205,8 +206,11 @@ def _about_workers(scorer: Scorer, workers: Workers, number: int) -> str:
     text = f"{number} worker{'s' if number > 1 else ''} on Python {scorer.python.version}, 1 GiB each.\n"
     if scorer.python.version != PINNED_PYTHON:
         text += f"EvalAI has Python {PINNED_PYTHON}, which was not found here.\n"
-    if not workers.sandboxed:
+    if scorer.box is None:
         say("No sandbox: a scoring script can read whatever you can. Install bubblewrap (bwrap) to keep it apart.")
+    else:
+        for sentence in missing_bounds(scorer.box):
+            say(sentence)
     return text if workers.limited else text + "CPU is not limited here; EvalAI has half a core.\n"
 
 
@@ -225,8 +229,8 @@ def rehearse_options(sub: argparse.ArgumentParser) -> None:
     add("--agents", metavar="TABLE", help="agents.toml: what images of code uploads are; they are run here")
     hosts = "who may push challenges beside `host`; new names get a login"
     add("--hosts", metavar="NAME[,NAME]", action="append", default=[], help=hosts)
-    sandbox = "refuse to start where scoring scripts and agents have no sandbox"
-    add("--require-sandbox", action="store_true", help=sandbox)
+    without = "refuse to start where scoring scripts and agents have no sandbox"
+    add("--require-sandbox", action="store_true", help=without)
     add("--reset", action="store_true", help="forget what was")
     add("--python", help="the interpreter that plays EvalAI's worker")
     add("--seconds", type=seconds, default=900.0, help="after which a submission is ended (900)")

@@ -72,15 +72,6 @@ class WorkerFolder:
                 os.remove(path)
         shutil.rmtree(path, ignore_errors=True)
 
-    def disk_bytes(self) -> int:
-        """Return how many bytes the folder takes on the disk."""
-        total = 0
-        for folder, _, names in os.walk(self.path):
-            for name in names:
-                with suppress(OSError):
-                    total += os.lstat(os.path.join(folder, name)).st_blocks * 512
-        return total
-
     def remove(self) -> None:
         """Remove the folder."""
         shutil.rmtree(self.path, ignore_errors=True)

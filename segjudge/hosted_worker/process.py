@@ -17,9 +17,11 @@ from typing import Any
 
 from segjudge import sandbox
 from segjudge.evaluation_script.errors import HostError
+from segjudge.process_tree import TreeBounds, TreeWatch
 from segjudge.processes import Child, ExitCode, Streams, Tail, clean_environment
 
 from . import program
+from .cpu_share import ResourceGroup
 from .folder import WorkerFolder
 from .interpreter import Interpreter
 
@@ -36,8 +38,6 @@ _FAREWELL = 5.0
 _ANSWER_BYTES = 256 << 20
 #: Bytes kept of the beginning and of the end of what a process writes to its own streams.
 _LOG_BYTES = 64 << 10
-#: Measuring a folder takes at most this share of the time.
-_MEASURED_SHARE = 0.05
 #: Signals are numbered up to here, and a sandbox reports them as exit codes from 128 on.
 _SIGNALS = 64
 
@@ -77,8 +77,8 @@ class WorkerTerms:
     sandbox_program: str | None = None
     #: Paths that the sandbox hides, wherever they lie.
     hidden: Sequence[str] = ()
-    #: The file of a cgroup that takes process numbers.
-    cgroup: str = ""
+    #: What holds bounds for several workers together.
+    group: ResourceGroup | None = None
 
 
 def sandbox_for(python: Interpreter, *, required: bool = False) -> str | None:
@@ -88,7 +88,7 @@ def sandbox_for(python: Interpreter, *, required: bool = False) -> str | None:
         return None
     with tempfile.TemporaryDirectory() as folder:
         words = [python.path, "-I", "-c", ""]
-        command = sandbox.scorer_command(box, words, python.folders, [(folder, "/tmp")], ())  # noqa: S108
+        command = sandbox.scorer_command(box, words, python.folders, [(folder, "/tmp")], (), python=python.path)  # noqa: S108
         trial = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if trial.returncode == 0:
         return box
@@ -102,9 +102,7 @@ class WorkerProcess:
     """A worker with one challenge loaded, which scores one submission after another."""
 
     def __init__(self, python: Interpreter, folder: WorkerFolder, challenge: int, terms: WorkerTerms) -> None:
-        self._folder, self._is_boxed = folder, terms.sandbox_program is not None
-        self._disk_bytes = min(DISK, shutil.disk_usage(folder.path).free // 2)
-        self._next_measure = 0.0
+        self._is_boxed = terms.sandbox_program is not None
         #: What came after the last whole line.
         self._unread = b""
         home = "/tmp" if self._is_boxed else folder.temporary  # noqa: S108 - inside the sandbox
@@ -118,6 +116,9 @@ class WorkerProcess:
         except OSError as error:
             # Without an error number nothing refused to start: what starts it was killed from outside.
             raise DiedError(f"its process could not be started ({error})", killed=not error.errno) from None
+        tmpfs = sandbox.SCORER_TMPFS if self._is_boxed else ()
+        bounds = TreeBounds(terms.memory, sandbox.SCORER_PROCESSES, tmpfs, *disk_bounds(folder.path))
+        self._tree = TreeWatch(self._child, bounds)
         os.set_blocking(self._child.input.fileno(), False)
         self._log = Tail(self._child.errors, _LOG_BYTES, beginning=True)
 
@@ -150,7 +151,7 @@ class WorkerProcess:
         return answer
 
     def _watch(self, seconds: float | None, unwanted: Callable[[], bool]) -> Callable[[], None]:
-        """Return what ends the process, by an exception, if its answer is late or unwanted or the disk fills up."""
+        """Return what ends the process, by an exception, if its answer is late or unwanted."""
         deadline = None if seconds is None else time.monotonic() + seconds
         next_check = 0.0
 
@@ -165,19 +166,8 @@ class WorkerProcess:
             if deadline is not None and time.monotonic() > deadline:
                 self.kill()
                 raise HungError(f"it did not answer for {seconds:g} seconds")
-            self._check_disk()
 
         return check
-
-    def _check_disk(self) -> None:
-        started = time.monotonic()
-        if started < self._next_measure:
-            return
-        written = self._folder.disk_bytes()
-        self._next_measure = time.monotonic() + max(1.0, (time.monotonic() - started) / _MEASURED_SHARE)
-        if written > self._disk_bytes:
-            self.kill()
-            raise DiedError(f"it wrote more than {self._disk_bytes >> 20} MB to the disk", killed=False)
 
     def _send(self, data: bytes, watch: Callable[[], None]) -> None:
         pipe = self._child.input.fileno()
@@ -219,6 +209,8 @@ class WorkerProcess:
         """Return how the process ended, as an error to raise."""
         self.close()
         code = self._child.end()
+        if self._tree.sentence:
+            return DiedError(self._tree.sentence, killed=False)
         if self._is_boxed and 128 < code <= 128 + _SIGNALS:
             code = ExitCode(128 - code)
         return DiedError(f"its process {code.sentence}", killed=code.is_signal)
@@ -244,8 +236,9 @@ class WorkerProcess:
         return self._log.text(0 if self.alive else 2)
 
 
-#: Enters a cgroup before anything else runs, so that every process of the worker's is in it.
-_ENTER = 'echo $$ > "$0" 2>/dev/null; exec "$@"'
+def disk_bounds(*folders: str) -> tuple[Sequence[str], int]:
+    """Return folders, and how many bytes a worker may write into them together."""
+    return folders, min(DISK, shutil.disk_usage(folders[0]).free // 2)
 
 
 def _command(python: Interpreter, folder: WorkerFolder, challenge: int, terms: WorkerTerms) -> list[str]:
@@ -254,10 +247,12 @@ def _command(python: Interpreter, folder: WorkerFolder, challenge: int, terms: W
     if terms.sandbox_program is not None:
         words = sandbox.scorer_command(
             terms.sandbox_program,
-            [*words, str(program.PROCESSES)],
+            words,
             [*python.folders, program.__file__],
             # Each folder is a mount of its own, which nothing inside can replace by a link.
             [(folder.temporary, "/tmp"), (folder.root, folder.root), (folder.submissions, folder.submissions)],  # noqa: S108
             terms.hidden,
+            python=python.path,
+            memory=terms.memory,
         )
-    return ["/bin/sh", "-c", _ENTER, terms.cgroup, *words] if terms.cgroup else words
+    return terms.group.entered(words) if terms.group else words

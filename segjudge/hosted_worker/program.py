@@ -6,7 +6,7 @@ folder given, then reads one JSON request a line and answers one JSON a line.
 Streams are replaced by objects with `write` and `flush` only, and results are
 taken or refused as the real worker does (statuses, JSON without NaN).
 
-usage: program.py FOLDER CHALLENGE_PK [BYTES [PROCESSES]]
+usage: program.py FOLDER CHALLENGE_PK [BYTES]
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from typing import IO, Any, Dict, Iterator, List, TextIO, Tuple
 
 #: The most characters of a stream that are kept.
 KEPT = 4 << 20
-#: The most processes and threads at once, in a sandbox.
-PROCESSES = 1024
 
 
 class Tee:
@@ -124,9 +122,6 @@ def main() -> None:
         # A thread of OpenBLAS reserves address space that it never uses.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[3]), int(sys.argv[3])))
-    if sys.argv[4:]:
-        # Counted for each sandbox alone; elsewhere it would count everything that the user runs.
-        resource.setrlimit(resource.RLIMIT_NPROC, (int(sys.argv[4]), int(sys.argv[4])))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what C code or a careless script prints is not an answer

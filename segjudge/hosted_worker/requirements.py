@@ -16,11 +16,12 @@ from pathlib import Path
 
 from segjudge import sandbox
 from segjudge.kernel.compiling import cache_folder
+from segjudge.process_tree import TreeBounds, TreeWatch
 from segjudge.processes import Child, Streams, Tail, clean_environment
 
 from .folder import WorkerFolder
 from .interpreter import Interpreter
-from .process import UnloadableError
+from .process import UnloadableError, disk_bounds
 from .scorers import is_ours
 
 #: The versions that EvalAI's worker pins, also for what a script installs while it is imported.
@@ -38,6 +39,12 @@ PATIENCE = 1800.0
 _LOG_BYTES = 64 << 10
 INDEX_UNREACHED = "the package index was not reached"
 _UNREACHED = re.compile(r"Retrying|NewConnectionError|NameResolutionError|ConnectTimeout|ProxyError")
+#: What pip hears of this machine's settings: where packages are, and how they are reached.
+_PIP_SETTINGS = (
+    "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX", "PIP_FIND_LINKS", "PIP_TRUSTED_HOST", "PIP_CERT",
+    "PIP_PROXY", "PIP_DEFAULT_TIMEOUT", "PIP_TIMEOUT", "PIP_RETRIES",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE",
+)  # fmt: skip
 #: The worker has no compiler.
 _NO_COMPILER = {"CC": "/bin/false", "CXX": "/bin/false"}
 _IMPORT = "import importlib, sys; sys.path.append(sys.argv[1]); importlib.import_module(sys.argv[2])"
@@ -89,7 +96,7 @@ def with_requirements(
     made = replace(python, path=str(home / "bin/python"), folders=(str(home), *python.folders))
     with _locked(home):
         if not (home / "complete").exists():
-            say("Installing what the evaluation script asks for, once …")
+            say("Installing what the evaluation script asks for, once, with this machine's network and package index …")
             try:
                 _Installation(python, made, box, [folder.root, str(home)]).install(needs, folder.root, challenge)
             except BaseException:
@@ -146,7 +153,7 @@ class _Installation:
     def __init__(self, base: Interpreter, made: Interpreter, box: str | None, writable: Sequence[str]) -> None:
         self._base, self._made, self._box, self._writable = base, made, box, writable
         constraints = PINS if base.version == PINNED_PYTHON else ""
-        own = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "REQUESTS_CA"))}
+        own = {name: os.environ[name] for name in _PIP_SETTINGS if name in os.environ}
         proxies = {name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")}
         pins = {"PIP_CONSTRAINT": constraints, "PIP_BUILD_CONSTRAINT": constraints} if constraints else {}
         values = {**own, **proxies, **pins, **_NO_COMPILER, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
@@ -183,6 +190,9 @@ class _Installation:
             words = sandbox.installer_command(self._box, words, [*self._made.folders, PINS], self._writable)
         streams = Streams(output=subprocess.PIPE, errors=subprocess.STDOUT)
         child = Child(words, streams, environment=self._environment, folder=self._writable[0])
+        tmpfs = sandbox.AGENT_TMPFS if self._box else ()
+        bounds = TreeBounds(sandbox.MEMORY, sandbox.SCORER_PROCESSES, tmpfs, *disk_bounds(*self._writable))
+        tree = TreeWatch(child, bounds)
         log = Tail(child.output, _LOG_BYTES)
         try:
             code = child.watch(lambda: None, PATIENCE)
@@ -190,6 +200,8 @@ class _Installation:
             raise UnloadableError(failure or "it takes too long to import", log.text(0)) from None
         finally:
             child.end()
+        if tree.sentence:
+            raise UnloadableError(f"{failure or 'it cannot be imported'}: {tree.sentence}", log.text())
         if code:
             text = log.text()
             lines = [line.strip() for line in text.splitlines() if line.strip()] or [code.sentence]

@@ -16,7 +16,7 @@ from segjudge.code_upload.host_environment import HostEnvironment, host_duel
 from segjudge.evalai import routes
 from segjudge.evalai.jobs import CANCELLED, FAILED, FINISHED
 from segjudge.evaluation_script.errors import HostError
-from segjudge.sandbox import MEMORY, ProcessLimits
+from segjudge.sandbox import MEMORY, PROCESSES, ProcessLimits
 
 from .background import Background
 from .models import Challenge, Submission, User
@@ -26,8 +26,8 @@ from .services import Services
 _ENDED = (FINISHED, FAILED, CANCELLED)
 #: The keys of the table, and the kinds of their values.
 _KINDS: dict[str, type] = {
-    "images": dict, "environments": dict, "data": str, "seconds": float, "memory_mb": int, "look_every": float,
-    "sandbox": bool, "hidden": list,
+    "images": dict, "environments": dict, "data": str, "seconds": float, "memory_mb": int, "processes": int,
+    "look_every": float, "sandbox": bool, "hidden": list,
 }  # fmt: skip
 _EXAMPLE = '[images."team/name:1"] with command = ["python", "agent.py"] and folder = "…"'
 
@@ -78,6 +78,7 @@ def read_table(path: str, *, sandbox: bool = False) -> AgentTable:
         seconds=float(table.get("seconds", ProcessLimits.seconds)),
         memory=int(table.get("memory_mb", MEMORY >> 20)) << 20,
         sandbox=sandbox or bool(table.get("sandbox", False)),
+        processes=int(table.get("processes", PROCESSES)),
     )
     data = os.path.join(home, table["data"]) if table.get("data") else ""
     hidden = tuple(os.path.join(home, name) for name in table.get("hidden", []))

@@ -18,6 +18,7 @@ from segjudge import sandbox
 from segjudge.evaluation_script.version import VERSION
 from segjudge.files import written
 from segjudge.hosted_worker.folder import WorkerFolder
+from segjudge.process_tree import TreeBounds, TreeWatch
 from segjudge.processes import IMPORT_ROOT, Child, Streams, Tail, clean_environment
 from segjudge.sandbox import ProcessLimits
 
@@ -153,6 +154,8 @@ class ReportPages(Background):
             environment=clean_environment("HOME", PYTHONPATH=IMPORT_ROOT, TMPDIR="/tmp" if box else folder),  # noqa: S108
             folder=folder,
         )
+        tmpfs = sandbox.AGENT_TMPFS if box else ()
+        tree = TreeWatch(child, TreeBounds(_LIMITS.memory, _LIMITS.processes, tmpfs))
         output, errors = Tail(child.output, _PAGE_BYTES), Tail(child.errors, _LOGGED)
         try:
             code = child.watch(self._check_running, _LIMITS.seconds)
@@ -164,7 +167,7 @@ class ReportPages(Background):
         if code == report_program.REFUSED:
             raise Refusal(404, f"There is no report: {text[:_SENTENCE]}")
         if code or not text.startswith(("<!doctype html>", "{")):
-            raise ValueError(f"its process {code.sentence}\n{errors.text()}")
+            raise ValueError(f"{tree.sentence or f'its process {code.sentence}'}\n{errors.text()}")
         return text
 
     def _check_running(self) -> None:

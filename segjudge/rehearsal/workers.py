@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from segjudge.evalai.jobs import FAILED
-from segjudge.hosted_worker.cpu_share import CpuShare
+from segjudge.hosted_worker.cpu_share import ResourceGroup
 from segjudge.hosted_worker.folder import FOLDER_PREFIX, WorkerFolder
 from segjudge.hosted_worker.interpreter import Interpreter
 from segjudge.hosted_worker.process import (
@@ -25,6 +25,7 @@ from segjudge.hosted_worker.process import (
 )
 from segjudge.hosted_worker.requirements import with_requirements
 from segjudge.hosted_worker.worker import SECONDS
+from segjudge.sandbox import SCORER_PROCESSES
 
 from .background import Background
 from .models import Challenge, Submission
@@ -53,21 +54,20 @@ class Workers(Background):
 
     def __init__(self, services: Services, scorer: Scorer, number: int) -> None:
         super().__init__(services.store, "a worker")
-        self.sandboxed = scorer.box is not None
-        self._cores = CpuShare(CORES * number)
+        self._group = ResourceGroup(cores=CORES * number, processes=SCORER_PROCESSES * number)
         _sweep(services)
         for k in range(number):
-            worker = _Worker(services, scorer, k + 1, self._cores, self._stop)
+            worker = _Worker(services, scorer, k + 1, self._group, self._stop)
             self._add(worker.turn, worker.close)
 
     @property
     def limited(self) -> bool:
         """Return whether a worker has half a core, as on EvalAI."""
-        return bool(self._cores.file)
+        return self._group.bounds("cpu")
 
     def stop(self) -> None:
         super().stop()
-        self._cores.close()
+        self._group.close()
 
 
 def _sweep(services: Services) -> None:
@@ -82,9 +82,11 @@ def _sweep(services: Services) -> None:
 class _Worker:
     """A worker, which keeps its process while the challenge stays the same."""
 
-    def __init__(self, services: Services, scorer: Scorer, number: int, cores: CpuShare, stop: threading.Event) -> None:
+    def __init__(
+        self, services: Services, scorer: Scorer, number: int, group: ResourceGroup, stop: threading.Event
+    ) -> None:
         self._services, self._scorer, self._number = services, scorer, number
-        self._cores, self._stop = cores, stop
+        self._group, self._stop = group, stop
         self._loaded: tuple[int, int] | None = None
         self._turns = 0
         self._compute: WorkerFolder | None = None
@@ -230,7 +232,7 @@ class _Worker:
         python = with_requirements(self._scorer.python, compute, challenge.id, self._scorer.box, self.show)
         # Neither the database, nor other submissions, nor what another worker has.
         hidden = (self._services.store.folder,)
-        terms = WorkerTerms(MEMORY, self._scorer.box, hidden, self._cores.file)
+        terms = WorkerTerms(MEMORY, self._scorer.box, hidden, self._group)
         self._process = WorkerProcess(python, compute, challenge.id, terms)
         self._process.ask({"ready": True}, self._scorer.seconds, self._stop.is_set)
         self._loaded = (challenge.id, challenge.version)
