@@ -10,10 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from segjudge.arrays import score_arrays
 from segjudge.cli import main
 from segjudge.codabench.build import WITH_PACKAGES
 from segjudge.evaluation_script.phase import PROTOCOLS
-from segjudge.report.tables import PUBLISHED
+from segjudge.interactive.davis_catalogue import RECORDS, SETS
+from segjudge.report.overview import summary
+from segjudge.report.tables import PUBLISHED, means
 
 from .builders import ROOT, png
 
@@ -99,6 +102,25 @@ def test_published_numbers_are_of_metrics_that_their_protocol_has() -> None:
     for entry in json.loads(Path(PUBLISHED).read_text(encoding="utf-8")):
         assert set(entry["values"]) <= set(PROTOCOLS[entry["protocol"]].metrics), entry
         assert entry["source"]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "year", "dataset"), [("davis2017", 2017, "DAVIS 2017 val"), ("davis2016", 2016, "DAVIS 2016 val")]
+)
+def test_published_numbers_stand_beside_the_sequences_that_they_are_of_and_no_others(
+    protocol: str, year: int, dataset: str
+) -> None:
+    mask = np.zeros((3, 8, 8), np.uint8)
+    mask[:, 2:5, 2:5] = 1
+    names = [name for name in SETS["val"] if RECORDS[name]["year"] <= year]
+    for chosen, is_shown in ((names, True), (names[1:], False), ([*names, "mine"], False), (["a", "b"], False)):
+        arrays = dict.fromkeys(chosen, mask)
+        (report,) = score_arrays(arrays, arrays, protocol).reports
+        text = means(report, compare=True)
+        assert (f"XMem, {dataset}" in text) == is_shown
+        assert ("hkchengrex/XMem f3b841d, docs/RESULTS.md" in text) == is_shown
+        assert (dataset in str(summary(report).values)) == is_shown
+        assert "published.json" not in text
 
 
 def benchmarks() -> list[tuple[str, list[str], str, str, str]]:

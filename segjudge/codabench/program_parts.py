@@ -23,7 +23,7 @@ _OPTIONS = (
 _PACKAGE, _MAKER = Path(__file__).parent.parent, "segjudge.stored_report"
 #: These lie beside the scoring program already.
 _SCORERS = "segjudge.evaluation_script"
-_BESIDE = ("report/pages/*", "report/published.json")
+_BESIDE = ("report/pages/*", "report/published.json", "interactive/davis_sequences.csv")
 
 
 def wheel_files(lock: Path = LOCK) -> dict[str, bytes]:

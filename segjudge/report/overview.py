@@ -10,7 +10,7 @@ from segjudge.evaluation_script.reports import Report, Row
 from segjudge.evaluation_script.sequence_protocols import BESIDE
 
 from .page import Section, environment
-from .tables import published
+from .tables import citations, published
 
 #: What a row of a table is called by, before its metrics.
 NAMES = ("sequence", "object", "name", "id")
@@ -23,10 +23,8 @@ MOST_ROWS = 1000
 def summary(report: Report) -> Section:
     """Return a split's metrics with their intervals, and the field's published numbers."""
     metrics, values = list(report.protocol.metrics), report.values
-    others = [
-        [f"{one['method']}, {one['dataset']}", *(one["values"].get(name) for name in metrics)]
-        for one in published(report.protocol.name, report.split)
-    ]
+    entries = published(report)
+    others = [[f"{one['method']}, {one['dataset']}", *(one["values"].get(name) for name in metrics)] for one in entries]
     return Section(
         "summary",
         "Summary",
@@ -37,6 +35,7 @@ def summary(report: Report) -> Section:
             "beside": [name for name in BESIDE if name in values],
             "intervals": report.intervals(),
             "errors": report.errors(),
+            "citations": citations(entries),
             "columns": ["method", *metrics],
             "rows": [["these results", *(values[name] for name in metrics)], *others] if others else [],
         },

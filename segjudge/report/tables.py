@@ -1,5 +1,7 @@
 """Tables for a terminal."""
 
+import csv
+import functools
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -10,6 +12,8 @@ from segjudge.evaluation_script.reports import Report
 from segjudge.evaluation_script.sequence_protocols import BESIDE
 
 PUBLISHED = os.path.join(os.path.dirname(__file__), "published.json")
+#: The sequences of DAVIS, and the sets that they are in.
+_SEQUENCES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "interactive", "davis_sequences.csv")
 
 #: Longer lists of sequences are shown by their lowest rows.
 ROWS = 40
@@ -22,6 +26,8 @@ class PublishedNumbers(TypedDict):
     dataset: str
     method: str
     values: dict[str, float]
+    #: A citation.
+    source: str
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -63,24 +69,50 @@ def means(report: Report, *, compare: bool) -> str:
     if found:
         ends = {name: f"{number(low)}–{number(high)}" for name, (low, high) in found.items()}
         rows.append(["95 % interval", *(ends.get(name, "–") for name in names)])
-    others = published(report.protocol.name, report.split) if compare else []
+    others = published(report) if compare else []
     for entry in others:
         values = entry["values"]
         label = f"{entry['method']}, {entry['dataset']}"
         rows.append([label, *(number(values[name]) if name in values else "" for name in names)])
     lines = [table([f"{report.split}, all", *names], rows)]
     if others:
-        lines.append("(published numbers, on the data named beside them; sources in segjudge/report/published.json)")
+        lines.append(f"Published: {citations(others)}")
     beside = ", ".join(f"{name} {number(report.values[name])}" for name in BESIDE if name in report.values)
     return "\n".join([*lines, f"\nBeside the protocol: {beside}"] if beside else lines)
 
 
-def published(protocol: str, split: str) -> list[PublishedNumbers]:
-    """Return the field's numbers for a protocol: those for this subset, else all."""
+def published(report: Report) -> list[PublishedNumbers]:
+    """Return the field's numbers for a protocol, where the scored sequences are those of the published set.
+
+    So they stand beside sets whose sequences are known here: those of DAVIS.
+    """
+    names = {str(row["sequence"]) for row in report.rows().get("sequences", []) if "sequence" in row}
+    datasets = [dataset for dataset, members in _members().items() if members == names]
     with open(PUBLISHED, encoding="utf-8") as file:
         everything: list[PublishedNumbers] = json.load(file)
-    entries = [entry for entry in everything if entry["protocol"] == protocol]
-    return [entry for entry in entries if entry["dataset"].endswith(f" {split}")] or entries
+    return [one for one in everything if one["protocol"] == report.protocol.name and one["dataset"] in datasets]
+
+
+@functools.cache
+def _members() -> dict[str, set[str]]:
+    """Return the sequences of published sets, by their names in the published numbers."""
+    with open(_SEQUENCES, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    sets = {name: {row["sequence"] for row in rows if row["set"] == name} for name in ("val", "test-dev")}
+    return {
+        "DAVIS 2016 val": {row["sequence"] for row in rows if row["set"] == "val" and row["year"] == "2016"},
+        "DAVIS 2017 val": sets["val"],
+        "DAVIS 2017 unsupervised val": sets["val"],
+        "DAVIS 2017 test-dev": sets["test-dev"],
+    }
+
+
+def citations(entries: Sequence[PublishedNumbers]) -> str:
+    """Return where published numbers stand, once for each place: mostly files of GitHub repositories at a commit."""
+    methods: dict[str, list[str]] = {}
+    for entry in entries:
+        methods.setdefault(entry["source"], []).append(entry["method"])
+    return "; ".join(f"{', '.join(names)}: {source}" for source, names in methods.items())
 
 
 def leaderboard(
