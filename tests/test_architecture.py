@@ -212,4 +212,4 @@ def test_nothing_crosses_a_border_as_pickle_eval_or_shell() -> None:
     for path in FILES.values():
         text = path.read_text(encoding="utf-8")
         for word in ("import pickle", "eval(", "shell=True", "extractall(path", "allow_pickle=True"):
-            assert word not in text.replace("Image.eval(", ""), f"{path}: {word}"
+            assert word not in text.replace("Image.eval(", "").replace("COCOeval(", ""), f"{path}: {word}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import json
 from pathlib import Path
@@ -84,9 +85,194 @@ def test_cocoeval_has_the_verbs_and_numbers_of_pycocotools(sent: str, kind: str,
     assert ours.stats.tolist() == theirs.stats.tolist()
     assert printed[0] == printed[1]
     assert ours.eval["counts"] == theirs.eval["counts"]
-    for name in ("precision", "recall", "scores"):
-        np.testing.assert_array_equal(ours.eval[name], theirs.eval[name], err_msg=name)
+    same_curves(ours.eval, theirs.eval)
+    same_images(ours, theirs)
     assert (ours.eval["precision"] > 0).any()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"iouThrs": np.array([0.3, 0.5])},
+        {"iouThrs": [0.75]},
+        {"recThrs": np.linspace(0, 1, 11)},
+        {"maxDets": [100]},
+        {"maxDets": [1000, 100, 300]},
+        {"maxDets": [1, 2, 3, 4, 100], "areaRng": [[0, 1e10]], "areaRngLbl": ["all"]},
+        {"areaRng": [[0, 1e10], [0, 300]], "areaRngLbl": ["all", "small"], "useCats": 0},
+        {"imgIds": [8, 3, 1, 3], "catIds": [3], "useCats": 0},
+        {"catIds": [2]},
+        {"useSegm": 0},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["segm", "bbox"])
+def test_any_parameters_give_what_pycocotools_gives(kind: str, changes: dict[str, Any]) -> None:
+    ours, theirs = (evaluator(*small(8, "both"), kind) for evaluator in (COCOeval, Incumbent))
+    for evaluation in (ours, theirs):
+        vars(evaluation.params).update(changes)
+        with contextlib.redirect_stdout(io.StringIO()):
+            evaluation.evaluate()
+            evaluation.accumulate()
+    same_curves(ours.eval, theirs.eval)
+    same_images(ours, theirs)
+
+
+def same_curves(ours: Any, theirs: Any) -> None:
+    assert ours["counts"] == theirs["counts"]
+    for name in ("precision", "recall", "scores"):
+        np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
+
+
+def same_images(ours: Any, theirs: Any) -> None:
+    """Also what is read of the matching itself, which leaves the curves as they are."""
+    curves = ours.eval
+    assert len(ours.evalImgs) == len(theirs.evalImgs)
+    for mine, other in zip(ours.evalImgs, theirs.evalImgs):
+        assert (mine is None) == (other is None)
+        for key in other or ():
+            np.testing.assert_array_equal(mine[key], other[key], err_msg=key)
+    assert ours.ious.keys() == theirs.ious.keys()
+    for key, overlaps in theirs.ious.items():
+        np.testing.assert_array_equal(ours.ious[key], overlaps)
+    assert ours.eval is curves
+
+
+def torchvision(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
+    """Its reference, in both editions: batches of images, matched one by one, put together, accumulated."""
+    evaluation = evaluator(truth, iouType=kind)
+    batches, numbers, form = [], [], {"bbox": "bbox", "segm": "segmentation"}[kind]
+    for number, members in enumerate(([1, 0, 4], [2, 3], [11, 10, 9, 8, 7], [5, 6])):
+        listed = [row for row in sent.dataset["annotations"] if row["image_id"] in members and number != 1]
+        rows = [{key: row[key] for key in ("image_id", "category_id", "score", form)} for row in listed]
+        evaluation.cocoDt = COCO.loadRes(truth, rows) if rows else COCO()
+        evaluation.params.imgIds = members
+        if number % 2:
+            evaluation.evaluate()
+            found = evaluation.evalImgs
+        else:
+            params = evaluation.params
+            params.imgIds, params.catIds = list(np.unique(params.imgIds)), list(np.unique(params.catIds))
+            evaluation._prepare()
+            pairs = [(image, category) for image in params.imgIds for category in params.catIds]
+            evaluation.ious = {pair: evaluation.computeIoU(*pair) for pair in pairs}
+            found = [
+                evaluation.evaluateImg(image, category, area, params.maxDets[-1])
+                for category in params.catIds
+                for area in params.areaRng
+                for image in params.imgIds
+            ]
+        numbers += evaluation.params.imgIds
+        batches.append(np.asarray(found).reshape(-1, len(evaluation.params.areaRng), len(evaluation.params.imgIds)))
+    order = np.argsort(numbers)
+    evaluation.evalImgs = list(np.concatenate(batches, 2)[..., order].flatten())
+    evaluation.params.imgIds = list(np.asarray(numbers)[order])
+    evaluation._paramsEval = copy.deepcopy(evaluation.params)
+    evaluation.accumulate()
+    evaluation.summarize()
+    return evaluation.stats, evaluation.eval
+
+
+def mmdet(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
+    """Its metric: up to 1000 detections, thresholds of its own making, once more as proposals without categories."""
+    found = []
+    for with_categories in (1, 0):
+        evaluation = evaluator(truth, sent, kind)
+        evaluation.params.catIds, evaluation.params.imgIds = truth.getCatIds(), truth.getImgIds()
+        evaluation.params.maxDets = [100, 300, 1000]
+        evaluation.params.iouThrs = np.linspace(0.5, 0.95, 10, endpoint=True)
+        evaluation.params.useCats = with_categories
+        evaluation.evaluate()
+        evaluation.accumulate()
+        evaluation.summarize()
+        found.append((evaluation.stats, evaluation.eval))
+    return np.stack([stats for stats, _ in found]), found[0][1]
+
+
+def detectron2(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
+    """Its evaluators are subclasses: one has a summary of its own, and reads what it inherits."""
+
+    class Evaluation(evaluator):  # type: ignore[misc]
+        def __init__(self, *datasets: Any, **options: Any) -> None:
+            super().__init__(**dict(zip(("cocoGt", "cocoDt"), datasets)), **options)
+
+        def summarize(self) -> None:
+            cap = self.params.maxDets.index(200)
+            chosen = self.eval["precision"][:, :, :, 0, cap]
+            self.stats = np.array([np.mean(chosen[chosen > -1]), len(self._paramsEval.imgIds)])
+
+    evaluation = Evaluation(truth, sent, iouType=kind)
+    evaluation.params.maxDets = [1, 10, 200]
+    evaluation.params.imgIds = [1, 2, 5]
+    evaluation.evaluate()
+    evaluation.accumulate()
+    evaluation.summarize()
+    return evaluation.stats, evaluation.eval
+
+
+def torchmetrics(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
+    """Thresholds as it makes them, the overlaps, then one class after the other with the same object."""
+    evaluation = evaluator(truth, sent, iouType=kind)
+    evaluation.params.iouThrs = np.array(np.linspace(0.5, 0.95, 10, dtype=np.float32).tolist(), dtype=np.float64)
+    evaluation.params.recThrs = np.array(np.linspace(0, 1, 101, dtype=np.float32).tolist(), dtype=np.float64)
+    evaluation.params.maxDets = [1, 10, 100]
+    stats = []
+    for categories in (None, [1], [2], [3]):
+        if categories:
+            evaluation.params.catIds = categories
+        evaluation.evaluate()
+        evaluation.accumulate()
+        evaluation.summarize()
+        stats += [*evaluation.stats, sum(np.sum(overlaps) for overlaps in evaluation.ious.values())]
+    return np.array(stats), evaluation.eval
+
+
+@pytest.mark.parametrize("kind", ["segm", "bbox"])
+@pytest.mark.parametrize("loop", [torchvision, mmdet, detectron2, torchmetrics])
+def test_the_loops_of_its_users_run_unchanged(loop: Any, kind: str) -> None:
+    with contextlib.redirect_stdout(io.StringIO()):
+        (ours, curves), (theirs, other) = (
+            loop(evaluator, *small(8, kind), kind) for evaluator in (COCOeval, Incumbent)
+        )
+    np.testing.assert_array_equal(ours, theirs)
+    same_curves(curves, other)
+
+
+def test_a_subclass_with_rules_of_its_own_keeps_them() -> None:
+    class Blind(COCOeval):
+        def computeIoU(self, *pair: int) -> Any:  # noqa: N802 - theirs
+            return np.zeros_like(super().computeIoU(*pair))
+
+    evaluation = Blind(*small(8, "segm"))
+    with contextlib.redirect_stdout(io.StringIO()):
+        evaluation.evaluate()
+        evaluation.accumulate()
+    assert not (evaluation.eval["precision"] > 0).any()
+
+
+def test_parameters_that_change_after_the_matching_choose_from_it() -> None:
+    found = []
+    for evaluator in (COCOeval, Incumbent):
+        evaluation = evaluator(*small(8, "segm"))
+        with contextlib.redirect_stdout(io.StringIO()):
+            evaluation.evaluate()
+            evaluation.params.catIds, evaluation.params.maxDets = [2], [10]
+            evaluation.accumulate()
+        found.append(evaluation.eval)
+    same_curves(*found)
+
+
+def test_truths_without_sizes_of_images_are_compared_by_boxes() -> None:
+    found = []
+    for evaluator in (COCOeval, Incumbent):
+        truth, sent = small(8, "bbox")
+        truth.dataset["images"] = [{"id": row["id"]} for row in truth.dataset["images"]]
+        evaluation = evaluator(truth, sent, "bbox")
+        with contextlib.redirect_stdout(io.StringIO()):
+            evaluation.evaluate()
+            evaluation.accumulate()
+        found.append(evaluation.eval)
+    same_curves(*found)
 
 
 @needs_shared
@@ -106,14 +292,17 @@ def test_cocoeval_has_the_numbers_of_pycocotools_on_its_own_data(kind: str) -> N
 def test_what_cocoeval_cannot_do_is_a_sentence() -> None:
     truth, sent = small(8, "segm")
     for name, value, sentence in (
-        ("iouType", "keypoints", "iouType 'keypoints' is not scored"),
-        ("iouThrs", np.array([0.5]), "iouThrs and recThrs are those of COCO"),
+        ("iouThrs", np.array([0.5]), "boundaries have the iouThrs and recThrs of COCO"),
         ("maxDets", [100], "maxDets three numbers"),
     ):
-        evaluation = COCOeval(truth, sent)
+        evaluation = COCOeval(truth, sent, "boundary")
         setattr(evaluation.params, name, value)
         with pytest.raises(UsageError, match=sentence):
             evaluation.evaluate()
+    with pytest.raises(UsageError, match="iouType 'volume' is not scored, only segm, bbox, boundary, keypoints"):
+        COCOeval(truth, sent, "volume")
+    with pytest.raises(UsageError, match="give the truth and the detections"):
+        COCOeval(truth).evaluate()
     with pytest.raises(UsageError, match="call evaluate"):
         COCOeval(truth, sent).accumulate()
     with pytest.raises(UsageError, match="call accumulate"):

@@ -1,14 +1,18 @@
 """A stand-in for `pycocotools.cocoeval`: the same verbs and the same numbers, sooner."""
 
+import contextlib
+import copy
 import datetime
+import io
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
-from pycocotools.cocoeval import COCOeval as Incumbent
+from pycocotools import cocoeval as incumbent
 
 from segjudge.errors import UsageError
+from segjudge.evaluation_script.errors import HostError, SubmissionError
 from segjudge.evaluation_script.instance_counts import InstanceCounts, by_falling_score, joined
 from segjudge.evaluation_script.instance_precision import RECALLS, MatchedDetections
 from segjudge.evaluation_script.instance_protocols import AREAS, INSTANCE_PROTOCOLS, THRESHOLDS, InstanceProtocol
@@ -19,6 +23,11 @@ from segjudge.evaluation_script.masks import Array
 from segjudge.evaluation_script.rle import compressed
 from segjudge.in_memory.frame_masks import run_lengths
 
+#: Its classes, whose attributes programs set to anything.
+Incumbent: Any = incumbent.COCOeval
+_IncumbentParams: Any = incumbent.Params
+#: Who replaces one of these has pycocotools call it.
+_OWN_RULES = ("_prepare", "computeIoU", "evaluateImg")
 #: Our row for each kind of comparison.
 KINDS = {"segm": "coco", "bbox": "coco-box", "boundary": "coco-boundary"}
 
@@ -29,63 +38,109 @@ class Coco(Protocol):
     dataset: dict[str, Any]
 
 
-@dataclass
-class Params:
-    """The parameters of a comparison: `imgIds`, `catIds`, `maxDets`, `areaRng` and `useCats` may be changed."""
+class Params(_IncumbentParams):  # type: ignore[misc]
+    """The parameters of a comparison, as pycocotools has them; `boundary` is compared like `segm`."""
 
-    iouType: str = "segm"
-    imgIds: Sequence[int] = ()
-    catIds: Sequence[int] = ()
-    iouThrs: Array = field(default_factory=lambda: np.array(THRESHOLDS))
-    recThrs: Array = field(default_factory=lambda: RECALLS)
-    maxDets: Sequence[int] = (1, 10, 100)
-    areaRng: Sequence[Sequence[float]] = tuple(AREAS.values())
-    areaRngLbl: Sequence[str] = ("all", "small", "medium", "large")
-    useCats: int = 1
-
-    def protocol(self) -> InstanceProtocol:
-        """Return the rules; raises UsageError for those that cannot be changed."""
-        if self.iouType not in KINDS:
-            raise UsageError(f"iouType {self.iouType!r} is not scored, only {', '.join(KINDS)}")
-        if not np.allclose(self.iouThrs, THRESHOLDS) or not np.array_equal(self.recThrs, RECALLS):
-            raise UsageError("iouThrs and recThrs are those of COCO; others are not scored")
-        if len(self.areaRng) != len(AREAS) or len(self.maxDets) != 3:
-            raise UsageError("areaRng has four ranges and maxDets three numbers; others are not scored")
-        return replace(
-            INSTANCE_PROTOCOLS[KINDS[self.iouType]],
-            detections=tuple(map(int, self.maxDets)),
-            areas=tuple((float(low), float(high)) for low, high in self.areaRng),
-            id_zero_quirk=True,
-        )
+    def __init__(self, iouType: str = "segm") -> None:
+        if iouType not in (*KINDS, "keypoints"):
+            raise UsageError(f"iouType {iouType!r} is not scored, only {', '.join((*KINDS, 'keypoints'))}")
+        super().__init__("segm" if iouType == "boundary" else iouType)
+        self.iouType = iouType
 
 
-class COCOeval:
-    """Precision and recall of detections: `evaluate`, `accumulate`, `summarize`, then `stats` and `eval`."""
+class COCOeval(Incumbent):  # type: ignore[misc]
+    """Precision and recall of detections: `evaluate`, `accumulate`, `summarize`, then `stats` and `eval`.
 
-    def __init__(self, cocoGt: Coco, cocoDt: Coco, iouType: str = "segm") -> None:
-        self.cocoGt, self.cocoDt = cocoGt, cocoDt
-        images, categories = (sorted(one["id"] for one in cocoGt.dataset[key]) for key in ("images", "categories"))
-        self.params = Params(iouType, images, categories)
-        self.eval: dict[str, Any] = {}
-        self.stats: Array = np.zeros(0)
+    It is pycocotools' own class, so that programs may use, replace and inherit all of it; with COCO's thresholds,
+    four ranges of areas and three caps `evaluate` and `accumulate` are ours.  `evalImgs` and `ious` are made when
+    they are first read.
+    """
+
+    def __init__(self, cocoGt: Coco | None = None, cocoDt: Coco | None = None, iouType: str = "segm") -> None:
         self._counts: InstanceCounts | None = None
+        self.eval: Any
+        self._paramsEval: Any
+        super().__init__(None, cocoDt, "segm")
+        self.cocoGt: Any = cocoGt
+        self.params: Any = Params(iouType)
+        if cocoGt is not None:
+            images, categories = (sorted(row["id"] for row in cocoGt.dataset[key]) for key in ("images", "categories"))
+            self.params.imgIds, self.params.catIds = images, categories
+
+    @property
+    def evalImgs(self) -> Any:
+        """What was matched in each image, by categories and ranges of areas; it may be replaced."""
+        self._fill()
+        return self._images
+
+    @evalImgs.setter
+    def evalImgs(self, images: Any) -> None:
+        self._images, self._counts = images, None
+
+    @property
+    def ious(self) -> Any:
+        """The overlaps of each image and category."""
+        self._fill()
+        return self._overlaps
+
+    @ious.setter
+    def ious(self, overlaps: Any) -> None:
+        self._overlaps = overlaps
+
+    def _fill(self) -> None:
+        """Have pycocotools match the images as well, if we did until now."""
+        counts = self._counts
+        if counts is None or self._images is not None:
+            return
+        if self.params.iouType == "boundary":
+            raise UsageError("of boundaries there is precision and recall, without evalImgs and ious")
+        accumulated, params = self.eval, self.params
+        self.params = copy.deepcopy(self._paramsEval)
+        with contextlib.redirect_stdout(io.StringIO()):
+            super().evaluate()
+        self.eval, self.params, self._counts = accumulated, params, counts
 
     def evaluate(self) -> None:
         """Match the detections of every image with the truth."""
-        protocol, params = self.params.protocol(), self.params
+        if self.cocoGt is None or self.cocoDt is None:
+            raise UsageError("give the truth and the detections, when it is made or as cocoGt and cocoDt")
+        params = self.params
+        if params.useSegm is not None:
+            params.iouType = "segm" if params.useSegm == 1 else "bbox"
+        params.imgIds, params.maxDets = list(np.unique(params.imgIds)), sorted(params.maxDets)
+        if params.useCats:
+            params.catIds = list(np.unique(params.catIds))
+        self._counts = None
+        try:
+            if any(getattr(type(self), name) is not getattr(Incumbent, name) for name in _OWN_RULES):
+                raise UsageError("a subclass has rules of its own")
+            counts = self._matched(_protocol(params))
+        except (UsageError, SubmissionError, HostError, ArithmeticError, LookupError, TypeError, ValueError):
+            # What is not ours to match, or not as COCO has it: pycocotools takes it, or raises its own error.
+            if params.iouType == "boundary":
+                raise
+            super().evaluate()
+            return
+        self.eval, self._paramsEval = {}, copy.deepcopy(params)
+        self._images = self._overlaps = None
+        self._counts = counts
+
+    def _matched(self, protocol: InstanceProtocol) -> InstanceCounts:
+        params = self.params
         images, categories = set(params.imgIds), list(params.catIds)
+        listed_images = [row for row in self.cocoGt.dataset["images"] if row["id"] in images]
         document = {
-            "images": [one for one in self.cocoGt.dataset["images"] if one["id"] in images],
-            "categories": [one for one in self.cocoGt.dataset["categories"] if one["id"] in categories],
+            "images": sorted(listed_images, key=lambda row: row["id"]),
+            "categories": [row for row in self.cocoGt.dataset["categories"] if row["id"] in categories],
             "annotations": self._chosen(self.cocoGt),
         }
         if not params.useCats:
             document["categories"] = [{"id": -1, "name": "all"}]
         truth, listed = truth_of(document, "cocoGt"), self._chosen(self.cocoDt)
         records = checked_records(listed, truth.images, protocol)
-        records.area = np.array([one["area"] for one in listed], float)  # as `loadRes` says, be it of a box
+        records.area = np.array([row["area"] for row in listed], float)  # as `loadRes` says, be it of a box
         blocks = blocks_of(records, truth, protocol, np.arange(len(truth.images.ids)), 1)
-        self._counts = joined([matched(block) for block in blocks])
+        return joined([matched(block) for block in blocks])
 
     def _chosen(self, coco: Coco) -> list[dict[str, Any]]:
         """Return the annotations of the images and categories that are compared, in the order of the categories."""
@@ -112,10 +167,14 @@ class COCOeval:
         texts = [run_lengths(mask, "a mask") if isinstance(mask, dict) else mask for mask in masks]
         return [{**one, "segmentation": text} for one, text in zip(chosen, texts, strict=True)]
 
-    def accumulate(self) -> None:
+    def accumulate(self, p: Any = None) -> None:
         """Draw the curves of every category, range of areas and cap, into `eval`."""
-        if self._counts is None:
-            raise UsageError("call evaluate() first")
+        if self._counts is None or p is not None or not _are_equal(self.params, self._paramsEval):
+            if self._counts is None and not len(self._images):
+                raise UsageError("call evaluate() first")
+            with contextlib.redirect_stdout(io.StringIO()):
+                super().accumulate(p)
+            return
         caps, categories = self.params.maxDets, len(self.params.catIds) if self.params.useCats else 1
         pairs = [(area, cap) for area in range(len(AREAS)) for cap in range(len(caps))]
         curves = MatchedDetections(self._counts, categories, caps).curves(pairs)
@@ -132,11 +191,40 @@ class COCOeval:
         """Print twelve means, and keep them as `stats`; -1 where there is nothing to average."""
         if not self.eval:
             raise UsageError("call accumulate() first")
-        theirs: Any = Incumbent(iouType="segm")  # its lines are the same for whatever is compared
-        theirs.eval = self.eval
-        theirs.params = replace(self.params, iouType="segm", iouThrs=np.array(THRESHOLDS))
-        theirs.summarize()
-        self.stats = theirs.stats
+        kind, params = self.params.iouType, self.params
+        if kind != "keypoints" and len(params.maxDets) < 3:
+            number = len(params.maxDets)
+            raise UsageError(
+                f"the summary has three numbers of detections, and maxDets {number}; the curves are in eval"
+            )
+        params.iouType = "segm" if kind == "boundary" else kind  # its lines are the same for whatever is compared
+        try:
+            super().summarize()
+        finally:
+            params.iouType = kind
+
+
+def _protocol(params: Any) -> InstanceProtocol:
+    """Return the rules; raises UsageError for those that are not ours to score."""
+    if params.iouType not in KINDS:
+        raise UsageError(f"iouType {params.iouType!r} is scored by pycocotools alone")
+    if not np.array_equal(params.iouThrs, THRESHOLDS) or not np.array_equal(params.recThrs, RECALLS):
+        raise UsageError("boundaries have the iouThrs and recThrs of COCO; others are not scored")
+    if len(params.areaRng) != len(AREAS) or len(params.maxDets) != 3:
+        raise UsageError("of boundaries areaRng has four ranges and maxDets three numbers; others are not scored")
+    return replace(
+        INSTANCE_PROTOCOLS[KINDS[params.iouType]],
+        detections=tuple(map(int, params.maxDets)),
+        areas=tuple((float(low), float(high)) for low, high in params.areaRng),
+        id_zero_quirk=True,
+    )
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    """Return whether parameters ask for the same."""
+    names = ("imgIds", "catIds", "maxDets", "iouThrs", "recThrs", "areaRng")
+    same = all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
+    return same and (one.iouType, bool(one.useCats)) == (other.iouType, bool(other.useCats))
 
 
 def _scores(counts: InstanceCounts, precision: Array, caps: Sequence[int]) -> Array:
