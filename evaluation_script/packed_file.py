@@ -29,13 +29,23 @@ Source = Union[str, BinaryIO]
 class NotWritten(OSError):
     """Raised when a file could not be written completely; an older file of that name is kept."""
 
+    def __str__(self) -> str:
+        return f"{self.filename}: cannot be written ({self.strerror})"
+
 
 @contextmanager
 def replaced(path: str) -> Iterator[str]:
     """Yield the name of a partial file, which replaces `path` at the end of the block and is removed on failure."""
     real = os.path.realpath(path)
+    if os.path.isdir(real):
+        raise NotWritten(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if os.path.exists(real) and not os.path.isfile(real):
-        yield path  # a device or a pipe
+        try:
+            yield path  # a device or a pipe
+        except OSError as error:
+            if error.errno in (*DISK_FULL, errno.EPIPE) or error.filename == path:
+                raise NotWritten(error.errno, error.strerror, path) from None
+            raise
         return
     partial = f"{real}.{os.getpid()}.partial"
     try:

@@ -19,6 +19,7 @@ from segjudge.evaluation_script import provenance
 from segjudge.evaluation_script.archive import FolderElsewhere
 from segjudge.evaluation_script.archive_limits import ArchiveLimits, Files, MemberChecks, is_litter, size_text
 from segjudge.evaluation_script.errors import Flaw, HostError, SubmissionError
+from segjudge.files import file_name, shown, without_secrets
 from segjudge.s3_files import S3Files, s3_files
 
 if TYPE_CHECKING:
@@ -63,11 +64,17 @@ class FetchedFile(str):
 
 
 class RemoteFolder(FolderElsewhere):
-    """The address of a folder, and what its files are."""
+    """The address of a folder, and what its files are; it is shown without what may be secret."""
 
     __slots__ = ("sizes",)
     #: Names under the folder, in the order of a folder on this machine, and sizes.
     sizes: dict[str, int]
+
+    def __str__(self) -> str:
+        return shown(self[:])
+
+    def __format__(self, form: str) -> str:
+        return format(str(self), form)
 
     def opened(self, limits: ArchiveLimits) -> Files:
         return _RemoteFiles(self, limits)
@@ -83,15 +90,15 @@ def digest_of(path: str) -> str:
     return f"folder:{digest.hexdigest()}"
 
 
-def local(address: str) -> str:
+def local(address: str, missing: type[Exception] = HostError) -> str:
     """Return what to open for an address: a fetched file or a remote folder. A local path is returned unchanged.
 
-    Raises UsageError where nothing is there, AddressError where that cannot be found out.
+    Raises `missing` where nothing is there, as for a local path, and AddressError where that cannot be found out.
     """
     if "://" not in address:
         return address
     system, path = _system(address)
-    with _reported(address):
+    with _reported(address, missing):
         information = system.info(path)
         if information["type"] != "directory":
             return _fetched(address, information)
@@ -112,36 +119,44 @@ def _order(name: str) -> list[tuple[bool, str]]:
 def _system(address: str) -> tuple[AbstractFileSystem | S3Files, str]:
     """Return the file system of an address, of which each process has its own, and the path in it."""
     scheme, _, rest = address.partition("://")
+    scheme = scheme.lower()
     if scheme in ("s3", "s3a"):
-        return s3_files(address), rest
+        return s3_files(shown(address)), rest
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        raise UsageError(f"{address}: addresses need fsspec: pip install 'segjudge[cluster]'") from None
+        raise UsageError(f"{shown(address)}: addresses need fsspec: pip install 'segjudge[cluster]'") from None
     try:
-        system, path = url_to_fs(address, use_listings_cache=False)
+        system, path = url_to_fs(f"{scheme}://{rest}", use_listings_cache=False)
     except (ImportError, ValueError) as error:
-        raise UsageError(f"{address}: {str(error).partition(chr(10))[0]}") from None
+        raise UsageError(f"{shown(address)}: {_without(address, str(error).partition(chr(10))[0])}") from None
     return system, str(path)
 
 
+def _without(address: str, text: str) -> str:
+    """Return what a library says of an address, without what may be secret."""
+    return without_secrets(text.replace(address, shown(address)))
+
+
 @contextmanager
-def _reported(address: str) -> Iterator[None]:
+def _reported(address: str, missing: type[Exception] = HostError) -> Iterator[None]:
     """Turn the errors of any file system into ours."""
     try:
         yield
     except (UsageError, HostError):
         raise
-    except FileNotFoundError:
-        raise UsageError(f"{address}: nothing is there") from None
     except Exception as error:  # noqa: BLE001 - each file system has errors of its own
-        what = f"{type(error).__name__}: {error}".partition("\n")[0][:300]
-        raise AddressError(f"{address}: cannot be read ({what})") from None
+        # fsspec's of HTTP says so of a server that cannot be reached, too.
+        if isinstance(error, FileNotFoundError) and not isinstance(error.__cause__, OSError):
+            raise missing(f"{shown(address)}: nothing is there") from None
+        reason = error.__cause__ if isinstance(error, FileNotFoundError) else error
+        what = _without(address, f"{type(reason).__name__}: {reason}").partition("\n")[0][:300]
+        raise AddressError(f"{shown(address)}: cannot be read ({what})") from None
 
 
 def _fetched(address: str, information: dict[str, Any]) -> FetchedFile:
     """Return the file in the cache, fetched unless it is there; processes of this machine take turns."""
-    size, base = information["size"], address.rstrip("/").rpartition("/")[2][-100:]
+    size, base = information["size"], file_name(shown(address).rstrip("/").rpartition("/")[2])[-100:]
     versions = [str(information[name]) for name in VERSIONS if information.get(name)] or [os.urandom(16).hex()]
     key = hashlib.sha256("\0".join([address, str(size), *versions]).encode()).hexdigest()[:24]
     cache = _cache()
@@ -185,7 +200,7 @@ def _make_room(cache: Path, size: int, address: str) -> None:
             path.unlink()
     if total + size > _most():
         where = f"the cache {cache}, which may hold {size_text(_most())} and has {size_text(total)} in use"
-        raise UsageError(f"{address}: {size_text(size)} do not fit into {where}; {GIGABYTES} sets how much")
+        raise UsageError(f"{shown(address)}: {size_text(size)} do not fit into {where}; {GIGABYTES} sets how much")
 
 
 def _fetch(address: str, path: Path, size: int | None) -> None:
@@ -200,7 +215,9 @@ def _fetch(address: str, path: Path, size: int | None) -> None:
                     break
                 file.write(data)
         if count > most or (size is not None and count < size):
-            raise AddressError(f"{address}: did not have the {size_text(most)} that were expected; it may have changed")
+            raise AddressError(
+                f"{shown(address)}: did not have the {size_text(most)} that were expected; it may have changed"
+            )
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
@@ -211,7 +228,7 @@ class _RemoteFiles(Files):
 
     def __init__(self, folder: RemoteFolder, limits: ArchiveLimits) -> None:
         super().__init__()
-        self._address = str(folder).rstrip("/")
+        self._address = folder[:].rstrip("/")
         #: The names of files by those that they are read by.
         self._names: dict[str, str] = {}
         self._read: dict[str, bytes] = {}
@@ -251,5 +268,5 @@ class _RemoteFiles(Files):
         contents = dict.fromkeys(names, b"") | {one: bytes(data) for one, data in zip(filled, found)}
         for one, data in contents.items():
             if len(data) != self.sizes[one]:
-                raise AddressError(f"{self._address}: {one} changed while it was read")
+                raise AddressError(f"{shown(self._address)}: {one} changed while it was read")
         return contents

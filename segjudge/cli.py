@@ -5,6 +5,8 @@ defect of Segjudge, 130 stopped with Ctrl-C.
 """
 
 import argparse
+import codecs
+import io
 import os
 import select
 import signal
@@ -13,7 +15,7 @@ import traceback
 from contextlib import nullcontext, suppress
 from importlib import import_module
 
-from segjudge.commands.shared import DONE, OURS, THEIRS, USAGE, say
+from segjudge.commands.shared import DONE, OURS, THEIRS, USAGE, check_files, say
 from segjudge.errors import OptionError, UsageError
 from segjudge.evaluation_script.errors import HostError, SubmissionError
 from segjudge.evaluation_script.packed_file import DISK_FULL, NotWritten
@@ -35,6 +37,8 @@ PLATFORMS = {
 EVALAI = "evalai"
 PROGRAM = "segjudge"
 DESCRIPTION = "The toolkit of hosts and participants: score, pack, build, check and run a challenge."
+#: What is printed for characters that a terminal's encoding lacks.
+_PLAIN = {"–": "-", "−": "-", "×": "x", "…": "...", "·": "|", "←": "<-", "→": "->", "’": "'", "“": '"', "”": '"'}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -42,13 +46,14 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments is None:
         _open_streams()
         leave_at_once()
-    given = sys.argv[1:] if arguments is None else arguments
+    given, args = sys.argv[1:] if arguments is None else arguments, argparse.Namespace()
     try:
         try:
             args = _parser(given).parse_args(given)
         finally:
             sys.stdout.flush()  # the help is written while the parser exits
         with interruptible() if arguments is None else nullcontext():
+            check_files(args)
             code: int = args.command(args)
             sys.stdout.flush()  # what cannot be written is found here, not while Python ends
     except SubmissionError as error:
@@ -62,29 +67,49 @@ def main(arguments: list[str] | None = None) -> int:
         say(STOPPED)
         return end_by(getattr(error, "number", signal.SIGINT))
     except OSError as error:
-        return _system_error(PROGRAM, error)
+        return _system_error(error, loses="-" in vars(args).values())
     except Exception as error:  # noqa: BLE001 - reported as a defect
         return _mistake_in_phases(error) or _defect()
     return code
 
 
 def _open_streams() -> None:
-    """Open those of stdin, stdout and stderr that are closed, so that no file of ours takes their descriptors."""
+    """Open those of stdin, stdout and stderr that are closed, so that no file of ours takes their descriptors.
+
+    What an encoding lacks is printed in other characters.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - until the process ends
+    codecs.register_error("plain", _plain)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="plain")
 
 
-def _system_error(program: str, error: OSError) -> int:
-    """Return the exit code for a closed pipe or a full disk; any other error of the system is a defect."""
+def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Return what is printed for the characters of an error, and where printing goes on."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    plain = [_PLAIN.get(char) or char.encode("ascii", "backslashreplace").decode() for char in text]
+    return "".join(plain), error.end
+
+
+def _system_error(error: OSError, *, loses: bool) -> int:
+    """Return the exit code for a closed pipe, a full disk or a file that cannot be written; others are a defect.
+
+    A pipe that is closed loses what a program was to read from it.
+    """
     if isinstance(error, BrokenPipeError) and _stdout_is_closed():
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return DONE
+        return _fail(f"{PROGRAM}: stdout was closed before all was written", OURS) if loses else DONE
     if isinstance(error, NotWritten) or error.errno in DISK_FULL:
         if error.filename is None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would write once more at exit
-        return _fail(f"{program}: {error.filename or 'the output'}: cannot be written ({error.strerror})", OURS)
+        text = f"{PROGRAM}: {error.filename or 'the output'}: cannot be written ({error.strerror})"
+        return _fail(text, OURS if error.errno in DISK_FULL else USAGE)
     return _defect()
 
 
@@ -105,7 +130,7 @@ def _mistake_in_phases(error: Exception) -> int:
 
 
 def _defect() -> int:
-    traceback.print_exc()
+    say(traceback.format_exc().rstrip())
     return _fail("segjudge: this is a defect of segjudge, not of your files", OURS)
 
 

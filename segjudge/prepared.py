@@ -65,7 +65,7 @@ def named_protocol(protocol: str | TrackProtocol) -> TrackProtocol:
 
 def prepared(request: ScoreRequest, progress: Progress = ignore_progress) -> PreparedScoring:
     """Open a truth and check the request against it, as `score` does before it scores."""
-    path, truth = local(request.results), request.truth
+    path, truth = local(request.results, SubmissionError), request.truth
     source = replace(truth, path=local(truth.path), unseen=local(truth.unseen), categories=local(truth.categories))
     jobs = cores() if request.jobs == "auto" else request.jobs or 1
     rules = ScoringRules(request.protocol, LOCAL_LIMITS, strict=request.strict, jobs=jobs)

@@ -47,9 +47,12 @@ class S3Files:
         }
 
     def _listed(self, bucket: str, prefix: str) -> Iterator[tuple[str, int]]:
-        for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
-            for entry in page.get("Contents", []):
-                yield entry["Key"], entry["Size"]
+        try:
+            for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+                for entry in page.get("Contents", []):
+                    yield entry["Key"], entry["Size"]
+        except self._client.exceptions.NoSuchBucket:
+            raise FileNotFoundError(bucket) from None
 
     def open(self, path: str, mode: str) -> BinaryIO:
         """Return a file as a stream."""

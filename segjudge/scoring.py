@@ -14,6 +14,7 @@ from segjudge.datasets.opening import TruthSource
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.answer import joined_rows
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
+from segjudge.evaluation_script.errors import SubmissionError
 from segjudge.evaluation_script.main import open_truth, rules_of, score_split, truth_of
 from segjudge.evaluation_script.phase import Phase, TrackProtocol
 from segjudge.evaluation_script.progress import Progress, ignore_progress
@@ -254,7 +255,7 @@ def prepared_by_phase(
     results: str, phase: Phase, annotations: str, split: str = "", sequences: Iterable[str] | None = None
 ) -> PreparedScoring:
     """Open what a phase of a bundle scores, or one split of it."""
-    results, annotations = local(results), local(annotations)
+    results, annotations = local(results, SubmissionError), local(annotations)
     chosen = [phase_split for phase_split in phase.splits if split in ("", phase_split.codename)]
     if not chosen:
         known = ", ".join(phase_split.codename for phase_split in phase.splits)

@@ -25,6 +25,7 @@ from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.progress import Progress, ignore_progress
 from segjudge.evaluation_script.provenance import numbers_of
 from segjudge.evaluation_script.version import VERSION
+from segjudge.files import shown, without_secrets
 from segjudge.parts import Merged, Origin, merged, write_part
 from segjudge.prepared import PreparedScoring, ScoreRequest, prepared
 
@@ -206,7 +207,7 @@ def _results(
                 if names & set(_LOST):
                     raise _lost(error) from None
                 if failures[number] > RETRIES:
-                    what = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+                    what = without_secrets(f"{type(error).__name__}: {error}".splitlines()[0])[:300]
                     raise HostError(f"part {number} of {count} failed {failures[number]} times: {what}") from error
                 begin(number)
             else:
@@ -229,7 +230,7 @@ def _next(done: queue.SimpleQueue[Future[bytes]], workers: Callable[[], int]) ->
 
 
 def _lost(error: BaseException) -> HostError:
-    what = f"{type(error).__name__}: {error}".splitlines()[0][:300].removesuffix(": ")
+    what = without_secrets(f"{type(error).__name__}: {error}".splitlines()[0])[:300].removesuffix(": ")
     return HostError(f"the executor's workers were lost ({what}); make a new executor, and score again")
 
 
@@ -251,9 +252,13 @@ def connected(address: str) -> Iterator[DaskClient]:
         has_workers = asyncio.run(asyncio.wait_for(_has_workers(address), 2 * SECONDS))
     except Exception as error:  # noqa: BLE001 - whatever Dask, asyncio or TLS raise, one line says it
         what = str(error.__cause__ or error).partition("\n")[0].rpartition(">: ")[2] or "nothing came back"
-        raise UsageError(f"the scheduler {address} does not answer as one ({what[:300]})") from None
+        raise UsageError(
+            f"the scheduler {shown(address)} does not answer as one ({without_secrets(what)[:300]})"
+        ) from None
     if not has_workers:
-        raise UsageError(f"the scheduler {address} has no worker; start some with `dask worker {address}`")
+        raise UsageError(
+            f"the scheduler {shown(address)} has no worker; start some with `dask worker {shown(address)}`"
+        )
     client = Client(address, timeout=SECONDS, set_as_default=False)
     try:
         yield client

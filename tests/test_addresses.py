@@ -19,8 +19,9 @@ from segjudge import HostError, SubmissionError, UsageError, addresses, cli, sco
 from segjudge.addresses import AddressError, FetchedFile, RemoteFolder, local
 from segjudge.evaluation_script.archive import open_files
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
+from segjudge.files import shown, without_secrets
 
-from .builders import png
+from .builders import ANNOTATIONS, STRONG, png
 from .clusters import cluster
 from .test_executors import content
 from .test_parts import SENT, TRUTH, files
@@ -102,18 +103,53 @@ def test_the_cache_keeps_its_bound_and_what_is_in_use(cache: Path, monkeypatch: 
 
 
 def test_what_cannot_be_reached_is_reported_in_a_sentence(memory: Any, tmp_path: Path, capsys: Any) -> None:
-    for address, words in (
-        ("memory://nothing/here.zip", "nothing is there"),
-        ("nonsense://a/b", "Protocol not known: nonsense"),
+    for address, words, code in (
+        ("memory://nothing/here.zip", "nothing is there", 1),
+        ("MEMORY://nothing/here.zip", "nothing is there", 1),
+        (str(tmp_path / "nothing"), "cannot be opened", 1),
+        ("nonsense://a/b", "Protocol not known: nonsense", 2),
     ):
-        with pytest.raises(UsageError, match=words):
-            local(address)
-        assert cli.main(["score", address, "--truth", "t", "--protocol", "davis2017"]) == 2
+        assert cli.main(["score", address, "--truth", str(ANNOTATIONS), "--protocol", "davis2017"]) == code
         (line,) = capsys.readouterr().err.strip().splitlines()
         assert words in line
+    for truth in ("memory://nothing/truth.zip", str(tmp_path / "nothing")):
+        assert cli.main(["score", str(STRONG), "--truth", truth, "--protocol", "davis2017"]) == 3
     memory.pipe("/masks/a.png", b"")
     with pytest.raises(UsageError, match="a folder of PNGs is read on this machine alone"):
         score("x", "memory://masks", "places2017", categories="c")
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("http://user:password@host/no.zip?sig=secret", "http://host/no.zip"),
+        ("https://user:pa@ss#w?rd@host:80/a@b.zip#secret", "https://host:80/a@b.zip"),
+        ("ftp://user:pass/word@host/no.zip", "ftp://host/no.zip"),
+        ("http://host:8080/a@b/no.zip", "http://host:8080/a@b/no.zip"),
+        ("s3://bucket/a key.zip?X-Amz-Signature=secret&x=1", "s3://bucket/a key.zip"),
+        ("what?/is/no@address.zip", "what?/is/no@address.zip"),
+    ],
+)
+def test_what_may_be_secret_in_an_address_is_not_shown(address: str, expected: str) -> None:
+    assert shown(address) == expected
+    if " " not in address:
+        assert without_secrets(f"of '{address}': no.") == f"of '{expected}': no."
+
+
+def test_no_sentence_shows_a_password_or_a_signature(tmp_path: Path, memory: Any, capsys: Any) -> None:
+    for scheme in ("http", "HTTP", "ftp", "s3", "nonsense"):
+        address = f"{scheme}://user:password@127.0.0.1:9/no.zip?sig=signature"
+        for words in ([address, "--truth", str(ANNOTATIONS)], [str(STRONG), "--truth", address]):
+            for option in ([], ["--report", str(tmp_path / "page.html")]):
+                assert cli.main(["score", *words, "--protocol", "davis2017", *option]) != 0
+    memory.pipe("/sent/no.zip?sig=signature", STRONG.read_bytes())
+    page = tmp_path / "page.html"
+    words = ["memory://sent/no.zip?sig=signature", "--truth", str(ANNOTATIONS), "--report", str(page), "--json", "-"]
+    assert cli.main(["score", *words, "--protocol", "davis2017"]) == 0
+    text = "".join(capsys.readouterr()) + page.read_text() + "".join(path.name for path in tmp_path.rglob("*"))
+    assert "password" not in text
+    assert "signature" not in text
+    assert "no.zip" in page.read_text()
 
 
 def test_a_folder_is_listed_as_one_on_this_machine(memory: Any, tmp_path: Path) -> None:
@@ -182,8 +218,12 @@ def test_results_and_truths_in_a_bucket_score_as_those_on_this_machine(bucket: s
             assert content(score(f"{bucket}/{results}", f"{bucket}/packed.zip", jobs=jobs)) == expected
     plain = score(tmp_path / "sent.zip", tmp_path / "truth.zip")
     assert content(score(f"{bucket}/sent.zip", f"{bucket}/root")) == content(plain)
-    with pytest.raises(UsageError, match="nothing is there"):
+    with pytest.raises(SubmissionError, match="nothing is there"):
         score(f"{bucket}/none.zip", f"{bucket}/packed.zip")
+    with pytest.raises(SubmissionError, match="nothing is there"):
+        score(f"{bucket}-none/none.zip", f"{bucket}/packed.zip")
+    with pytest.raises(HostError, match="nothing is there"):
+        score(f"{bucket}/sent.zip", f"{bucket}/none.zip")
 
 
 def test_a_server_that_refuses_is_reported(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:

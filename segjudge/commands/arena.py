@@ -11,7 +11,7 @@ import tempfile
 from segjudge import sandbox
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import HostError, Problem, SubmissionError
-from segjudge.files import written
+from segjudge.files import OutputFile, written
 from segjudge.hosted_worker.cpu_share import missing_bounds
 from segjudge.sandbox import MEMORY, PROCESSES, ProcessLimits
 
@@ -142,4 +142,4 @@ def arena_options(sub: argparse.ArgumentParser) -> None:
     )
     add("--processes", type=whole_number(1, 1 << 20), default=PROCESSES, help="of the agent, threads included")
     add("--require-sandbox", action="store_true", help="refuse to run where bwrap does not work")
-    add("--result", help="file for the result, as JSON")
+    add("--result", type=OutputFile, help="file for the result, as JSON")

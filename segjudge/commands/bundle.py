@@ -19,7 +19,7 @@ from segjudge.errors import OptionError, UsageError
 from segjudge.evalai.result_shapes import is_descending
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.phase import PROTOCOLS
-from segjudge.files import written
+from segjudge.files import BuiltFile, OutputFile, written
 from segjudge.hosted_worker.interpreter import Interpreter, worker_interpreter
 from segjudge.hosted_worker.worker import HostedWorker, hosted_worker
 from segjudge.kernel.compiling import CompileError, cached_for_worker, compile_for_worker
@@ -171,11 +171,8 @@ def fetch_kernel(source: BundleSource) -> None:
 def schema(args: argparse.Namespace) -> int:
     """Write the JSON Schema of challenge_config.yaml, for editors."""
     path = args.out or os.path.join(find_bundle().root, PATH)
-    try:
-        with written(path) as file:
-            file.write(json_schema())
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written ({error.strerror})") from None
+    with written(path) as file:
+        file.write(json_schema())
     print(os.path.relpath(path))
     return DONE
 
@@ -190,7 +187,7 @@ def run_options(sub: argparse.ArgumentParser) -> None:
 
 def schema_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `schema`."""
-    sub.add_argument("--out", help="the file to write (default: docs/challenge_config.schema.json)")
+    sub.add_argument("--out", type=OutputFile, help="the file to write (default: docs/challenge_config.schema.json)")
 
 
 def build_options(sub: argparse.ArgumentParser) -> None:
@@ -198,7 +195,7 @@ def build_options(sub: argparse.ArgumentParser) -> None:
     bundle_options(sub)
     sub.add_argument("--variant", choices=VARIANTS, help="how the challenge runs (default: as the YAML says)")
     sub.add_argument("--environment-image", help="code-upload: the image of your environment, in a registry")
-    sub.add_argument("--out", help="the zip to write (default: dist/challenge_config.zip)")
+    sub.add_argument("--out", type=BuiltFile, help="the zip to write (default: dist/challenge_config.zip)")
     kernel_options(sub, "fetch the compiler of the kernel for EvalAI's worker, if that was not done before")
 
 

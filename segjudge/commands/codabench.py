@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import sys
 import tempfile
 import zipfile
@@ -20,6 +19,7 @@ from segjudge.bundle.problems import BundleProblem
 from segjudge.codabench.compute_worker import ComputeWorker
 from segjudge.codabench.opened_competition import OpenedCompetition, harmful, opened_competition
 from segjudge.errors import UsageError
+from segjudge.files import OutputFolder, file_name, make_folder
 from segjudge.hosted_worker.interpreter import open_interpreter
 
 from .bundle import fetch_kernel, kernel_options
@@ -208,8 +208,8 @@ def _score(target: _Target, worker: ComputeWorker, pages: str) -> int:
                 code = OURS
             print_problems(run_.problems, PLATFORM)
             if pages and outcome.page:
-                os.makedirs(pages, exist_ok=True)
-                write_html(outcome.page, os.path.join(pages, re.sub(r"[^\w.-]+", "-", f"{run_}.html")))
+                make_folder(pages)
+                write_html(outcome.page, os.path.join(pages, file_name(str(run_).replace(" ← ", "-") + ".html")))
             if outcome.scores:
                 boards.setdefault(run_.phase, {})[run_.sample] = {
                     key: float(value) for key, value in outcome.scores.items()
@@ -270,7 +270,9 @@ def _common_options(sub: argparse.ArgumentParser) -> None:
 def build_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `build`."""
     _common_options(sub)
-    sub.add_argument("--out", metavar="FOLDER", help="where to write the zips (default: dist/codabench)")
+    sub.add_argument(
+        "--out", metavar="FOLDER", type=OutputFolder, help="where to write the zips (default: dist/codabench)"
+    )
 
 
 def check_options(sub: argparse.ArgumentParser) -> None:
@@ -286,7 +288,8 @@ def run_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `run`."""
     _common_options(sub)
     sub.add_argument("--python", help="the interpreter that plays the image (default: this one)")
-    sub.add_argument("--pages", metavar="FOLDER", default="", help="keep the pages of the samples (detailed results)")
+    about = "keep the pages of the samples (detailed results)"
+    sub.add_argument("--pages", metavar="FOLDER", type=OutputFolder, help=about)
 
 
 def push_options(sub: argparse.ArgumentParser) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
+from segjudge.files import OutputFile, name_of
 
 from .pages import options_of, page_options, write_page
 from .ranking import METRIC, write_document
@@ -81,7 +82,7 @@ def _scored(text: str, args: argparse.Namespace) -> _ScoredMethod:
     from segjudge.statistics.score_tables import chosen_split
 
     name, _, path = text.rpartition("=") if not os.path.exists(text) else ("", "", text)
-    name = name or os.path.basename(path.rstrip(os.sep)).partition(".")[0]
+    name = name or name_of(path).partition(".")[0]
     source = TruthSource(args.truth, subset=args.subset or "")
     with ProgressBar() as bar:
         request = ScoreRequest(path, source, PROTOCOLS[args.protocol], jobs=args.jobs)
@@ -140,7 +141,11 @@ def compare_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--split", help="the split to compare")
     sub.add_argument("--metric", default=METRIC, help=f"which metric (default: {METRIC})")
     sub.add_argument("--kinds", action="store_true", help="say which kinds of failure the loss comes from")
-    sub.add_argument("--out", metavar="FILE", help="write a page with the sequences and frames in which they differ")
+    sub.add_argument(
+        "--out", metavar="FILE", type=OutputFile, help="write a page with the sequences and frames in which they differ"
+    )
     page_options(sub)
     jobs_option(sub)
-    sub.add_argument("--json", metavar="FILE", help="write everything with full precision (- for stdout)")
+    sub.add_argument(
+        "--json", metavar="FILE", type=OutputFile, help="write everything with full precision (- for stdout)"
+    )

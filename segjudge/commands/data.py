@@ -11,7 +11,7 @@ from segjudge.errors import UsageError
 from segjudge.evaluation_script.errors import verb
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.truth import DEFAULT_SPLIT
-from segjudge.files import written
+from segjudge.files import BuiltFile, OutputFile, OutputFolder, check_outputs, written
 
 from .shared import DONE, ProgressBar, say
 
@@ -45,8 +45,6 @@ def convert(args: argparse.Namespace) -> int:
 
     root, out = (_given(args, *names) for names in (("png_dir", "ann_dir"), ("out", "output_json")))
     categories = _given(args, "categories", "imgCatIdsFile")
-    if os.path.isdir(out) or not os.path.isdir(os.path.dirname(out) or "."):
-        raise UsageError(f"{out}: cannot be written; name a file in a folder that is there")
     with ProgressBar("image") as bar:
         document, oddities = convert_places(root, categories, bar)
     with written(out) as file:
@@ -107,11 +105,10 @@ def show(args: argparse.Namespace) -> int:
         raise UsageError(f"{args.truth}: holds videos; show draws images")
     if args.results:
         records = read_records(args.results, truth.images, INSTANCE_PROTOCOLS["coco"], LOCAL_LIMITS)
-    try:
-        with ProgressBar("image") as bar:
-            drawn = draw_all(truth, records, args.out, View(args.images or "", args.iou, args.score), bar)
-    except OSError as error:
-        raise UsageError(f"{error.filename}: cannot be written ({error.strerror})") from None
+    pictures = [args.images] if args.images else []
+    check_outputs([BuiltFile(os.path.join(args.out, name)) for name in ("index.html", "images/1.png")], pictures)
+    with ProgressBar("image") as bar:
+        drawn = draw_all(truth, records, args.out, View(args.images or "", args.iou, args.score), bar)
     print(f"{os.path.join(args.out, 'index.html')}: {len(drawn)} {verb(len(drawn), 'image', 'images')}")
     return DONE
 
@@ -141,7 +138,7 @@ def pack_options(sub: argparse.ArgumentParser) -> None:
     )
     sub.add_argument("--root", required=True, help="the dataset's folder or zip")
     sub.add_argument("--subset", default="", help="the list of sequences, e.g. val")
-    sub.add_argument("--out", required=True, help="the annotation file to write")
+    sub.add_argument("--out", required=True, type=BuiltFile, help="the annotation file to write")
     sub.add_argument("--split", default="", help="add the dataset to OUT under this name")
     sub.add_argument("--unseen", default="", help="file with the names of unseen sequences or categories")
 
@@ -155,29 +152,32 @@ def show_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--images", help="folder of the images; without it masks are drawn on a plain ground")
     sub.add_argument("--iou", type=float, default=0.5, help="from which overlap a detection is right (0.5)")
     sub.add_argument("--score", type=float, default=0.0, help="leave out detections with a lower score")
-    sub.add_argument("--out", required=True, help="folder for index.html and the pictures")
+    sub.add_argument("--out", required=True, type=OutputFolder, help="folder for index.html and the pictures")
 
 
 def compress_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `compress`."""
     sub.add_argument("results", help="a folder or archive of PNGs, or JSON")
-    sub.add_argument("--out", required=True, help="NAME.json.gz for run lengths of objects, NAME.zip for PNGs")
+    about = "NAME.json.gz for run lengths of objects, NAME.zip for PNGs"
+    sub.add_argument("--out", required=True, type=OutputFile, help=about)
 
 
 def convert_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `convert`."""
     sub.add_argument("kind", nargs="?", default="places", choices=["places"], help="what is converted (places)")
     sub.add_argument("png_dir", nargs="?", help="folder of PNGs: red holds the category, green the instance")
-    sub.add_argument("out", nargs="?", help="the JSON to write")
+    sub.add_argument("out", nargs="?", type=OutputFile, help="the JSON to write")
     sub.add_argument("--categories", metavar="FILE", help="JSON with categories, and images where there is a list")
     official = sub.add_argument_group("as the official converter calls them")
     official.add_argument("--ann_dir", metavar="DIR", help="PNG_DIR")
     official.add_argument("--imgCatIdsFile", metavar="FILE", help="as --categories")
-    official.add_argument("--output_json", metavar="FILE", help="OUT")
+    official.add_argument("--output_json", metavar="FILE", type=OutputFile, help="OUT")
 
 
 def demo_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `demo`."""
-    sub.add_argument("--out", help="another folder than the bundle")
-    sub.add_argument("--frames", metavar="DIR", help="write the pictures of its sequences instead, for agents")
+    sub.add_argument("--out", type=OutputFolder, help="another folder than the bundle")
+    sub.add_argument(
+        "--frames", metavar="DIR", type=OutputFolder, help="write the pictures of its sequences instead, for agents"
+    )
     sub.add_argument("--seed", type=int, default=SEED)

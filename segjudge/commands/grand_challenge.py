@@ -3,6 +3,7 @@
 import argparse
 import os
 
+from segjudge.files import OutputFolder
 from segjudge.grand_challenge.build import build as build_methods
 
 from .shared import DONE, bundle_options, named_bundle, say, say_version
@@ -23,4 +24,6 @@ def build(args: argparse.Namespace) -> int:
 def build_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `build`."""
     bundle_options(sub)
-    sub.add_argument("--out", metavar="FOLDER", help="where to write (default: dist/grand-challenge)")
+    sub.add_argument(
+        "--out", metavar="FOLDER", type=OutputFolder, help="where to write (default: dist/grand-challenge)"
+    )

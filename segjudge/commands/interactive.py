@@ -15,6 +15,7 @@ from segjudge.demo import SEED
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.dataset_layouts import LAYOUTS
 from segjudge.evaluation_script.errors import HostError, Problem, SubmissionError
+from segjudge.files import OutputFolder
 
 from .shared import DONE, ProgressBar, listening, program, say, seconds, whole_number
 
@@ -228,15 +229,15 @@ def interactive_options(sub: argparse.ArgumentParser) -> None:
     _sequences_options(sub, required=False)
     sub.add_argument("--host", help="address of a server; subset, order and limits are then its own")
     sub.add_argument("--user-key", help=f"for --host (default: the variable {USER_KEY})")
-    sub.add_argument("--out", default=".", help="where the report goes (here)")
+    sub.add_argument("--out", default=".", type=OutputFolder, help="where the report goes (here)")
     sub.add_argument("--resume", action="store_true", help="go on with the newest unfinished report there")
     sub.add_argument("--steps", action="store_true", help="keep scribbles and masks of each interaction for `plot`")
     sub = action("demo", _demo)
-    sub.add_argument("--out", required=True, help="the folder to write")
+    sub.add_argument("--out", required=True, type=OutputFolder, help="the folder to write")
     sub.add_argument("--seed", type=int, default=SEED, help="another seed makes other videos")
     sub = action("plot", _plot)
     sub.add_argument("reports", nargs="+", metavar="[NAME=]REPORT", help="CSV files of sessions")
-    sub.add_argument("--out", required=True, help="folder for curves.png, curves.svg and index.html")
+    sub.add_argument("--out", required=True, type=OutputFolder, help="folder for curves.png, curves.svg and index.html")
     _dataset_options(sub, required=False)
 
 

@@ -8,7 +8,7 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from segjudge.files import written
+from segjudge.files import OutputFile, OutputFolder, written
 
 from .shared import DONE, say, whole_number
 
@@ -125,5 +125,7 @@ def rank_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--missing", default="zero", choices=["zero", "last", "remove"], help=missing)
     sub.add_argument("--smaller", action="store_true", help="small values of a table are good; of metrics it is known")
     sub.add_argument("--draws", type=whole_number(1, 100_000), default=1000, help="redrawings (default: 1000)")
-    sub.add_argument("--plots", metavar="DIR", help="write plots as SVG and PNG")
-    sub.add_argument("--json", metavar="FILE", help="write everything with full precision (- for stdout)")
+    sub.add_argument("--plots", metavar="DIR", type=OutputFolder, help="write plots as SVG and PNG")
+    sub.add_argument(
+        "--json", metavar="FILE", type=OutputFile, help="write everything with full precision (- for stdout)"
+    )

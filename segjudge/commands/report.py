@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 
 from segjudge.datasets.layouts import LAYOUTS
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.phase import PROTOCOLS
+from segjudge.files import OutputFile, name_of
 
 from .pages import options_of, page_options, write_html, write_page
 from .shared import DONE, ProgressBar, jobs_option
@@ -30,7 +30,7 @@ def report(args: argparse.Namespace) -> int:
         request = request_of(args)
         job = prepared(request, bar)
         scores = scored_here(job, request, bar)
-    title = args.title or os.path.basename(os.path.normpath(args.results))
+    title = args.title or name_of(args.results)
     write_page(report_page(job, scores, title, options_of(args)), args.out)
     return DONE
 
@@ -44,7 +44,7 @@ def _stored(args: argparse.Namespace) -> int:
     for option in ("subset", "split", "sequences", "layout", "unseen", "categories", "jobs", "images"):
         if getattr(args, option):
             raise UsageError(f"--{option} has no meaning without --truth")
-    title = args.title or os.path.basename(os.path.normpath(args.results))
+    title = args.title or name_of(args.results)
     write_html(stored_page(read_stored(args.results), title), args.out)
     return DONE
 
@@ -61,7 +61,7 @@ def _truth_alone(args: argparse.Namespace) -> int:
     if chosen and chosen not in found:
         raise UsageError(f"{args.truth} has no split {chosen!r}, only {', '.join(found)}")
     sequences = args.sequences.split(",") if args.sequences else None
-    title = args.title or os.path.basename(os.path.normpath(args.truth))
+    title = args.title or name_of(args.truth)
     splits = {name: with_sequences(found[name], sequences) for name in ([chosen] if chosen else found)}
     write_page(truth_page(splits, title, options_of(args)), args.out)
     return DONE
@@ -85,5 +85,7 @@ def report_options(sub: argparse.ArgumentParser) -> None:
     jobs_option(sub)
     page_options(sub)
     sub.add_argument("--title", help="the page's title (default: the name of the results)")
-    sub.add_argument("--out", default="report.html", metavar="FILE", help="the page to write (default: report.html)")
+    sub.add_argument(
+        "--out", default="report.html", metavar="FILE", type=OutputFile, help="the page to write (default: report.html)"
+    )
     sub.set_defaults(strict=False, cap=None, id_zero_quirk=None)

@@ -13,8 +13,9 @@ from segjudge.errors import UsageError
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.tuning import reuse_memory
+from segjudge.files import OutputFile, name_of
 
-from .score_output import check_outputs, output_options, show
+from .score_output import output_options, show
 from .shared import DONE, ProgressBar, jobs_option, part, say
 
 if TYPE_CHECKING:
@@ -48,7 +49,6 @@ def score(args: argparse.Namespace) -> int:
         raise UsageError(f"--truth needs --protocol, one of: {', '.join(PROTOCOLS)}")
     if bool(args.part) != bool(args.out):
         raise UsageError("--part and --out go together")
-    check_outputs(args)
     if args.part:
         return _score_part(args)
     hidden = _hidden(args)
@@ -69,7 +69,7 @@ def _write_report(scores: Scores, args: argparse.Namespace) -> None:
     from segjudge.scoring import prepared_by_phase
 
     job = prepared_by_phase(*_phase(args)) if scores.request is None else prepared(scores.request)
-    write_page(report_page(job, scores, os.path.basename(os.path.normpath(args.results)), PageOptions()), args.report)
+    write_page(report_page(job, scores, name_of(args.results), PageOptions()), args.report)
 
 
 def _phase(args: argparse.Namespace) -> tuple[str, Phase, str, str, list[str] | None]:
@@ -210,8 +210,8 @@ def score_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--style", choices=["official"], help="instances: print as the script of Places 2017 does")
     sub.add_argument("--strict", action="store_true", help="warnings are errors")
     sub.add_argument("--part", type=part, metavar="K/N", help="count part K of N alone, for `merge`; needs --out")
-    sub.add_argument("--out", metavar="FILE", help="with --part: the file to write")
-    sub.add_argument("--report", metavar="FILE", help="write the page that `segjudge report` writes")
+    sub.add_argument("--out", metavar="FILE", type=OutputFile, help="with --part: the file to write")
+    sub.add_argument("--report", metavar="FILE", type=OutputFile, help="write the page that `segjudge report` writes")
     output_options(sub)
     official = sub.add_argument_group("as the scripts of DAVIS and Places 2017 call them")
     official.add_argument("--davis_path", metavar="DIR", help="TRUTH, by default for the task unsupervised and set val")

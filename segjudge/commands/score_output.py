@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import json
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from segjudge.errors import UsageError
-from segjudge.files import written
+from segjudge.files import OutputFile, OutputFolder, check_outputs, make_folder, written
 
 from .shared import DONE, say
 
@@ -22,39 +19,8 @@ def merge(args: argparse.Namespace) -> int:
     """Merge the parts that `score --part` wrote into the scores of one run."""
     from segjudge.parts import merged
 
-    check_outputs(args)
     show(*merged(args.parts), args)
     return DONE
-
-
-def check_outputs(args: argparse.Namespace) -> None:
-    """Refuse what cannot be written before anything is scored: that may take an hour."""
-    try:
-        if args.csv:
-            os.makedirs(args.csv, exist_ok=True)
-            _check_writable(args.csv)
-        for path in (args.json, args.results_yaml, *(getattr(args, name, None) for name in ("out", "report"))):
-            if path and path != "-":
-                _check_file(path)
-    except OSError as error:
-        raise UsageError(f"{error.filename}: cannot be written ({error.strerror})") from None
-
-
-def _check_file(path: str) -> None:
-    """Raise OSError where a file cannot be written; the file itself stays as it is."""
-    if os.path.isfile(path) or os.path.isdir(path):
-        with open(path, "ab"):
-            return
-    if os.path.exists(path):  # a pipe, which would end for whoever reads it
-        return
-    folder = os.path.dirname(path) or "."
-    os.scandir(folder).close()
-    _check_writable(folder)
-
-
-def _check_writable(folder: str) -> None:
-    if not os.access(folder, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
 
 
 def show(
@@ -81,17 +47,20 @@ def show(
         reaches = [{report.split: report.intervals()} for report in reports]
         found = {**tables(reports), "errors": errors, "intervals": reaches, "provenance": provenance}
         document = json.dumps(found, indent=1, allow_nan=False)
-    try:
-        paths = score_files.write_all(reports, args.csv) if args.csv else []
-        if args.json and args.json != "-":
-            with written(args.json) as file:
-                file.write(document + "\n")
-        if args.results_yaml:
-            with written(args.results_yaml) as file:
-                public = [report for report in reports if report.split not in hidden]
-                file.write(score_files.results_yaml(public, args.hub_dataset))
-    except OSError as error:
-        raise UsageError(f"{error.filename}: cannot be written ({error.strerror})") from None
+    paths: list[str] = []
+    if args.csv:
+        make_folder(args.csv)
+        paths = score_files.paths(reports, args.csv)
+        others = [path for path in (args.json, args.results_yaml, getattr(args, "report", "")) if path and path != "-"]
+        check_outputs([*paths, *others], [])
+        score_files.write_all(reports, args.csv)
+    if args.json and args.json != "-":
+        with written(args.json) as file:
+            file.write(document + "\n")
+    if args.results_yaml:
+        with written(args.results_yaml) as file:
+            public = [report for report in reports if report.split not in hidden]
+            file.write(score_files.results_yaml(public, args.hub_dataset))
     for path in paths:
         say(f"wrote {path}")
     for report in reports:
@@ -114,13 +83,13 @@ def merge_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `merge`."""
     sub.add_argument("parts", nargs="+", help="all parts of one scoring, in any order")
     output_options(sub)
-    sub.set_defaults(truth="parts", style=None)
+    sub.set_defaults(truth=True, style=None)
 
 
 def output_options(sub: argparse.ArgumentParser) -> None:
     """Add the options on what is written."""
     add = sub.add_argument
-    add("--csv", metavar="DIR", help="write CSV files, for sequences as the official tool does")
-    add("--json", metavar="FILE", help="write everything with full precision (- for stdout)")
-    add("--results-yaml", metavar="FILE", help="write what model hubs read in .eval_results")
+    add("--csv", metavar="DIR", type=OutputFolder, help="write CSV files, for sequences as the official tool does")
+    add("--json", metavar="FILE", type=OutputFile, help="write everything with full precision (- for stdout)")
+    add("--results-yaml", metavar="FILE", type=OutputFile, help="write what model hubs read in .eval_results")
     add("--hub-dataset", metavar="ID", default="", help="the data set there (default: the protocol's name)")

@@ -8,17 +8,58 @@ import sys
 from collections.abc import Callable
 from typing import Any, Self
 
-from segjudge.bundle.bundle_source import BUNDLE, BundleKind, BundleSource, find_bundle
+from segjudge.bundle.bundle_source import BUNDLE, SCRIPT_FOLDER, BundleKind, BundleSource, find_bundle
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.version import VERSION
+from segjudge.files import OutputFile, check_outputs, without_secrets
 
 #: Exit codes: 0 done, 1 a problem in the participant's files, 2 usage, 3 a broken truth or bundle, or a defect.
 DONE, THEIRS, USAGE, OURS = 0, 1, 2, 3
 
+#: The arguments of all commands that name files and folders which are read.
+INPUTS = (
+    "results", "truth", "annotations", "categories", "unseen", "davis_path", "results_path", "dataset_json",
+    "preds_json", "imgCatIdsFile", "parts", "scores", "images", "root", "png_dir", "ann_dir", "reports", "frames",
+    "data",
+)  # fmt: skip
+#: The folders of a bundle whose files are read.
+_BUNDLE_FOLDERS = (SCRIPT_FOLDER, "annotations", "templates", "examples")
+
 
 def say(text: str) -> None:
     """Print a message to stderr; stdout is for results."""
-    print(text, file=sys.stderr, flush=True)
+    print(without_secrets(text), file=sys.stderr, flush=True)
+
+
+def check_files(args: argparse.Namespace) -> None:
+    """Refuse outputs that cannot be written, or not without a loss, before anything is done: that may take an hour."""
+    outputs = [value for value in vars(args).values() if isinstance(value, OutputFile)]
+    if "-" in outputs and sys.__stdout__ is None:
+        raise UsageError("- is stdout, which is closed; name a file")
+    outputs = [path for path in outputs if path and path != "-"]
+    if outputs:
+        check_outputs(outputs, [*_inputs(args), *_files_of_bundle(args)])
+
+
+def _inputs(args: argparse.Namespace) -> list[str]:
+    """Return the files and folders on this machine that the arguments name to be read."""
+    values: list[str] = []
+    for name in INPUTS:
+        value = getattr(args, name, None)
+        values += value if isinstance(value, list) else [value] if isinstance(value, str) else []
+    named = [value if os.path.exists(value) else value.rpartition("=")[2] for value in values]
+    return [path for path in named if not isinstance(path, OutputFile) and os.path.exists(path)]
+
+
+def _files_of_bundle(args: argparse.Namespace) -> list[str]:
+    """Return the files of the bundle that a command reads, if it reads one."""
+    path = getattr(args, "bundle", "") or getattr(args, "path", "")
+    if not (path or getattr(args, "phase", None)):
+        return []
+    source = find_bundle(path)
+    folders = [os.path.join(source.root, name) for name in _BUNDLE_FOLDERS]
+    below = [os.path.join(top, name) for folder in folders for top, _, names in os.walk(folder) for name in names]
+    return [source.archive or os.path.join(source.root, source.config_name), *below]
 
 
 def program() -> str:

@@ -13,6 +13,7 @@ from segjudge.evaluation_script.engine import engine_of
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.progress import Progress, ignore_progress
 from segjudge.evaluation_script.truth import DEFAULT_SPLIT, AnnotationFile
+from segjudge.files import make_folder
 
 from .opening import TruthSource, read_published
 from .places import convert
@@ -41,7 +42,7 @@ def pack_instances(
     splits = {split or DEFAULT_SPLIT: data}
     if split and os.path.exists(out):
         splits = {**instance_truth.documents(out), **splits}
-    os.makedirs(os.path.dirname(out) or ".", exist_ok=True)
+    make_folder(os.path.dirname(out) or ".")
     instance_truth.write(out, splits)
     return f"{images:,} images or videos, {instances:,} instances", notes
 
@@ -50,7 +51,7 @@ def pack_units(source: TruthSource, track: str, out: str, *, split: str = "") ->
     """Write a dataset that is counted by unit as an annotation file, or add it to one; return its split."""
     ((name, truth),) = engine_of(track).read_published(source.path, source.subset, source.layout).splits.items()
     splits = {**(unit_truth.read(out) if split and os.path.exists(out) else {}), split or name: truth}
-    os.makedirs(os.path.dirname(out) or ".", exist_ok=True)
+    make_folder(os.path.dirname(out) or ".")
     unit_truth.write(out, splits)
     return split or name, truth
 
@@ -69,6 +70,6 @@ def pack(
         splits = {**sequence_truth.read(out).splits, **splits}
     if not added.sequences:
         raise HostError(f"{source.path}: holds no sequences to pack")
-    os.makedirs(os.path.dirname(out) or ".", exist_ok=True)
+    make_folder(os.path.dirname(out) or ".")
     sequence_truth.write(out, splits)
     return dataset

@@ -21,6 +21,7 @@ from segjudge.errors import UsageError
 from segjudge.evalai.result_shapes import is_descending
 from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.phase import Phase, PhaseSplit
+from segjudge.files import file_name
 
 from . import evaluate
 
@@ -50,7 +51,7 @@ def build(source: BundleSource, out: str = "") -> dict[str, list[str]]:
             check_secrecy(bundle.config, phases.values())
             for configured in mappings_in(bundle.config, "challenge_phases"):
                 phase = phases[str(configured.get("codename"))]
-                folder = os.path.join(out, phase.codename)
+                folder = os.path.join(out, file_name(phase.codename))
                 if os.path.isdir(folder) and "task.json" not in os.listdir(folder) and os.listdir(folder):
                     raise UsageError(f"{folder}: holds something else; name another folder with --out")
                 try:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from PIL import Image
 
 from segjudge.evaluation_script.masks import Array
-from segjudge.files import replace
+from segjudge.files import file_name, replace
 from segjudge.interactive.utils.mask import encode_frames
 from segjudge.interactive.utils.scribbles import Scribbles
 
@@ -118,7 +118,7 @@ def _write_step(
         for frame in scribbles["scribbles"]
     ]
     step = {**key, "scribbles": lines, **encode_frames(as_ids(masks)), "images": images}
-    name = "{sequence}-{scribble_idx}-{interaction:02d}.json".format(**key)
+    name = "{}-{scribble_idx}-{interaction:02d}.json".format(file_name(key["sequence"]), **key)
     replace(folder / name, json.dumps(step, separators=(",", ":")))
 
 

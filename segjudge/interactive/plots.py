@@ -13,7 +13,7 @@ from markupsafe import Markup
 from PIL import Image
 
 from segjudge.evaluation_script.png import davis_palette
-from segjudge.files import replace
+from segjudge.files import make_folder, replace
 from segjudge.report.page import ReportPage, Section, rendered
 
 from .method_run import steps_of
@@ -94,7 +94,7 @@ def plot(runs: list[Run], out: Path, progress: Callable[[str, int, int], None]) 
     if len({run.metric for run in runs}) > 1:
         metrics = ", ".join(f"{run.name}: {NAMES[run.metric]}" for run in runs)
         raise ValueError(f"the runs were measured by different metrics ({metrics})")
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     svg = _write_curves(runs, out)
     _write_page(runs, _write_steps(runs, out, progress), svg, out)
 
@@ -205,7 +205,7 @@ def _small_images(out: Path, folder: str, paths: list[str]) -> list[str]:
     """Write a sequence's images for the page; return their addresses relative to it, none if any image is gone."""
     if not paths or not all(Path(path).exists() for path in paths):
         return []
-    (out / folder).mkdir(parents=True, exist_ok=True)
+    make_folder(out / folder)
     addresses = [f"{folder}/{number:05d}.jpg" for number in range(len(paths))]
     for path, address in zip(paths, addresses, strict=True):
         image = Image.open(path).convert("RGB")

@@ -16,7 +16,7 @@ from segjudge.evaluation_script.instance_records import InstanceRecords
 from segjudge.evaluation_script.instance_truth import InstanceTruth
 from segjudge.evaluation_script.packed_file import replaced
 from segjudge.evaluation_script.progress import Progress
-from segjudge.files import written
+from segjudge.files import make_folder, written
 
 from .page import ReportPage, Section, rendered
 from .painting import (
@@ -69,7 +69,7 @@ def draw_all(
     truth: InstanceTruth, records: InstanceRecords | None, out: str, view: View, progress: Progress
 ) -> list[DrawnImage]:
     """Draw every image as PNG below `out`, and one page with all of them, worst first; the truth alone has no worst."""
-    os.makedirs(os.path.join(out, "images"), exist_ok=True)
+    make_folder(os.path.join(out, "images"))
     images = []
     for index, number in enumerate(truth.images.ids.tolist()):
         name = truth.names.get(number, str(number))

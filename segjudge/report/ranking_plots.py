@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from segjudge.errors import UsageError
+from segjudge.evaluation_script.packed_file import replaced
+from segjudge.files import file_name, make_folder
 from segjudge.statistics.rankings import TaskScores
 from segjudge.statistics.ranks import ranks_of
 
@@ -28,9 +29,9 @@ def plot_ranking(task: TaskScores, ranked: dict[str, Any], folder: str) -> list[
         raise UsageError("plots need matplotlib: pip install segjudge[interactive]") from None
     import matplotlib as mpl
 
-    os.makedirs(folder, exist_ok=True)
+    make_folder(folder)
     order = sorted(range(len(task.algorithms)), key=lambda row: (ranked["ranks"][row], task.algorithms[row]))
-    name = re.sub(r"[^\w&.-]+", "-", task.name) or "all"
+    name = file_name(task.name) or "all"
     plots = {"stability": _stability, "places": _places, "significance": _significance, "methods": _methods}
     paths = []
     with mpl.rc_context({"svg.hashsalt": name, "font.size": 9, "text.parse_math": False}):
@@ -41,7 +42,8 @@ def plot_ranking(task: TaskScores, ranked: dict[str, Any], folder: str) -> list[
             draw(axes, task, ranked, order)
             for ending, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
                 paths.append(os.path.join(folder, f"{name}-{kind}.{ending}"))
-                figure.savefig(paths[-1], dpi=150, metadata=metadata)
+                with replaced(paths[-1]) as partial:
+                    figure.savefig(partial, format=ending, dpi=150, metadata=metadata)
     return paths
 
 

@@ -11,7 +11,7 @@ from segjudge.evaluation_script.reports import InstanceReport, Report, SequenceR
 from segjudge.evaluation_script.sequence_metrics import ObjectScore
 from segjudge.evaluation_script.sequence_truth import is_number
 from segjudge.evaluation_script.version import VERSION
-from segjudge.files import written
+from segjudge.files import file_name, written
 
 from .tables import number
 
@@ -25,17 +25,32 @@ PER_CATEGORY = ("AP", "AP50", "AP75", "AR")
 VOS_BENCHMARK = ("vos-benchmark", "vos-benchmark-all-frames", "sav")
 
 
-def write_all(reports: Sequence[Report], folder: str) -> list[str]:
-    """Write the files of every split; return their paths."""
-    os.makedirs(folder, exist_ok=True)
-    alone = len(reports) == 1
-    return [path for report in reports for path in _write(report, folder, "" if alone else f"-{report.split}")]
+def paths(reports: Sequence[Report], folder: str) -> list[str]:
+    """Return the files that `write_all` writes."""
+    return [path for report in reports for path in _paths(report, folder, alone=len(reports) == 1)]
 
 
-def _write(report: Report, folder: str, suffix: str) -> list[str]:
-    kind, found = next(iter(report.rows().items()))
-    unit = "category" if kind == "categories" else kind.removesuffix("s")
-    paths = [os.path.join(folder, f"{part}_results-{report.split}.csv") for part in ("global", f"per-{unit}")]
+def write_all(reports: Sequence[Report], folder: str) -> None:
+    """Write the files of every split into a folder that is there."""
+    for report in reports:
+        _write(report, _paths(report, folder, alone=len(reports) == 1))
+
+
+def _paths(report: Report, folder: str, *, alone: bool) -> list[str]:
+    unit, split = _unit(report), file_name(report.split)
+    names = [f"{part}_results-{split}.csv" for part in ("global", f"per-{unit}")]
+    if isinstance(report, SequenceReport) and report.protocol.name in VOS_BENCHMARK:
+        names.append("results.csv" if alone else f"results-{split}.csv")
+    return [os.path.join(folder, name) for name in names]
+
+
+def _unit(report: Report) -> str:
+    kind = next(iter(report.rows()))
+    return "category" if kind == "categories" else kind.removesuffix("s")
+
+
+def _write(report: Report, paths: list[str]) -> None:
+    unit, found = _unit(report), next(iter(report.rows().values()))
     metrics = report.protocol.metrics
     _write_csv(paths[0], list(metrics), [[_cell(report.values[metric]) for metric in metrics]])
     if not isinstance(report, SequenceReport):
@@ -48,10 +63,8 @@ def _write(report: Report, folder: str, suffix: str) -> list[str]:
         rows = [[name, *(_cell(score.values[metric]) for metric in columns)] for name, score in _named(report.scores)]
         _write_csv(paths[1], ["Sequence", *columns], rows)
         if report.protocol.name in VOS_BENCHMARK:
-            paths.append(os.path.join(folder, f"results{suffix}.csv"))
             with written(paths[-1]) as file:
                 file.write(_vos_benchmark(report))
-    return paths
 
 
 def results_yaml(reports: list[Report], dataset: str) -> str:

@@ -31,6 +31,7 @@ from segjudge.evaluation_script.progress import Progress
 from segjudge.evaluation_script.semantic_protocols import SemanticProtocol
 from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
 from segjudge.evaluation_script.tracks_protocols import TracksProtocol
+from segjudge.files import make_folder
 
 from . import facts, samples
 from .lock import FILE as LOCK
@@ -99,16 +100,18 @@ def create(challenge: NewChallenge, progress: Progress) -> list[str]:
     folder = os.path.realpath(folder)  # a link to an empty folder stays
     above = os.path.dirname(folder)
     try:
-        os.makedirs(above, exist_ok=True)
+        make_folder(above)
         with tempfile.TemporaryDirectory(dir=above, prefix=_TEMPORARY) as temporary:
             made = os.path.join(temporary, "challenge")
             os.mkdir(made)
             notes = _write(challenge, made, progress)
             os.replace(made, folder)
+    except packed_file.NotWritten:
+        raise
     except OSError as error:
-        of_truth = error.filename if error.filename and _TEMPORARY not in str(error.filename) else ""
-        found = f"{of_truth}: cannot be read" if of_truth else f"{challenge.folder}: cannot be written"
-        raise HostError(f"{found} ({error.strerror})") from None
+        if error.filename and _TEMPORARY not in str(error.filename):
+            raise HostError(f"{error.filename}: cannot be read ({error.strerror})") from None
+        raise packed_file.NotWritten(error.errno, error.strerror, challenge.folder) from None
     return notes
 
 
