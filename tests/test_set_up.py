@@ -1,7 +1,9 @@
-"""Environments: made once, added to, replaced beside their users; with real pip, and packages made here."""
+"""Environments: made once, added to, replaced beside their users; with the real uv, and packages made here."""
 
 from __future__ import annotations
 
+import ensurepip
+import fcntl
 import os
 import shutil
 import signal
@@ -59,12 +61,35 @@ def wheel(folder: Path, name: str, version: str, needs: str = "") -> None:
         file.writestr(f"{info}/RECORD", "")
 
 
+def real_uv() -> str:
+    path = shutil.which("uv") or str(ROOT / ".environments/uv/bin/uv")
+    if not os.access(path, os.X_OK):
+        pytest.skip("UV ABSENT: ./run.sh fetches it")
+    return path
+
+
+def uv_wheel(folder: Path) -> None:
+    """As the package index has it: a wheel with a program."""
+    with zipfile.ZipFile(folder / "uv-1.0-py3-none-any.whl", "w") as file:
+        program = zipfile.ZipInfo("uv-1.0.data/scripts/uv")
+        program.external_attr = 0o100755 << 16
+        file.writestr(program, f'#!/bin/sh\nexec "{real_uv()}" "$@"\n')
+        file.writestr("uv-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: uv\nVersion: 1.0\n")
+        file.writestr("uv-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        file.writestr("uv-1.0.dist-info/RECORD", "")
+
+
 class Checkout:
     """A small checkout with the real run.sh."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.wheels = folder / "a chéckout", folder / "wheels"
+    def __init__(self, folder: Path, *, has_uv: bool = True) -> None:
+        self.folder, self.wheels, self.programs = folder / "a chéckout", folder / "wheels", folder / "programs"
         self.wheels.mkdir(parents=True)
+        self.programs.mkdir()
+        if has_uv:
+            (self.programs / "uv").symlink_to(real_uv())
+        else:
+            uv_wheel(self.wheels)
         (self.folder / "segjudge").mkdir(parents=True)
         (self.folder / "segjudge/__init__.py").touch()
         (self.folder / "segjudge/__main__.py").write_text(MAIN)
@@ -76,13 +101,16 @@ class Checkout:
         )
         wheel(self.wheels, "base-thing", "1.0")
         wheel(self.wheels, "extra-thing", "1.0")
+        pip = next(Path(ensurepip.__file__).parent.glob("_bundled/pip-*.whl"))
+        shutil.copy(pip, self.wheels)
 
     def start(self, *arguments: str, **settings: str) -> Any:
         environment = {
-            **{key: value for key, value in os.environ.items() if not key.startswith("PIP_")},
+            **{key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "UV_"))},
             "PIP_CONFIG_FILE": os.devnull,
             "PIP_NO_INDEX": "1",
             "PIP_FIND_LINKS": str(self.wheels),
+            "PATH": os.pathsep.join([str(self.programs), os.environ["PATH"]]),
             **settings,
         }
         return subprocess.Popen(
@@ -99,13 +127,13 @@ class Checkout:
         assert process.returncode == expected, output
         return output
 
-    def changed(self) -> None:
+    def change(self) -> None:
         """As after `git pull` with other dependencies."""
         with open(self.folder / "pyproject.toml", "a", encoding="utf-8") as file:
             file.write("# changed\n")
 
     def environments(self) -> list[Path]:
-        return sorted(path for path in (self.folder / ".environments").iterdir() if path.is_dir())
+        return sorted(path for path in (self.folder / ".environments").glob("*-*") if path.is_dir())
 
     def current(self) -> Path:
         assert (self.folder / ".venv").is_symlink()
@@ -127,7 +155,7 @@ class Checkout:
         assert process.stdout.readline() == "ready\n"
         return process
 
-    def left_long_ago(self) -> None:
+    def age(self) -> None:
         for path in self.environments():
             if (path / "in-use").exists():
                 os.utime(path / "in-use", (0, 0))
@@ -141,8 +169,9 @@ def fresh(tmp_path: Path) -> Checkout:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """Return a checkout with an environment; its tests leave it working."""
-    checkout = Checkout(tmp_path_factory.mktemp("made"))
+    checkout = Checkout(tmp_path_factory.mktemp("made"), has_uv=False)
     output = checkout.run()
+    assert "Fetching uv" in output
     assert "Setting up the toolkit in .venv" in output
     assert "Set up in" in output
     return checkout
@@ -163,47 +192,19 @@ def test_two_at_once_in_a_fresh_clone_make_one_environment(fresh: Checkout) -> N
     assert len(fresh.environments()) == 1
 
 
-def test_extras_are_added_to_what_is_there(fresh: Checkout) -> None:
+def test_extras_are_made_beside_what_is_in_use(fresh: Checkout) -> None:
     fresh.run()
     before = fresh.current()
-    wheel(fresh.wheels, "base-thing", "2.0")
     user = fresh.user()
-    output = fresh.run("interactive")
-    assert "adding the packages of [all]" in output
-    assert "base 1.0" in output, "what a running program uses stays as it is"
-    assert fresh.current() == before
-    assert fresh.run("arena").splitlines() == [str(before), "base 1.0"]
+    assert "base 1.0" in fresh.run("interactive")
+    after = fresh.current()
+    assert after != before
+    assert fresh.run().splitlines() == [str(after), "base 1.0"], "one with more packages serves all"
+    assert fresh.run("arena").splitlines() == [str(after), "base 1.0"]
     assert user.communicate("\n")[0].startswith(str(before))
-
-
-@pytest.mark.long
-def test_extras_that_do_not_go_with_what_is_there_are_made_beside_it(fresh: Checkout) -> None:
+    fresh.age()
     fresh.run()
-    before = fresh.current()
-    wheel(fresh.wheels, "base-thing", "2.0")
-    wheel(fresh.wheels, "extra-thing", "2.0", needs="base-thing>=2")
-    (fresh.wheels / "extra_thing-1.0-py3-none-any.whl").unlink()
-    user = fresh.user()
-    assert "base 2.0" in fresh.run("interactive")
-    assert fresh.current() != before
-    assert user.communicate("\n")[0].startswith(str(before))
-    assert "Setting up" not in fresh.run()
-
-
-@pytest.mark.long
-def test_extras_that_pip_searches_versions_for_are_made_beside_it(fresh: Checkout) -> None:
-    fresh.run()
-    before = fresh.current()
-    pip = next(before.glob("lib/python3*/site-packages/pip/__main__.py"))
-    text = pip.read_text()
-    search = "print('INFO: pip is still looking at multiple versions of extra-thing', flush=True); import time; time.sleep(400)"
-    pip.write_text(text.replace("import os\n", f"import os, sys\nif 'install' in sys.argv: {search}\n", 1))
-    assert pip.read_text() != text
-    output = fresh.run("interactive")
-    assert "They do not go with the versions installed, so a new environment is made" in output
-    assert "base 1.0" in output
-    assert fresh.current() != before
-    assert "Setting up" not in fresh.run()
+    assert fresh.environments() == [after]
 
 
 @pytest.mark.long
@@ -211,10 +212,10 @@ def test_a_running_program_keeps_its_environment_and_the_last_one_takes_it_along
     fresh.run()
     before = fresh.current()
     user = fresh.user()
-    fresh.changed()
+    fresh.change()
     assert "Setting up" in fresh.run()
     assert fresh.current() != before
-    fresh.left_long_ago()
+    fresh.age()
     fresh.run()
     assert before in fresh.environments(), "it is in use"
     output = user.communicate("\n")[0].split(str(before))
@@ -233,7 +234,7 @@ def test_killed_while_it_installs_it_starts_over(fresh: Checkout) -> None:
     process.communicate()
     again = fresh.start()
     line = again.stdout.readline()
-    assert "Waiting for process" in line, "pip outlives who started it, and is not disturbed"
+    assert "Waiting for process" in line, "uv outlives who started it, and is not disturbed"
     (fresh.folder / "slow").unlink()
     output = again.communicate(timeout=300)[0]
     assert again.returncode == 0, output
@@ -256,13 +257,46 @@ def test_stopped_while_it_installs_it_leaves_nothing(fresh: Checkout, number: in
     assert not os.path.lexists(fresh.folder / ".venv")
 
 
+@pytest.mark.parametrize("by", ["variables", "file"])
+def test_what_pip_is_told_is_told_to_uv(by: str, fresh: Checkout, tmp_path: Path) -> None:
+    (fresh.programs / "uv").unlink()
+    (fresh.programs / "uv").write_text(
+        f"#!/bin/sh\n[ $1 = --version ] && echo uv 1.0 && exit\nenv > '{tmp_path}/told'\nexit 1\n"
+    )
+    (fresh.programs / "uv").chmod(0o755)
+    settings = {
+        "index-url": "https://index.test/simple",
+        "extra-index-url": "https://more.test/simple\nhttps://most.test/simple",
+        "find-links": "/some/wheels\n/other/wheels",
+        "trusted-host": "index.test\nmore.test",
+        "cert": "/some/cert.pem",
+        "timeout": "77",
+    }
+    variables = {"PIP_NO_INDEX": "", "PIP_FIND_LINKS": "", "SSL_CERT_FILE": ""}
+    if by == "file":
+        lines = [f"{key} =\n  " + value.replace("\n", "\n  ") for key, value in settings.items()]
+        (tmp_path / "pip.conf").write_text("\n".join(["[global]", *lines, "[install]", "timeout = 78"]))
+        variables["PIP_CONFIG_FILE"] = str(tmp_path / "pip.conf")
+    else:
+        variables |= {f"PIP_{key.upper().replace('-', '_')}": value for key, value in settings.items()}
+    fresh.run(expected=3, **variables)
+    told = dict(line.partition("=")[::2] for line in (tmp_path / "told").read_text().splitlines())
+    assert told["UV_DEFAULT_INDEX"] == "https://index.test/simple"
+    assert told["UV_INDEX"] == "https://more.test/simple https://most.test/simple"
+    assert told["UV_INDEX_STRATEGY"] == "unsafe-best-match"
+    assert told["UV_FIND_LINKS"] == "/some/wheels,/other/wheels"
+    assert told["UV_INSECURE_HOST"] == "index.test more.test"
+    assert told["SSL_CERT_FILE"] == "/some/cert.pem"
+    assert told["UV_HTTP_TIMEOUT"] == ("78" if by == "file" else "77")
+
+
 @pytest.mark.long
 def test_without_a_network_it_says_so_and_leaves_what_was_there(made: Checkout) -> None:
     before = made.current()
     text = (made.folder / "pyproject.toml").read_text()
     offline = {"PIP_NO_INDEX": "", "PIP_FIND_LINKS": "", "PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "1"}
     try:
-        made.changed()
+        made.change()
         output = made.run(expected=3, **offline)
         assert "the package index cannot be reached" in output
         assert "Traceback" not in output
@@ -282,16 +316,19 @@ def test_an_environment_whose_python_is_gone_is_made_again(fresh: Checkout) -> N
     assert "Setting up" not in fresh.run()
 
 
-def test_a_folder_of_the_older_layout_becomes_a_link_when_nothing_uses_it(fresh: Checkout) -> None:
-    old = fresh.folder / ".venv"
+def test_environments_of_the_older_layout_stay_while_they_are_used(fresh: Checkout) -> None:
+    old = fresh.folder / ".environments/toolkit-0123456789ab"
     subprocess.run(["python3", "-m", "venv", "--without-pip", str(old)], check=True)
-    (old / "stamp").touch()
-    user = subprocess.Popen([old / "bin/python", "-c", "input()"], stdin=subprocess.PIPE)
-    assert f"in use by process {user.pid}" in fresh.run()
-    assert not old.is_symlink()
-    user.communicate(b"\n")
-    assert "Setting up" not in fresh.run()
-    assert old.is_symlink()
+    (old / "stamp").write_text('{"extra": "", "python": "cpython-311"}')
+    (old / "in-use").touch()
+    (fresh.folder / ".venv").symlink_to(".environments/toolkit-0123456789ab")
+    with open(old / "in-use", "rb") as used:
+        fcntl.flock(used, fcntl.LOCK_SH)
+        assert "Setting up" in fresh.run()
+        fresh.age()
+        fresh.run()
+        assert old in fresh.environments()
+    fresh.run()
     assert fresh.environments() == [fresh.current()]
 
 
@@ -299,7 +336,7 @@ def test_a_folder_that_is_not_ours_is_left_alone(fresh: Checkout) -> None:
     own = fresh.folder / ".venv"
     own.mkdir()
     (own / "thesis.tex").touch()
-    assert ".venv was not made by ./run.sh and stays" in fresh.run()
+    assert ".venv is no link made by ./run.sh and stays" in fresh.run()
     assert (own / "thesis.tex").exists()
 
 

@@ -1,8 +1,8 @@
-"""Make the environments of this checkout, then replace this process by the program that needs them.
+"""Make the environments of this checkout with uv, then replace this process by the program that needs them.
 
-Each environment is a folder of `.environments/`, named by a digest of what it is made from, and made under one lock.
-`.venv`, `.venv-client` and `.venv-worker` are links, switched when their environment is complete.  Every process in an
-environment holds a lock on its file `in-use`; environments that are neither current nor in use are removed later.
+An environment is a folder of `.environments/`, named by a digest of what it is made from, and complete when it has the
+file `stamp`.  `.venv`, `.venv-client` and `.venv-worker` are links to the current ones.  Every process in one holds a
+lock on its file `in-use`; an environment that is neither current nor in use is removed later.
 
 Needs Python 3.11 or newer and nothing installed: `run.sh` is its only caller.
 """

@@ -1,14 +1,19 @@
-"""The environments of a checkout: what they are made from, and which of them exist."""
+"""The environments of a checkout: what they are made from, which exist, which are in use."""
 
+import fcntl
+import glob
 import hashlib
-import json
 import os
-import re
+import shutil
 import subprocess
 import sys
-import tomllib
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from .installer import Installer, SetUpError, say, worker_python
 
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 ENVIRONMENTS = os.path.join(CHECKOUT, ".environments")
@@ -23,11 +28,37 @@ FILES = {
     ),
 }
 LINKS = {"toolkit": ".venv", "client": ".venv-client", "worker": ".venv-worker"}
-WORKER_TAG = "cpython-39"
+#: The toolkit's extras; each holds those behind it.
+EXTRAS = ("test", "all", "")
+_SUBJECTS = {"toolkit": "the toolkit", "client": "the official client", "worker": "EvalAI's worker"}
+#: Seconds in which a program that found an environment through its link takes the lock on it.
+_GRACE = 10
+#: Seconds between two messages while another process sets up.
+_REPORT_EVERY = 15
+#: The code that runs at the start of every process in an environment. A process that was started through the link keeps
+#: the folder that the link pointed at, also when the link is switched.
+IN_USE = '''\
+"""Keep the environment of this process: see segjudge/set_up/environment.py."""
 
+import fcntl
+import os
+import sys
 
-class SetUpError(Exception):
-    """Raised, with a sentence for the user, when an environment cannot be made."""
+_real = os.path.realpath(sys.prefix)
+if _real != sys.prefix:
+    _moved = [_real + path[len(sys.prefix) :] if path.startswith(sys.prefix + os.sep) else path for path in sys.path]
+    sys.path[:] = _moved
+    if sys.executable.startswith(sys.prefix + os.sep):
+        sys.executable = _real + sys.executable[len(sys.prefix) :]
+    sys.prefix = sys.exec_prefix = _real
+try:
+    _near = os.open(os.path.join(_real, "in-use"), os.O_RDONLY)
+    _held = fcntl.fcntl(_near, fcntl.F_DUPFD_CLOEXEC, 100)
+    os.close(_near)
+    fcntl.flock(_held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+except OSError:
+    pass
+'''
 
 
 @dataclass(frozen=True)
@@ -39,95 +70,170 @@ class PythonEnvironment:
 
     @property
     def link(self) -> str:
+        """The link to the current folder."""
         return os.path.join(CHECKOUT, LINKS[self.kind])
 
     @property
-    def tag(self) -> str:
-        return WORKER_TAG if self.kind == "worker" else str(sys.implementation.cache_tag)
-
-    @property
-    def log(self) -> str:
-        return os.path.join(ENVIRONMENTS, f"{self.kind}.log")
-
-    def name(self) -> str:
-        """Return the kind with a digest of everything that decides what is in the environment."""
-        digest = hashlib.sha256(repr((CHECKOUT, self.tag, sys.platform, os.uname().machine)).encode())
+    def folder(self) -> str:
+        """The folder, named by a digest of everything that decides what is in it."""
+        tag = "cpython-39" if self.kind == "worker" else sys.implementation.cache_tag
+        digest = hashlib.sha256(repr((CHECKOUT, tag, sys.platform, os.uname().machine, "uv")).encode())
         for file in FILES[self.kind]:
             digest.update(b"\0" + Path(CHECKOUT, file).read_bytes())
-        return f"{self.kind}-{digest.hexdigest()[:12]}"
+        name = "-".join(word for word in (self.kind, self.extra, digest.hexdigest()[:12]) if word)
+        return os.path.join(ENVIRONMENTS, name)
 
-    def paths(self) -> list[str]:
-        """Return the paths that the environment may have: another one each time it is made again beside one in use."""
-        first = os.path.join(ENVIRONMENTS, self.name())
-        return [first, *(f"{first}-{number}" for number in range(2, 10))]
-
-    def folders(self) -> list[str]:
-        """Return the paths that exist, the newest first."""
-        first, *others = self.paths()
-        return [path for path in (*reversed(others), first) if os.path.isdir(path)]
+    def complete_folders(self) -> list[str]:
+        """Return the complete folders that have the packages of the extra, the one with most packages first."""
+        extras = EXTRAS[: EXTRAS.index(self.extra) + 1] if self.kind == "toolkit" else ("",)
+        folders = [PythonEnvironment(self.kind, extra).folder for extra in extras]
+        return [folder for folder in folders if os.path.exists(f"{folder}/stamp")]
 
     def ready_folder(self) -> str:
-        """Return a complete folder that has the packages of the extra; "" when there is none."""
-        supersets = {extra for extra in ("", "all", "test") if requirements(self.extra) <= requirements(extra)}
-        for folder in self.folders():
-            record = read_record(folder)
-            if record and (self.kind != "toolkit" or record.get("extra") in supersets) and works(folder, self.tag):
-                return folder
-        return ""
+        """Return the first of the complete folders whose interpreter runs; "" when there is none."""
+        return next((folder for folder in self.complete_folders() if _runs(folder)), "")
+
+    def ensured_folder(self) -> str:
+        """Return a complete folder that the link points at; both are made where necessary."""
+        folder = self.ready_folder()
+        if folder and os.path.realpath(self.link) == folder:
+            if _unneeded():
+                with suppress(OSError), set_up_lock(wait=False):
+                    sweep()
+            return folder
+        try:
+            with set_up_lock() as lock:
+                folder = self.ready_folder() or self._make(lock)
+                self._switch(folder)
+                sweep()
+        except OSError:
+            if not folder:
+                raise  # else the checkout cannot be written, and keeps its links as they are
+        return folder
+
+    def _make(self, lock: int) -> str:
+        started = time.monotonic()
+        if os.path.exists(self.folder) and not remove(self.folder):
+            raise SetUpError(f"{self.folder} is broken and in use; end the programs that use it")
+        say(f"Setting up {_SUBJECTS[self.kind]} in {LINKS[self.kind]}: downloading and installing packages…")
+        uv = Installer(os.path.join(ENVIRONMENTS, "uv"), lock)
+        try:
+            uv.make(self.folder, worker_python() if self.kind == "worker" else uv.python)
+            for arguments in self._installations():
+                uv.install(self.folder, arguments)
+            for packages in glob.glob(os.path.join(glob.escape(self.folder), "lib", "python3*", "site-packages")):
+                Path(packages, "_environment_in_use.py").write_text(IN_USE, encoding="utf-8")
+                Path(packages, "_in_use.pth").write_text("import _environment_in_use\n", encoding="utf-8")
+            Path(self.folder, "in-use").touch()
+            Path(self.folder, "stamp").touch()
+        except BaseException:
+            remove(self.folder)
+            raise
+        say(f"Set up in {time.monotonic() - started:.0f} s.")
+        return self.folder
+
+    def _installations(self) -> list[list[str]]:
+        """Return the arguments of `uv pip install`, one list for each call."""
+        if self.kind == "toolkit":  # with pip, which requirements of a challenge are tried with
+            return [["pip", "--editable", f"{CHECKOUT}[{self.extra}]" if self.extra else CHECKOUT]]
+        files = [os.path.join(CHECKOUT, file) for file in FILES[self.kind]]
+        if self.kind == "client":  # see the comments in these files
+            return [["--no-deps", "-r", files[0]], ["-r", files[1]]]
+        return [["pip", "-c", files[0], "-r", files[1], "-r", files[2]]]
+
+    def _switch(self, folder: str) -> None:
+        """Point the link at the folder, in one step."""
+        if os.path.isdir(self.link) and not os.path.islink(self.link):
+            return say(f"{LINKS[self.kind]} is no link made by ./run.sh and stays; remove it to have one there")
+        with suppress(OSError):  # from now on the grace of the old one counts
+            os.utime(os.path.join(os.path.realpath(self.link), "in-use"))
+        new = f"{self.link}.{os.getpid()}.new"
+        os.symlink(os.path.relpath(folder, CHECKOUT), new)
+        os.replace(new, self.link)
+        return None
 
 
-def python_in(folder: str) -> str:
-    """Return the interpreter of an environment."""
-    return os.path.join(folder, "bin", "python")
+def _runs(folder: str) -> bool:
+    """Return whether the interpreter of an environment is still there and runs."""
+    with suppress(OSError):
+        return subprocess.run([f"{folder}/bin/python", "-I", "-S", "-c", ""], check=False).returncode == 0
+    return False
 
 
-def works(folder: str, tag: str) -> bool:
-    """Return whether the interpreter runs and is still the one that the packages were installed for."""
-    return printed_by(python_in(folder), "import sys; print(sys.implementation.cache_tag)") == tag
+def mark_in_use(folder: str) -> None:
+    """Lock an environment for the program that replaces this process."""
+    lock = os.open(os.path.join(folder, "in-use"), os.O_RDONLY)
+    with suppress(OSError):
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    os.set_inheritable(lock, True)  # noqa: FBT003 - it takes no keyword
 
 
-def printed_by(python: str, code: str) -> str:
-    """Return what an interpreter prints; "" for one that does not run."""
+@contextmanager
+def set_up_lock(*, wait: bool = True) -> Iterator[int]:
+    """Hold the lock of all set-ups, which the kernel releases when this process and the uv that it started ended."""
+    os.makedirs(ENVIRONMENTS, exist_ok=True)
+    lock = os.open(os.path.join(ENVIRONMENTS, "lock"), os.O_RDWR | os.O_CREAT, 0o644)
+    started, reported = time.monotonic(), -_REPORT_EVERY
     try:
-        done = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, timeout=60, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if not wait:
+                    raise
+            except OSError:
+                break  # a file system without locks
+            passed = int(time.monotonic() - started)
+            if passed >= reported + _REPORT_EVERY:
+                reported = passed
+                holder = os.pread(lock, 20, 0).decode(errors="replace") or "another"
+                say(f"Waiting for process {holder}, which is setting up this checkout ({passed} s so far)…")
+            time.sleep(0.1)
+        os.truncate(lock, 0)
+        os.pwrite(lock, str(os.getpid()).encode(), 0)
+        yield lock
+    finally:
+        os.close(lock)
 
 
-def read_record(folder: str) -> dict[str, str]:
-    """Return what `write_record` wrote; nothing for an environment that is not complete."""
+def sweep() -> None:
+    """Remove the environments that nothing needs or uses; the caller holds the lock."""
+    for folder in _unneeded():
+        remove(folder)
+
+
+def _unneeded() -> list[str]:
+    """Return the environments that no link points at and that the checkout does not need."""
+    needed = {os.path.realpath(os.path.join(CHECKOUT, link)) for link in LINKS.values()}
+    for kind in LINKS:
+        with suppress(OSError):
+            needed.update(PythonEnvironment(kind).complete_folders()[:1])
+    folders = glob.glob(os.path.join(glob.escape(ENVIRONMENTS), "*-*"))
+    return [folder for folder in folders if folder not in needed and not _is_recent(folder)]
+
+
+def _is_recent(folder: str) -> bool:
+    """Return whether a program may have found the environment a moment ago."""
+    with suppress(OSError):
+        return os.stat(os.path.join(folder, "in-use")).st_mtime > time.time() - _GRACE
+    return False
+
+
+def remove(folder: str) -> bool:
+    """Remove an environment unless a process uses it; return whether it is gone."""
+    lock = -1
     try:
-        record = json.loads(Path(folder, "stamp").read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return record if isinstance(record, dict) else {}
-
-
-def write_record(folder: str, record: dict[str, str]) -> None:
-    """Mark an environment as complete, in one step, with the extra that it has."""
-    path = os.path.join(folder, "stamp")
-    Path(f"{path}.new").write_text(json.dumps(record), encoding="utf-8")
-    os.replace(f"{path}.new", path)
-
-
-def requirements(extra: str) -> set[str]:
-    """Return the packages of an extra, with those of the extras that it names."""
-    project = tomllib.loads(Path(CHECKOUT, "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project.get("optional-dependencies", {})
-    packages: set[str] = set()
-    pending = [extra] if extra else []
-    while pending:
-        for line in extras.get(pending.pop(), []):
-            nested = re.fullmatch(rf"{re.escape(project['name'])}\[(.+)\]", line.replace(" ", ""))
-            if nested:
-                pending += nested.group(1).split(",")
-            else:
-                packages.add(line)
-    return packages
-
-
-def say(text: str) -> None:
-    """Print a message to the user."""
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+        with suppress(FileNotFoundError):
+            lock = os.open(os.path.join(folder, "in-use"), os.O_RDONLY)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        removed = os.path.join(ENVIRONMENTS, f"removed-{os.path.basename(folder)}-{os.getpid()}")
+        with suppress(FileNotFoundError):
+            os.rename(folder, removed)
+        shutil.rmtree(removed, ignore_errors=True)
+    except OSError:
+        return False
+    finally:
+        if lock >= 0:
+            os.close(lock)
+    return True

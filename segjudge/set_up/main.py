@@ -7,19 +7,15 @@ without it where it cannot be made; `found:worker` uses it only where it exists.
 """
 
 import compileall
-import errno
 import os
 import re
 import signal
-import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
 
-from .environment import CHECKOUT, ENVIRONMENTS, LINKS, PythonEnvironment, SetUpError, python_in, say
-from .links import sweep, sweep_unless_locked, switch
-from .locks import mark_in_use, set_up_lock
-from .making import extend, make
+from .environment import CHECKOUT, ENVIRONMENTS, LINKS, PythonEnvironment, mark_in_use
+from .installer import SetUpError, say
 
 #: The environment variables with the interpreters of the other environments.
 EXPORTED = {"client": "SEGJUDGE_EVALAI_CLIENT", "worker": "SEGJUDGE_WORKER_PYTHON"}
@@ -38,8 +34,6 @@ def main(arguments: list[str]) -> int:
         os.execve(python, [python, *arguments[middle + 1 :]], {**os.environ, **variables})
     except SetUpError as error:
         say(f"run.sh: {error}")
-    except subprocess.CalledProcessError as error:
-        say(f"run.sh: failed: {' '.join(error.cmd)}")
     except OSError as error:
         say(f"run.sh: {error.filename or ENVIRONMENTS}: {error.strerror}, so the environment cannot be set up")
     except KeyboardInterrupt:
@@ -56,7 +50,7 @@ def prepare(words: list[str]) -> tuple[str, dict[str, str]]:
         kind, extra = re.fullmatch(r"(\w+)(?:\[(\w+)\])?", name).groups("")  # type: ignore[union-attr]
         environment = PythonEnvironment(kind, extra)
         try:
-            folder = environment.ready_folder() if mode == "found" else ensure(environment)
+            folder = environment.ready_folder() if mode == "found" else environment.ensured_folder()
         except SetUpError as error:
             if mode != "try":
                 raise
@@ -65,9 +59,9 @@ def prepare(words: list[str]) -> tuple[str, dict[str, str]]:
         if folder:
             mark_in_use(folder)
             if kind == "toolkit":
-                python = python_in(folder)
+                python = f"{folder}/bin/python"
             else:
-                variables[EXPORTED[kind]] = python_in(folder)
+                variables[EXPORTED[kind]] = f"{folder}/bin/python"
     return python, variables
 
 
@@ -87,21 +81,3 @@ def compile_bytecode(package: Path) -> None:
     if sys.dont_write_bytecode:
         for folder in (package, *(path for path in package.iterdir() if path.is_symlink())):
             compileall.compile_dir(folder, quiet=2)
-
-
-def ensure(environment: PythonEnvironment) -> str:
-    """Return the folder of a complete environment, which is made or extended where necessary."""
-    folder = environment.ready_folder()
-    if folder and os.path.realpath(environment.link) == folder:
-        sweep_unless_locked()
-        return folder
-    try:
-        with set_up_lock() as lock:
-            folder = environment.ready_folder() or extend(environment, lock) or make(environment, lock)
-            switch(environment.link, folder)
-            sweep()
-    except OSError as error:
-        if folder and error.errno in (errno.EROFS, errno.EACCES):
-            return folder  # a checkout that cannot be written keeps its links as they are
-        raise
-    return folder
