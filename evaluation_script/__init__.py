@@ -7,7 +7,9 @@ from . import tuning  # noqa: F401 - it comes before numpy
 __all__ = ["evaluate"]
 
 if TYPE_CHECKING or not __name__.startswith("segjudge."):  # EvalAI's worker reports what fails here
-    from .main import evaluate
+    from .main import evaluate, load_scorers
+
+    load_scorers()
 else:  # many of the toolkit's commands score nothing
 
     def __getattr__(name: str) -> object:

@@ -10,7 +10,7 @@ import traceback
 from contextlib import closing
 from typing import Any, Dict, Mapping, Tuple, Union
 
-from . import annotation_file, notify
+from . import annotation_file, kernel, notify
 from .answer import build_answer
 from .engine import OpenedSubmission, check_fits, engine_of, report_of
 from .errors import HostError, SubmissionError
@@ -26,6 +26,8 @@ from .tuning import reuse_memory
 
 #: A split's progress is reported in this many lines at the most.
 PROGRESS_LINES = 20
+#: The versions in which annotation files were opened last.
+_versions: Dict[str, Tuple[str, int, int]] = {}
 
 
 def evaluate(
@@ -39,6 +41,20 @@ def evaluate(
     """
     phase = phase_named(phase_codename)
     return evaluate_phase(phase, test_annotation_file, user_annotation_file, kwargs.get("submission_metadata"))
+
+
+def load_scorers() -> None:
+    """Import all that scores this challenge's phases, since EvalAI's worker may lose the challenge's folder.
+
+    Another worker that starts on its temporary folder removes it (`../docs/operators.md`).
+    """
+    for phase in PHASES:
+        for split in phase.splits:
+            if split.protocol in PROTOCOLS:  # else the first submission says so
+                engine_of(PROTOCOLS[split.protocol].track)
+        if phase.report:
+            from . import phase_report  # noqa: F401 - most phases leave none
+    kernel.library()
 
 
 def evaluate_phase(phase: Phase, annotations: str, submission: str, metadata: object = None) -> Dict[str, Any]:
@@ -105,10 +121,12 @@ def open_truth(path: str, phase: Phase) -> Mapping[str, SplitTruth]:
 
 
 def _version(path: str) -> Tuple[str, int, int]:
-    """Return what changes with a file."""
+    """Return what changes with a file; of one that has gone since it was opened, what it was then."""
     try:
         status = os.stat(path)
     except OSError as error:
+        if path in _versions:
+            return _versions[path]
         raise HostError(f"{path}: cannot be opened ({error.strerror})") from None
     return path, status.st_size, status.st_mtime_ns
 
@@ -119,8 +137,9 @@ def _digest(path: str, *_version: int) -> str:
 
 
 @functools.lru_cache(maxsize=8)
-def _opened(protocol: str, path: str, *_version: int) -> Mapping[str, SplitTruth]:
+def _opened(protocol: str, path: str, size: int, modified: int) -> Mapping[str, SplitTruth]:
     opened = annotation_file.read(path, protocol)
+    _versions[path] = path, size, modified
     for note in opened.notes:
         _log(f"{path}: {note}")
     return opened.splits

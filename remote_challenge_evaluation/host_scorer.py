@@ -89,7 +89,7 @@ def _form(command: list[str]) -> str:
     """Return the form of an `evaluate()`, which is loaded for that."""
     path, words = command[-2], [*command, "describe"]
     try:
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
             done = subprocess.run(
                 words, cwd=folder, capture_output=True, text=True, timeout=_SECONDS_TO_LOAD, check=False
             )

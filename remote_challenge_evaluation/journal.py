@@ -225,6 +225,12 @@ class Journal:
         with self._read() as db:
             return {row["key"]: row["value"] for row in db.execute("SELECT * FROM numbers ORDER BY key")}
 
+    def progress(self) -> int:
+        """Return a number that rises when a job is taken up, evaluated for the first times, or done."""
+        query = "SELECT count(*) + coalesce(sum(min(evaluations, 2) + (state = ?)), 0) AS n FROM jobs"
+        with self._read() as db:
+            return int(db.execute(query, (DONE,)).fetchone()["n"])
+
     def counts(self) -> dict[str, int]:
         """Return how many jobs have each outcome, or each state while they have none."""
         query = "SELECT coalesce(outcome, state) AS what, count(*) AS n FROM jobs GROUP BY what"

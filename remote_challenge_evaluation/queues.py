@@ -35,10 +35,11 @@ class ApiQueue:
 
     def receive(self) -> QueueMessage | None:
         """Return a message, if there is one."""
-        message = self._jobs.receive()
-        if message is not None:
-            self._journal.set("poll_at", 0)  # there may be more
-        return message
+        return self._jobs.receive()
+
+    def expect_more(self) -> None:
+        """Have the next poll follow at once."""
+        self._journal.set("poll_at", 0)
 
     @contextmanager
     def keep_hidden(self, message: QueueMessage) -> Iterator[None]:
@@ -76,6 +77,9 @@ class OwnQueue:
             raise
         except Exception as error:  # noqa: BLE001 - botocore's errors have no family
             raise ApiError(0, f"{self._url}: {str(error)[:300]}") from None
+
+    def expect_more(self) -> None:
+        """Do nothing: the next poll follows at once anyway."""
 
     @contextmanager
     def keep_hidden(self, message: QueueMessage) -> Iterator[None]:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from segjudge.evalai.client import ApiError
 from segjudge.evalai.http_exchange import WireError
 from segjudge.evalai.jobs import PLACEHOLDER, RUNNING
 from segjudge.evalai.result_shapes import PhaseRow, ShapeError, SubmissionRow, accepted_accuracies
@@ -26,8 +25,8 @@ from .startup_check import annotation_path
 
 #: Seconds that a scorer of ours, which ends itself in time, may take beyond its phase's limit.
 _MARGIN = 60.0
-#: The seconds of a phase that this machine does not know.
-_UNKNOWN_PHASE_SECONDS = 6 * 3600.0
+#: Seconds after which the server is asked again for its phases, where one is looked for that this machine cannot score.
+_PHASE_SECONDS = 10.0
 
 #: A file that fails a submission is fetched so often again, after a pause in seconds.
 _CONFIRMATIONS, _PAUSE = 2, 1.0
@@ -46,14 +45,21 @@ class SubmissionScoring:
         self._journal, self._log = services.journal, services.log
         #: The server's phases by number, since a message's `phase_pk` is not the codename that scorers know.
         self._phases: dict[int, PhaseRow] = {}
+        self._phases_at = -_PHASE_SECONDS
         self.files = SubmissionFiles(services)
 
     def seconds_of(self, phase: int) -> float:
-        """Return how long a submission to a phase may take."""
+        """Return how long a submission to a phase that this machine can score may take."""
+        return self._scored_phases[self._phase(phase)["codename"]]["seconds"]
+
+    def problem_of(self, phase: int) -> str:
+        """Return why this machine cannot score submissions to a phase; nothing if it can."""
         try:
-            return self._scored_phases[self._phase(phase)["codename"]]["seconds"]
-        except (ApiError, JobBlockedError, KeyError):
-            return _UNKNOWN_PHASE_SECONDS
+            codename = self._phase(phase)["codename"]
+        except JobBlockedError as error:
+            return str(error)
+        known = ", ".join(self._scored_phases)
+        return "" if codename in self._scored_phases else f"no phase {codename!r} in the bundle ({known})"
 
     def score(self, job: Job, row: SubmissionRow) -> None:
         """Score a submission in a folder of its own, and report the result."""
@@ -68,10 +74,10 @@ class SubmissionScoring:
 
     def _score_in(self, folder: str, job: Job, row: SubmissionRow) -> None:
         phase, settings = self._phase(job.phase), self._services.settings
-        scored_phase = self._scored_phases.get(phase["codename"])
-        if scored_phase is None:
-            known = ", ".join(self._scored_phases)
-            raise JobBlockedError(f"no phase {phase['codename']!r} in the bundle ({known})")
+        problem = self.problem_of(job.phase)
+        if problem:
+            raise JobBlockedError(problem)
+        scored_phase = self._scored_phases[phase["codename"]]
         path = os.path.join(folder, "submission")
         if not self._has_file(job, row, path):
             return
@@ -145,8 +151,10 @@ class SubmissionScoring:
         self._reporting.settle(job, {"accuracies": accuracies, "metadata": outcome.metadata, **report})
 
     def _phase(self, number: int) -> PhaseRow:
-        if number not in self._phases:
+        phase, now = self._phases.get(number), time.monotonic()
+        if (phase is None or phase["codename"] not in self._scored_phases) and now > self._phases_at + _PHASE_SECONDS:
             self._phases = {row["id"]: row for row in self._services.jobs.phases()}
+            self._phases_at = now
         if number not in self._phases:
             raise JobBlockedError(f"the challenge has no phase {number}")
         return self._phases[number]

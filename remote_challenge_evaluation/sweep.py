@@ -47,21 +47,22 @@ class Sweep:
             self._worker.take_lost(row)
 
     def _is_lost(self, row: SubmissionRow) -> bool:
+        scoring = self._worker.scoring
+        if row["status"] not in (RUNNING, *WAITING) or scoring.problem_of(row["challenge_phase"]):
+            return False
         state = self._journal.state_of(row["id"], row.get("rerun_resumed_at") or "")
         if state and state != DONE:
             return False  # the journal brings it to its end
         if row["status"] == RUNNING and state:
             return True  # the server said that it took our report, and did not
         if row["status"] == RUNNING:
-            limit = self._worker.scoring.seconds_of(row["challenge_phase"]) + _MARGIN
+            limit = scoring.seconds_of(row["challenge_phase"]) + _MARGIN
             return self._age(row.get("started_at") or _waiting_since(row)) > limit
-        if row["status"] not in WAITING:
-            return False
         is_empty = self._journal.number("empty_answers") >= _EMPTY_ANSWERS
         age = self._age(_waiting_since(row))
         if not is_empty or age <= _WAITED:
             return False
-        return age > _UPLOADING or not self._worker.scoring.files.is_awaited(row)
+        return age > _UPLOADING or not scoring.files.is_awaited(row)
 
     def _age(self, time: str | None) -> float:
         """Return the seconds since a time of the server's, by the server's clock."""

@@ -7,6 +7,7 @@ process dies, the journal tells the next one where to go on.
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections import deque
 from collections.abc import Callable
@@ -31,6 +32,10 @@ ATTEMPTS = 12
 DELAYS, _FIRST_DELAY, _LONGEST_DELAY = 60, 5.0, 300.0
 #: A submission is not ours if the server says so as often: one 404 may be of a proxy.
 _LOOKUPS, _LOOKUP_PAUSE = 3, 1.0
+#: After so many looks a submission that others have to score is not looked at again for so many seconds.
+_LOOKS, _LOOK_SECONDS = 3, 600.0
+#: So many such submissions are remembered.
+_REMEMBERED = 10_000
 
 
 class Worker:
@@ -43,6 +48,12 @@ class Worker:
         self.scoring = SubmissionScoring(services, self._reporting, phases)
         #: Messages that named no submission and were left in the queue once.
         self._left_messages: deque[str] = deque(maxlen=100)
+        #: Submissions that others have to score: how often they were looked at, and when last.
+        self._others: dict[int, tuple[int, float]] = {}
+        #: So many messages of such submissions came again in a row.
+        self._repetitions = 0
+        #: Phases of which the operator was told that this machine lacks them.
+        self._lacking: set[int] = set()
 
     def take_turn(self) -> bool:
         """Work on one job, wherever it comes from; return whether there was one."""
@@ -54,9 +65,18 @@ class Worker:
         if self._services.stop.is_set() or not queue.is_due():
             return False
         message = queue.receive()
-        if message is None:
+        is_repetition = message is not None and message.submission in self._others
+        # Behind what is left to others there may be work of ours; once all of it came again, there is none.
+        self._repetitions = self._repetitions + 1 if is_repetition else 0
+        if message is None or self._repetitions > len(self._others):
+            self._repetitions = 0
             self._journal.add("empty_answers")
             return False
+        queue.expect_more()
+        if is_repetition:
+            if not self._services.once:
+                self._handle(message)
+            return True
         self._journal.set("empty_answers", 0)
         if message.submission:
             self._handle(message)
@@ -78,10 +98,17 @@ class Worker:
 
     def _handle(self, message: QueueMessage) -> None:
         """Work on the submission that a message names, if it is ours and waits."""
+        looks, last = self._others.get(message.submission, (0, 0.0))
+        if looks >= _LOOKS and time.monotonic() < last + _LOOK_SECONDS:
+            return
         row = self._look_up(message)
         if row is None:
+            self._others.pop(message.submission, None)
             self._acknowledge(message)
             return
+        if row["status"] in (*WAITING, RUNNING) and self._is_of_others(row, looks):
+            return
+        self._others.pop(message.submission, None)
         if row["status"] not in STATUSES:
             # The message comes back, and then the server may answer with a status that we know.
             self._log("message left", submission=message.submission, status=row["status"])
@@ -95,6 +122,22 @@ class Worker:
         with self._services.queue.keep_hidden(message):
             self._guard(job, lambda: self._begin(job, row, message))
         self._services.queue.acknowledge_end(message)
+
+    def _is_of_others(self, row: SubmissionRow, looks: int) -> bool:
+        """Return whether this machine cannot score a submission, so that its message is left to others that can."""
+        phase = row["challenge_phase"]
+        problem = self.scoring.problem_of(phase)
+        if not problem:
+            return False
+        if len(self._others) >= _REMEMBERED:
+            self._others.clear()
+        self._others[row["id"]] = looks + 1, time.monotonic()
+        self._log("message left", submission=row["id"], why=problem)
+        if phase not in self._lacking and (looks or self._services.once):  # a single answer may have been wrong
+            self._lacking.add(phase)
+            remedy = "its submissions wait for a worker that has it. Update the bundle, and start the worker again"
+            self._services.alert(f"phase {phase} appeared after the start of this worker: {problem}; {remedy}")
+        return True
 
     def _look_up(self, message: QueueMessage) -> SubmissionRow | None:
         """Return the submission of a message; None if the server says again and again that it is not ours."""
@@ -124,7 +167,9 @@ class Worker:
     def take_lost(self, row: SubmissionRow) -> None:
         """Work on a submission that the sweep found; its list may be old, so the server is asked again."""
         row = self._jobs.submission(row["id"])
-        job = self._claim(row, again=True) if row["status"] in (RUNNING, *WAITING) else None
+        if row["status"] not in (RUNNING, *WAITING) or self.scoring.problem_of(row["challenge_phase"]):
+            return
+        job = self._claim(row, again=True)
         if job is not None:
             self._log("taken up", submission=job.submission, status=row["status"])
             self._guard(job, lambda: self._begin(job, row, None))

@@ -35,6 +35,8 @@ _IDLE = 1.0
 _REFUSALS, _REFUSAL_PAUSE = 4, 2.0
 #: `--once` waits at most so many seconds for a submission that was put off.
 _ONCE_PATIENCE = 60.0
+#: `--once` ends after so many seconds in which nothing came forward.
+_ONCE_STALLED = 120.0
 #: Seconds that a poll of `--once` waits in a queue of the host's own.
 _ONCE_POLL = 2
 #: Errors of a disk that may pass.
@@ -191,6 +193,7 @@ class WorkerLoop:
         if not has_process_limit():
             self._log("not limited", what="processes and CPU of scorers: let the unit or the container do it")
         must_poll = self._once
+        self._progress, self._progress_at = -1, 0.0
         while not self._stop.is_set():
             try:
                 self._journal.file.follow_replacement()
@@ -199,7 +202,7 @@ class WorkerLoop:
                     must_poll = False
                 sweep.run_if_due()
                 is_busy = worker.take_turn()
-                if not is_busy and self._once and self._is_done():
+                if self._once and self._is_done(is_busy=is_busy):
                     return
             except Exception as error:  # noqa: BLE001 - nothing that a server or a disk does ends a worker
                 self._recover(error, next(pauses))
@@ -237,12 +240,15 @@ class WorkerLoop:
         """Return whether the server says again and again that it does not accept the token."""
         return all(not (self._stop.wait(_REFUSAL_PAUSE) or is_token_accepted(self._jobs)) for _ in range(_REFUSALS))
 
-    def _is_done(self) -> bool:
+    def _is_done(self, *, is_busy: bool) -> bool:
         """Return whether `--once` has nothing left to wait for."""
-        seconds = self._journal.seconds_until_due()
-        if seconds is None:
-            return True
-        if seconds > _ONCE_PATIENCE:
+        progress, now = self._journal.progress(), time.monotonic()
+        if progress > self._progress:
+            self._progress, self._progress_at = progress, now
+        seconds, is_stalled = self._journal.seconds_until_due(), now > self._progress_at + _ONCE_STALLED
+        if seconds is None or (is_busy and not is_stalled):
+            return not is_busy
+        if is_stalled or seconds > _ONCE_PATIENCE:
             self._log("left", what="submissions that were put off; start the worker again", seconds=round(seconds))
             return True
         if seconds > _IDLE:

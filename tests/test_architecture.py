@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -206,6 +207,13 @@ def test_only_the_command_line_and_progress_print() -> None:
         calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
         printing = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id in ("print", "exit")]
         assert not printing or name in PRINTING, name
+
+
+def test_no_folder_of_ours_has_the_name_of_those_that_evalais_worker_deletes() -> None:
+    calls = re.compile(r"(?:TemporaryDirectory|mkdtemp)\(([^)]*)")
+    for path in FILES.values():
+        for arguments in calls.findall(path.read_text(encoding="utf-8")):
+            assert "prefix=" in arguments or "dir=" in arguments, path
 
 
 def test_nothing_crosses_a_border_as_pickle_eval_or_shell() -> None:

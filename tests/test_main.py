@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import shutil
 import subprocess
 import sys
 import traceback
@@ -138,6 +139,40 @@ def with_phase(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Phase:
     phase = replace(PHASES[0], **changes)
     monkeypatch.setattr(main, "PHASES", (phase,))
     return phase
+
+
+def test_a_folder_that_is_deleted_after_it_was_loaded_does_no_harm(tmp_path: Path) -> None:
+    """EvalAI's own worker deletes the folders of other workers that use its temporary folder."""
+    from segjudge.evaluation_script import kernel
+
+    folder = tmp_path / "challenge_data" / "challenge_1"
+    shutil.copytree(ROOT / "evaluation_script", folder, ignore=shutil.ignore_patterns("__pycache__", "*.so*"))
+    (folder.parent / "__init__.py").touch()
+    phases = folder / "phases.py"
+    phases.write_text(phases.read_text().replace("Phase(\n", "Phase(\n        report=True, detail='all',\n"))
+    library = Path(kernel.__file__).parent / kernel.NAME
+    for path in (library, Path(f"{library}{kernel.CHECKSUM}")) if library.exists() else ():
+        shutil.copy(path, folder)
+    shutil.copy(ANNOTATIONS, folder)
+    code = (
+        "import json, os, shutil, sys\n"
+        "sys.path.insert(0, os.getcwd())\n"
+        "from challenge_data.challenge_1 import evaluate\n"
+        "truth, root = os.path.abspath('challenge_data/challenge_1/sequences-dev.zip'), sys.argv[1]\n"
+        "def score(truth, sample, phase): return evaluate(truth, f'{root}/examples/{phase}/{sample}', phase)\n"
+        "before = score(truth, 'strong.zip', 'sequences-dev')\n"
+        "shutil.rmtree('challenge_data')\n"
+        "after = score(truth, 'strong.zip', 'sequences-dev')\n"
+        "assert before['result'] == after['result']\n"
+        "keys = before['submission_metadata']['provenance'], after['submission_metadata']['provenance']\n"
+        "assert keys[0] == keys[1], keys\n"
+        "assert 'losses' in after['submission_result']\n"
+        "score(f'{root}/annotations/instances-dev.zip', os.listdir(f'{root}/examples/instances-dev')[0], 'instances-dev')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(ROOT)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_plain_zip_is_a_truth_too_and_the_operator_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

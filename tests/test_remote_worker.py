@@ -7,6 +7,8 @@ import re
 import shutil
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,9 +23,10 @@ from segjudge.rehearsal.services import Services
 from segjudge.remote_challenge_evaluation.settings import WorkerSettings, with_absolute_paths
 
 from .builders import ROOT
+from .hostile_network import Network
 from .journeys.fleet import remote_bundle
-from .rehearsals import Rehearsal, bundle_with, steady_port, waited
-from .remote_workers import OPTIONS, STRONG, Operator, operator_of, remote_server, status, submitted
+from .rehearsals import FINAL, Rehearsal, bundle_with, steady_port, waited
+from .remote_workers import OPTIONS, STRONG, Operator, lines_until, operator_of, remote_server, status, submitted
 
 
 @pytest.fixture(scope="module")
@@ -269,6 +272,92 @@ def test_logs_are_not_sent_where_the_phase_says_so(server: Rehearsal, operator: 
         services.store.change(ChallengePhase, 1, config=config)
     held = server.get(f"/api/jobs/submission/{number}", "host").json()
     assert server.text(held["stdout_file"]) == ""
+
+
+# ── what is not ours ────────────────────────────────────────────────────────
+
+
+def test_a_phase_that_appeared_after_the_start_is_said_and_left_to_others(
+    server: Rehearsal, operator: Operator
+) -> None:
+    services = Services(str(server.data))
+    for row in server.get("/api/jobs/challenge/1/submission/", "host").json():
+        if row["status"] not in FINAL:  # the first sweep would ask for the phases on their account
+            services.submissions.update(row["id"], status="cancelled")
+    config = services.store.one(ChallengePhase, 2).config
+    process = operator.start(POLL_SECONDS="0.05")
+    try:
+        lines_until(process, "start ")
+        waited(lambda: operator.worker_number("empty_answers") > 0)
+        services.store.change(ChallengePhase, 2, codename="new", config={**config, "codename": "new"})
+        new = [submitted(server, phase=2) for _ in range(3)]
+        said = "".join(lines_until(process, "ALERT"))
+        ours = submitted(server)
+        waited(lambda: status(server, ours) == "finished")
+    finally:
+        services.store.change(ChallengePhase, 2, codename=config["codename"], config=config)
+        process.terminate()
+        _, rest = process.communicate(timeout=60)
+    assert "no phase 'new' in the bundle (sequences-dev, sequences-test, instances-dev)" in said
+    assert "appeared after the start of this worker" in said
+    assert (said + rest).count("ALERT") == 1
+    assert [status(server, number) for number in new] == ["submitted"] * 3
+    assert [job["submission"] for job in operator.jobs()] == [ours]
+    operator.run("--once")
+    assert [status(server, number) for number in new] == ["failed"] * 3, "the worker that has it scores them"
+
+
+@pytest.mark.long
+def test_a_single_run_ends_beside_messages_that_others_have_to_score(
+    server: Rehearsal, operator: Operator, tmp_path: Path
+) -> None:
+    bundle = bundle_with(tmp_path, lambda config: config.update(title="others", remote_evaluation=True))
+    assert server.push(bundle, repository="me/others").status_code == 201
+    listed = server.get("/api/challenges/challenge/all/all/all").json()["results"]
+    other = next(one["id"] for one in listed if one["title"] == "others")
+    phase = server.get(f"/api/challenges/challenge/{other}/challenge_phase").json()["results"][0]["id"]
+    ours = submitted(server)
+    others = [server.submit("host", STRONG, phase=phase, challenge=other).json()["id"] for _ in range(3)]
+    for number in others:
+        send(server, operator, {"submission_pk": number, "phase_pk": phase, "challenge_pk": other})
+    output = operator.run("--once")
+    assert output.count("message left") == 3, "each once"
+    assert output.count("ALERT") == 1
+    assert f"the challenge has no phase {phase}" in output
+    assert status(server, ours) == "finished"
+    assert {status(server, number) for number in others} == {"submitted"}
+    assert [job["submission"] for job in operator.jobs()] == [ours]
+
+
+@pytest.mark.long
+def test_a_single_run_ends_beside_work_that_never_comes_forward(server: Rehearsal, operator: Operator) -> None:
+    """Jobs whose files never come are due in turn, so that one of them always is."""
+    numbers = [submitted(server) for _ in range(3)]
+    code = (
+        "import runpy, sys\n"
+        "from segjudge.remote_challenge_evaluation import download, worker, worker_loop\n"
+        "download._TRIES, worker._FIRST_DELAY, worker._LONGEST_DELAY, worker_loop._ONCE_STALLED = 1, 0.5, 0.5, 5\n"
+        "sys.argv = ['worker', '--once']\n"
+        "runpy.run_module('segjudge.remote_challenge_evaluation', run_name='__main__')"
+    )
+    bad = Network(server.address, rate=1.0, kinds=("refusal",), only=b"/media/", large=10)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            env={**operator.environment, "API_SERVER": bad.address},
+            capture_output=True,
+            text=True,
+            timeout=90,
+            check=False,
+        )
+    finally:
+        bad.close()
+    assert done.returncode == 0, done.stderr
+    assert "start the worker again" in done.stderr
+    operator.journal("UPDATE jobs SET next_at = 0")
+    operator.run("--once")
+    assert {status(server, number) for number in numbers} == {"finished"}
 
 
 # ── faults of ours ──────────────────────────────────────────────────────────

@@ -115,7 +115,7 @@ def _is_ordered(value: object) -> bool:
 
 def _pip_error(text: bytes) -> str:
     """Return why pip cannot install the requirements for the worker; "" when it can."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         path = os.path.join(folder, REQUIREMENTS)
         Path(path).write_bytes(text)
         command = [sys.executable, "-m", "pip", "install", "--dry-run", "--disable-pip-version-check", "--retries", "1"]

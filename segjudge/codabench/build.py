@@ -96,7 +96,7 @@ def build(bundle: BundleSource, out: str = "", options: CodabenchOptions | None 
     out = out or os.path.join(bundle.root, OUT)
     notes: Notes = {}
     phases = {phase.codename: phase for phase in bundle.phases()}
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         path = bundle.archive
         if not path:
             path = build_for_evalai(bundle.root, os.path.join(folder, "bundle.zip"), kernel=options.kernel).path

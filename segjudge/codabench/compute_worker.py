@@ -95,7 +95,7 @@ class ComputeWorker:
         """Score a zip by a task: its file keys and the paths behind them."""
         if task.get("ingestion_program"):
             raise HostError("tasks with an ingestion program run code of participants, which is not played here")
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
             try:
                 self._prepare(task, submission, folder)
                 return self._run(command_of(task["scoring_program"]), folder, columns, seconds)
@@ -232,7 +232,7 @@ def as_zip(path: str) -> Iterator[str]:
     if zipfile.is_zipfile(path):
         yield path
         return
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         zipped = os.path.join(folder, "submission.zip")
         if os.path.isdir(path):
             shutil.make_archive(zipped.removesuffix(".zip"), "zip", path)

@@ -145,7 +145,7 @@ def opened_competition(path: str) -> Iterator[OpenedCompetition]:
     if os.path.isdir(path):
         yield OpenedCompetition(path)
         return
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         _extract(path, folder)
         yield OpenedCompetition(folder)
 

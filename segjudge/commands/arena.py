@@ -77,7 +77,7 @@ def _static(args: argparse.Namespace, limits: ProcessLimits) -> int:
     phase = source.phase(args.phase)
     annotations = args.truth or os.path.join(source.root, phase.annotations)
     submissions: list[str] = []
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
 
         def keep(path: str) -> None:
             """Copy a submission out of the command's folder, which is removed with it."""

@@ -31,7 +31,7 @@ def check(args: argparse.Namespace) -> int:
     source = named_bundle(args)
     root = source.root
     built: BuiltBundle | None = None
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         path = os.path.join(folder, "challenge_config.zip")
         if args.starter:
             build_starter_zip(root, path)

@@ -84,7 +84,7 @@ def _targets(args: argparse.Namespace) -> Iterator[list[_Target]]:
         yield [_Target(here, root)]
         return
     source = find_bundle(path)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         built = _built(args, source, folder)
         yield [_Target(one.path, source.root, tuple(one.codenames)) for one in built.competitions]
 

@@ -26,7 +26,7 @@ def new(args: argparse.Namespace) -> int:
     protocol = args.protocol or (DEMO if args.demo else _asked(f"Protocol ({', '.join(PROTOCOLS)})", "--protocol"))
     if protocol not in PROTOCOLS:
         raise UsageError(f"there is no protocol {protocol!r}, only {', '.join(PROTOCOLS)}")
-    with tempfile.TemporaryDirectory() as temporary:
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
         if args.demo:
             return _write(args, folder, protocol, write_published(PROTOCOLS[protocol], temporary))
         question = "The truth: a dataset's folder or zip, or its JSON"

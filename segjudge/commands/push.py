@@ -35,7 +35,7 @@ def push(args: argparse.Namespace) -> int:
     account = read_settings()
     name = repository(args.repository or "", root)
     process = ChallengePush(account, name)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         bundle = source.archive or _built(source, os.path.join(folder, "challenge_config.zip"), args)
         existing = process.existing()
         state = process.state(load_state(root, account.host, name), existing) if existing else None

@@ -71,7 +71,7 @@ def _rehearse(args: argparse.Namespace) -> None:
     hosts = {first_run.HOST_NAME, *(name for names in args.hosts for name in names.split(",") if name)}
     services = Services(folder, args.visibility, faults.strikes if faults else lambda: False, hosts, args.database)
     _introduce(first_run.create_people(services, hosts))
-    with tempfile.TemporaryDirectory() as temporary:
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
         bundle, about = (source.archive, "") if source.archive else _built(source, temporary)
         challenge, new = first_run.create_challenge(services, bundle, temporary)
     workers = Workers(services, scorer, args.workers)

@@ -85,7 +85,7 @@ def _instances(root: str, seed: int) -> list[str]:
     pictures = [instance_image(generator) for _ in range(PICTURES)]
     annotations = os.path.join(root, "annotations", f"{INSTANCE_PHASE}.zip")
     Path(annotations).unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         masks, listing = (os.path.join(folder, name) for name in ("png", "listing.json"))
         os.mkdir(masks)
         for number, instances in enumerate(pictures):
@@ -154,7 +154,7 @@ def _annotations(root: str, phase: str, scenes: dict[str, list[Scene]]) -> str:
     out = os.path.join(root, "annotations", f"{phase}.zip")
     Path(out).unlink(missing_ok=True)
     for split, members in scenes.items():
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
             source = os.path.join(folder, "dataset.zip")
             _write_zip(source, davis_files(members))
             pack(TruthSource(source, "davis2017"), out, split=split)

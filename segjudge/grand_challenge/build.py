@@ -45,7 +45,7 @@ def build(source: BundleSource, out: str = "") -> dict[str, list[str]]:
     out = out or os.path.join(source.root, OUT)
     phases = {phase.codename: phase for phase in source.phases()}
     written: dict[str, list[str]] = {}
-    with tempfile.TemporaryDirectory() as temporary:
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
         built = source.archive or build_for_evalai(source.root, os.path.join(temporary, "bundle.zip")).path
         with Bundle(built, for_evalai=False) as bundle:
             check_secrecy(bundle.config, phases.values())

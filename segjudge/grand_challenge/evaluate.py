@@ -34,7 +34,7 @@ def main() -> int:
         script: Any = importlib.import_module("evaluation_script")
         with open(os.path.join(HERE, "task.json"), encoding="utf-8") as file:
             task = json.load(file)
-        with tempfile.TemporaryDirectory() as temporary:
+        with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
             annotations, submission = os.path.join(truth, task["annotations"]), _submission(source, task, temporary)
             metrics = _metrics(script.evaluate(annotations, submission, task["phase"]), task)
         with open(os.path.join(target, "metrics.json"), "w", encoding="utf-8") as file:

@@ -86,7 +86,7 @@ def sandbox_for(python: Interpreter, *, required: bool = False) -> str | None:
     box = sandbox.find_sandbox(required=required)
     if box is None:
         return None
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         words = [python.path, "-I", "-c", ""]
         command = sandbox.scorer_command(box, words, python.folders, [(folder, "/tmp")], (), python=python.path)  # noqa: S108
         trial = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)

@@ -61,7 +61,7 @@ class VideoTask:
 
     def result(self) -> Result:
         """Return the scores of all masks, by the function that scores a submission."""
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
             path = os.path.join(folder, "submission.json")
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(self._answers, file)
