@@ -1,7 +1,7 @@
 """The command line: its parser, and the exit codes of errors.
 
 Exit codes: 0 done, 1 a problem in the participant's files, 2 usage, 3 a broken truth or bundle, a full disk, or a
-defect of Segjudge, 130 stopped with Ctrl-C.
+defect of Segjudge, 4 of `check` a bundle that is taken and does not work, 130 stopped with Ctrl-C.
 """
 
 import argparse

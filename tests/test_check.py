@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from segjudge.bundle import agreement
+from segjudge.bundle import agreement, script_rules
 from segjudge.bundle.build import build, files_named, read_config
 from segjudge.bundle.check import check, refusal
 from segjudge.bundle.problems import ERROR, WARNING, BundleProblem
@@ -708,3 +708,52 @@ def test_each_server_and_repository_has_a_memory_of_its_own(tmp_path: Path) -> N
         state_path(root, server, name) for server in (EVALAI, "https://eval.ai:8443") for name in ("a/b-c", "a-b/c")
     }
     assert len(names) == 4, "nothing that looks alike in a file's name is mixed up"
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "warned"),
+    [
+        ("2026-01-01 00:00:00", "2099-01-01 00:00:00Z", "end_date"),
+        ("2026-01-01T00:00:00+02:00", "2099-01-01 00:00:00", "start_date"),
+        ("2026-01-01 00:00:00 -5", "2099-01-01 00:00:00Z", ""),
+        ("2026-01-01 00:00:00", "2099-01-01 00:00:00", ""),
+    ],
+)
+@pytest.mark.parametrize("of_phase", [False, True])
+def test_a_time_zone_in_one_date_alone_is_a_warning(
+    start: str, end: str, warned: str, of_phase: bool, bundle: Path, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(bundle) as archive:
+        text = archive.read("challenge_config.yaml").decode()
+    indent = "    " if of_phase else ""
+    for key, date in (("start_date", start), ("end_date", end)):
+        text = re.sub(rf"^{indent}{key}: .*$", f"{indent}{key}: {date}", text, count=1, flags=re.MULTILINE)
+    problems = changed(bundle, tmp_path, files={"challenge_config.yaml": text.encode()})
+    zones = [problem for problem in problems if "has a time zone" in problem.found]
+    where = f"challenge_phases[0].{warned}" if of_phase else warned
+    assert [(problem.where, problem.severity) for problem in zones] == ([(where, WARNING)] if warned else [])
+
+
+def test_a_module_is_parsed_once_for_each_content(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    parsed = []
+    real = script_rules.parsed
+    monkeypatch.setattr(script_rules, "parsed", lambda text: parsed.append(text) or real(text))
+    assert changed(bundle, tmp_path) == []
+    with zipfile.ZipFile(bundle) as archive, zipfile.ZipFile(io.BytesIO(archive.read("evaluation_script.zip"))) as own:
+        modules = {name: own.read(name) for name in own.namelist()}
+    assert sorted(parsed) == sorted(text for name, text in modules.items() if name.endswith(".py"))
+    parsed.clear()
+    assert changed(bundle, tmp_path) == []
+    assert parsed == []
+    broken = b"from .nowhere import nothing\nfrom .masks import Array\n"
+    script = zipped({**modules, "phase_report.py": broken})
+    first = [str(problem) for problem in changed(bundle, tmp_path, files={"evaluation_script.zip": script})]
+    assert parsed == [broken]
+    assert any("imports .nowhere, which is not in the zip" in problem for problem in first)
+    assert [str(problem) for problem in changed(bundle, tmp_path, files={"evaluation_script.zip": script})] == first
+    for damage in ("[]", "{", '{"%s": 3}'):
+        (tmp_path / "cache/segjudge/modules.json").write_text(damage)
+        assert changed(bundle, tmp_path) == []

@@ -307,8 +307,33 @@ def test_a_host_sees_every_problem(tmp_path: Path, capsys: Any) -> None:
         archive.writestr("challenge_config.yaml", "title: x\n")
     assert main(["check", str(tmp_path / "b.zip")]) == 3
     out = capsys.readouterr().out
-    assert "errors" in out.splitlines()[-1]
+    assert "errors" in out.splitlines()[-2]
+    assert out.splitlines()[-1] == "EvalAI would refuse this bundle."
     assert "    EvalAI: ERROR: There is no key for dataset splits.\n" in out
+
+
+def test_what_evalai_takes_and_what_it_refuses_are_two_verdicts_with_two_exit_codes(
+    tmp_path: Path, capsys: Any
+) -> None:
+    with zipfile.ZipFile(build(str(ROOT), str(tmp_path / "a.zip")).path) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    text = content["challenge_config.yaml"].decode()
+    annotation = "    test_annotation_file: annotations/sequences-dev.zip\n"
+    bundles = {
+        "title": (text.replace("title: ", "title_: ", 1), 3, "EvalAI would refuse this bundle."),
+        "annotation": (text.replace(annotation, "", 1), 4, "EvalAI would take this bundle by push alone, and the challenge would not work"),
+        "labels": (text.replace("J&F-Mean", "J&F", 1), 3, "EvalAI would refuse this bundle."),
+        "phase": (text.replace("codename: sequences-dev", "codename: other"), 4, "EvalAI would take this bundle by push and by its web form, and the challenge would not work"),
+        "nothing": (text, 0, "EvalAI would accept this bundle, by push and by its web form."),
+    }  # fmt: skip
+    for name, (changed, code, verdict) in bundles.items():
+        with zipfile.ZipFile(tmp_path / f"{name}.zip", "w") as archive:
+            for member, data in content.items():
+                archive.writestr(member, changed if member == "challenge_config.yaml" else data)
+        assert main(["check", "--quick", str(tmp_path / f"{name}.zip")]) == code, name
+        out = capsys.readouterr().out
+        assert verdict in out, out
+        assert len(re.findall(r"EvalAI would (accept|take|refuse) ", out)) == 1
 
 
 def test_a_warning_fails_in_strict_mode_alone(tmp_path: Path, capsys: Any) -> None:
@@ -321,7 +346,7 @@ def test_a_warning_fails_in_strict_mode_alone(tmp_path: Path, capsys: Any) -> No
     command = ["check", str(tmp_path / "b.zip"), "--quick"]
     assert main(command) == 0
     assert "warning: worker_memory: is ignored by EvalAI: CPU and memory are set by the API" in capsys.readouterr().out
-    assert main([*command, "--strict"]) == 3
+    assert main([*command, "--strict"]) == 4
     assert main([*command, "--json"]) == 0
     output = capsys.readouterr().out
     (problem,) = json.loads(output[output.index("{") :])["findings"]

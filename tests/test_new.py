@@ -228,7 +228,7 @@ def test_check_names_what_is_not_pinned_or_not_there(
     (wheel,) = (folder / "wheels").iterdir()
     (folder / "requirements.txt").write_text(line.format(wheel=wheel.name) + "\n")
     capsys.readouterr()
-    assert main(["check", "--quick", "--strict", str(folder)]) == (3 if sentence else 0)
+    assert main(["check", "--quick", "--strict", str(folder)]) == (4 if sentence else 0)
     out = capsys.readouterr().out
     assert sentence.format(wheel=wheel.name) in out
     assert bool(sentence) == ("requirements.txt" in out)
@@ -328,13 +328,13 @@ def test_check_says_what_changed_in_scores_since_the_lock(
     assert "has scores as of 0.1.0; 0.3.0 changed them: J of an empty frame: 0 → 1" in out
     assert "0.2.0 changed them: F: 0.5 → 0.6" in out
     assert "First numbers" not in out
-    assert main(["check", "--quick", "--strict", str(folder)]) == 3
+    assert main(["check", "--quick", "--strict", str(folder)]) == 4
 
     lock_line = (folder / "requirements.txt").read_text().rpartition("  # ")[0]
     (folder / "requirements.txt").write_text(f"{lock_line}  # scores as of 0.3.0\n")
     assert main(["check", "--quick", "--strict", str(folder)]) == 0
     (folder / "requirements.txt").write_text(f"{lock_line}  # scores as of 0.4.0\n")
-    assert main(["check", "--quick", "--strict", str(folder)]) == 3
+    assert main(["check", "--quick", "--strict", str(folder)]) == 4
 
 
 def test_the_changelog_of_this_version_is_read() -> None:

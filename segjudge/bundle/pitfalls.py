@@ -109,6 +109,11 @@ def _dates(bundle: Bundle) -> BundleProblems:
             if isinstance(item.get(key), str):
                 remedy = "Write it unquoted: one in quotes and one without fails"
                 yield warning(f"{prefix}{key}", "is in quotes", remedy)
+        pair = [key for key in ("start_date", "end_date") if isinstance(item.get(key), datetime.datetime)]
+        zoned = [key for key in pair if bundle.lines.has_time_zone(f"{prefix}{key}")]
+        if len(pair) == 2 and len(zoned) == 1:
+            found = "has a time zone, and the other date has none: a server with PyYAML 6 refuses the pair"
+            yield warning(f"{prefix}{zoned[0]}", found, "Write both alike, best in UTC without a zone")
     for prefix, phase in phases:
         first, last = as_datetime(phase.get("start_date")), as_datetime(phase.get("end_date"))
         if start and first and first < start:

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import ast
+import hashlib
+import json
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from segjudge.files import replace as replace_file
 from segjudge.hosted_worker.requirements import PINNED_PYTHON, PINS, REQUIREMENTS
+from segjudge.kernel.compiling import cache_folder
 
 from .opened_bundle import Bundle
 from .problems import WARNING, BundleProblems, breaks_later, warning
 
 INIT = "__init__.py"
+#: What beside a module's text decides what is remembered of it, and of how many others it is.
+_REMEMBERED, _MOST_REMEMBERED = f"1 {sys.version}\n".encode(), 2000
 #: The worker, in the words of environment markers.
 _WORKER = {
     "python_version": PINNED_PYTHON,
@@ -56,31 +64,27 @@ def script(bundle: Bundle) -> BundleProblems:
 
 def _modules(bundle: Bundle, folder: str, texts: dict[str, bytes]) -> BundleProblems:
     """Yield why modules cannot be imported; a warning for those that the worker does not load."""
-    trees, problems = {}, []
-    for name, text in texts.items():
-        try:
-            trees[name] = ast.parse(text, feature_version=(3, 9))
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            line = getattr(error, "lineno", None)
-            where = f"{folder}/{name}" + (f":{line}" if line else "")
-            found = f"is not Python {PINNED_PYTHON} ({error})"
-            trees[name] = ast.Module([], [])
+    modules, problems = _parsed_modules(texts), []
+    for name, module in modules.items():
+        if module.error:
+            where = f"{folder}/{name}" + (f":{module.line}" if module.line else "")
+            found = f"is not Python {PINNED_PYTHON} ({module.error})"
             problems.append((name, breaks_later(where, found, "Correct it")))
     # Modules find each other by their bare names through a search path of their own, or when pip installs them.
     finds_its_own = any(re.search(rb"sys\.path|\bpip\b", text) for text in texts.values())
-    for name, tree in trees.items():
-        found_here = _imports(folder, name, tree, texts, finds_its_own=finds_its_own)
+    for name, module in modules.items():
+        found_here = _imports(folder, name, module.imports, texts, finds_its_own=finds_its_own)
         problems += [(name, problem) for problem in found_here]
-    loaded = set(texts) if finds_its_own or not bundle.is_foreign else reached_files(trees)
+    loaded = set(texts) if finds_its_own or not bundle.is_foreign else reached_files(modules)
     for name, problem in problems:
         yield problem if name in loaded else replace(problem, severity=WARNING)
 
 
 def _imports(
-    folder: str, importer: str, tree: ast.Module, texts: dict[str, bytes], *, finds_its_own: bool
+    folder: str, importer: str, imports: tuple[ImportedName, ...], texts: dict[str, bytes], *, finds_its_own: bool
 ) -> BundleProblems:
     modules = {file.split("/", 1)[0].removesuffix(".py") for file in texts}
-    for imported in imports_of(tree):
+    for imported in imports:
         where = f"{folder}/{importer}:{imported.line}"
         first = imported.name.split(".", 1)[0]
         own = first in (*modules, folder) and first not in sys.stdlib_module_names
@@ -155,6 +159,50 @@ class ImportedName:
     is_certain: bool = True
 
 
+@dataclass(frozen=True)
+class ParsedModule:
+    """What a module imports, or why it is not Python, and in which line."""
+
+    imports: tuple[ImportedName, ...] = ()
+    error: str = ""
+    line: int | None = None
+
+
+def parsed(text: bytes) -> ParsedModule:
+    """Return what a module imports, as the worker's Python reads it."""
+    try:
+        return ParsedModule(tuple(imports_of(ast.parse(text, feature_version=(3, 9)))))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return ParsedModule((), str(error) or type(error).__name__, getattr(error, "lineno", None))
+
+
+def _parsed_modules(texts: dict[str, bytes]) -> dict[str, ParsedModule]:
+    """Return what each module imports, which is remembered by content: `check` runs after every change of one."""
+    digests = {name: hashlib.sha256(_REMEMBERED + text).hexdigest() for name, text in texts.items()}
+    known, file = dict[str, Any](), None
+    with suppress(OSError, RuntimeError, ValueError, TypeError):
+        file = cache_folder() / "modules.json"
+        known = dict(json.loads(file.read_bytes()))
+    modules = dict[str, ParsedModule]()
+    for name, digest in digests.items():
+        try:
+            rows, error, line = known[digest]
+            imports = tuple(ImportedName(row[0], row[1], row[2], tuple(row[3]), row[4]) for row in rows)
+            modules[name] = ParsedModule(imports, error, line)
+        except (KeyError, TypeError, ValueError, IndexError):
+            modules[name] = parsed(texts[name])
+    if file and not known.keys() >= set(digests.values()):
+        added = {
+            digest: [[astuple(one) for one in modules[name].imports], modules[name].error, modules[name].line]
+            for name, digest in digests.items()
+        }
+        others = [digest for digest in known if digest not in added][-_MOST_REMEMBERED:]
+        with suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(file, json.dumps({**{digest: known[digest] for digest in others}, **added}))
+    return modules
+
+
 def imports_of(tree: ast.Module) -> Iterator[ImportedName]:
     """Yield what a module imports."""
     pending: list[tuple[ast.AST, bool]] = [(node, True) for node in tree.body]
@@ -188,15 +236,15 @@ def is_module(path: list[str], files: set[str]) -> bool:
     return f"{name}.py" in files or any(file.startswith(f"{name}/") for file in files)
 
 
-def reached_files(trees: dict[str, ast.Module]) -> set[str]:
+def reached_files(modules: dict[str, ParsedModule]) -> set[str]:
     """Return the files that the worker may load, beginning with `__init__.py`."""
     reached, pending = set[str](), [INIT]
     while pending:
         name = pending.pop()
-        if name in reached or name not in trees:
+        if name in reached or name not in modules:
             continue
         reached.add(name)
-        for imported in imports_of(trees[name]):  # an import loads packages, the module, and what is imported from it
+        for imported in modules[name].imports:  # an import loads packages, the module, and what is imported from it
             path = module_path(imported, name) or []
             loaded = [path[: length + 1] for length in range(len(path))]
             loaded += [[*path, member] for member in imported.members]

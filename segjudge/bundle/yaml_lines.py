@@ -57,6 +57,19 @@ class YamlLines:
 
     def location(self, path: str) -> str:
         """Return file, line and column of a key, or of the nearest thing around it; "" for what is not a key."""
+        mark, _ = self._nearest(path)
+        if mark is None:
+            return self._name if re.split(r"[.\[]", path)[0] in CHALLENGE else ""
+        return _location(self._name, mark)
+
+    def has_time_zone(self, path: str) -> bool:
+        """Return whether a key's value is a time that is written with its zone."""
+        _, node = self._nearest(path)
+        match = _Loader.timestamp_regexp.match(node.value) if isinstance(node, yaml.ScalarNode) else None
+        return bool(match and match["tz"])
+
+    def _nearest(self, path: str) -> tuple[yaml.Mark | None, yaml.Node | None]:
+        """Return where a key is, or the nearest thing around it, and its value."""
         node, mark = self._root, None
         for step in re.findall(r"[^.\[\]]+", path):
             if isinstance(node, yaml.SequenceNode) and step.isdecimal():
@@ -71,9 +84,7 @@ class YamlLines:
             if not pairs:
                 break
             mark, node = pairs[-1][0].start_mark, pairs[-1][1]
-        if mark is None:
-            return self._name if re.split(r"[.\[]", path)[0] in CHALLENGE else ""
-        return _location(self._name, mark)
+        return mark, node
 
 
 def _mappings(node: yaml.SequenceNode) -> list[yaml.MappingNode]:

@@ -19,11 +19,11 @@ from segjudge.evaluation_script.errors import HostError
 from segjudge.hosted_worker.interpreter import open_interpreter, worker_interpreter
 from segjudge.hosted_worker.requirements import PINNED_PYTHON
 
-from .shared import DONE, OURS, bundle_options, named_bundle, say
+from .shared import DONE, OURS, TAKEN, bundle_options, named_bundle, say
 
 
 def check(args: argparse.Namespace) -> int:
-    """Check the bundle by EvalAI's rules, and by what goes wrong later."""
+    """Check the bundle by EvalAI's rules (exit code 3), and by what goes wrong later (4)."""
     from segjudge.bundle.check import check as check_bundle
     from segjudge.bundle.check import web_form_problems
     from segjudge.starting.lock import lock_problems, score_moves
@@ -51,13 +51,16 @@ def check(args: argparse.Namespace) -> int:
             problems += _try(source, path, args.python, not_checked)
         form = web_form_problems(path)
     failed = has_errors(problems) or (args.strict and bool(problems))
+    code = OURS if _is_refused(problems) else TAKEN if failed else DONE
     if args.json:
         _print_json(problems, form, not_checked, failed=failed, kernel=built.kernel if built else None)
     else:
-        _print_report(problems, form, not_checked, failed=failed)
+        _print_report(problems, form, not_checked)
+        if code == TAKEN and not has_errors(problems):
+            print("Its warnings fail here, since --strict is on.")
         if built is not None and built.about_kernel():
             print(f"It was checked {built.about_kernel()}.")
-    return OURS if failed else DONE
+    return code
 
 
 def _print_members(path: str) -> None:
@@ -122,24 +125,23 @@ def _print_json(
     print(json.dumps(document, indent=1))
 
 
-def _print_report(
-    problems: list[BundleProblem], form: list[BundleProblem], not_checked: list[str], *, failed: bool
-) -> None:
+def _print_report(problems: list[BundleProblem], form: list[BundleProblem], not_checked: list[str]) -> None:
+    """Print problems, and one verdict: refused, taken although it would not work, or accepted."""
     print_problems(problems)
     for reason in not_checked:
         say(f"Not checked: {reason}.")
     if _is_refused(problems):
+        print("EvalAI would refuse this bundle.")
         return
-    if not form:
-        print("EvalAI would accept this bundle, by push and by its web form.")
-    else:
-        print("EvalAI would accept this bundle by push alone. Its web form would not:")
-    for problem in form:
-        print(f"    {_printable(problem.where)}: {_printable(problem.found)}. {problem.remedy}.")
+    ways = "by push alone" if form else "by push and by its web form"
     if has_errors(problems):
-        print("EvalAI would take it, and it would not work: see the errors above.")
-    elif failed:
-        print("Its warnings fail here, since --strict is on.")
+        print(f"EvalAI would take this bundle {ways}, and the challenge would not work: see the errors above.")
+    else:
+        print(f"EvalAI would accept this bundle, {ways}.")
+    if form:
+        print("Its web form would not:")
+        for problem in form:
+            print(f"    {_printable(problem.where)}: {_printable(problem.found)}. {problem.remedy}.")
 
 
 def has_errors(problems: list[BundleProblem]) -> bool:

@@ -15,6 +15,8 @@ from segjudge.files import OutputFile, check_outputs, without_secrets
 
 #: Exit codes: 0 done, 1 a problem in the participant's files, 2 usage, 3 a broken truth or bundle, or a defect.
 DONE, THEIRS, USAGE, OURS = 0, 1, 2, 3
+#: What `check` adds to them: EvalAI would take the bundle, and it would not work, or with --strict has warnings.
+TAKEN = 4
 
 #: The arguments of all commands that name files and folders which are read.
 INPUTS = (
