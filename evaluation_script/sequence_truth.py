@@ -20,7 +20,7 @@ from .errors import HostError
 from .inflate import Inflated, whole_member
 from .masks import Array, Size, Stack, Stacks
 from .packed_file import FORMAT, MANIFEST, Source, add_member, opened_packed, replaced, unreadable
-from .truth import AnnotationFile, SplitTruth
+from .truth import AnnotationFile, SplitTruth, TruthNames
 
 TRACK = "sequences"
 
@@ -88,6 +88,7 @@ class Split(SplitTruth):
     def only(self, names: List[str]) -> Split:
         """Return the truth of some sequences; raises KeyError for those that it does not have."""
         known = {sequence.name: sequence for sequence in self.sequences}
+        names = list(map(TruthNames(known).own, names))
         if not known.keys() >= set(names):
             raise KeyError(*[name for name in names if name not in known])
         chosen = [known[name] for name in names]

@@ -33,7 +33,7 @@ class UnitSubmission(abc.ABC):
 
     def __init__(self, path: str, truth: UnitTruth, limits: ArchiveLimits, send: str) -> None:
         """Open the files; `send` is what a participant should send who sent another kind of file."""
-        self.truth_names = TruthNames(unit.name for unit in truth.units)
+        self.truth_names = TruthNames([*(unit.name for unit in truth.units), *sorted(truth.elsewhere)])
         of_track = replace(limits, send=send, smaller="Send less in it")
         if self.truth_names.contain("\\"):
             of_track = replace(of_track, backslash=LETTER)

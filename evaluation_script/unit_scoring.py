@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List
+from typing import AbstractSet, Any, Callable, Dict, List
 
 from . import unit_truth
 from .archive import UPLOAD
@@ -29,7 +29,7 @@ class OpenedUnits:
         self._submission, self._truth, self._count, self._rules = submission, truth, count, rules
         self._names = [unit.name for unit in truth.units]
         try:
-            self._notes = _surplus(submission, self._names, strict=rules.strict)
+            self._notes = _surplus(submission, self._names, truth.elsewhere, strict=rules.strict)
         except BaseException:
             self.close()
             raise
@@ -81,14 +81,14 @@ def unit_engine(
     )
 
 
-def _surplus(submission: UnitSubmission, names: List[str], *, strict: bool) -> List[str]:
+def _surplus(submission: UnitSubmission, names: List[str], elsewhere: AbstractSet[str], *, strict: bool) -> List[str]:
     """Return a warning of units that the truth does not have; raises SubmissionError where any is missing."""
     sent, noun = submission.names(), submission.noun
     missing = [name for name in names if name not in sent]
     if missing:
         found = f"{counted(len(missing), noun, len(names))} {verb(len(missing), 'is', 'are')} missing"
         raise SubmissionError.of(Problem(UPLOAD, f"{found}: {listed(missing, 5)}", f"Send every {noun}"))
-    known = frozenset(names)
+    known = elsewhere | frozenset(names)
     surplus = sorted(name for name in sent if name not in known)
     if not surplus:
         return submission.truth_names.notes

@@ -10,7 +10,7 @@ import json
 import os
 import zipfile
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Dict, List, TypeVar
+from typing import Any, Callable, Dict, FrozenSet, List, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from .inflate import whole_member
 from .label_maps import LabelMap
 from .masks import Array, Size
 from .packed_file import FORMAT, MANIFEST, add_member, opened_packed, replaced, unreadable
-from .truth import SplitTruth
+from .truth import SplitTruth, TruthNames
 
 #: What a dataset lists in a frame, a row for each segment or track; each track has its own form.
 Rows = List[List[Any]]
@@ -62,6 +62,8 @@ class UnitTruth(SplitTruth):
     units: List[Unit]
     #: What is odd about it, for the host.
     notes: List[str] = field(default_factory=list)
+    #: Units of other splits, and those that are not scored, which a submission may hold too.
+    elsewhere: FrozenSet[str] = frozenset()
 
     @property
     def form(self) -> str:
@@ -70,9 +72,11 @@ class UnitTruth(SplitTruth):
     def only(self, names: List[str]) -> UnitTruth:
         """Return the truth of some units; raises KeyError for those that it does not have."""
         known = {unit.name: unit for unit in self.units}
+        names = list(map(TruthNames(known).own, names))
         if not known.keys() >= set(names):
             raise KeyError(*[name for name in names if name not in known])
-        return replace(self, units=[known[name] for name in names])
+        rest = (self.elsewhere | known.keys()) - set(names)
+        return replace(self, units=[known[name] for name in names], elsewhere=rest)
 
     def read_through(self) -> str:
         """Read all pixels, and return in words how many frames there are."""
@@ -143,17 +147,19 @@ def read(path: str) -> Dict[str, UnitTruth]:
     """Open a packed annotation file: its manifest at once, its units and frames one by one."""
     archive, manifest = opened_packed(path)
     try:
-        return {name: _split(archive, name, manifest["track"], one) for name, one in manifest["splits"].items()}
+        every = frozenset(unit for entry in manifest["splits"].values() for unit, *_ in entry["units"])
+        return {name: _split(archive, name, manifest["track"], one, every) for name, one in manifest["splits"].items()}
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise unreadable(path, error) from None
 
 
-def _split(archive: zipfile.ZipFile, split: str, track: str, entry: Dict[str, Any]) -> UnitTruth:
+def _split(archive: zipfile.ZipFile, split: str, track: str, entry: Dict[str, Any], every: FrozenSet[str]) -> UnitTruth:
     units = [
         Unit(name, cost, _loader(archive, f"{split}/{number}"), facts)
         for number, (name, cost, facts) in enumerate(entry["units"])
     ]
-    return UnitTruth(track, entry["layout"], entry["facts"], units, entry["notes"])
+    elsewhere = every - {unit.name for unit in units}
+    return UnitTruth(track, entry["layout"], entry["facts"], units, entry["notes"], elsewhere)
 
 
 def _loader(archive: zipfile.ZipFile, place: str) -> Callable[[], List[TruthFrame]]:

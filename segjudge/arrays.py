@@ -11,13 +11,14 @@ from segjudge.evaluation_script.panoptic_protocols import PanopticProtocol
 from segjudge.evaluation_script.phase import TrackProtocol
 from segjudge.evaluation_script.provenance import counting, provenance
 from segjudge.evaluation_script.semantic_protocols import SemanticProtocol
-from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
+from segjudge.evaluation_script.sequence_metrics import Values
+from segjudge.evaluation_script.sequence_protocols import BESIDE, SequenceProtocol
 from segjudge.evaluation_script.tracks_protocols import TracksProtocol
 from segjudge.in_memory.instances import InstancesInMemory
 from segjudge.in_memory.panoptic import PanopticInMemory
 from segjudge.in_memory.semantic import SemanticInMemory
 from segjudge.in_memory.sequences import SequencesInMemory
-from segjudge.in_memory.track import MemoryTrack, frame_name, in_order, refused
+from segjudge.in_memory.track import NUMBER, MemoryTrack, frame_name, in_order, number_of, refused, text_name
 from segjudge.in_memory.tracks import TracksInMemory
 from segjudge.prepared import named_protocol
 from segjudge.scoring import Scores
@@ -68,12 +69,12 @@ class FrameAccumulator:
             raise UsageError(f"{self.protocol.name} scores files alone")
         self.track = _TRACKS[self.protocol.track](self.protocol, categories, unseen)
         wanted = expected.items() if isinstance(expected, Mapping) else ((name, [None]) for name in expected)
-        self._expected = {str(name): {frame_name(frame) for frame in frames} for name, frames in wanted}
+        self._expected = {text_name(name): {frame_name(frame) for frame in frames} for name, frames in wanted}
         self._frames: dict[str, dict[str, bytes]] = {}
 
     def update(self, sequence: object, frame: object, prediction: object, truth: object) -> None:
         """Count one frame; raises SubmissionError where its masks cannot be compared."""
-        name, key = str(sequence), frame_name(frame)
+        name, key = text_name(sequence), frame_name(frame)
         self._add(name, key, self.track.counted(name, key, prediction, truth))
 
     def _add(self, name: str, frame: str, data: bytes) -> None:
@@ -112,6 +113,13 @@ class FrameAccumulator:
             raise ValueError(f"is no state of an accumulator of {self.protocol.name} ({error!r})") from None
         self._frames = frames
 
+    def values(self) -> Values:
+        """Return the overall metrics; None for each where nothing was counted, as where there is nothing to average."""
+        if self._frames:
+            return self.compute().metrics[SPLIT]
+        beside = BESIDE if isinstance(self.protocol, SequenceProtocol) else ()
+        return dict.fromkeys((*self.protocol.metrics, *beside))
+
     def compute(self) -> Scores:
         """Return the scores of all frames that were counted.
 
@@ -124,6 +132,8 @@ class FrameAccumulator:
         ]
         if missing or not self._frames:
             raise UsageError(f"nothing was counted for {listed(missing, 5)}" if missing else "nothing was counted")
+        for name, frames in self._frames.items():
+            _check_numbers(name, frames)
         try:
             report = report_of(SPLIT, self.track.accumulator(self._frames))
         except (LookupError, TypeError, ValueError, OverflowError) as error:
@@ -131,6 +141,15 @@ class FrameAccumulator:
             raise ValueError(f"{found}: a state that was loaded is not what state_dict returned") from error
         origin = provenance({SPLIT: self.protocol}, MEMORY, MEMORY, counting(), {})
         return Scores([report], provenance=origin)
+
+
+def _check_numbers(name: str, frames: Iterable[str]) -> None:
+    """Raise UsageError where two frames are one number, so that nobody knows which comes first."""
+    known: dict[object, str] = {}
+    for frame in frames:
+        if NUMBER.fullmatch(frame) and known.setdefault(number_of(frame), frame) != frame:
+            other = known[number_of(frame)]
+            raise UsageError(f"{name} has the frames {other} and {frame}, which are one number: name each frame once")
 
 
 def score_arrays(
@@ -144,11 +163,11 @@ def score_arrays(
 
     The masks of a video are labels (frames, height, width), or a mapping from object to booleans of that shape or to
     a list with a boolean array, run lengths or None for each frame.  A mapping whose values are labels or mappings has
-    several videos.
+    several videos, whatever names them; the letters of a name may be in any Unicode form.
     """
     accumulator = FrameAccumulator(protocol, categories=categories)
     track = accumulator.track
-    truths, predictions = track.sequences_of(truth), track.sequences_of(prediction)
+    truths, predictions = track.both_sides(truth, prediction)
     if truths.keys() != predictions.keys():
         missing = [name for name in truths if name not in predictions]
         found = f"lacks {listed(missing, 5)}" if missing else "has videos that the truth does not have"

@@ -41,6 +41,12 @@ class ScoreRequest:
     strict: bool = False
     jobs: int | Literal["auto"] | None = None
 
+    def __post_init__(self) -> None:
+        """Raise UsageError for a number of processes that there cannot be."""
+        whole = isinstance(self.jobs, int) and not isinstance(self.jobs, bool) and self.jobs > 0
+        if not whole and self.jobs not in ("auto", None):
+            raise UsageError(f"jobs is {self.jobs!r}: give a whole number from 1 on, or 'auto'")
+
 
 @dataclass(frozen=True)
 class PreparedScoring:
@@ -88,10 +94,28 @@ def prepared(request: ScoreRequest, progress: Progress = ignore_progress) -> Pre
     return PreparedScoring(path, source.path, rules, splits, notes)
 
 
+def chosen_names(sequences: Iterable[object] | None) -> list[str] | None:
+    """Return the names of sequences, each once; None for all.  Raises UsageError for what is no list of any."""
+    if sequences is None:
+        return None
+    if isinstance(sequences, str):
+        raise UsageError(f"sequences is one text: give a list of names, such as [{sequences!r}]")
+    try:
+        names = list(sequences)
+    except TypeError:
+        raise UsageError(f"sequences is of {type(sequences).__name__}: give a list of names") from None
+    odd = [name for name in names if not isinstance(name, (str, int)) or isinstance(name, bool)]
+    if odd or not names:
+        found = f"names {odd[0]!r}, which is no name" if odd else "names none"
+        raise UsageError(f"sequences {found}: give a list of names, or leave it out for all")
+    return list(dict.fromkeys(map(str, names)))
+
+
 def with_sequences(truth: SplitTruth, names: Iterable[str] | None) -> SplitTruth:
     """Return the truth of some sequences; instance masks have none and stay whole."""
+    chosen = chosen_names(names)
     try:
-        return truth if names is None else truth.only(list(names))
+        return truth if chosen is None else truth.only(chosen)
     except KeyError as error:
         raise UsageError(f"the truth has no sequence {', '.join(error.args)}") from None
 

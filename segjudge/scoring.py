@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,7 +21,7 @@ from segjudge.evaluation_script.progress import Progress, ignore_progress
 from segjudge.evaluation_script.provenance import counting, numbers_of, provenance
 from segjudge.evaluation_script.reports import Report, Row
 from segjudge.evaluation_script.sequence_metrics import Values
-from segjudge.prepared import PreparedScoring, ScoreRequest, named_protocol, prepared, with_sequences
+from segjudge.prepared import PreparedScoring, ScoreRequest, chosen_names, named_protocol, prepared, with_sequences
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -53,6 +53,23 @@ class Scores:
 
     def __getitem__(self, metric: str) -> float | None:
         return self._report("").values[metric]
+
+    def __contains__(self, metric: object) -> bool:
+        return any(metric in report.values for report in self.reports)
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of the metrics, of all splits."""
+        return iter(dict.fromkeys(metric for report in self.reports for metric in report.values))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scores) and self._contents == other._contents
+
+    __hash__ = None  # type: ignore[assignment] # they hold lists
+
+    @property
+    def _contents(self) -> tuple[object, ...]:
+        """What scores say, by which two of them are equal."""
+        return self.metrics, self.tables, self.warnings, self.notes, self.provenance
 
     @property
     def metrics(self) -> dict[str, Values]:
@@ -205,7 +222,7 @@ def score(  # noqa: PLR0913 - published: what a user may say of results and trut
         TruthSource(os.fspath(truth), layout, subset, unseen, categories),
         named_protocol(protocol),
         split,
-        None if sequences is None else list(sequences),
+        chosen_names(sequences),
         strict,
         jobs,
     )
@@ -260,7 +277,7 @@ def prepared_by_phase(
     if not chosen:
         known = ", ".join(phase_split.codename for phase_split in phase.splits)
         raise UsageError(f"{phase.codename} has no split {split!r}, only {known}")
-    truths, wanted = open_truth(annotations, phase), None if sequences is None else list(sequences)
+    truths, wanted = open_truth(annotations, phase), chosen_names(sequences)
     rules = rules_of(replace(phase, limits=replace(phase.limits, links=True)), chosen[0])
     splits = {one.codename: with_sequences(truth_of(phase, truths, one.codename), wanted) for one in chosen}
     return PreparedScoring(results, annotations, rules, splits, [])

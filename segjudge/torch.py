@@ -10,7 +10,7 @@ import torch
 from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
-from segjudge.arrays import SPLIT, FrameAccumulator
+from segjudge.arrays import FrameAccumulator
 from segjudge.evaluation_script.phase import TrackProtocol
 
 
@@ -59,13 +59,13 @@ class SegmentationMetric(Metric):  # type: ignore[misc] # torch is not installed
         self.frames.append(torch.from_numpy(np.frombuffer(data, np.uint8).copy()).to(self.device))
 
     def compute(self) -> dict[str, torch.Tensor]:
-        """Return the metrics of all frames of all processes."""
+        """Return the metrics of all frames of all processes; NaN for each before there is any."""
         accumulator = self._accumulator()
         for state in _states(dim_zero_cat(self.frames).cpu().numpy().tobytes()):
             part = self._accumulator()
             part.load_state_dict(state)
             accumulator.merge(part)
-        values = accumulator.compute().metrics[SPLIT]
+        values = accumulator.values()
         numbers = {name: float("nan") if value is None else float(value) for name, value in values.items()}
         return {name: torch.tensor(number, dtype=torch.float64) for name, number in numbers.items()}
 

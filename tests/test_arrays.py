@@ -157,6 +157,11 @@ def test_expected_frames_that_are_missing_are_named() -> None:
         ({1: np.zeros((37, 70), bool), "1": np.ones((37, 70), bool)}, "has 1 twice"),
         (np.full((37, 70), 2**64 - 1, np.uint64), "has the label 18446744073709551615"),
         ({1: np.zeros(5, bool)}, r"has the shape \(5,\)"),
+        ({1: PREDICTIONS["dog"][0]}, "object 1: holds more than two values. Give the mask of one object as booleans"),
+        ({1: np.array([[-1, 0, 1]])}, "object 1: holds more than two values"),
+        (np.ma.masked_equal(TRUTHS["dog"][3], 1), "is a masked array"),
+        ({1: np.ma.masked_equal(TRUTHS["dog"][3] == 1, True)}, "object 1: is a masked array"),
+        (memoryview(b"text"), r"has the shape \(4,\)"),
     ],
 )
 def test_what_is_no_mask_is_refused_with_a_sentence(masks: Any, sentence: str) -> None:
@@ -174,8 +179,8 @@ def test_videos_that_do_not_fit_are_refused() -> None:
     for masks, sentence in ((None, "is of NoneType"), (3, "is of int"), ({1: 3}, "object 1: is of int")):
         with pytest.raises(SubmissionError, match=sentence):
             score_arrays(masks, TRUTHS["dog"])
-    with pytest.raises(SubmissionError, match="is neither records nor columns"):
-        score_arrays(PREDICTIONS, TRUTHS, "coco")
+    with pytest.raises(SubmissionError, match="truth of 0: is neither records nor columns"):
+        score_arrays(["cat"], ["cat"], "coco")
     for protocol in ("mevis", "ref-davis17"):
         with pytest.raises(UsageError, match="scores whole results"):
             FrameAccumulator(protocol)
@@ -186,3 +191,104 @@ def test_no_object_at_all_is_a_prediction_too() -> None:
     assert scores.metrics["all"]["J-Mean"] < 0.5
     with pytest.raises(ValueError, match="is no state"):
         FrameAccumulator().load_state_dict({"protocol": "vost", "counts": {}})
+
+
+def test_videos_may_be_named_by_numbers() -> None:
+    for names in ((1, 2), (1.0, np.int64(2)), ("1", "2")):
+        truths = dict(zip(names, TRUTHS.values(), strict=True))
+        predictions = dict(zip(("1", 2), PREDICTIONS.values(), strict=True))
+        found = score_arrays(predictions, truths)
+        assert found.metrics == score_arrays(PREDICTIONS, TRUTHS).metrics
+        assert [row["sequence"] for row in found.tables["sequences"]] == ["1", "2"]
+    lists = {name: list(labels) for name, labels in TRUTHS.items()}
+    assert score_arrays(PREDICTIONS, lists).metrics == score_arrays(PREDICTIONS, TRUTHS).metrics
+    one = {1: (PREDICTIONS["dog"] == 1).astype(np.uint8)}
+    assert score_arrays(one, {1: TRUTHS["dog"]}).metrics == score_arrays({"a": one[1]}, {"a": TRUTHS["dog"]}).metrics
+
+
+def test_what_may_be_videos_or_objects_is_asked_for() -> None:
+    masks = {number: (TRUTHS["dog"] == number).astype(np.uint8) * 255 for number in (1, 2)}
+    with pytest.raises(UsageError, match="name videos by text and give arrays, or give masks of objects as booleans"):
+        score_arrays(masks, masks)
+    objects = {number: mask > 0 for number, mask in masks.items()}
+    expected = score_arrays(objects, objects).metrics
+    assert score_arrays(masks, objects).metrics == score_arrays(objects, masks).metrics == expected
+    assert score_arrays(masks, TRUTHS["dog"]).metrics == score_arrays(objects, TRUTHS["dog"]).metrics
+
+
+def test_names_are_the_same_in_every_unicode_form() -> None:
+    composed, split = "caf\u00e9", "cafe\u0301"
+    accumulator = FrameAccumulator(expected={split: range(9)})
+    for frame, labels in enumerate(TRUTHS["cat"]):
+        accumulator.update((composed, split)[frame % 2], frame, PREDICTIONS["cat"][frame], labels)
+    expected = score_arrays({split: PREDICTIONS["cat"]}, {composed: TRUTHS["cat"]}).metrics
+    assert accumulator.compute().metrics == expected == score_arrays(PREDICTIONS["cat"], TRUTHS["cat"]).metrics
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [float(k) for k in range(6, 15)],
+        [0.5 * k for k in range(6, 15)],
+        list(range(-9, 0)),
+        list(range(-4, 5)),
+        [str(k) for k in range(6, 15)],
+        [np.float32(k) for k in range(96, 105)],
+        [f"{k}.50" for k in range(96, 105)],
+        [10.0**k for k in range(14, 23)],
+    ],
+)
+def test_frames_are_in_the_order_of_their_numbers(names: list[Any]) -> None:
+    assert len({*map(str, names)}) == 9
+    accumulator = FrameAccumulator()
+    for place in np.random.default_rng(3).permutation(9):
+        accumulator.update("cat", names[place], PREDICTIONS["cat"][place], TRUTHS["cat"][place])
+    expected = score_arrays({"cat": PREDICTIONS["cat"]}, {"cat": TRUTHS["cat"]})
+    assert accumulator.compute().metrics == expected.metrics
+
+
+def test_a_frame_has_one_number() -> None:
+    accumulator, labels = FrameAccumulator(expected={"dog": [1, 2]}), TRUTHS["dog"]
+    for frame, place in ((1, 0), ("1", 0), (1.0, 0), ("00001", 0), (np.int8(1), 0), (2, 1)):
+        accumulator.update("dog", frame, labels[place], labels[place])
+    assert accumulator.state_dict()["frames"]["dog"].keys() == {"00001", "00002"}
+    accumulator.update("dog", "0000002", labels[1], labels[1])
+    with pytest.raises(UsageError, match="dog has the frames 00002 and 0000002, which are one number"):
+        accumulator.compute()
+    for frame in (float("nan"), np.float64("inf")):
+        with pytest.raises(UsageError, match="is no number of a frame"):
+            accumulator.update("dog", frame, labels[1], labels[1])
+
+
+def test_memoryviews_and_masked_arrays_without_masked_values_are_arrays() -> None:
+    expected = score_arrays(PREDICTIONS["dog"], TRUTHS["dog"]).metrics
+    sent = PREDICTIONS["dog"].astype(np.uint8).copy()
+    assert score_arrays(memoryview(sent), memoryview(TRUTHS["dog"].copy())).metrics == expected
+    assert score_arrays({1: memoryview(sent)}, {1: TRUTHS["dog"]})["J&F-Mean"] == expected["all"]["J&F-Mean"]
+    assert score_arrays(np.ma.masked_array(sent), TRUTHS["dog"]).metrics == expected
+    view = memoryview(sent)
+    view.release()
+    with pytest.raises(SubmissionError, match="prediction of video: is of memoryview"):
+        score_arrays(view, TRUTHS["dog"])
+
+
+@pytest.mark.parametrize("protocol", ["coco", "youtube-vis-2019", "coco-panoptic", "vipseg", "burst"])
+def test_maps_of_labels_where_others_are_scored_are_a_wrong_call(protocol: str) -> None:
+    categories = [{"id": 1, "name": "one", "isthing": True}]
+    for masks in (TRUTHS["dog"], {"dog": TRUTHS["dog"]}, list(TRUTHS["dog"])):
+        with pytest.raises(UsageError, match=f"{protocol} does not score maps of labels: give "):
+            score_arrays(masks, masks, protocol, categories=categories)
+
+
+def test_columns_of_masked_values_are_refused() -> None:
+    found = {"labels": np.ma.masked_equal([3, 4], 4), "masks": TRUTHS["dog"][:2] == 1, "scores": [0.5, 0.4]}
+    with pytest.raises(SubmissionError, match="prediction of 0: is a masked array"):
+        score_arrays([found], [{"labels": [3], "masks": TRUTHS["dog"][:1] == 1}], "coco")
+
+
+@pytest.mark.parametrize("protocol", NUMBERED)
+def test_there_is_no_value_before_anything_was_counted(protocol: str) -> None:
+    accumulator = FrameAccumulator(protocol)
+    assert accumulator.values() == dict.fromkeys(score_arrays(PREDICTIONS, TRUTHS, protocol).metrics["all"])
+    accumulator.update("dog", 0, PREDICTIONS["dog"][0], TRUTHS["dog"][0])
+    assert accumulator.values() == accumulator.compute().metrics["all"]

@@ -221,6 +221,16 @@ def test_names_that_the_truth_has_in_both_forms_are_two(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize("protocol", NAMED)
+def test_what_a_choice_leaves_out_is_no_surplus(protocol: str, tmp_path: Path) -> None:
+    scored = Scored(protocol, tmp_path)
+    results = FORMS["zip"](members(NAMED[protocol](scored.truth)), tmp_path)
+    whole = scored.report(results)
+    names = [unit.name for unit in getattr(scored.split, "units", None) or scored.split.sequences]
+    scored.split = scored.split.only(names[:1])
+    assert scored.report(results, strict=True).warnings == whole.warnings
+
+
+@pytest.mark.parametrize("protocol", NAMED)
 def test_surplus_names_are_listed_in_order(protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scored = Scored(protocol, tmp_path)
     monkeypatch.setattr(published, "VIDEOS", {**published.VIDEOS, **{f"more-{k}": 1 for k in range(6, 0, -1)}})

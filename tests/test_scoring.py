@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import pickle
 import subprocess
 import sys
 from dataclasses import replace
@@ -91,6 +93,26 @@ def test_a_part_of_the_sequences_can_be_scored(root: Path, results: Path) -> Non
 
     assert [row["sequence"] for row in scores.tables["sequences"]] == ["cat"]
     assert not any("dog" in line for line in scores.warnings), "it is in the truth, though not scored"
+    assert segjudge.score(results, root, sequences=("cat", "cat")).metrics == scores.metrics
+
+
+def test_scores_are_equal_where_they_say_the_same(root: Path, results: Path, tmp_path: Path) -> None:
+    scores = segjudge.score(results, root)
+    scores.save(tmp_path / "scores")
+    for other in (copy.deepcopy(scores), copy.copy(scores), pickle.loads(pickle.dumps(scores))):
+        assert other == scores
+    assert segjudge.load(tmp_path / "scores").metrics == scores.metrics
+    assert scores != segjudge.score(results, root, "davis2016")
+    assert scores != scores.metrics
+
+
+def test_scores_say_which_metrics_they_have(root: Path, results: Path) -> None:
+    scores = segjudge.score(results, root)
+    assert "J&F-Mean" in scores
+    assert "J-Deca" not in scores
+    assert 0 not in scores
+    assert list(scores) == list(scores.metrics["val"])
+    assert {metric: scores[metric] for metric in scores} == scores.metrics["val"]
 
 
 def test_instances_score_with_a_table_of_categories_and_standard_errors() -> None:
@@ -126,6 +148,17 @@ def test_every_split_is_scored_unless_one_is_named(results: Path, root: Path, tm
         ({"protocol": "davis2071"}, segjudge.UsageError, "there is no protocol 'davis2071', only davis2016, "),
         ({"layout": "vosst"}, segjudge.UsageError, "there is no layout 'vosst', only davis2016, "),
         ({"sequences": ["cow"]}, segjudge.UsageError, "the truth has no sequence cow"),
+        ({"sequences": "cat"}, segjudge.UsageError, r"sequences is one text: give a list of names, such as \['cat'\]"),
+        ({"sequences": []}, segjudge.UsageError, "sequences names none: give a list of names, or leave it out for all"),
+        ({"sequences": ["cat", None]}, segjudge.UsageError, "sequences names None, which is no name"),
+        ({"sequences": ["cat", 2.5]}, segjudge.UsageError, "sequences names 2.5, which is no name"),
+        ({"sequences": 3}, segjudge.UsageError, "sequences is of int: give a list of names"),
+        ({"sequences": [3]}, segjudge.UsageError, "the truth has no sequence 3"),
+        ({"jobs": 0}, segjudge.UsageError, "jobs is 0: give a whole number from 1 on, or 'auto'"),
+        ({"jobs": -1}, segjudge.UsageError, "jobs is -1: give"),
+        ({"jobs": "x"}, segjudge.UsageError, "jobs is 'x': give"),
+        ({"jobs": 1.5}, segjudge.UsageError, "jobs is 1.5: give"),
+        ({"jobs": True}, segjudge.UsageError, "jobs is True: give"),
         ({"split": "test"}, segjudge.UsageError, "has no split 'test', only val"),
         ({"protocol": "coco", "layout": "lvos"}, segjudge.UsageError, "layout has no meaning for instances"),
         ({"truth": "nowhere"}, segjudge.HostError, "nowhere"),

@@ -29,11 +29,13 @@ FrameMasks = object
 class FrameReader:
     """Packs masks in memory, from any array library."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, many_values: bool = False) -> None:
+        """Pack masks of one object that hold a few values, where `many_values` says that the benchmark has such."""
+        self._many_values = many_values
         self._packers: dict[Size, kernel_frames.PackedFrames] = {}
 
     def __getstate__(self) -> dict[str, object]:
-        return {"_packers": {}}  # they are the kernel's, and of this process
+        return {**vars(self), "_packers": {}}  # they are the kernel's, and of this process
 
     def stacks(self, masks: FrameMasks, where: str) -> Stacks:
         """Return the objects of a frame; raises SubmissionError where these are no masks."""
@@ -71,6 +73,8 @@ class FrameReader:
         if isinstance(mask, Mapping):
             return _from_run_lengths(mask, where)
         flags = _array(mask, where)
+        if not self._many_values:
+            check_one_object(flags, where)
         block = empty_labels(1, flags.shape, bool)
         np.not_equal(flags, 0, out=block[0, :, : flags.shape[1]])
         return cropped(pack(block), flags.shape)
@@ -93,8 +97,9 @@ def run_lengths(mask: object, where: str) -> dict[str, Any]:
     if isinstance(mask, Mapping):
         counts = mask.get("counts")
         return {**mask, "counts": counts.decode("ascii", "replace") if isinstance(counts, bytes) else counts}
-    flags = np.asarray(mask)
+    flags = plain_array(mask, where)
     flags = _array(flags[0] if flags.ndim == 3 and len(flags) == 1 else flags, where)
+    check_one_object(flags, where)
     return {"size": list(flags.shape), "counts": rle.compressed(runs_of_mask(flags != 0))}
 
 
@@ -115,14 +120,28 @@ def _from_run_lengths(mask: Mapping[str, object], where: str) -> Stack:
     return cropped(pack(block), (height, width))
 
 
-def _array(values: object, where: str) -> Array:
-    """Return an array of two dimensions of whole numbers or booleans; tensors give one by the array protocol."""
+def check_one_object(values: Array, where: str) -> None:
+    """Refuse a mask of one object that holds more than two values, as files of it are."""
+    if values.dtype != bool and ((values != values.min()) & (values != values.max())).any():
+        raise refused(where, "holds more than two values", "Give the mask of one object as booleans")
+
+
+def plain_array(values: object, where: str) -> Array:
+    """Return an array; tensors give one by the array protocol.  Refuse what none can be made of, and masked ones."""
     try:
-        array = np.asarray(values)
+        if np.ma.is_masked(values):
+            found, remedy = "is a masked array, and no protocol knows such masks", "Fill it, with 255 where none counts"
+            raise refused(where, found, remedy)
+        return np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
         raise refused(
             where, f"cannot be read as an array ({error})", "Give it as an array in the CPU's memory"
         ) from None
+
+
+def _array(values: object, where: str) -> Array:
+    """Return an array of two dimensions of whole numbers or booleans."""
+    array = plain_array(values, where)
     if array.dtype.kind not in "bui":
         raise refused(where, f"is of {array.dtype}", "Give labels as whole numbers, or masks as booleans")
     if array.ndim != 2 or not array.size:

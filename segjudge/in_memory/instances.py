@@ -15,8 +15,8 @@ from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 from segjudge.evaluation_script.instance_records import checked_records, notes_of
 from segjudge.evaluation_script.instance_truth import truth_of
 from segjudge.evaluation_script.instances import blocks_of, matched
-from segjudge.in_memory.frame_masks import run_lengths
-from segjudge.in_memory.track import CountedFrames, MemoryTrack, in_order, refused
+from segjudge.in_memory.frame_masks import plain_array, run_lengths
+from segjudge.in_memory.track import CountedFrames, MemoryTrack, check_no_map, in_order, refused
 
 Record = dict[str, Any]
 #: Columns of detection models, as the keys that COCO gives them.
@@ -59,6 +59,7 @@ class InstancesInMemory(MemoryTrack):
 
     def _records(self, side: object, where: str) -> list[Record]:
         """Return records as COCO has them, of columns or of records with masks of any form."""
+        check_no_map(side, self.protocol.name, "COCO's records, or labels, scores and masks")
         if isinstance(side, Mapping) and "annotations" not in side:
             side = self._of_columns(side, where)
         listed = side["annotations"] if isinstance(side, Mapping) else side
@@ -75,11 +76,11 @@ class InstancesInMemory(MemoryTrack):
 
     def _of_columns(self, side: Mapping[str, Any], where: str) -> list[Record]:
         """Return the records of labels, scores, masks and boxes (left, top, right, bottom)."""
-        columns = {key: np.asarray(side[name]).tolist() for name, key in COLUMNS.items() if name in side}
+        columns = {key: plain_array(side[name], where).tolist() for name, key in COLUMNS.items() if name in side}
         if "masks" in side:
             columns[self._shape] = list(side["masks"])
         if "boxes" in side:
-            boxes = np.asarray(side["boxes"], float).reshape(-1, 4)
+            boxes = plain_array(side["boxes"], where).astype(float).reshape(-1, 4)
             columns["bbox"] = np.hstack((boxes[:, :2], boxes[:, 2:] - boxes[:, :2])).tolist()
         if len({len(column) for column in columns.values()}) > 1:
             lengths = ", ".join(f"{len(column)} {key}" for key, column in columns.items())

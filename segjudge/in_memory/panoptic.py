@@ -15,7 +15,15 @@ from segjudge.evaluation_script.panoptic_protocols import PanopticProtocol
 from segjudge.evaluation_script.unit_counts import UnitCounts, decoded_unit
 from segjudge.evaluation_script.unit_truth import TruthFrame
 from segjudge.in_memory.frame_masks import label_map
-from segjudge.in_memory.track import CountedFrames, KeptFrames, MemoryTrack, UnitsInMemory, one_size, refused
+from segjudge.in_memory.track import (
+    CountedFrames,
+    KeptFrames,
+    MemoryTrack,
+    UnitsInMemory,
+    check_no_map,
+    one_size,
+    refused,
+)
 
 Segment = dict[str, Any]
 
@@ -58,6 +66,7 @@ class PanopticInMemory(UnitsInMemory):
 
     def _segments(self, side: object, where: str) -> tuple[Array, list[Segment]]:
         """Return the ids of the pixels, and each segment with the place of its category."""
+        check_no_map(side, self.protocol.name, "the ids of pixels and the segments, as (ids, segments)")
         if not isinstance(side, (tuple, list)) or len(side) != 2:
             raise refused(where, "is not a map of ids and its segments", "Give (ids, segments)")
         ids, listed = label_map(side[0], where), side[1]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +19,11 @@ from segjudge.evaluation_script.sequence_counting import (
 from segjudge.evaluation_script.sequence_counts import FIELDS, CountedObject, SequenceCounts, decoded
 from segjudge.evaluation_script.sequence_protocols import MissingRule, ObjectRule, SequenceProtocol
 from segjudge.evaluation_script.sequence_truth import ObjectFacts, Sequence, is_number, label_order, ranges_of
-from segjudge.in_memory.frame_masks import FrameReader
-from segjudge.in_memory.track import CountedFrames, MemoryTrack, in_order, numbered, one_size, refused
+from segjudge.in_memory.frame_masks import FrameReader, plain_array
+from segjudge.in_memory.track import CountedFrames, MemoryTrack, in_order, numbered, one_size, refused, text_name
 
+#: What a side of a comparison may hold: one video as an array, the objects of one, videos, or one of these two.
+ONE, OBJECTS, VIDEOS, EITHER = "one", "objects", "videos", "either"
 #: An object that no truth has: its counts are those of the predictions alone.
 NOTHING = "\0"
 #: Where the numbers of pixels and of boundary pixels of a truth stand among its counts, and those of a prediction.
@@ -33,8 +36,8 @@ class SequencesInMemory(MemoryTrack):
     def __init__(self, protocol: SequenceProtocol, unseen: Iterable[str] = ()) -> None:
         if protocol.rounds or protocol.missing_object is not MissingRule.EMPTY:
             raise UsageError(f"{protocol.name} scores whole results, as files; masks in memory are of single videos")
-        self.protocol, self._unseen = protocol, frozenset(unseen)
-        self._reader = FrameReader()
+        self.protocol, self._unseen = protocol, frozenset(map(text_name, unseen))
+        self._reader = FrameReader(many_values=protocol.many_values)
 
     def counted(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
         where = f"{sequence}, frame {frame}"
@@ -66,14 +69,25 @@ class SequencesInMemory(MemoryTrack):
         if len(one.frames) != 1 or len(one.rows) != 1:
             raise ValueError(f"{one.name} is not the counts of one frame")
 
-    def sequences_of(self, masks: object) -> dict[str, object]:
-        """Return the videos by name; one alone is called video."""
-        if isinstance(masks, Mapping) and masks:
-            label, first = next(iter(masks.items()))
-            array = isinstance(first, (list, tuple)) or first is None
-            if isinstance(first, Mapping) or not (array or isinstance(label, int) or np.asarray(first).dtype == bool):
-                return super().sequences_of(masks)
-        return {"video": masks}
+    def both_sides(self, truth: object, prediction: object) -> tuple[dict[str, object], dict[str, object]]:
+        """Return the videos of both sides by name; one alone is called video.
+
+        Raises UsageError for a mapping that may be one of videos or of objects.
+        """
+        held = [_held(side) if isinstance(side, Mapping) and side else ONE for side in (truth, prediction)]
+        if held[0] is EITHER:  # what the other side is tells
+            held[0] = OBJECTS if held[1] is ONE else held[1]
+        if held[1] is EITHER or (held[0] is VIDEOS and held[1] is OBJECTS):
+            held[1] = OBJECTS if held[0] is ONE else held[0]
+        if EITHER in held:
+            named_sides = "numbers or lists name what may be videos of one object each, or the objects of one video"
+            remedy = "name videos by text and give arrays, or give masks of objects as booleans"
+            raise UsageError(f"{named_sides}: {remedy}")
+        sides = (truth, prediction)
+        first, second = (
+            self.sequences_of(side) if one is VIDEOS else {"video": side} for one, side in zip(held, sides, strict=True)
+        )
+        return first, second
 
     def frames_of(self, masks: object, where: str) -> list[tuple[object, object]]:
         """Return the frames of labels (frames, height, width), or of a mapping from object to the masks of frames."""
@@ -116,6 +130,31 @@ class SequencesInMemory(MemoryTrack):
             {} if matched else {label: frames[frame] for label, frame in predicted.items() if label not in known},
             sorted({label for frame in chosen for label in table.frames[frame].proposals}),
         )
+
+
+def _held(masks: Mapping[Any, object]) -> str:
+    """Return whether a mapping holds objects, videos, or what may be both: whole numbers of two values at the most."""
+    if any(isinstance(one, Mapping) for one in masks.values()):
+        return VIDEOS
+    kinds = {label: _whole_numbers(one) for label, one in masks.items()}
+    if any(numbers is None for numbers in kinds.values()):
+        return OBJECTS
+    by_text = all(isinstance(label, str) and not isinstance(masks[label], (list, tuple)) for label in masks)
+    frames = [frame for numbers in kinds.values() for frame in numbers or []]
+    if by_text or any(((frame != frame.min()) & (frame != frame.max())).any() for frame in frames if frame.size):
+        return VIDEOS
+    return EITHER
+
+
+def _whole_numbers(masks: object) -> list[Array] | None:
+    """Return frames that are arrays of whole numbers, as labels are; None for masks of an object."""
+    if masks is None:
+        return None
+    frames = list(masks) if isinstance(masks, (list, tuple)) else [masks]
+    if any(frame is None or isinstance(frame, Mapping) for frame in frames):
+        return None
+    arrays = [plain_array(frame, "the masks") for frame in frames]
+    return arrays if all(array.dtype.kind in "iuf" for array in arrays) else None
 
 
 class _FrameTable:

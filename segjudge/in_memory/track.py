@@ -1,14 +1,19 @@
 """The base of scoring masks in memory: counts of each frame as bytes, and an accumulator made of them."""
 
 import abc
+import math
+import re
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any, TypeVar
 
 import numpy as np
 
+from segjudge.errors import UsageError
 from segjudge.evaluation_script.accumulator import Accumulator
 from segjudge.evaluation_script.errors import Problem, SubmissionError, printable
 from segjudge.evaluation_script.masks import Array, Size
+from segjudge.evaluation_script.truth import composed
 from segjudge.evaluation_script.unit_counts import UnitAccumulator, UnitCounts
 
 Item = TypeVar("Item")
@@ -16,6 +21,8 @@ Item = TypeVar("Item")
 CountedFrames = Mapping[str, Mapping[str, bytes]]
 #: What was kept of the frames of one video, in order.
 KeptFrames = Mapping[str, bytes]
+#: The name of a frame that is a number, and how many digits one has at least where it is a whole one.
+NUMBER, DIGITS = re.compile(r"-?\d+(\.\d+)?", re.ASCII), 5
 
 
 class MemoryTrack(abc.ABC):
@@ -32,6 +39,10 @@ class MemoryTrack(abc.ABC):
     @abc.abstractmethod
     def accumulator(self, frames: CountedFrames) -> Accumulator[Any, Any]:
         """Return the accumulator of all that was counted, as files would fill it."""
+
+    def both_sides(self, truth: object, prediction: object) -> tuple[dict[str, object], dict[str, object]]:
+        """Return what is counted by itself, by name, of truth and prediction."""
+        return self.sequences_of(truth), self.sequences_of(prediction)
 
     def sequences_of(self, masks: object) -> dict[str, object]:
         """Return what is counted by itself, by name."""
@@ -78,36 +89,59 @@ class UnitsInMemory(MemoryTrack):
 
 def in_order(names: Iterable[str]) -> list[str]:
     """Return names by the numbers that they are, and others after them."""
-    return sorted(
-        names, key=lambda name: (False, int(name), name) if name.isascii() and name.isdecimal() else (True, 0, name)
-    )
+    return sorted(names, key=lambda name: (False, number_of(name), name) if NUMBER.fullmatch(name) else (True, 0, name))
+
+
+def number_of(name: str) -> int | Decimal:
+    """Return the number that a name is."""
+    return Decimal(name) if "." in name else int(name)
 
 
 def frame_name(frame: object) -> str:
-    """Return the name of a frame; a number is written as file names are, None is a sequence as a whole."""
+    """Return the name of a frame; a number is written as file names are, None is a sequence as a whole.
+
+    Raises UsageError for a number that has no place among others.
+    """
     if frame is None:
         return ""
-    return f"{frame:05d}" if isinstance(frame, (int, np.integer)) else str(frame)
+    if isinstance(frame, (float, np.floating)) and not math.isfinite(frame):
+        raise UsageError(f"the frame {frame} is no number of a frame")
+    name = text_name(frame)
+    whole = NUMBER.fullmatch(name) and "." not in name and len(name) <= DIGITS
+    return f"{int(name):0{DIGITS}d}" if whole else name
+
+
+def text_name(name: object) -> str:
+    """Return a name as text: a whole number without a point, letters in one Unicode form."""
+    if isinstance(name, (float, np.floating)) and math.isfinite(name):
+        return str(int(name)) if name == int(name) else np.format_float_positional(name)
+    return composed(str(name))
 
 
 def named(items: Iterable[tuple[object, Item]], where: str) -> dict[str, Item]:
     """Return items by their names as text; raises SubmissionError where two have the same."""
     found: dict[str, Item] = {}
     for name, one in items:
-        if str(name) in found:
+        if text_name(name) in found:
             raise refused(where, f"has {printable(name)} twice, as text and as something else", "Give each name once")
-        found[str(name)] = one
+        found[text_name(name)] = one
     return found
 
 
 def numbered(masks: Any, where: str) -> list[tuple[object, object]]:
     """Return frames, images or videos with their numbers; raises SubmissionError where there are none."""
     try:
-        return list(enumerate(masks))
-    except TypeError:
+        return list(enumerate(np.asarray(masks) if isinstance(masks, memoryview) else masks))
+    except (TypeError, ValueError):  # no list; a memoryview that was released
         raise refused(
             where, f"is of {type(masks).__name__}", "Give a list or an array with a frame after another"
         ) from None
+
+
+def check_no_map(side: object, protocol: str, form: str) -> None:
+    """Raise UsageError for a map of labels, which a protocol does not score, neither in truths nor in predictions."""
+    if hasattr(side, "shape") and hasattr(side, "dtype"):
+        raise UsageError(f"{protocol} does not score maps of labels: give {form}, of the truth and of the prediction")
 
 
 def refused(where: str, found: str, remedy: str) -> SubmissionError:

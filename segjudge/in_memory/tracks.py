@@ -11,7 +11,7 @@ from segjudge.evaluation_script.tracks_files import CATEGORY, SCORE, TRACK_ID, b
 from segjudge.evaluation_script.tracks_protocols import DISTRACTORS, TracksProtocol
 from segjudge.evaluation_script.unit_truth import Rows, TruthFrame, no_pixels
 from segjudge.in_memory.frame_masks import label_map, run_lengths
-from segjudge.in_memory.track import KeptFrames, UnitsInMemory, one_size, refused
+from segjudge.in_memory.track import KeptFrames, UnitsInMemory, check_no_map, one_size, refused
 from segjudge.masks.run_lengths import encoded
 
 #: What a truth of BURST says of a whole sequence, and how the scorer calls it.
@@ -59,6 +59,8 @@ class TracksInMemory(UnitsInMemory):
     def _records(self, side: object, where: str) -> Sequence[Mapping[str, Any]]:
         """Return a record for each mask, of records or of a map of MOTS' numbers."""
         listed = side["annotations"] if isinstance(side, Mapping) and "annotations" in side else side
+        if self.protocol.burst:
+            check_no_map(listed, self.protocol.name, "a list of track_id, category_id and segmentation for each frame")
         if not isinstance(listed, (list, tuple)):
             labels = label_map(listed, where)
             masks = {number: {"size": labels.shape, "counts": text} for number, text in encoded(labels).items()}
