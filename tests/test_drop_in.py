@@ -145,7 +145,7 @@ def torchvision(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
     for number, members in enumerate(([1, 0, 4], [2, 3], [11, 10, 9, 8, 7], [5, 6])):
         listed = [row for row in sent.dataset["annotations"] if row["image_id"] in members and number != 1]
         rows = [{key: row[key] for key in ("image_id", "category_id", "score", form)} for row in listed]
-        evaluation.cocoDt = COCO.loadRes(truth, rows) if rows else COCO()
+        vars(evaluation)["cocoDt"] = COCO.loadRes(truth, rows) if rows else COCO()
         evaluation.params.imgIds = members
         if number % 2:
             evaluation.evaluate()

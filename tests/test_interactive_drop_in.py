@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -25,6 +26,8 @@ from segjudge.davisinteractive.third_party import mask_api
 from segjudge.davisinteractive.utils import operations, scribbles, visualization
 
 import segjudge.davisinteractive as framework
+
+from .builders import ROOT
 
 D = "segjudge.davisinteractive"
 
@@ -86,6 +89,58 @@ def test_every_line_of_a_program_runs_by_itself() -> None:
     lines = json.dumps([named(line) for line in LINES])
     done = subprocess.run([sys.executable, "-c", code, lines], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+PROGRAM = """
+import sys
+import davisinteractive
+import davisinteractive.robot.interactive_robot
+from davisinteractive import logging, utils
+from davisinteractive.session import DavisInteractiveSession
+from davisinteractive.utils.scribbles import scribbles2mask
+from beside import NAME
+
+assert utils.scribbles.scribbles2mask is scribbles2mask
+logging.set_info_level(1)
+if __name__ == "__main__":
+    print(NAME, DavisInteractiveSession.__module__, davisinteractive.__version__, *sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("words", [("program.py",), ("-m", "program")], ids=["file", "module"])
+def test_a_program_runs_without_an_edit_where_that_is_asked_for(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "beside.py").write_text("NAME = 'beside'\n")
+    # Asked for, another installed framework is not used; and nothing is in force without it.
+    (tmp_path / "davisinteractive.py").write_text("raise ImportError('the other one')\n")
+    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+    def run(*command: str) -> Any:
+        command = (sys.executable, *command, "--root", "x")
+        return subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
+
+    done = run("-m", D, *words)
+    assert done.stdout == "beside segjudge.interactive.davis_session 1.0.4 --root x\n", done.stderr
+    assert "the other one" in run(*words).stderr
+    usage = subprocess.run([sys.executable, "-m", D], env=variables, capture_output=True, text=True, check=False)
+    assert usage.stderr.startswith("usage: python -m segjudge.davisinteractive PROGRAM.py")
+
+
+def test_the_alias_comes_before_the_framework_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"davisinteractive{name.removeprefix(D)}" for name in sys.modules if name.startswith(D)]
+    for name in names:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "davisinteractive", sys.modules["json"])
+    with pytest.raises(ImportError, match="is imported already; call install_alias"):
+        framework.install_alias()
+    monkeypatch.delitem(sys.modules, "davisinteractive")
+    try:
+        framework.install_alias()
+        framework.install_alias()
+        assert importlib.import_module("davisinteractive.session.session").DavisInteractiveSession
+    finally:
+        for name in names:
+            sys.modules.pop(name, None)
 
 
 def test_names_are_the_same_objects_as_beside() -> None:
@@ -443,6 +498,17 @@ def test_a_storage_keeps_rows_and_frames() -> None:
     assert storage.annotated_frames["override"].tolist() == [False, True]
 
 
+@pytest.mark.parametrize("order", [range(82), reversed(range(82))], ids=["forwards", "backwards"])
+def test_frames_of_a_sequence_that_was_annotated_all_over_are_none(order: Any) -> None:
+    storage = LocalStorage()
+    for count, frame in enumerate(order):
+        assert len(storage.get_annotated_frames("s", "bear", 1)) == count
+        storage.store_annotated_frame("s", "bear", 1, frame, False)
+    assert storage.get_annotated_frames("s", "bear", 1) == ()
+    storage.store_annotated_frame("s", "bear", 1, 3, True)
+    assert storage.get_annotated_frames("s", "bear", 1) == ()
+
+
 @pytest.mark.parametrize(
     ("more", "error", "words"),
     [
@@ -484,7 +550,8 @@ def test_a_program_may_bring_its_own_storage(root: Path) -> None:
         assert set(drawn) == {"scribbles", "sequence"}
     assert storage.stored == 3
     # Each frame once, and then the worst every time.
-    assert storage.get_annotated_frames("s", "bear", 1) == (0, 1, 0)
+    assert storage.annotated_frames["frame"].tolist() == [0, 1, 0]
+    assert storage.get_annotated_frames("s", "bear", 1) == ()
     assert service.get_report(session_id="s")["interaction"].max() == 3
 
 

@@ -52,6 +52,59 @@ def test_a_user_measures_a_sequence_in_so_many_sessions(root: Path) -> None:  # 
         Wire(address, BOB).begun()
 
 
+def test_unfinished_sessions_are_limited_over_a_restart(root: Path) -> None:  # noqa: F811
+    limits = SessionLimits(sessions=2, sessions_per_sequence=99)
+    with served(hosting(root, limits=limits)) as address:
+        first = Wire(address).begun()
+        Wire(address).begun()
+    for _ in range(2):
+        with served(hosting(root, limits=limits)) as address:
+            refusal = Wire(address).post(wire_format.SESSION)
+            assert refusal.status_code == 429
+            assert "ann has 2 sessions that are not finished" in refusal.json()["message"]
+            Wire(address, BOB).begun()
+    with served(hosting(root, limits=limits)) as address:
+        first.address = address
+        ended(first)
+        Wire(address).begun()
+        assert Wire(address).post(wire_format.SESSION).status_code == 429
+
+
+def test_an_idle_session_is_closed_over_a_restart_and_stays_closed(root: Path) -> None:  # noqa: F811
+    clock, limits = Clock(), SessionLimits(sessions=1, sessions_per_sequence=99, idle=60)
+    with served(hosting(root, clock, limits)) as address:
+        first = Wire(address).begun()
+        clock.now += 59
+    with served(hosting(root, clock, limits)) as address:
+        clock.now += 59
+        assert Wire(address).post(wire_format.SESSION).status_code == 429, "idle counts from the restart on"
+        clock.now += 2
+        Wire(address).begun()
+    with served(hosting(root, clock, limits)) as address:
+        first.address = address
+        answer_of_first = first.post(wire_format.NEXT)
+        assert answer_of_first.status_code == 404
+        assert "This session was closed" in answer_of_first.json()["message"]
+
+
+def test_the_time_and_the_number_of_interactions_go_on_over_a_restart(root: Path) -> None:  # noqa: F811
+    clock = Clock()
+    with served(hosting(root, clock, max_time=10, max_nb_interactions=3)) as address:
+        wired = Wire(address).begun()
+        assert measured(wired).status_code == 204
+        clock.now += 6
+    with served(hosting(root, clock, max_time=10, max_nb_interactions=3)) as address:
+        wired.address = address
+        assert measured(wired, 2).status_code == 204
+        wired.handed()
+        clock.now += 5
+    with served(hosting(root, clock, max_time=10, max_nb_interactions=3)) as address:
+        wired.address = address
+        late = wired.post(wire_format.INTERACTION, wired.masks(interaction=3))
+        assert late.headers[wire_format.LATE] == "1", "eleven seconds after the first scribbles"
+        assert wired.post(wire_format.NEXT).json() == {"finished": True}
+
+
 def test_sessions_that_are_begun_count_before_they_measure(root: Path) -> None:  # noqa: F811
     """Else many would be opened at once, and each used."""
     clock = Clock()

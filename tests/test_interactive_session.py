@@ -341,6 +341,38 @@ def test_nothing_evaluated_is_an_area_of_zero(root: Path) -> None:
     assert set(summary["curve"]["J_AND_F"]) == {0.0}
 
 
+def two_objects(root: Path) -> None:
+    """A second object in the corner of each frame, with a line of its own."""
+    for path in (root / "Annotations/480p/box").iterdir():
+        mask = np.array(Image.open(path))
+        mask[:6, :6] = 2
+        Image.fromarray(mask).save(path)
+    path = root / "Scribbles/box/001.json"
+    scribbles = json.loads(path.read_text())
+    scribbles["scribbles"][0].append({"path": [[0.02, 0.02], [0.05, 0.05]], "object_id": 2})
+    path.write_text(json.dumps(scribbles))
+
+
+@pytest.mark.parametrize("objects", [1, 2])
+def test_the_time_is_for_each_object_of_the_sequence(root: Path, objects: int) -> None:
+    if objects == 2:
+        two_objects(root)
+    for past_the_end in (0.0, 0.5):
+        clock = Clock()
+        with begun(root, max_time=10, max_nb_interactions=None, clock=clock) as session:
+            assert session.next()
+            session.get_scribbles()
+            clock.now += 10 * objects + past_the_end
+            if past_the_end:
+                with pytest.warns(UserWarning, match="The time for box is over"):
+                    session.submit_masks(EMPTY)
+            else:
+                session.submit_masks(EMPTY)
+            clock.now += 1
+            assert not session.next(), "the sequence is over either way"
+            assert len(session.get_report()) == (0 if past_the_end else 4 * objects)
+
+
 def second_set(root: Path) -> None:
     (root / "Scribbles/box/002.json").write_text((root / "Scribbles/box/001.json").read_text())
 

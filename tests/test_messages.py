@@ -139,6 +139,8 @@ def test_little_bytes_make_little_memory() -> None:
     names = field_of("Value", "mapping", field_of("Mapping", "entries", field_of("Entry", "name", b"a")) * MOST_FIELDS)
     objects = field_of("Value", "array", field_of("Array", "dtype", b"|O"))
     twice = field_of("Labels", "objects", b"\x08\x01") * 2
+    ground = field_of("Labels", "objects", b"\x08\x00")
+    beyond = field_of("Labels", "objects", b"\x08\x80\x02")
     for data, words in (
         (deep, "too deep"),
         (many, "too many"),
@@ -146,7 +148,10 @@ def test_little_bytes_make_little_memory() -> None:
         (names, "too many"),
         (huge, "which its shape does not give"),
         (objects, r"array of '\|O'"),
-        (field_of("Value", "labels", twice), "there twice"),
+        (field_of("Value", "labels", twice), "Object 1 of a mask is not from 1 to 255, or is there twice"),
+        (field_of("Value", "labels", ground), "Object 0 of a mask is not from 1 to 255"),
+        (field_of("Value", "labels", field_of("Labels", "objects", b"")), "Object 0 of a mask is not from 1 to 255"),
+        (field_of("Value", "labels", beyond), "Object 256 of a mask is not from 1 to 255"),
     ):
         with pytest.raises(MessageError, match=words):
             messages.read_action(value_of(data))

@@ -1,6 +1,7 @@
 """The names of the DAVIS interactive framework, for programs that were written for it.
 
-Such a program runs after `davisinteractive` was replaced by `segjudge.davisinteractive`.  Everything is defined in
+Such a program runs after `davisinteractive` was replaced by `segjudge.davisinteractive`, or without an edit by
+`python -m segjudge.davisinteractive program.py`, or where `install_alias` was called before.  Everything is defined in
 `segjudge.interactive`; the modules that programs import are made here, from one table, and look its names up.
 """
 
@@ -13,6 +14,7 @@ from . import logging as logging
 #: The release of the framework whose names and behaviour these are.
 __version__ = "1.0.4"
 
+_FRAMEWORK = "davisinteractive"
 #: Module of the framework, after its package → the module that defines its names, and the names.
 _MODULES = {
     "common": ("pathlib", "Path"),
@@ -70,3 +72,15 @@ def _make_modules() -> None:
 
 
 _make_modules()
+
+
+def install_alias() -> None:
+    """Let `import davisinteractive` mean this package, in this process; an installed framework is not imported then.
+
+    Raises ImportError where it has been imported before.
+    """
+    imported = sys.modules.get(_FRAMEWORK)
+    if imported is not None and imported is not sys.modules[__name__]:
+        raise ImportError(f"{_FRAMEWORK} is imported already; call install_alias() before")
+    for path in ("", ".logging", *(f".{path}" for path in _MODULES)):
+        sys.modules[_FRAMEWORK + path] = sys.modules[__name__ + path]

@@ -7,6 +7,7 @@ from typing import TypedDict
 import numpy as np
 import pandas as pd
 
+from .davis_catalogue import RECORDS
 from .summary import COLUMNS
 
 #: Columns of the table of frames in which the robot drew.
@@ -47,7 +48,7 @@ class AbstractStorage(ABC):
 
     @abstractmethod
     def get_annotated_frames(self, session_id: str, sequence: str, scribble_idx: int) -> tuple[int, ...]:
-        """Return the frames in which the robot drew, in the order in which it did."""
+        """Return the frames in which the robot drew, in the order in which it did; nothing once it drew in all."""
 
     @abstractmethod
     def store_annotated_frame(
@@ -100,8 +101,17 @@ class LocalStorage(AbstractStorage):
             raise RuntimeError(f"{where} does not exist a result for previous interaction {interaction - 1}")
 
     def get_annotated_frames(self, session_id: str, sequence: str, scribble_idx: int) -> tuple[int, ...]:
-        sample = (session_id, sequence, scribble_idx)
-        return tuple(row[3] for row in self._annotated if row[:3] == sample)
+        frames = tuple(row[3] for row in self._annotated if row[:3] == (session_id, sequence, scribble_idx))
+        count = self._frame_count(session_id, sequence)
+        return () if count and set(range(count)) <= set(frames) else frames
+
+    def _frame_count(self, session_id: str, sequence: str) -> int:
+        """Return how many frames a sequence has: by what was stored of it, else as it was published."""
+        parts = (part for part in self._reports.get(session_id, []) if sequence in part["sequence"].to_numpy())
+        last = max((int(part["frame"].max()) for part in parts if len(part)), default=-1)
+        if last >= 0 or sequence not in RECORDS:
+            return last + 1
+        return RECORDS[sequence]["num_frames"]
 
     def store_annotated_frame(
         self, session_id: str, sequence: str, scribble_idx: int, annotated_frame: int, override: bool  # noqa: FBT001
