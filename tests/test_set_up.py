@@ -280,14 +280,14 @@ def test_what_pip_is_told_is_told_to_uv(by: str, fresh: Checkout, tmp_path: Path
     else:
         variables |= {f"PIP_{key.upper().replace('-', '_')}": value for key, value in settings.items()}
     fresh.run(expected=3, **variables)
-    told = dict(line.partition("=")[::2] for line in (tmp_path / "told").read_text().splitlines())
-    assert told["UV_DEFAULT_INDEX"] == "https://index.test/simple"
-    assert told["UV_INDEX"] == "https://more.test/simple https://most.test/simple"
-    assert told["UV_INDEX_STRATEGY"] == "unsafe-best-match"
-    assert told["UV_FIND_LINKS"] == "/some/wheels,/other/wheels"
-    assert told["UV_INSECURE_HOST"] == "index.test more.test"
-    assert told["SSL_CERT_FILE"] == "/some/cert.pem"
-    assert told["UV_HTTP_TIMEOUT"] == ("78" if by == "file" else "77")
+    environment = dict(line.partition("=")[::2] for line in (tmp_path / "told").read_text().splitlines())
+    assert environment["UV_DEFAULT_INDEX"] == "https://index.test/simple"
+    assert environment["UV_INDEX"] == "https://more.test/simple https://most.test/simple"
+    assert environment["UV_INDEX_STRATEGY"] == "unsafe-best-match"
+    assert environment["UV_FIND_LINKS"] == "/some/wheels,/other/wheels"
+    assert environment["UV_INSECURE_HOST"] == "index.test more.test"
+    assert environment["SSL_CERT_FILE"] == "/some/cert.pem"
+    assert environment["UV_HTTP_TIMEOUT"] == ("78" if by == "file" else "77")
 
 
 @pytest.mark.long

@@ -1,6 +1,5 @@
 """uv, with what pip is configured to: uv itself reads nothing of pip's."""
 
-import ast
 import glob
 import os
 import re
@@ -136,8 +135,8 @@ def _pip_settings(pip: list[str]) -> dict[str, str]:
     for line in _prints(*pip, "config", "list").splitlines() if pip else ():
         section, _, setting = line.partition(".")
         name, _, value = setting.partition("=")
-        with suppress(ValueError, SyntaxError):
-            settings.setdefault(section, {})[name] = str(ast.literal_eval(value))
+        unquoted = re.sub(r"\\(.)", lambda match: {"n": " "}.get(match[1], match[1]), value[1:-1])  # from Python's form
+        settings.setdefault(section, {})[name] = unquoted
     variables = {
         name.removeprefix("PIP_").lower().replace("_", "-"): value
         for name, value in os.environ.items()
@@ -148,16 +147,16 @@ def _pip_settings(pip: list[str]) -> dict[str, str]:
 
 def _uv_settings(settings: dict[str, str], variables: dict[str, str]) -> dict[str, str]:
     """Return the variables that tell uv what pip is told."""
-    told = {}
+    result = {}
     for name, variable in SETTINGS.items():
         value = settings.get(name, "").strip()
         if value and not variables.get(variable):
-            told[variable] = (",".join if variable == "UV_FIND_LINKS" else " ".join)(value.split())
+            result[variable] = (",".join if variable == "UV_FIND_LINKS" else " ".join)(value.split())
     if any(ssl.get_default_verify_paths()[:2]):  # the system's certificates, which pip trusts as well
-        told |= {"UV_SYSTEM_CERTS": "true", "UV_NATIVE_TLS": "true"}
-    if "UV_INDEX" in told:  # pip looks for the best version on all of them
-        told["UV_INDEX_STRATEGY"] = "unsafe-best-match"
-    return told
+        result |= {"UV_SYSTEM_CERTS": "true", "UV_NATIVE_TLS": "true"}
+    if "UV_INDEX" in result:  # pip looks for the best version on all of them
+        result["UV_INDEX_STRATEGY"] = "unsafe-best-match"
+    return result
 
 
 def _prints(*command: str) -> str:
