@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from segjudge.errors import UsageError
+from segjudge.errors import UsageError, install_line
 from segjudge.evaluation_script import provenance
 from segjudge.evaluation_script.archive import FolderElsewhere
 from segjudge.evaluation_script.archive_limits import ArchiveLimits, Files, MemberChecks, is_litter, size_text
@@ -125,7 +125,7 @@ def _system(address: str) -> tuple[AbstractFileSystem | S3Files, str]:
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        raise UsageError(f"{shown(address)}: addresses need fsspec: pip install 'segjudge[cluster]'") from None
+        raise UsageError(f"{shown(address)}: addresses need fsspec: {install_line('cluster')}") from None
     try:
         system, path = url_to_fs(f"{scheme}://{rest}", use_listings_cache=False)
     except (ImportError, ValueError) as error:

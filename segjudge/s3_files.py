@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, BinaryIO
 
-from segjudge.errors import UsageError
+from segjudge.errors import UsageError, install_line
 
 #: Requests at a time.
 AT_A_TIME = 16
@@ -83,7 +83,7 @@ def s3_files(address: str) -> S3Files:
     try:
         return _connected(os.getpid(), *(os.environ.get(name) for name in settings))
     except ImportError:
-        raise UsageError(f"{address}: addresses need boto3: pip install 'segjudge[cluster]'") from None
+        raise UsageError(f"{address}: addresses need boto3: {install_line('cluster')}") from None
 
 
 @lru_cache(maxsize=4)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from segjudge.addresses import AddressError, digest_of
-from segjudge.errors import OptionError, UsageError
+from segjudge.errors import OptionError, UsageError, install_line
 from segjudge.evaluation_script.engine import engine_of
 from segjudge.evaluation_script.errors import HostError, SubmissionError
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
@@ -245,7 +245,7 @@ def connected(address: str) -> Iterator[DaskClient]:
     try:
         from distributed import Client
     except ImportError:
-        raise UsageError("--scheduler needs Dask: pip install 'segjudge[cluster]'") from None
+        raise UsageError(f"--scheduler needs Dask: {install_line('cluster')}") from None
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     try:

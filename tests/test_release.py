@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
 
 from segjudge.cli import VERSION
+from segjudge.errors import install_line
 
 from .builders import ROOT
 
@@ -57,3 +60,33 @@ def test_nothing_is_published_before_the_suite_the_wheels_and_the_site() -> None
     assert publishing == {"publish"}
     assert set(jobs["publish"]["needs"]) == set(jobs) - publishing
     assert jobs["publish"]["if"] == "github.event_name == 'push'"
+
+
+def test_nobody_is_sent_to_a_package_index_for_this_project() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.ipynb")]
+    code = [path for path in (ROOT / "segjudge").rglob("*") if path.suffix in (".py", ".html", ".jinja", ".yml")]
+    deployed = [
+        path
+        for name in ("remote_challenge_evaluation", "code_upload_challenge_evaluation")
+        for path in (ROOT / name).rglob("*")
+    ]
+    for path in [*pages, *code, *deployed]:
+        if path.is_file() and path.suffix != ".pyc":
+            asked = re.findall(
+                r"""install [^\n`]*?(?<![\w./-])segjudge(?:\[|==|['"` ]|$)""", path.read_text(encoding="utf-8")
+            )
+            assert not asked, (path, asked)
+
+
+@pytest.mark.parametrize(
+    "extra", ["tables", "torch", "interactive", "cluster", "postgres", "environments", "agent", "aws"]
+)
+def test_the_line_that_installs_an_extra_names_packages_that_exist(extra: str) -> None:
+    command, *packages = shlex.split(install_line(extra).removeprefix("pip "))
+    assert command == "install"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert packages == project["optional-dependencies"][extra]
+
+
+def test_an_extra_that_is_not_known_is_one_of_the_checkout() -> None:
+    assert install_line("none") == "pip install '.[none]' in the checkout"

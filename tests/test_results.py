@@ -248,7 +248,7 @@ def test_numbers_need_no_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = segjudge.score(*SEQUENCES)
     assert scores["J&F-Mean"]
     assert scores._repr_html_()
-    with pytest.raises(segjudge.UsageError, match=r"tables need pandas: pip install 'segjudge\[tables\]'"):
+    with pytest.raises(segjudge.UsageError, match=r"tables need pandas: pip install 'pandas>=2'"):
         _ = scores.frames
 
 

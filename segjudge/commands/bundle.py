@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     """Build the bundle, check it, score every sample submission as EvalAI does, show the leaderboards."""
     source = named_bundle(args)
     say_version(source)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         return _run(source, folder, worker_interpreter(args.python, source.root))
 
 

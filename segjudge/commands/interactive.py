@@ -38,7 +38,7 @@ def interactive(args: argparse.Namespace) -> int:
             raise
         raise HostError(str(error)) from None
     except ModuleNotFoundError as error:
-        if ".[interactive]" not in str(error):
+        if "the interactive session needs more" not in str(error):
             raise
         raise UsageError(str(error)) from None
     return code

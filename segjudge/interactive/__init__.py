@@ -3,12 +3,13 @@
 Written from the published behaviour of the DAVIS interactive framework, whose names programs import.
 """
 
+from segjudge.errors import install_line
+
 try:
     from .davis_session import DavisInteractiveSession
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        f"{error.name} is not installed; the interactive session needs, in the checkout: "
-        "pip install -e '.[interactive]'",
+        f"{error.name} is not installed; the interactive session needs more: {install_line('interactive')}",
         name=error.name,
     ) from None
 

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, inspect, select
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
+from segjudge.errors import install_line
 from segjudge.evaluation_script.errors import HostError
 
 from .column_types import Base
@@ -65,7 +66,7 @@ def new_engine(url: URL) -> Engine:
             url, pool_size=8, max_overflow=64, connect_args={"timeout": 30} if sqlite else {}, pool_pre_ping=not sqlite
         )
     except ImportError:
-        raise HostError(f"--database: {url.drivername} is not installed; pip install 'segjudge[postgres]'") from None
+        raise HostError(f"--database: {url.drivername} is not installed; {install_line('postgres')}") from None
     exclusive = _EXCLUSIVE[url.get_backend_name()]
 
     @event.listens_for(engine, "begin")

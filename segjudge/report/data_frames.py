@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from segjudge.errors import UsageError
+from segjudge.errors import UsageError, install_line
 from segjudge.evaluation_script.instance_accumulator import InstanceAccumulator
 from segjudge.evaluation_script.instance_precision import RECALLS
 from segjudge.evaluation_script.instance_protocols import THRESHOLDS
@@ -128,7 +128,7 @@ def frame_of(content: Columns | list[Row]) -> DataFrame:
     try:
         import pandas as pd
     except ImportError:
-        raise UsageError("tables need pandas: pip install 'segjudge[tables]'") from None
+        raise UsageError(f"tables need pandas: {install_line('tables')}") from None
     return pd.DataFrame(content)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from segjudge.errors import UsageError
+from segjudge.errors import UsageError, install_line
 from segjudge.evaluation_script.packed_file import replaced
 from segjudge.files import file_name, make_folder
 from segjudge.statistics.rankings import TaskScores
@@ -26,7 +26,7 @@ def plot_ranking(task: TaskScores, ranked: dict[str, Any], folder: str) -> list[
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise UsageError("plots need matplotlib: pip install segjudge[interactive]") from None
+        raise UsageError(f"plots need matplotlib: {install_line('interactive')}") from None
     import matplotlib as mpl
 
     make_folder(folder)

@@ -4,10 +4,12 @@
 `gymnasium.make("segjudge/InteractiveSegmentation-v0", truth=…, frames=…)` need no network.
 """
 
+from segjudge.errors import install_line
+
 try:
     import gymnasium
 except ModuleNotFoundError:
-    found = "gymnasium is not installed; the environments need, in the checkout: pip install -e '.[environments]'"
+    found = f"gymnasium is not installed; the environments need more: {install_line('environments')}"
     raise ModuleNotFoundError(found, name="gymnasium") from None
 
 VIDEO = "segjudge/VideoObjectSegmentation-v0"
