@@ -27,7 +27,7 @@ def test_three_sequences_tell_nothing_apart(capsys: pytest.CaptureFixture[str], 
     assert cli.main(["compare", *methods, *TRUTH, "--json", str(tmp_path / "out.json")]) == 0
     printed = capsys.readouterr().out
     assert "strong − lagging: +0.488" in printed
-    assert "cannot be told apart on 3 sequences; if it is real, about 6 would tell." in printed
+    assert "cannot be told apart on 3 sequences; to detect a difference of this size takes about 6." in printed
     document = json.loads((tmp_path / "out.json").read_text())
     assert document["pairs"][0]["p"] == 0.25
     assert [one["place_to"] for one in document["means"]] == [2, 2]

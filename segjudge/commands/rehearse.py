@@ -231,6 +231,6 @@ def rehearse_options(sub: argparse.ArgumentParser) -> None:
     add("--hosts", metavar="NAME[,NAME]", action="append", default=[], help=hosts)
     without = "refuse to start where scoring scripts and agents have no sandbox"
     add("--require-sandbox", action="store_true", help=without)
-    add("--reset", action="store_true", help="forget what was")
+    add("--reset", action="store_true", help="delete everything that earlier rehearsals kept here, and begin anew")
     add("--python", help="the interpreter that plays EvalAI's worker")
     add("--seconds", type=seconds, default=900.0, help="after which a submission is ended (900)")

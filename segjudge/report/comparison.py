@@ -53,7 +53,7 @@ def verdict(pair: Difference, table: Sums, cases_are: str = SEQUENCES) -> str:
         return f"{text}: {better} is better."
     needed = cases_needed(pair.difference, pair.error, cases, len(table.algorithms))
     many = f"about {needed}" if cases_are == SEQUENCES or not needed else f"{needed / cases:.1f} times as many"
-    more = "" if needed is None else f"; if it is real, {many} would tell"
+    more = "" if needed is None else f"; to detect a difference of this size takes {many}"
     return f"{text}: cannot be told apart on {cases} {cases_are}{more}."
 
 
