@@ -10,7 +10,7 @@ import argparse
 import os
 import sys
 
-from segjudge.commands.worker import worker_options
+from segjudge.commands.worker import file_of, worker_options
 from segjudge.evalai.http_exchange import StoppedError
 
 from .services import TokenRefusedError
@@ -28,6 +28,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="remote_challenge_evaluation", description=__doc__)
     worker_options(parser)
     args = parser.parse_args(arguments)
+    if args.print:
+        sys.stdout.write(file_of(args.print))
+        return STOPPED
     options = {"BUNDLE": args.bundle, "EVALUATE": args.evaluate, "SCORER_PYTHON": args.python}
     os.environ.update({name: value for name, value in options.items() if value})  # for --jobs too
     try:

@@ -11,6 +11,14 @@ from segjudge.evalai.http_exchange import StoppedError, Watch, WireError, exchan
 
 #: The most characters of one fact.
 _FACT_LENGTH = 4000
+#: The facts that are sentences: a line for people has them without their names.
+_SENTENCES = ("text", "why")
+#: Events that a person should look at, and those that pass or are left for later; the others are the course of things.
+_ERRORS = ("ALERT", "defect", "fault of ours")
+_WARNINGS = (
+    *("journal", "journal away", "server away", "webhook away", "refused", "not ready", "not limited", "not kept"),
+    *("put off", "left", "message left", "message dropped", "message stays", "heartbeat lost", "result refused"),
+)
 _WEBHOOK_SECONDS = 5.0
 
 
@@ -24,10 +32,13 @@ class Log:
         """Write one event and its facts."""
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
         if self._form == "json":
-            line = json.dumps({"at": now, "event": event, **self._fixed, **facts}, default=str)
+            level = "error" if event in _ERRORS else "warning" if event in _WARNINGS else "info"
+            line = json.dumps({"time": now, "level": level, "event": event, **self._fixed, **facts}, default=str)
         else:
-            text = "  ".join(f"{key} {_line(value)}" for key, value in facts.items() if value not in ("", None))
-            line = f"{now}  {event:<22} {text}".rstrip()
+            said = {key: _line(value) for key, value in facts.items() if value not in ("", None)}
+            text = " ".join(said.pop(key) for key in _SENTENCES if key in said)
+            named = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in said.items())
+            line = f"{now}  {event:<22} {f'{text} ({named})' if text and named else text or named}".rstrip()
         # A log that takes no more (a full disk, a closed pipe) is not worth a submission.
         with suppress(OSError, ValueError):
             sys.stderr.write(line + "\n")

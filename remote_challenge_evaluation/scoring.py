@@ -131,7 +131,7 @@ class SubmissionScoring:
     def _settle(self, job: Job, outcome: ScoringOutcome, phase: ScoredPhase, *, is_silent: bool) -> None:
         """Report what came of the scoring, or free the job for another worker."""
         for line in outcome.log.strip().splitlines():
-            self._log("scorer says", submission=job.submission, line=line)
+            self._log("scorer says", submission=job.submission, text=line)
         if outcome.handed_back:
             self._log("handed back", submission=job.submission)
             self._journal.release(job, 0)

@@ -128,14 +128,14 @@ class WorkerLoop:
         """Return the phases once everything is in place; a server that does not answer is waited for."""
         removed = self._journal.owners.remove_abandoned()
         if removed:
-            self._log("removed", what="what dead workers left", paths=", ".join(removed))
+            self._log("removed", text="what dead workers left", paths=", ".join(removed))
         phases = self._read_challenge(self._settings.save_dir)
         refusals = 0
         for pause in growing_pauses():
             self._stop.check()
             try:
                 for line in check_challenge(self._jobs, self._settings, phases):
-                    self._log("start", checked=line)
+                    self._log("start", text=line)
                 break
             except (StartError, ApiError) as error:
                 is_final = not isinstance(error, ApiError) or (
@@ -182,7 +182,7 @@ class WorkerLoop:
 
     def _serve_health(self, port: int) -> None:
         try:
-            health.serve(port, lambda: self._journal, lambda: self._stop.last_look)
+            health.serve(port, lambda: self._journal, lambda: self._stop.last_look, lambda: self._client.answered_at)
         except OSError as error:
             raise SettingsError(f"HEALTH_PORT {port}: cannot be used ({error.strerror})") from None
 
@@ -191,7 +191,8 @@ class WorkerLoop:
     def _loop(self, worker: Worker, sweep: Sweep) -> None:
         pauses = growing_pauses()
         if not has_process_limit():
-            self._log("not limited", what="processes and CPU of scorers: let the unit or the container do it")
+            text = "nothing bounds the processes and the CPU time of scorers; set a limit in the unit or the container"
+            self._log("not limited", text=text)
         must_poll = self._once
         self._progress, self._progress_at = -1, 0.0
         while not self._stop.is_set():
@@ -249,10 +250,11 @@ class WorkerLoop:
         if seconds is None or (is_busy and not is_stalled):
             return not is_busy
         if is_stalled or seconds > _ONCE_PATIENCE:
-            self._log("left", what="submissions that were put off; start the worker again", seconds=round(seconds))
+            text = f"submissions that were put off, the next one for {seconds:.0f} s more; start the worker again"
+            self._log("left", text=text)
             return True
         if seconds > _IDLE:
-            self._log("waits", what="a submission that was put off", seconds=round(seconds))
+            self._log("waits", text=f"{seconds:.0f} s for a submission that was put off")
             self._stop.wait(seconds)
         return False
 
@@ -270,7 +272,8 @@ class WorkerLoop:
         while seconds := self._journal.take_request(allowed, urgent=urgent or self._once):
             if seconds > _IDLE and not is_said:
                 is_said = True
-                self._log("waits", what=f"the limit of {limit} requests a minute", seconds=round(seconds))
+                text = f"{seconds:.0f} s for the limit of {limit} requests a minute"
+                self._log("waits", text=text)
             if self._stop.is_over() or (self._stop.is_set() and not urgent):
                 raise ApiError(0, "asked to stop")
             if self._stop.wait(min(seconds, 1.0)):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import configparser
+import os
 import re
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -45,6 +48,27 @@ def test_the_image_copies_what_is_there_and_is_nobodys_root() -> None:
     environment = re.search(r"^ENV (.+)$", text, re.MULTILINE)
     assert environment
     assert {pair.split("=")[0] for pair in environment.group(1).split()} <= names
+
+
+def test_what_is_printed_needs_no_checkout(tmp_path: Path) -> None:
+    def printed(name: str) -> str:
+        command = [sys.executable, "-P", "-m", "segjudge", "worker", "--print", name]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    unit = configparser.ConfigParser(interpolation=None, strict=False)
+    unit.read_string(printed("service"))
+    assert unit["Service"]["WorkingDirectory"] == str(tmp_path)
+    assert unit["Service"]["ExecStart"].startswith(f"{sys.executable} -P -m segjudge.remote_challenge_evaluation ")
+    image = printed("dockerfile")
+    assert re.findall(r"^COPY (.+)$", image, re.MULTILINE) == ["segjudge-*.whl /wheels/"]
+    assert len(re.findall(r"^FROM ", image, re.MULTILINE)) == 1
+    worker = yaml.safe_load(printed("compose"))["services"]["worker"]
+    assert worker["build"] == {"context": ".", "dockerfile": "Dockerfile"}
+    assert {".:/challenge:ro", "./annotations:/annotations:ro"} < set(worker["volumes"])
+    assert worker["working_dir"] == "/challenge"
+    assert all("remote_challenge_evaluation/" not in printed(name) for name in ("service", "dockerfile", "compose"))
 
 
 def test_compose_runs_that_image_without_rights() -> None:

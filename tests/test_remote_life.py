@@ -477,12 +477,12 @@ def test_a_single_run_says_that_it_waits_for_the_limit(server: Rehearsal, operat
     finally:
         process.terminate()
         process.communicate(timeout=30)
-    assert re.search(r"seconds \d+", line)
+    assert re.search(r"waits +\d+ s for the limit of", line)
     operator.run("--once")
 
 
 def _moment(event: dict[str, Any]) -> float:
-    return datetime.datetime.fromisoformat(event["at"]).timestamp()
+    return datetime.datetime.fromisoformat(event["time"]).timestamp()
 
 
 def test_a_port_that_is_taken_is_said(operator: Operator) -> None:

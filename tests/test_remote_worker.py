@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 import shutil
@@ -504,14 +505,21 @@ def test_an_operator_sees_health_and_numbers(server: Rehearsal, operator: Operat
         process.terminate()
         _, output = process.communicate(timeout=120)
     assert healthy.status_code == 200
+    assert re.search(r"runs since \d{4}-\d\d-\d\dT[\d:]{8}Z; its last turn was at .*Z, \d+ s ago\n", healthy.text)
+    assert re.search(r"EvalAI answered last at .*Z, \d+ s ago\n", healthy.text)
+    counters = re.findall(r"^# TYPE (\S+) counter$", numbers, re.MULTILINE)
+    assert counters
+    assert all(name.endswith("_total") for name in counters)
     assert known in numbers
     for stage in ("download", "scoring", "reporting"):
-        found = re.search(rf"^segjudge_worker_seconds_{stage} (\S+)$", numbers, re.MULTILINE)
+        found = re.search(rf"^segjudge_worker_{stage}_seconds_total (\S+)$", numbers, re.MULTILINE)
         assert found
         assert float(found.group(1)) > 0
     events = [json.loads(line) for line in output.splitlines()]
     assert "reported" in {event["event"] for event in events}
     assert {event["worker"] for event in events}
+    assert {event["level"] for event in events} <= {"info", "warning", "error"}
+    assert all(datetime.datetime.fromisoformat(event["time"]).tzinfo for event in events)
 
 
 def _fetched(url: str) -> Any:

@@ -44,6 +44,8 @@ def test_one_package_holds_everything(wheel: Path) -> None:
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"segjudge"}
     for name in (
         "evaluation_script/main.py", "evaluation_script/requirements.txt", "remote_challenge_evaluation/worker.py",
+        "remote_challenge_evaluation/Dockerfile", "remote_challenge_evaluation/compose.yaml",
+        "remote_challenge_evaluation/segjudge-worker.service",
         "code_upload_challenge_evaluation/environment/service.py", "bundle/worker-3.9.txt",
         "codabench/page-wheels.txt", "report/published.json",
         "rehearsal/pages/templates/base.html", "report/pages/page.html", "interactive/davis_sequences.csv",

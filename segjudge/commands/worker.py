@@ -3,15 +3,45 @@
 import argparse
 import os
 import sys
+from pathlib import Path
+from typing import NoReturn
 
 from segjudge.processes import IMPORT_ROOT
 
 PROGRAM = "segjudge.remote_challenge_evaluation"
 _PATHS, _FLAGS = ("bundle", "evaluate", "python"), ("check", "once")
+#: The files to operate a worker with, by what `--print` calls them.
+_FILES = {"service": "segjudge-worker.service", "dockerfile": "Dockerfile", "compose": "compose.yaml"}
+#: What is another in a challenge's folder, beside the wheel of Segjudge, than in a checkout.
+_CHANGES = {
+    "dockerfile": (
+        ("build it from the root of the repository:", "the wheel of Segjudge lies beside this file:"),
+        ("docker build -f remote_challenge_evaluation/Dockerfile -t", "docker build -t"),
+        ("COPY --from=build /wheels /wheels", "COPY segjudge-*.whl /wheels/"),
+    ),
+    "compose": (
+        ("docker compose -f remote_challenge_evaluation/compose.yaml", "docker compose"),
+        (
+            "keep it out of the repository.",
+            "keep it out of the repository.\n# The challenge is the folder of this file.",
+        ),
+        ("context: ..", "context: ."),
+        ("dockerfile: remote_challenge_evaluation/Dockerfile", "dockerfile: Dockerfile"),
+        ("env_file: worker.env", "working_dir: /challenge\n    env_file: worker.env"),
+        ("- ../annotations:/annotations:ro", "- .:/challenge:ro\n      - ./annotations:/annotations:ro"),
+    ),
+}
 
 
 def worker(args: argparse.Namespace) -> int:
     """Score the submissions of a remote challenge until asked to stop; its settings are environment variables."""
+    if not args.print:
+        _become_worker(args)
+    sys.stdout.write(file_of(args.print))
+    return 0
+
+
+def _become_worker(args: argparse.Namespace) -> NoReturn:
     words = [sys.executable, "-P", "-m", PROGRAM, "--jobs", str(args.jobs)]
     for name in _PATHS:
         words += [f"--{name}", getattr(args, name)] if getattr(args, name) else []
@@ -19,6 +49,33 @@ def worker(args: argparse.Namespace) -> int:
     sys.stdout.flush()
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), IMPORT_ROOT]))
     os.execve(sys.executable, words, {**os.environ, "PYTHONPATH": path})  # noqa: S606 - no shell
+
+
+def file_of(name: str) -> str:
+    """Return the text of a file to operate a worker with, for this installation and the current folder's challenge."""
+    text = (Path(__file__).parents[1] / "remote_challenge_evaluation" / _FILES[name]).read_text(encoding="utf-8")
+    if name == "dockerfile":  # the stage that builds the wheel needs a checkout
+        head, _, stages = text.partition("# The wheel is built")
+        text = head + stages[stages.rindex("FROM ") :]
+    for before, after in _service_changes() if name == "service" else _CHANGES[name]:
+        text = text.replace(before, after)
+    return text
+
+
+def _service_changes() -> list[tuple[str, str]]:
+    """Return what is another in a unit for this installation and folder than in one of a checkout in /opt/segjudge."""
+    folder, program, root = (text.replace("%", "%%") for text in (os.getcwd(), sys.executable, IMPORT_ROOT))
+    program = f'"{program}"' if " " in program else program
+    is_home = any(path.startswith(("/home/", "/root/")) for path in (folder, program.strip('"'), root))
+    return [
+        ("adjust the three paths, then", "then"),
+        ("WorkingDirectory=/opt/segjudge", f"WorkingDirectory={folder}"),
+        (
+            "ExecStart=/opt/segjudge/.venv/bin/python -m",
+            f'Environment="PYTHONPATH={root}"\nExecStart={program} -P -m',
+        ),
+        *([("ProtectHome=true", "ProtectHome=read-only")] if is_home else []),
+    ]
 
 
 def worker_options(sub: argparse.ArgumentParser) -> None:
@@ -31,3 +88,5 @@ def worker_options(sub: argparse.ArgumentParser) -> None:
     add("--check", action="store_true", help="prove that everything is in place, and touch nothing")
     add("--once", action="store_true", help="score what waits, then end")
     add("--jobs", type=int, default=1, help="how many processes score at once (1)")
+    files = "print a systemd unit, or a Dockerfile and a compose file for it, for the challenge in this folder"
+    add("--print", choices=tuple(_FILES), help=files)

@@ -90,6 +90,8 @@ class Client:
         #: Seconds by which the server's clock is ahead of ours, by its last answers.
         self._clock_offsets: deque[float] = deque(maxlen=_CLOCKS)
         self._token = token
+        #: When the server answered last, by our clock; 0 before.
+        self.answered_at = 0.0
 
     def now(self) -> float:
         """Return the server's time, by its last answers."""
@@ -117,6 +119,7 @@ class Client:
             raise ApiError(0, "asked to stop") from None
         body = self._parse(answer.body)
         if answer.status in range(200, 300) and body is not None:
+            self.answered_at = time.time()
             self._note_time(answer.headers.get("Date", ""))
             return body
         raise ApiError(answer.status, self._clean_text(_message(answer, body, self.SERVER)), body, _wait(answer))
