@@ -53,13 +53,15 @@ def bounds_of(metric: str) -> Tuple[float, float]:
 
 @lru_cache(maxsize=1024)
 def student(level: float, freedom: int) -> float:
-    """Return the quantile of Student's t that an interval of this level reaches on either side."""
+    """Return the quantile of Student's t that an interval of this level, between 0 and 1, reaches on either side."""
+    if not 0 < level < 1 or freedom < 1:
+        raise ValueError(f"there is no interval of level {level} with {freedom} degrees of freedom")
     scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)
     quantile, step = 0.0, 1.0
     while step > PRECISE * quantile:  # by Newton's steps, from below; SciPy would take longer to import
         density = scale * (1 + quantile**2 / freedom) ** (-(freedom + 1) / 2)
         step = (level - _student_within(math.atan(quantile / math.sqrt(freedom)), freedom)) / (2 * density)
-        quantile += step
+        quantile = max(quantile + step, (1 - PRECISE) * quantile)  # rounding may lead far back next to level 1
     return quantile
 
 

@@ -58,7 +58,7 @@ class Report:
         return self._without[wanted]
 
     def sums(self, metrics: Collection[str]) -> Dict[str, Tuple[Array, Array]]:
-        """Return what each of these metrics sums to in each sequence or group, and how many it is the mean of there.
+        """Return what each of these metrics, or of all, sums to in each sequence or group, and over how many there.
 
         Of a metric that is no mean these are pseudo-values.
         """
@@ -66,7 +66,10 @@ class Report:
         return {
             metric: (pseudo_values(value, without[metric]), np.ones(len(without[metric])))
             for metric, value in self.values.items()
-            if metric in metrics and metric in without and value is not None and not np.isnan(without[metric]).any()
+            if metric in (metrics or self.values)
+            and metric in without
+            and value is not None
+            and not np.isnan(without[metric]).any()
         }
 
     def cases(self, metric: str) -> int:

@@ -140,6 +140,8 @@ class Scores:
         report = self._report(split)
         if metric not in report.values:
             raise UsageError(f"{report.protocol.name} has no metric {metric}, only {', '.join(report.values)}")
+        if not isinstance(level, (int, float)) or not 0 < level < 1:
+            raise UsageError(f"level is {level!r:.60}; it is a share between 0 and 1, such as 0.95")
         return report.intervals(level).get(metric)
 
     def _report(self, split: str) -> Report:

@@ -646,6 +646,18 @@ def test_of_equal_f1_the_highest_score_is_the_threshold(tmp_path: Path) -> None:
     assert (equal.score, equal.f1, equal.precision, equal.recall) == pytest.approx((0.9, 2 / 3, 1, 1 / 2))
 
 
+@pytest.mark.parametrize("right_first", [True, False])
+@pytest.mark.parametrize("category", [None, 0])
+def test_equal_scores_are_kept_together(right_first: bool, category: int | None, tmp_path: Path) -> None:
+    instances = [[1, 1, BOX, 0], [2, 1, BOX, 0]]
+    for one, other in ((1, 2), (2, 1), (1, 1)):
+        equal = [[one, 1, BOX, 0.5], [other, 1, FAR, 0.5]]
+        found = made_up(instances, equal if right_first else equal[::-1], tmp_path)
+        best = best_threshold(found, category)
+        assert best is not None  # 2/3 if the right one of both could be kept alone
+        assert (best.score, best.f1, best.precision, best.recall) == pytest.approx((0.5, 1 / 2, 1 / 2, 1 / 2))
+
+
 def test_images_are_counted_by_their_mistakes(tmp_path: Path) -> None:
     found = made_up(
         [[1, 1, BOX, 0], [1, 1, FAR, 0], [2, 1, BOX, 0], [2, 1, FAR, 1]],

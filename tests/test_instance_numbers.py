@@ -264,6 +264,28 @@ def test_standard_errors_are_of_scoring_without_each_of_twenty_groups(
         assert errors_of(truth, found, tmp_path, some) == {name: errors[name] for name in some}
 
 
+@pytest.mark.parametrize("path", ["kernel", "numpy"])
+def test_a_recall_of_one_detection_takes_the_first_of_each_image_alone(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if path == "numpy":
+        monkeypatch.setattr(kernel, "library", lambda: None)
+    sizes = [1, 2, 3, 1, 2, 11, 3]
+    masks = [
+        (k, mask(8, 8, 10 * (place % 10), 30 * (place // 10))) for k, size in enumerate(sizes) for place in range(size)
+    ]
+    truth = document(*[(k, 0, 64, one) for k, one in masks], images=len(sizes))
+    found = [detection(0.9 - 0.01 * place, one, k) for place, (k, one) in enumerate(masks)]
+    values, errors = values_of(truth, found, tmp_path), errors_of(truth, found, tmp_path)
+    assert PLACES.detections[0] == 1
+    for metric, cap in ((f"AR@{cap}", cap) for cap in PLACES.detections):
+        recalls = [[min(cap, size) for k, size in enumerate(sizes) if k != without] for without in (-1, *range(7))]
+        counts = [sum(size for k, size in enumerate(sizes) if k != without) for without in (-1, *range(7))]
+        whole, *draws = [sum(recall) / count for recall, count in zip(recalls, counts)]
+        assert values[metric] == pytest.approx(whole, abs=EXACT)
+        assert errors[metric] == pytest.approx(np.std(draws) * np.sqrt(6), abs=EXACT)
+
+
 def test_a_value_that_a_group_alone_has_has_no_standard_error(tmp_path: Path) -> None:
     truth, found = some_images(4)
     truth["annotations"][0]["area"] = 5000

@@ -5,12 +5,18 @@ from __future__ import annotations
 import html
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import segjudge
 from segjudge import cli
+from segjudge.evaluation_script.phase import PROTOCOLS
+from segjudge.statistics.rankings import METHODS
 
 from .builders import ROOT
+from .published import published
+from .test_published_uploads import UPLOADS
 
 EXAMPLES = ROOT / "examples/sequences-dev"
 TRUTH = ["--truth", str(ROOT / "annotations/sequences-dev.zip"), "--split", "dev"]
@@ -135,6 +141,104 @@ def test_other_protocols_and_sequences_are_not_compared(capsys: pytest.CaptureFi
         paths[1].write_text(json.dumps({**one, **change}))
         assert cli.main(["rank", *map(str, paths), "--metric", "J-Mean"]) == 2
         assert sentence in capsys.readouterr().err
+
+
+ORIGINS = {
+    "truth": (lambda one: one["provenance"].update(truth="zip:2"), "b and a were scored on different truths"),
+    "revision": (lambda one: one["provenance"]["protocols"]["dev"].update(revision=2), "by different revisions of p"),
+    "changed": (lambda one: one["provenance"]["protocols"]["dev"].update(changed=True), "by different rules of p"),
+    "rules": (lambda one: one.update(rules={"dev": {"cap": "image"}}), "by different rules of p"),
+    "cases": (lambda one: one.get("groups", {"dev": {}})["dev"].update(cases="y"), "on different images, videos or"),
+}
+
+
+@pytest.mark.parametrize("groups", [False, True])
+@pytest.mark.parametrize(("edit", "sentence"), ORIGINS.values(), ids=ORIGINS)
+def test_scores_of_other_truths_revisions_and_rules_are_not_ranked_together(
+    edit: Any, sentence: str, groups: bool, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    rows = [{"split": "dev", "sequence": name, "object": "1", "J-Mean": 0.5} for name in ("dog", "cat")]
+    protocols = {"dev": {"name": "p", "revision": 1, "changed": False}}
+    one: dict[str, Any] = {"protocol": "p", "result": [{"dev": {"J-Mean": 0.5}}]}
+    one["provenance"] = {"truth": "zip:1", "submission": "zip:3", "protocols": protocols}
+    one |= {"groups": {"dev": {"cases": "x", "values": {"J-Mean": [0.5, 0.5]}}}} if groups else {"objects": rows}
+    other = json.loads(json.dumps(one))
+    edit(other)
+    paths = [tmp_path / "a.json", tmp_path / "b.json"]
+    for path, text in zip(paths, (one, {**other, "provenance": {**other["provenance"], "submission": "zip:4"}})):
+        path.write_text(json.dumps(text))
+    assert cli.main(["rank", str(paths[0]), f"same={paths[0]}", "--draws", "2"]) == 0
+    assert cli.main(["rank", *map(str, paths), "--draws", "2"]) == (2 if groups or sentence[:2] != "on" else 0)
+    assert sentence in capsys.readouterr().err or (not groups and sentence[:2] == "on")
+
+
+@pytest.mark.parametrize("protocol", ["mots", "burst", "lvis", "youtube-vis-2019", "coco", "vipseg", "vspw", "mevis"])
+def test_scores_of_every_track_are_ranked(protocol: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    truth, make = published(protocol, tmp_path / "truth"), UPLOADS[protocol][0]
+    data = make(truth)
+    results = tmp_path / ("results.json" if data[:1] in (b"[", b"{") else "results.zip")
+    results.write_bytes(data)
+    words = ["score", str(results), "--truth", str(truth), "--protocol", protocol, "--json"]
+    for name in ("a", "b"):
+        assert cli.main([*words, str(tmp_path / f"{name}.json")]) == 0
+    segjudge.score(results, truth, protocol).save(tmp_path / "c.zip")
+    files = [str(tmp_path / name) for name in ("a.json", "b.json", "c.zip")]
+    capsys.readouterr()
+    assert cli.main(["rank", *files, "--draws", "2", "--json", str(tmp_path / "ranked.json")]) == 0
+    (task,) = json.loads((tmp_path / "ranked.json").read_text())["tasks"]
+    (split,) = json.loads((tmp_path / "a.json").read_text())["result"]
+    metric = PROTOCOLS[protocol].metrics[0]
+    assert (task["task"], task["ranks"]) == (metric, [1, 1, 1])
+    assert task["values"] == pytest.approx([next(iter(split.values()))[metric]] * 3)
+    assert cli.main(["compare", f"A={results}", f"B={results}", "--truth", str(truth), "--protocol", protocol]) == 0
+
+
+def test_a_metric_that_a_protocol_lacks_is_not_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    methods = [str(EXAMPLES / name) for name in ("strong.zip", "lagging.zip")]
+    assert cli.main(["compare", *methods, *TRUTH, "--protocol", "vost", "--kinds"]) == 0
+    printed = capsys.readouterr().out
+    assert "strong − lagging: +" in printed
+    assert "1 − J " in printed
+    assert cli.main(["compare", *methods, *TRUTH, "--protocol", "vost", "--kinds", "--metric", "J-Decay"]) == 2
+    assert "--kinds has no meaning for J-Decay, only for J-Mean" in capsys.readouterr().err
+
+
+MISSING_WINS = {
+    "smaller": (["--smaller"], ["A,c1,0.9", "A,c2,", "A,c3,", "B,c1,0.2", "B,c2,0.3", "B,c3,0.1"]),
+    "negative": ([], ["A,c1,-0.9", "A,c2,", "A,c3,", "B,c1,-0.2", "B,c2,-0.3", "B,c3,-0.1"]),
+    "partly negative": ([], ["A,c1,0.1", "A,c2,", "A,c3,", "B,c1,0.2", "B,c2,-0.3", "B,c3,-0.1"]),
+    "good where it is there": (["--smaller"], ["A,c1,0.1", "A,c2,", "A,c3,", "B,c1,0.2", "B,c2,0.3", "B,c3,0.4"]),
+}
+
+
+@pytest.mark.parametrize(("words", "rows"), MISSING_WINS.values(), ids=MISSING_WINS)
+def test_nobody_wins_by_missing_values(
+    words: list[str], rows: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    scores = table(tmp_path, rows)
+    for method in METHODS:
+        for missing in ([], ["--missing", "last"]):
+            more = ["--method", method, "--draws", "20", "--json", str(tmp_path / "out.json")]
+            assert cli.main(["rank", scores, *words, *missing, *more]) == 0
+            assert "missing values are the worst of their case" in capsys.readouterr().err
+            (task,) = json.loads((tmp_path / "out.json").read_text())["tasks"]
+            assert task["algorithms"] == ["A", "B"]
+            for ranks in (task["ranks"], *task["by_method"].values()):
+                assert ranks[1] <= ranks[0] or rows[0] == "A,c1,0.1"
+            assert not task["better"][0][1]
+    assert cli.main(["rank", scores, *words, "--missing", "zero"]) == 2
+    assert "--missing zero: some values are worse than 0, which would win" in capsys.readouterr().err
+
+
+def test_where_zero_is_worst_it_still_stands_for_a_missing_value(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for words, sign in (([], ""), (["--smaller"], "-")):
+        scores = table(tmp_path, [f"A,c1,{sign}0.9", "A,c2,", f"B,c1,{sign}0.6", f"B,c2,{sign}0.5"])
+        assert cli.main(["rank", scores, *words, "--draws", "2"]) == 0
+        said = capsys.readouterr()
+        assert "missing values count as 0" in said.err
+        assert said.out.splitlines()[2].split()[1] == "B"
 
 
 def test_who_lacks_a_case_has_zero_there_unless_it_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

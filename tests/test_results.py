@@ -169,6 +169,9 @@ def test_an_interval_is_students_and_is_not_made_of_few_sequences(count: int) ->
     assert wider[0] < found[0]
     with pytest.raises(segjudge.UsageError, match="davis2017 has no metric AP, only J&F-Mean"):
         scores.interval("AP")
+    for level in (95, 1, 1.0, 0, -1, math.nan, math.inf, True, None, "0.95"):
+        with pytest.raises(segjudge.UsageError, match="level is .*a share between 0 and 1, such as 0.95"):
+            scores.interval("J-Mean", level)  # type: ignore[arg-type]
 
 
 def test_seen_and_unseen_ones_are_as_certain_as_the_fewer_of_both() -> None:

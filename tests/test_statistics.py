@@ -229,6 +229,10 @@ def test_an_interval_has_one_degree_of_freedom_less_than_cases() -> None:
     assert interval(0.5, 0.1, 2) == pytest.approx((0.5 - 1.2706204736, 0.5 + 1.2706204736))
     assert interval(0.5, 0.1, 10) == pytest.approx((0.5 - 0.22621571628, 0.5 + 0.22621571628))
     assert interval(0.0, 1.0, 3, 0.5) == pytest.approx((-0.8164965809, 0.8164965809))
+    assert interval(0.0, 1.0, 501, 1 - 2**-53)[1] > 6, "however near to 1"
+    for level, cases in ((95, 5), (1, 5), (0, 5), (-1, 5), (math.nan, 5), (0.95, 1)):
+        with pytest.raises(ValueError, match="there is no interval of level"):
+            interval(0.5, 0.1, cases, level)
 
 
 def test_cases_are_dealt_evenly_and_always_alike() -> None:

@@ -13,7 +13,7 @@ from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
 from segjudge.files import OutputFile, name_of
 
 from .pages import options_of, page_options, write_page
-from .ranking import METRIC, write_document
+from .ranking import write_document
 from .shared import DONE, ProgressBar, jobs_option
 
 if TYPE_CHECKING:
@@ -37,13 +37,17 @@ class _ScoredMethod:
 def compare(args: argparse.Namespace) -> int:
     """Compare methods on the same truth: differences, intervals, and which can be told apart."""
     from segjudge.report.sequence_losses import LossReader
+    from segjudge.statistics.score_tables import ranking_metric
 
     if len(args.results) < 2:
         raise UsageError("compare needs two results at least")
-    by_sequence = isinstance(PROTOCOLS[args.protocol], SequenceProtocol)
+    protocol = PROTOCOLS[args.protocol]
+    by_sequence = isinstance(protocol, SequenceProtocol)
+    ranked = ranking_metric(protocol.metrics)
+    args.metric = args.metric or ranked
     for option, given in (("--kinds", args.kinds), ("--out", args.out)):
-        if by_sequence and given and args.metric != METRIC:
-            raise UsageError(f"{option} has no meaning for {args.metric}, only for {METRIC}")
+        if by_sequence and given and args.metric != ranked:
+            raise UsageError(f"{option} has no meaning for {args.metric}, only for {ranked}")
     methods = [_scored(text, args) for text in args.results]
     if len({one.name for one in methods}) < len(methods):
         raise UsageError("two results have the same name; give them as NAME=RESULTS")
@@ -54,7 +58,7 @@ def compare(args: argparse.Namespace) -> int:
     document |= {"means": list(map(asdict, found.means)), "pairs": list(map(asdict, found.pairs))}
     if args.kinds:
         document["kinds"] = found.costs
-        _print_kinds(found, "1 − J&F" if by_sequence else "")
+        _print_kinds(found, f"1 − {ranked.removesuffix('-Mean')}" if by_sequence else "")
     if args.out:
         write_page(_page(found, methods, reader, options_of(args)), args.out)
     write_document(document, args.json)
@@ -103,9 +107,10 @@ def _compared(methods: list[_ScoredMethod], reader: LossReader, args: argparse.N
 
     protocol, wanted = PROTOCOLS[args.protocol], args.kinds or args.out
     if not isinstance(protocol, SequenceProtocol):
-        metric = protocol.metrics[0] if args.metric == METRIC else args.metric
         kinds = {one.name: costs_of(one.job, one.report) for one in methods} if wanted else {}
-        return ComparedMethods(metric, grouped_sums({one.name: one.report for one in methods}, metric), [], kinds)
+        return ComparedMethods(
+            args.metric, grouped_sums({one.name: one.report for one in methods}, args.metric), [], kinds
+        )
     if wanted:
         check_kinds(protocol)
     scores = []
@@ -139,7 +144,7 @@ def compare_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--protocol", default="davis2017", choices=PROTOCOLS, metavar="PROTOCOL")
     sub.add_argument("--subset", help="the list of sequences to score, e.g. val")
     sub.add_argument("--split", help="the split to compare")
-    sub.add_argument("--metric", default=METRIC, help=f"which metric (default: {METRIC})")
+    sub.add_argument("--metric", help="which metric (default: J&F-Mean, or the protocol's first)")
     sub.add_argument("--kinds", action="store_true", help="say which kinds of failure the loss comes from")
     sub.add_argument(
         "--out", metavar="FILE", type=OutputFile, help="write a page with the sequences and frames in which they differ"

@@ -34,10 +34,11 @@ def show(
 
     The scores of `hidden` splits are not for the file that hubs publish.
     """
-    from segjudge.evaluation_script.answer import public_warnings, tables
+    from segjudge.evaluation_script.answer import public_warnings
     from segjudge.evaluation_script.reports import InstanceReport
     from segjudge.report import score_files
     from segjudge.report.tables import of_report
+    from segjudge.statistics.score_tables import comparable
 
     for note in public_warnings(notes):
         say(f"truth: {note}")
@@ -45,7 +46,7 @@ def show(
     if args.json:
         errors = [{report.split: report.errors()} for report in reports]
         reaches = [{report.split: report.intervals()} for report in reports]
-        found = {**tables(reports), "errors": errors, "intervals": reaches, "provenance": provenance}
+        found = {**comparable(reports, provenance), "errors": errors, "intervals": reaches}
         document = json.dumps(found, indent=1, allow_nan=False)
     paths: list[str] = []
     if args.csv:

@@ -39,6 +39,23 @@ class TaskScores:
         """Return the task with a value in place of each missing one."""
         return replace(self, values=np.where(np.isnan(self.values), value, self.values))
 
+    @property
+    def missing(self) -> bool:
+        """Whether there are missing values."""
+        return bool(np.isnan(self.values).any())
+
+    @property
+    def zero_is_worst(self) -> bool:
+        """Whether no value is worse than 0, so that a missing one may count as that."""
+        known = self.values[~np.isnan(self.values)]
+        return bool((known <= 0).all() if self.smaller else (known >= 0).all())
+
+    def filled_with_worst(self) -> TaskScores:
+        """Return the task with the worst value of the case in place of each missing one."""
+        missing, sign = np.isnan(self.values), -1.0 if self.smaller else 1.0
+        worst = np.min(np.where(missing, np.inf, sign * self.values), axis=0, initial=np.inf) * sign
+        return replace(self, values=np.where(missing, np.where(np.isfinite(worst), worst, np.nan), self.values))
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -59,6 +76,14 @@ class Ranking:
 
     values: Floats
     ranks: Floats
+
+
+def complete(task: TaskScores, rule: Rule) -> TaskScores:
+    """Return the task as a rule ranks it so that nobody gains by a missing value, unless its case is to be left out.
+
+    Ranks within cases put it last; what averages or tests values takes the worst of the case.
+    """
+    return task if rule.remove or rule.method.startswith("rank-") else task.filled_with_worst()
 
 
 def ranking(task: TaskScores, rule: Rule, weights: Floats | None = None) -> Ranking:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import math
 import os
 import zipfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,16 @@ from segjudge.errors import UsageError
 from segjudge.evaluation_script.answer import tables
 from segjudge.evaluation_script.errors import counted, listed, printable
 from segjudge.evaluation_script.instance_accumulator import InstanceAccumulator
+from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.reports import Report
 from segjudge.evaluation_script.unit_counts import UnitAccumulator
-from segjudge.parts import merged
+from segjudge.parts import merged, rules_as_json
 from segjudge.starting.meanings import rises
 
 from .rankings import Sums, TaskScores
 
+#: What a ranking of metrics of mask sequences is of, where nothing else is said.
+METRIC = "J&F-Mean"
 #: The columns of a table of scores; `task` may be left out.
 COLUMNS = ("algorithm", "case", "value")
 #: What stands for a missing value.
@@ -37,6 +41,15 @@ MOST_ALGORITHMS = 500
 MOST_VALUE = 1e100
 
 
+#: How scores differ that cannot be ranked together, by the key of their origin.
+_DIFFER = {
+    "revision": "by different revisions of {}; score both with the same version of segjudge",
+    "rules": "by different rules of {}; score both by the same",
+    "truth": "on different truths; score both on the same file or folder",
+    "cases": "on different images, videos or sequences; score both on the same",
+}
+
+
 @dataclass(frozen=True)
 class AlgorithmScores:
     """What one algorithm scored: a split's metrics, and their rows by object."""
@@ -44,23 +57,56 @@ class AlgorithmScores:
     name: str
     protocol: str
     values: Mapping[str, float | None]
-    #: The sequence and the values of each object.
+    #: The sequence and the values of each object; nothing where the metrics are no means over objects.
     objects: list[dict[str, Any]]
+    #: The values of each metric by group of images, videos or sequences, where there are no objects.
+    groups: Mapping[str, list[float]] | None = None
+    #: What has to be the same in whatever is ranked together, as far as a file says it.
+    origin: Mapping[str, object] = field(default_factory=dict)
 
 
 def algorithm_scores(name: str, document: Mapping[str, Any], split: str = "") -> AlgorithmScores:
     """Return what one algorithm scored, from the document that `score --json` writes; TypeError where it is none."""
     results = {key: values for one in document["result"] for key, values in one.items()}
     split = chosen_split(name, list(results), split)
-    if "objects" not in document:
-        raise UsageError(f"{name} has no values by object; scores of mask sequences are compared")
-    objects = [row for row in document["objects"] if row["split"] == split]
+    groups = document.get("groups", {}).get(split)
+    if "objects" not in document and groups is None:
+        remedy = "score it anew with this version of segjudge, which writes them"
+        raise UsageError(f"{name} has no values by object or group; {remedy}")
+    objects = [row for row in document.get("objects", []) if row["split"] == split]
     values = results[split]
+    by_group: dict[str, list[float]] | None = None if groups is None else {**groups["values"]}
+    if not all(isinstance(row, list) and all(map(_is_number, row)) for row in (by_group or {}).values()):
+        raise TypeError
     texts = [document["protocol"], *values, *(row["sequence"] for row in objects)]
     numbers = [*values.values(), *(row.get(metric) for row in objects for metric in values)]
     if not all(isinstance(text, str) for text in texts) or not all(map(_is_value, numbers)):
         raise TypeError
-    return AlgorithmScores(name, document["protocol"], values, objects)
+    return AlgorithmScores(name, document["protocol"], values, objects, by_group, _origin(document, split))
+
+
+def _origin(document: Mapping[str, Any], split: str) -> dict[str, object]:
+    """Return what of a document has to be the same in whatever is ranked together; nothing that it does not say."""
+    provenance = document.get("provenance") or {}
+    protocol = (provenance.get("protocols") or {}).get(split) or {}
+    found = {
+        "revision": protocol.get("revision"),
+        "rules": (document.get("rules") or {}).get(split, "changed" if protocol.get("changed") else None),
+        "truth": provenance.get("truth"),
+        "cases": ((document.get("groups") or {}).get(split) or {}).get("cases"),
+    }
+    return {key: value for key, value in found.items() if value is not None or (key == "rules" and protocol)}
+
+
+def check_alike(first: AlgorithmScores, other: AlgorithmScores) -> None:
+    """Refuse what cannot be ranked together: other protocols, revisions, rules, truths or cases."""
+    pair = f"{other.name} and {first.name}"
+    if other.protocol != first.protocol:
+        were = f"{other.name} was scored as {printable(other.protocol)}, {first.name} as {printable(first.protocol)}"
+        raise UsageError(were)
+    differ = {key for key in other.origin.keys() & first.origin.keys() if other.origin[key] != first.origin[key]}
+    for key in [key for key in _DIFFER if key in differ]:
+        raise UsageError(f"{pair} were scored {_DIFFER[key].format(printable(first.protocol))}")
 
 
 def chosen_split(name: str, splits: list[str], split: str) -> str:
@@ -73,7 +119,11 @@ def chosen_split(name: str, splits: list[str], split: str) -> str:
 
 
 def _is_value(value: object) -> bool:
-    return value is None or (isinstance(value, (int, float)) and abs(value) <= MOST_VALUE)
+    return value is None or _is_number(value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and abs(value) <= MOST_VALUE
 
 
 def sums_of(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[str]]:
@@ -83,9 +133,7 @@ def sums_of(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[str]
     table = np.zeros((len(scores), len(names)))
     counts = np.zeros_like(table)
     for row, one in enumerate(scores):
-        if one.protocol != first.protocol:
-            were = f"{one.name} was scored as {printable(one.protocol)}, {first.name} as {printable(first.protocol)}"
-            raise UsageError(were)
+        check_alike(first, one)
         if {entry["sequence"] for entry in one.objects} != set(names):
             raise UsageError(f"{one.name} and {first.name} were not scored on the same sequences")
         if metric not in one.values:
@@ -130,12 +178,61 @@ def _cases(report: Report) -> object:
     return (found.names, found.facts) if isinstance(found, UnitAccumulator) else None
 
 
-def tasks_of(scores: list[AlgorithmScores], metric: str) -> list[TaskScores]:
-    """Return the table of a metric by sequence, as one task."""
+def ranking_metric(metrics: Iterable[str], wanted: str = "") -> str:
+    """Return the metric that was named, or the one that ranks where none is: J&F, or the first that there is."""
+    found = list(metrics)
+    return wanted or (METRIC if METRIC in found else found[0])
+
+
+def tasks_of(scores: list[AlgorithmScores], metric: str = "") -> list[TaskScores]:
+    """Return the table of a metric by sequence or group, as one task."""
+    metric = ranking_metric(scores[0].values, metric)
+    if any(one.groups is not None for one in scores):
+        return [_grouped_task(scores, metric)]
     sums, names = sums_of(scores, metric)
     with np.errstate(invalid="ignore"):
         values = sums.sums / sums.counts
     return [TaskScores(metric, sums.algorithms, tuple(names), values, sums.smaller)]
+
+
+def _grouped_task(scores: list[AlgorithmScores], metric: str) -> TaskScores:
+    rows = []
+    for one in scores:
+        check_alike(scores[0], one)
+        if metric not in one.values:
+            raise UsageError(f"{printable(one.protocol)} has no metric {metric}, only {listed(list(one.values), 99)}")
+        if one.groups is None or metric not in one.groups:
+            raise UsageError(f"{one.name}: {metric} has no value, or none without some of the images or videos")
+        rows.append(one.groups[metric])
+    if len({len(row) for row in rows}) > 1:
+        raise UsageError(f"{scores[0].name} and the others were scored {_DIFFER['cases']}")
+    cases = tuple(f"group {number}" for number in range(1, len(rows[0]) + 1))
+    return TaskScores(metric, tuple(one.name for one in scores), cases, np.array(rows, float), rises(metric))
+
+
+def groups_of(reports: Iterable[Report]) -> dict[str, dict[str, object]]:
+    """Return, by split, the metrics that are no means over objects by group, and what tells the cases apart."""
+    found: dict[str, dict[str, object]] = {}
+    for report in reports:
+        counted = report.counted
+        if isinstance(counted, (InstanceAccumulator, UnitAccumulator)):
+            values = {metric: sums.tolist() for metric, (sums, _) in report.sums(()).items()}
+            cases = {key: value for key, value in counted.described().items() if key != "notes"}
+            digest = hashlib.sha256(json.dumps(cases, sort_keys=True).encode()).hexdigest()
+            found[report.split] = {"cases": digest, "values": values}
+    return found
+
+
+def changed_rules(reports: Iterable[Report]) -> dict[str, object]:
+    """Return, by split, the rules of a protocol where they are not its own."""
+    changed = [report for report in reports if report.protocol != PROTOCOLS.get(report.protocol.name)]
+    return {report.split: rules_as_json(report.protocol) for report in changed}
+
+
+def comparable(reports: list[Report], provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document of `score --json`, as far as rankings read it."""
+    beside = {"groups": groups_of(reports), "rules": changed_rules(reports)}
+    return {**tables(reports), **{key: value for key, value in beside.items() if value}, "provenance": provenance}
 
 
 def read_table(path: str, *, smaller: bool) -> list[TaskScores]:
@@ -199,7 +296,8 @@ def _task(path: str, name: str, cells: Mapping[tuple[str, str], float], *, small
 def _document(path: str) -> Any:
     """Return what `score --json` wrote to a file, or would of what `Scores.save` wrote there."""
     if zipfile.is_zipfile(path):
-        return tables(merged([path])[0])
+        reports, _, provenance = merged([path])
+        return comparable(reports, provenance)
     with open(path, encoding="utf-8") as file:
         return json.load(file)
 
