@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy as np
 import PIL
 
-from .errors import HostError
+from .errors import HostError, only
 from .intervals import FEWEST_CASES, FEWEST_SHOWN
 from .phase import DETAILS, Phase, PhaseSplit
 from .reports import Report, Row
@@ -166,7 +166,7 @@ def versions() -> Dict[str, str]:
 def _leaderboard(phase: Phase, split: PhaseSplit, values: Values) -> Dict[str, float]:
     unknown = [metric for metric in split.metrics if metric not in values]
     if unknown:
-        raise HostError(f"phases.py: {split.protocol} has no metric {', '.join(unknown)}")
+        raise HostError(f"phases.py: {split.protocol} has no metric {', '.join(unknown)}{only(unknown[0], values)}")
     return {metric: _number(phase, values[metric]) for metric in split.metrics}
 
 

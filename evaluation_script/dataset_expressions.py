@@ -78,7 +78,10 @@ def _file_of_expressions(files: Files, root: str, subset: str) -> str:
     if not names:
         raise HostError(f"{root}: has no {META}.json")
     if subset:
-        names = [name for name in names if subset in name.split("/")] or fitting(names, subset) or names
+        near = [name for name in names if subset in name.split("/")] or fitting(names, subset)
+        if not near and subset not in ("val", *root.split("/")):
+            raise HostError(f"{root}: has no expressions of {subset!r}, only {listed(names)}")
+        names = near or names
     if len(names) > 1:
         beside = [name for name in names if name.rpartition("/")[2] == f"{META}.json"]
         names = beside if len(beside) == 1 else names

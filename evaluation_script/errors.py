@@ -9,7 +9,7 @@ Exception
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Iterator
+from typing import Iterable, Iterator
 
 #: More problems than this are counted, not shown.
 MOST_SHOWN = 20
@@ -33,6 +33,21 @@ def listed(names: list[str], most: int = 3) -> str:
     """Return `a, b, c and 7 more`."""
     head = ", ".join(printable(name) for name in names[:most])
     return head if len(names) <= most else f"{head} and {len(names) - most} more"
+
+
+def only(name: object, names: Iterable[str], most: int = 99) -> str:
+    """Return how a sentence goes on after a name that there is not: `, only a, b and c; did you mean b?`."""
+    known = list(names)
+    near = nearest(name, known)
+    return f", only {listed(known, most)}" + (f"; did you mean {printable(near)}?" if near else "")
+
+
+def nearest(name: object, names: Iterable[str]) -> str:
+    """Return the name that somebody probably meant; nothing where none is like it."""
+    from difflib import get_close_matches
+
+    alike = {known.lower(): known for known in reversed(list(names))}
+    return next((alike[one] for one in get_close_matches(str(name).lower()[:NAME_LENGTH], alike, 1)), "")
 
 
 def counted(count: int, noun: str, of: int = 0) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Dict, Mapping, Tuple, Union
 from . import annotation_file, kernel, notify
 from .answer import build_answer
 from .engine import OpenedSubmission, check_fits, engine_of, report_of
-from .errors import HostError, SubmissionError
+from .errors import HostError, SubmissionError, only
 from .guard import CrashError, Say, run_guarded
 from .parallel import cores
 from .phase import PROTOCOLS, Phase, PhaseSplit, ScoringRules
@@ -180,7 +180,7 @@ def truth_of(phase: Phase, truths: Mapping[str, SplitTruth], codename: str) -> S
         return truths[codename]
     if len(truths) == len(phase.splits) == 1:
         return next(iter(truths.values()))
-    raise HostError(f"the annotation file of {phase.codename} has no split {codename!r}, only {list(truths)}")
+    raise HostError(f"the annotation file of {phase.codename} has no split {codename!r}{only(codename, truths)}")
 
 
 def score_split(

@@ -82,8 +82,14 @@ class Split(SplitTruth):
     unseen_categories: List[str] = field(default_factory=list)
     #: Sequences of other splits, and those that are not scored, which a submission may hold too.
     elsewhere: FrozenSet[str] = frozenset()
+    #: Of a protocol with rounds, the sequences of rounds that are scored; all where none is named.
+    of_rounds: FrozenSet[str] = frozenset()
     notes: List[str] = field(default_factory=list)
     track: str = TRACK
+
+    @property
+    def item_names(self) -> List[str]:
+        return [sequence.name for sequence in self.sequences]
 
     def only(self, names: List[str]) -> Split:
         """Return the truth of some sequences; raises KeyError for those that it does not have."""

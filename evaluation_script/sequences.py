@@ -38,9 +38,14 @@ class OpenedSequences:
     def __init__(self, path: str, split: Split, protocol: SequenceProtocol, rules: ScoringRules) -> None:
         self._split, self._protocol, self._rules = split, protocol, rules
         truth = [sequence for sequence in split.sequences if not protocol.salient or sequence.salient]
+        elsewhere = split.elsewhere
         if protocol.rounds:
             truth = [replace(one, name=f"{part}/{one.name}") for part in protocol.rounds for one in truth]
-        self._submission = SequenceSubmission(path, truth, protocol, rules.limits, split.elsewhere)
+            of_rounds = split.of_rounds or {one.name for one in truth}
+            others = {f"{part}/{name}" for part in protocol.rounds for name in elsewhere}
+            elsewhere = elsewhere | others | ({one.name for one in truth} - of_rounds)
+            truth = [one for one in truth if one.name in of_rounds]
+        self._submission = SequenceSubmission(path, truth, protocol, rules.limits, elsewhere)
         self._warnings = Warnings(strict=rules.strict, problems=self._submission.problems)
         for line in self._submission.warnings:
             self._warnings.add("extra", Problem("extra files", line, "Leave them out"))

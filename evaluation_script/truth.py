@@ -26,6 +26,11 @@ class SplitTruth(abc.ABC):
         """What it holds, where truths of its track hold one thing or another; each is scored by other protocols."""
         return ""
 
+    @property
+    def item_names(self) -> List[str]:
+        """What it can be asked for by name; nothing where it is one whole."""
+        return []
+
     def only(self, names: List[str]) -> SplitTruth:
         """Return the truth of what is named; raises KeyError for what it does not have.  Without names it is whole."""
         del names

@@ -69,6 +69,10 @@ class UnitTruth(SplitTruth):
     def form(self) -> str:
         return self.layout
 
+    @property
+    def item_names(self) -> List[str]:
+        return [unit.name for unit in self.units]
+
     def only(self, names: List[str]) -> UnitTruth:
         """Return the truth of some units; raises KeyError for those that it does not have."""
         known = {unit.name: unit for unit in self.units}

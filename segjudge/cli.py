@@ -14,12 +14,14 @@ import sys
 import traceback
 from contextlib import nullcontext, suppress
 from importlib import import_module
+from typing import NoReturn
 
 from segjudge.commands.shared import DONE, OURS, THEIRS, USAGE, check_files, say
 from segjudge.errors import OptionError, UsageError
-from segjudge.evaluation_script.errors import HostError, SubmissionError
+from segjudge.evaluation_script.errors import HostError, SubmissionError, nearest
 from segjudge.evaluation_script.packed_file import DISK_FULL, NotWritten
 from segjudge.evaluation_script.version import VERSION
+from segjudge.files import without_secrets
 from segjudge.interrupts import STOPPED, end_by, interruptible, leave_at_once
 
 #: Each command, and the module of `segjudge.commands` that has it and its options.
@@ -149,9 +151,23 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are a sentence, which names what was probably meant."""
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = [*map(str, action.choices)]
+            near = nearest(value, known)
+            hint = f"; did you mean {near}?" if near else ";"
+            raise argparse.ArgumentError(action, f"there is no {value!r}{hint} There are {', '.join(known)}")
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, without_secrets(f"{self.prog}: {message}\nSee {self.prog} --help.\n"))
+
+
 def _parser(arguments: list[str]) -> argparse.ArgumentParser:
     """Return a parser that knows the command among the arguments, or else all: what is not imported costs no time."""
-    parser = argparse.ArgumentParser(prog=PROGRAM, description=DESCRIPTION)
+    parser = _Parser(prog=PROGRAM, description=DESCRIPTION)
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version, and whether the kernel is used")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name in arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS:

@@ -9,13 +9,13 @@ from segjudge.datasets.opening import TruthSource, open_truth
 from segjudge.errors import OptionError, UsageError
 from segjudge.evaluation_script.annotation_file import is_packed
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
-from segjudge.evaluation_script.errors import Problem, SubmissionError
+from segjudge.evaluation_script.errors import Problem, SubmissionError, listed, only
 from segjudge.evaluation_script.parallel import cores
 from segjudge.evaluation_script.phase import PROTOCOLS, TRACKS, ScoringRules, TrackProtocol
 from segjudge.evaluation_script.progress import Progress, ignore_progress
 from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
 from segjudge.evaluation_script.sequence_truth import Split
-from segjudge.evaluation_script.truth import SplitTruth
+from segjudge.evaluation_script.truth import SplitTruth, TruthNames
 
 #: A participant's own machine has more room than EvalAI's worker, and links in a folder are the participant's own.
 LOCAL_LIMITS = ArchiveLimits(
@@ -65,7 +65,7 @@ def named_protocol(protocol: str | TrackProtocol) -> TrackProtocol:
     if not isinstance(protocol, str):
         return protocol
     if protocol not in PROTOCOLS:
-        raise UsageError(f"there is no protocol {protocol!r}, only {', '.join(PROTOCOLS)}")
+        raise UsageError(f"there is no protocol {protocol!r}{only(protocol, PROTOCOLS)}")
     return PROTOCOLS[protocol]
 
 
@@ -86,11 +86,11 @@ def prepared(request: ScoreRequest, progress: Progress = ignore_progress) -> Pre
     truths, notes = opened.splits, list(opened.notes)
     chosen = request.split or source.subset
     if chosen and chosen not in truths:
-        raise UsageError(f"{source.path} has no split {chosen!r}, only {', '.join(truths)}")
+        raise UsageError(f"{source.path} has no split {chosen!r}{only(chosen, truths)}")
     splits: dict[str, SplitTruth] = {}
     for name in [chosen] if chosen else truths:
         notes += _notes(name, truths[name], rules.protocol)
-        splits[name] = with_sequences(truths[name], request.sequences)
+        splits[name] = with_sequences(truths[name], request.sequences, rules.protocol)
     return PreparedScoring(path, source.path, rules, splits, notes)
 
 
@@ -111,13 +111,25 @@ def chosen_names(sequences: Iterable[object] | None) -> list[str] | None:
     return list(dict.fromkeys(map(str, names)))
 
 
-def with_sequences(truth: SplitTruth, names: Iterable[str] | None) -> SplitTruth:
-    """Return the truth of some sequences; instance masks have none and stay whole."""
+def with_sequences(truth: SplitTruth, names: Iterable[object] | None, protocol: TrackProtocol) -> SplitTruth:
+    """Return the truth of some sequences; instance masks have none and stay whole.
+
+    Where a protocol has rounds, a name may be that of a sequence in one of them, as in its tables.
+    """
     chosen = chosen_names(names)
-    try:
-        return truth if chosen is None else truth.only(chosen)
-    except KeyError as error:
-        raise UsageError(f"the truth has no sequence {', '.join(error.args)}") from None
+    if chosen is None:
+        return truth
+    rounds = protocol.rounds if isinstance(protocol, SequenceProtocol) else ()
+    known, spelled = truth.item_names, TruthNames(truth.item_names).own
+    places = [name.partition("/") if name.partition("/")[0] in rounds else ("", "", name) for name in chosen]
+    unknown = [name for name, (_, _, own) in zip(chosen, places, strict=True) if spelled(own) not in known]
+    if unknown and known:
+        raise UsageError(f"the truth has no sequence {listed(unknown)}{only(unknown[0], known, 20)}")
+    part = truth.only(list(dict.fromkeys(spelled(own) for _, _, own in places)))
+    if not rounds or not isinstance(part, Split):
+        return part
+    of_rounds = {f"{each}/{spelled(own)}" for one, _, own in places for each in ([one] if one else rounds)}
+    return replace(part, of_rounds=frozenset(of_rounds))
 
 
 def _notes(name: str, truth: SplitTruth, protocol: TrackProtocol) -> list[str]:

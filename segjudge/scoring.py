@@ -14,7 +14,7 @@ from segjudge.datasets.opening import TruthSource
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.answer import joined_rows
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
-from segjudge.evaluation_script.errors import SubmissionError
+from segjudge.evaluation_script.errors import SubmissionError, only
 from segjudge.evaluation_script.main import open_truth, rules_of, score_split, truth_of
 from segjudge.evaluation_script.phase import Phase, TrackProtocol
 from segjudge.evaluation_script.progress import Progress, ignore_progress
@@ -139,7 +139,7 @@ class Scores:
         """Return Student's t interval of a metric; None where too few sequences or images tell one."""
         report = self._report(split)
         if metric not in report.values:
-            raise UsageError(f"{report.protocol.name} has no metric {metric}, only {', '.join(report.values)}")
+            raise UsageError(f"{report.protocol.name} has no metric {metric}{only(metric, report.values)}")
         if not isinstance(level, (int, float)) or not 0 < level < 1:
             raise UsageError(f"level is {level!r:.60}; it is a share between 0 and 1, such as 0.95")
         return report.intervals(level).get(metric)
@@ -277,9 +277,12 @@ def prepared_by_phase(
     results, annotations = local(results, SubmissionError), local(annotations)
     chosen = [phase_split for phase_split in phase.splits if split in ("", phase_split.codename)]
     if not chosen:
-        known = ", ".join(phase_split.codename for phase_split in phase.splits)
-        raise UsageError(f"{phase.codename} has no split {split!r}, only {known}")
+        known = [phase_split.codename for phase_split in phase.splits]
+        raise UsageError(f"{phase.codename} has no split {split!r}{only(split, known)}")
     truths, wanted = open_truth(annotations, phase), chosen_names(sequences)
     rules = rules_of(replace(phase, limits=replace(phase.limits, links=True)), chosen[0])
-    splits = {one.codename: with_sequences(truth_of(phase, truths, one.codename), wanted) for one in chosen}
+    splits = {
+        one.codename: with_sequences(truth_of(phase, truths, one.codename), wanted, rules_of(phase, one).protocol)
+        for one in chosen
+    }
     return PreparedScoring(results, annotations, rules, splits, [])

@@ -17,6 +17,9 @@ import yaml
 
 from segjudge.bundle.build import build
 from segjudge.cli import COMMANDS, main
+from segjudge.demo.published import write_published
+from segjudge.evaluation_script import annotation_file
+from segjudge.evaluation_script.phase import PROTOCOLS
 
 from .builders import ANNOTATIONS, ROOT, STRONG, files_of, label_zip, png
 
@@ -59,8 +62,7 @@ def test_a_results_zip_is_scored_against_a_dataset(root: Path, results: Path, ca
     assert code == 0
     assert "dog" in out
     assert "this submission" in out
-    assert "PReMVOS, DAVIS 2017 val" in out
-    assert "test-dev" not in out
+    assert "PReMVOS" not in out, "its numbers are of other sequences"
     assert "Protocol davis2017: The first and the last frame are skipped" in err
 
 
@@ -390,3 +392,108 @@ def test_scoring_what_was_packed_needs_no_dataset(tmp_path: Path) -> None:
         (unpacked / name).parent.mkdir(parents=True, exist_ok=True)
         (unpacked / name).write_bytes(data)
     assert main(["score", str(unpacked), "--truth", str(ANNOTATIONS), "--protocol", "vos-benchmark"]) == 0
+
+
+# ── names that there are not ────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["score", "--protocol", "davs2017"], "there is no 'davs2017'; did you mean davis2017? There are davis2016, "),
+        (["score", "--protocol", "DAVIS2017"], "there is no 'DAVIS2017'; did you mean davis2017?"),
+        (["scoer"], "there is no 'scoer'; did you mean score?"),
+        (["pack", "--layout", "davis", "--root", "x", "--out", "y"], "did you mean davis2017?"),
+        (["benchmarks", "--nonsense"], "unrecognized arguments: --nonsense\nSee segjudge --help."),
+        (["score", "{results}", "--phase", "sequence-dev"], "instances-dev. Did you mean sequences-dev?"),
+        (
+            ["score", "{results}", "--phase", "sequences-dev", "--split", "dve"],
+            "no split 'dve', only dev; did you mean",
+        ),
+        (
+            [*["score", "{results}", "--truth", "{packed}", "--protocol", "davis2017", "--split", "dve"]],
+            "only dev; did you mean dev?",
+        ),
+        (
+            [*["score", "{results}", "--truth", "{packed}", "--protocol", "davis2017", "--sequences", "sloo"]],
+            "the truth has no sequence sloo, only crossing, late-guest, solo; did you mean solo?",
+        ),
+        (
+            [*["report", "--truth", "{packed}", "--out", "x.html", "--sequences", ","]],
+            "sequences names none",
+        ),
+        (
+            [*["report", "--truth", "{packed}", "--out", "x.html", "--split", "dve"]],
+            "no split 'dve', only dev; did you mean dev?",
+        ),
+        (
+            [*["compare", "{results}", "b={results}", "--truth", "{packed}", "--metric", "J-Deca"]],
+            "davis2017 has no metric J-Deca, only J&F-Mean, ",
+        ),
+        (
+            [*["compare", "{results}", "b={results}", "--truth", "{packed}", "--metric", "J-Deca"]],
+            "did you mean J-Decay?",
+        ),
+    ],
+)
+def test_a_name_that_there_is_not_gets_the_nearest_and_the_list(
+    words: list[str], expected: str, capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    paths = {"results": STRONG, "packed": ANNOTATIONS}
+    try:
+        code = main([word.format(**paths) for word in words])
+    except SystemExit as error:
+        code = int(str(error.code))
+    assert code == 2
+    output = capsys.readouterr().err
+    assert expected in output
+    assert "usage:" not in output
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        "davis2017",
+        "mevis",
+        "ref-youtube-vos",
+        "coco",
+        "lvis",
+        "vipseg",
+        "coco-panoptic",
+        "vspw",
+        "mots",
+        "burst",
+        "sav",
+    ],
+)
+def test_a_subset_that_there_is_not_is_refused_in_every_family(protocol: str, tmp_path: Path, capsys: Any) -> None:
+    truth = write_published(PROTOCOLS[protocol], str(tmp_path))
+    assert main(["score", str(STRONG), "--truth", truth, "--protocol", protocol, "--subset", "nope"]) == 3
+    assert "'nope'" in capsys.readouterr().err
+    if PROTOCOLS[protocol].track != "sequences":  # others have no lists, and their one split is called val
+        assert main(["score", str(STRONG), "--truth", truth, "--protocol", protocol, "--subset", "val"]) in (0, 1)
+
+
+@pytest.mark.parametrize("protocol", ["davis2017", "ref-davis17", "vipseg", "vspw", "mots", "burst"])
+def test_sequences_are_chosen_by_the_names_of_the_tables(protocol: str, tmp_path: Path, capsys: Any) -> None:
+    assert main(["new", str(tmp_path / "new"), "--demo", "--protocol", protocol]) == 0
+    words = ["score", str(tmp_path / "new/examples/val/poor.zip"), "--protocol", protocol, "--strict"]
+    words += ["--truth", str(tmp_path / "new/annotations/val.zip"), "--json", "-"]
+    capsys.readouterr()
+    assert main(words) == 0
+    whole = json.loads(capsys.readouterr().out)
+    rows = {row["sequence"]: row for row in whole.get("sequences", []) if "sequence" in row}
+    (truth,) = annotation_file.read(str(tmp_path / "new/annotations/val.zip"), protocol).splits.values()
+    chosen = [*(rows or truth.item_names)][1:]
+    assert main([*words, "--sequences", ",".join(chosen)]) == 0
+    output = capsys.readouterr()
+    assert "not in the truth" not in output.err
+    part = json.loads(output.out)
+    if rows:
+        assert {row["sequence"]: row for row in part["sequences"]} == {name: rows[name] for name in chosen}
+    assert main([*words, "--sequences", ",".join([*chosen, chosen[0]])]) == 0
+    assert json.loads(capsys.readouterr().out)["result"] == part["result"]
+    for option in ("", ","):
+        assert main([*words, "--sequences", option]) == 2
+        assert "sequences names none: give a list of names" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from segjudge.evaluation_script import packed_file
-from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.errors import HostError, only
 from segjudge.evaluation_script.phase import DETAILS, PROTOCOLS, Phase, PhaseSplit
 from segjudge.evaluation_script.sequence_protocols import BESIDE, SEQUENCE_PROTOCOLS
 
@@ -138,12 +138,15 @@ def _metrics_agreement(where: str, split: PhaseSplit, schema: dict[str, Any]) ->
         found = f"the metrics of {split.codename} are not the labels of its leaderboard"
         yield breaks_later(where, found, "Copy them")
     if split.protocol not in PROTOCOLS:
-        yield breaks_later(where, f"{split.protocol} is not a protocol", "See docs/hosts.md")
+        yield breaks_later(
+            where, f"there is no protocol {split.protocol!r}{only(split.protocol, PROTOCOLS)}", "Name one"
+        )
         return
     metrics = (*PROTOCOLS[split.protocol].metrics, *(BESIDE if split.protocol in SEQUENCE_PROTOCOLS else ()))
     unknown = [metric for metric in split.metrics if metric not in metrics]
     if unknown:
-        yield breaks_later(where, f"{split.protocol} has no metric {', '.join(unknown)}", "Use one that it has")
+        found = f"{split.protocol} has no metric {', '.join(unknown)}{only(unknown[0], metrics)}"
+        yield breaks_later(where, found, "Use one that it has")
 
 
 def _truth_agreement(bundle: Bundle, where: str, phase: Phase) -> BundleProblems:

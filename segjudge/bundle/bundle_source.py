@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from segjudge.errors import UsageError
-from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.errors import HostError, nearest
 from segjudge.hosted_worker.scorers import is_ours
 
 from .fields import CONFIG, CONFIG_NAMES
@@ -81,8 +81,10 @@ class BundleSource:
         for phase in phases:
             if phase.codename == codename:
                 return phase
-        known = ", ".join(phase.codename for phase in phases)
-        raise UsageError(f"There is no phase {codename!r} in this challenge; its phases are: {known}.")
+        known = [phase.codename for phase in phases]
+        near = nearest(codename, known)
+        hint = f" Did you mean {near}?" if near else ""
+        raise UsageError(f"There is no phase {codename!r} in this challenge; its phases are: {', '.join(known)}.{hint}")
 
 
 def find_bundle(path: str = "") -> BundleSource:

@@ -8,7 +8,7 @@ from segjudge.bundle.bundle_source import find_bundle
 from segjudge.datasets.layouts import INSTANCE_LAYOUTS, LAYOUTS, UNIT_LAYOUTS
 from segjudge.demo import SEED
 from segjudge.errors import UsageError
-from segjudge.evaluation_script.errors import verb
+from segjudge.evaluation_script.errors import only, verb
 from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.truth import DEFAULT_SPLIT
 from segjudge.files import BuiltFile, OutputFile, OutputFolder, check_outputs, written
@@ -99,7 +99,7 @@ def show(args: argparse.Namespace) -> int:
     _warn(opened.notes)
     name = args.split or next(iter(opened.splits))
     if name not in opened.splits:
-        raise UsageError(f"{args.truth} has no split {name!r}, only {', '.join(opened.splits)}")
+        raise UsageError(f"{args.truth} has no split {name!r}{only(name, opened.splits)}")
     truth, records = opened.splits[name], None
     if truth.images.frames is not None:
         raise UsageError(f"{args.truth}: holds videos; show draws images")

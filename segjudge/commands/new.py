@@ -8,6 +8,7 @@ from itertools import groupby
 
 from segjudge.datasets.layouts import LAYOUTS
 from segjudge.errors import UsageError
+from segjudge.evaluation_script.errors import only
 from segjudge.evaluation_script.phase import PROTOCOLS
 
 from .shared import DONE, ProgressBar, program, say, shell_path
@@ -25,7 +26,7 @@ def new(args: argparse.Namespace) -> int:
     folder = args.folder or _asked("Folder to write", "FOLDER")
     protocol = args.protocol or (DEMO if args.demo else _asked(f"Protocol ({', '.join(PROTOCOLS)})", "--protocol"))
     if protocol not in PROTOCOLS:
-        raise UsageError(f"there is no protocol {protocol!r}, only {', '.join(PROTOCOLS)}")
+        raise UsageError(f"there is no protocol {protocol!r}{only(protocol, PROTOCOLS)}")
     with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
         if args.demo:
             return _write(args, folder, protocol, write_published(PROTOCOLS[protocol], temporary))

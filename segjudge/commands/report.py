@@ -6,11 +6,12 @@ import argparse
 
 from segjudge.datasets.layouts import LAYOUTS
 from segjudge.errors import UsageError
+from segjudge.evaluation_script.errors import only
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.files import OutputFile, name_of
 
 from .pages import options_of, page_options, write_html, write_page
-from .shared import DONE, ProgressBar, jobs_option
+from .shared import DONE, ProgressBar, jobs_option, names
 
 
 def report(args: argparse.Namespace) -> int:
@@ -59,10 +60,12 @@ def _truth_alone(args: argparse.Namespace) -> int:
         found = open_truth(source, PROTOCOLS[args.protocol], bar).splits
     chosen = args.split or args.subset
     if chosen and chosen not in found:
-        raise UsageError(f"{args.truth} has no split {chosen!r}, only {', '.join(found)}")
-    sequences = args.sequences.split(",") if args.sequences else None
+        raise UsageError(f"{args.truth} has no split {chosen!r}{only(chosen, found)}")
     title = args.title or name_of(args.truth)
-    splits = {name: with_sequences(found[name], sequences) for name in ([chosen] if chosen else found)}
+    splits = {
+        name: with_sequences(found[name], args.sequences, PROTOCOLS[args.protocol])
+        for name in ([chosen] if chosen else found)
+    }
     write_page(truth_page(splits, title, options_of(args)), args.out)
     return DONE
 
@@ -78,7 +81,7 @@ def report_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--protocol", default="davis2017", choices=PROTOCOLS, metavar="PROTOCOL")
     sub.add_argument("--subset", default="", help="the list of sequences to score, e.g. val")
     sub.add_argument("--split", help="report this split alone")
-    sub.add_argument("--sequences", help="report these sequences alone, separated by commas")
+    sub.add_argument("--sequences", type=names, help="report these sequences alone, separated by commas")
     sub.add_argument("--layout", choices=LAYOUTS, metavar="LAYOUT", help="how TRUTH is laid out (default: recognised)")
     sub.add_argument("--unseen", help="file with the names of unseen sequences (lvos) or categories (youtube-vos)")
     sub.add_argument("--categories", metavar="FILE", help="places2017 with a folder of PNGs as TRUTH: their categories")

@@ -16,7 +16,7 @@ from segjudge.evaluation_script.tuning import reuse_memory
 from segjudge.files import OutputFile, name_of
 
 from .score_output import output_options, show
-from .shared import DONE, ProgressBar, jobs_option, part, say
+from .shared import DONE, ProgressBar, jobs_option, names, part, say
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.phase import Phase, TrackProtocol
@@ -79,7 +79,7 @@ def _phase(args: argparse.Namespace) -> tuple[str, Phase, str, str, list[str] | 
     jobs = {None: phase.jobs, "auto": 0}.get(args.jobs, args.jobs)
     phase = replace(phase, strict=args.strict or phase.strict, jobs=jobs)
     annotations = args.annotations or os.path.join(source.root, phase.annotations)
-    return args.results, phase, annotations, args.split or "", _sequences(args)
+    return args.results, phase, annotations, args.split or "", args.sequences
 
 
 def _hidden(args: argparse.Namespace) -> frozenset[str]:
@@ -116,9 +116,7 @@ def request_of(args: argparse.Namespace) -> ScoreRequest:
 
     files = [args.layout or "", args.subset or "", args.unseen or "", args.categories or ""]
     source = TruthSource(args.truth, *files)
-    return ScoreRequest(
-        args.results, source, _protocol(args), args.split or "", _sequences(args), args.strict, args.jobs
-    )
+    return ScoreRequest(args.results, source, _protocol(args), args.split or "", args.sequences, args.strict, args.jobs)
 
 
 def _score_part(args: argparse.Namespace) -> int:
@@ -130,10 +128,6 @@ def _score_part(args: argparse.Namespace) -> int:
         PartCounter(prepared(request_of(args), bar)).write(Part(*args.part), args.out, bar)
     say(f"wrote {args.out}")
     return DONE
-
-
-def _sequences(args: argparse.Namespace) -> list[str] | None:
-    return [name.strip() for name in args.sequences.split(",") if name.strip()] if args.sequences else None
 
 
 def _protocol(args: argparse.Namespace) -> TrackProtocol:
@@ -184,8 +178,8 @@ def _check_options(args: argparse.Namespace) -> None:
         "--truth": ("annotations",) if args.truth else (),
         track: () if track in ("", "instances") else ("cap", "id_zero_quirk", "style"),
     }
-    for subject, names in ignored.items():
-        for name in names:
+    for subject, options in ignored.items():
+        for name in options:
             if getattr(args, name):
                 raise UsageError(f"--{name.replace('_', '-')} has no meaning for {subject}")
 
@@ -201,7 +195,7 @@ def score_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--subset", default="", help="the list of sequences to score, e.g. val")
     sub.add_argument("--layout", choices=LAYOUTS, metavar="LAYOUT", help="how TRUTH is laid out (default: recognised)")
     sub.add_argument("--split", help="score this split alone")
-    sub.add_argument("--sequences", help="score these sequences alone, separated by commas")
+    sub.add_argument("--sequences", type=names, help="score these sequences alone, separated by commas")
     sub.add_argument("--unseen", help="file with the names of unseen sequences (lvos) or categories (youtube-vos)")
     jobs_option(sub)
     sub.add_argument("--scheduler", metavar="ADDRESS", help="score by the workers of a Dask cluster: tcp://HOST:8786")

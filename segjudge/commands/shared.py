@@ -127,6 +127,11 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
     return number
 
 
+def names(text: str) -> list[str]:
+    """Return the value of an option that is a list of names, separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def part(text: str) -> tuple[int, int]:
     """Return the value of an option such as 3/64."""
     number, slash, count = text.partition("/")

@@ -2,14 +2,17 @@
 
 import json
 import os
+import re
 from dataclasses import dataclass, replace
 
 from segjudge.addresses import RemoteFolder
 from segjudge.errors import OptionError, UsageError
 from segjudge.evaluation_script import dataset_reader, instance_truth, sequence_truth
 from segjudge.evaluation_script.annotation_file import is_packed
-from segjudge.evaluation_script.dataset_layouts import ALIASES
+from segjudge.evaluation_script.archive import open_files
+from segjudge.evaluation_script.dataset_layouts import ALIASES, HOST_LIMITS
 from segjudge.evaluation_script.engine import engine_of
+from segjudge.evaluation_script.errors import HostError, only
 from segjudge.evaluation_script.instance_truth import InstanceTruth
 from segjudge.evaluation_script.phase import TRACKS, TrackProtocol
 from segjudge.evaluation_script.progress import Progress, ignore_progress
@@ -43,6 +46,7 @@ def open_truth(
         return open_instances(source, progress)
     if not is_packed(source.path):
         if "layout" not in options:
+            check_subset(source)
             return engine_of(protocol.track).read_published(source.path, source.subset, protocol.name)
         default = protocol.name if protocol.name in LAYOUTS else ""
         return read_published(replace(source, layout=source.layout or default))
@@ -50,6 +54,21 @@ def open_truth(
         if getattr(source, option):
             raise OptionError(f"{option} has no meaning for {source.path}, which is a packed file")
     return AnnotationFile(engine_of(protocol.track).read_packed(source.path))
+
+
+def check_subset(source: TruthSource) -> None:
+    """Raise HostError for a subset that nothing of a dataset without lists of subsets is named after.
+
+    Any such dataset may be called val, since that is what it is called where nothing is said.
+    """
+    path, subset = source.path, source.subset
+    if subset in ("", DEFAULT_SPLIT):
+        return
+    names = [] if os.path.isfile(path) and path.endswith((".json", ".gz")) else open_files(path, HOST_LIMITS).sizes
+    words = {part.rpartition(".")[0] or part for name in (path, *names) for part in name.split(os.sep)}
+    as_word = re.compile(rf"(?<![^\W_]){re.escape(subset)}(?![^\W_])")
+    if not any(as_word.search(word) for word in words):
+        raise HostError(f"{path}: has no subset {subset!r}: no list, folder or file is named so; leave it out")
 
 
 def open_sequences(source: TruthSource) -> AnnotationFile[Split]:
@@ -64,13 +83,15 @@ def read_published(
     name = ALIASES.get(source.layout, source.layout)
     layout = dataset_reader.LAYOUTS.get(name) if name else dataset_reader.GENERIC
     if layout is None:
-        raise UsageError(f"there is no layout {source.layout!r}, only {', '.join(LAYOUTS)}")
+        raise UsageError(f"there is no layout {source.layout!r}{only(source.layout, LAYOUTS)}")
     return dataset_reader.read(source.path, layout, source.subset, unseen=source.unseen, split=split, progress=progress)
 
 
 def open_instances(source: TruthSource, progress: Progress = ignore_progress) -> AnnotationFile[InstanceTruth]:
     """Open instance masks: COCO's JSON, a packed file, or with a list of categories a folder of Places-style PNGs."""
     path, split = source.path, source.subset or DEFAULT_SPLIT
+    if not is_packed(path):
+        check_subset(source)
     if isinstance(path, RemoteFolder):
         raise UsageError(f"{path}: a folder of PNGs is read on this machine alone; copy it, or pack it")
     if not os.path.isdir(path):

@@ -15,7 +15,7 @@ from segjudge.evaluation_script.progress import Progress, ignore_progress
 from segjudge.evaluation_script.truth import DEFAULT_SPLIT, AnnotationFile
 from segjudge.files import make_folder
 
-from .opening import TruthSource, read_published
+from .opening import TruthSource, check_subset, read_published
 from .places import convert
 
 
@@ -49,6 +49,7 @@ def pack_instances(
 
 def pack_units(source: TruthSource, track: str, out: str, *, split: str = "") -> tuple[str, unit_truth.UnitTruth]:
     """Write a dataset that is counted by unit as an annotation file, or add it to one; return its split."""
+    check_subset(source)
     ((name, truth),) = engine_of(track).read_published(source.path, source.subset, source.layout).splits.items()
     splits = {**(unit_truth.read(out) if split and os.path.exists(out) else {}), split or name: truth}
     make_folder(os.path.dirname(out) or ".")

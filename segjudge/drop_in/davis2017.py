@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from segjudge.errors import UsageError
+from segjudge.evaluation_script.errors import only
 from segjudge.evaluation_script.reports import SequenceReport
 from segjudge.evaluation_script.sequence_metrics import ObjectScore
 from segjudge.scoring import Scores, score
@@ -21,7 +22,7 @@ class DAVISEvaluation:
         self, davis_root: str, task: str, gt_set: str, sequences: str | Sequence[str] = "all", *, codalab: bool = False
     ) -> None:
         if task not in TASKS:
-            raise UsageError(f"there is no task {task!r}, only {', '.join(TASKS)}")
+            raise UsageError(f"there is no task {task!r}{only(task, TASKS)}")
         if codalab:
             raise UsageError("CodaLab's folders are not read; give the root of DAVIS")
         named = [sequences] if isinstance(sequences, str) else list(sequences)

@@ -16,7 +16,7 @@ import numpy as np
 
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.answer import tables
-from segjudge.evaluation_script.errors import counted, listed, printable
+from segjudge.evaluation_script.errors import counted, listed, only, printable
 from segjudge.evaluation_script.instance_accumulator import InstanceAccumulator
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.reports import Report
@@ -112,7 +112,7 @@ def check_alike(first: AlgorithmScores, other: AlgorithmScores) -> None:
 def chosen_split(name: str, splits: list[str], split: str) -> str:
     """Return the split that was named, or the only one."""
     if split and split not in splits:
-        raise UsageError(f"{name} has no split {split!r}, only {listed(splits, 20)}")
+        raise UsageError(f"{name} has no split {split!r}{only(split, splits)}")
     if not split and len(splits) != 1:
         raise UsageError(f"{name} has the splits {listed(splits, 20)}; name one with --split")
     return split or splits[0]
@@ -137,7 +137,7 @@ def sums_of(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[str]
         if {entry["sequence"] for entry in one.objects} != set(names):
             raise UsageError(f"{one.name} and {first.name} were not scored on the same sequences")
         if metric not in one.values:
-            raise UsageError(f"{printable(one.protocol)} has no metric {metric}, only {listed(list(one.values), 99)}")
+            raise UsageError(f"{printable(one.protocol)} has no metric {metric}{only(metric, one.values)}")
         for entry in one.objects:
             if entry.get(metric) is not None:
                 table[row, names.index(entry["sequence"])] += entry[metric]
@@ -161,7 +161,7 @@ def grouped_sums(reports: Mapping[str, Report], metric: str) -> Sums:
         if report.protocol != first.protocol:
             raise UsageError(f"{name} was scored as {report.protocol.name}, {first_name} as {first.protocol.name}")
         if metric not in report.values:
-            raise UsageError(f"{report.protocol.name} has no metric {metric}, only {', '.join(report.values)}")
+            raise UsageError(f"{report.protocol.name} has no metric {metric}{only(metric, report.values)}")
         if _cases(report) != _cases(first):
             raise UsageError(f"{name} and {first_name} were not scored on the same truth")
         found = report.sums([metric])
