@@ -88,18 +88,44 @@ class Flaw(Exception):
         return Problem(where, self.found, self.remedy)
 
 
+#: How the place of a problem ends that may occur in many places, after what these are of; and what they are called.
+_PLACES = (("/", "files"), (", frame ", "frames"), (", mask ", "masks"))
+
+
+class _Repeated:
+    """One problem in several places: the first of them, and how many there are."""
+
+    def __init__(self, index: int, problem: Problem, name: str) -> None:
+        self._index, self._problem, self._names, self._count = index, problem, [name], 1
+
+    def again(self, problems: list[Problem], whole: str, noun: str, name: str) -> None:
+        """Add a place, and put one problem for all of them in the list."""
+        self._names, self._count = [*self._names, name][:4], self._count + 1
+        several = listed([*self._names, *[""] * (self._count - len(self._names))])
+        found = f"each of {self._count} {noun} ({several}) {self._problem.found}"
+        problems[self._index] = Problem(whole, found, self._problem.remedy)
+
+
 class Problems:
-    """Problems gathered on the way, so that a participant reads all of them at once."""
+    """Problems gathered on the way, so that a participant reads all of them at once; one mistake is one of them."""
 
     def __init__(self) -> None:
         self.first: list[Problem] = []
         self.count = 0
         self._stopped = False
+        self._repeated: dict[tuple[str, ...], _Repeated] = {}
 
     def add(self, problem: Problem) -> None:
-        """Keep the first ones, count the rest."""
+        """Keep the first ones, count the rest; the same mistake in other files of a folder is a part of the first."""
+        parts = ((*problem.where.rpartition(mark), noun) for mark, noun in _PLACES)
+        whole, _, name, noun = next((part for part in parts if part[0]), ("", "", "", ""))
+        key = (whole, noun, problem.found, problem.remedy)
+        if whole and key in self._repeated:
+            self._repeated[key].again(self.first, whole, noun, name)
+            return
         self.count += 1
         if len(self.first) < MOST_SHOWN:
+            self._repeated[key] = _Repeated(len(self.first), problem, name)
             self.first.append(problem)
 
     def extend(self, first: list[Problem], count: int) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Collection, Dict, List, Union
 
 import numpy as np
 
+from . import codings
 from .accumulator import Accumulator
 from .errors import SubmissionError, counted, verb
 from .instance_columns import Category
@@ -117,6 +118,9 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
             found = f"your file: {'; '.join(warnings)}. This is scored strictly. Send only what is scored."
             raise SubmissionError(found)
         curves = matching.curves(reported_pairs(caps))
+        if len(self.whole().detections):
+            real, hits = int((curves.recall >= 0).any()), int((curves.recall > 0).any())
+            warnings += codings.of_matches("detection", real, 1, hits)
         rows = [
             {"id": category.id, "name": category.name, **category_averages(curves, index)}
             for index, category in enumerate(self.categories)

@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Optional
 
 import numpy as np
 
+from . import codings
 from .masks import Array
 from .panoptic_counting import IOU, MATCHED, MISSED, SURPLUS, count
 from .panoptic_files import PanopticSubmission, read_truth
@@ -93,4 +94,11 @@ def shapes(protocol: PanopticProtocol, facts: Dict[str, Any]) -> Shapes:
     return {**quality, "cells": (2, "n"), "association": (2,)} if protocol.video else quality
 
 
-ENGINE = unit_engine(read_truth, PanopticSubmission, count, values, tables, shapes)
+def oddities(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
+    """Return what is odd about the segments of all units."""
+    totals = accumulator.stacked("quality").sum(axis=(0, 2))[0]
+    matched, surplus, missed = (int(totals[field]) for field in (MATCHED, SURPLUS, MISSED))
+    return codings.of_matches("segment", matched + missed, matched + surplus, matched)
+
+
+ENGINE = unit_engine(read_truth, PanopticSubmission, count, values, tables, shapes, oddities)

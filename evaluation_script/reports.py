@@ -151,6 +151,8 @@ class UnitReport(Report):
         accumulator: UnitAccumulator[Any],
         values: Callable[[UnitAccumulator[Any]], Values],
         tables: Dict[str, List[Row]],
+        oddities: List[str],
     ) -> None:
-        super().__init__(split, accumulator.protocol, values(accumulator), tables, accumulator.notes)
+        warnings = [*accumulator.notes, *oddities]
+        super().__init__(split, accumulator.protocol, values(accumulator), tables, warnings)
         self._left_out, self._units = partial(accumulator.without_groups, values), len(accumulator.names)

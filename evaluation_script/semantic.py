@@ -10,7 +10,7 @@ from typing import AbstractSet, Any, Dict, Iterable, Iterator, List, Optional, T
 
 import numpy as np
 
-from . import png
+from . import codings, png
 from .archive import open_files, unreadable
 from .archive_limits import ArchiveLimits
 from .errors import Flaw, HostError, Problems, SubmissionError
@@ -37,11 +37,8 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
             if name.endswith(".png") and len(parts) > 1:
                 videos.setdefault(parts[-3] if parts[-2] == "mask" and len(parts) > 2 else parts[-2], []).append(name)
         lists = [name for name in files.sizes if name.rpartition("/")[2] == f"{subset or 'val'}.txt"]
-        chosen = (
-            [line.strip() for line in files.read(lists[0]).decode().splitlines() if line.strip()]
-            if lists
-            else list(videos)
-        )
+        lines = files.read(lists[0]).decode().splitlines() if lists else list(videos)
+        chosen = [name for line in lines for name in ([line] if line in videos else line.split())]
     except (OSError, ValueError, Flaw, SubmissionError) as error:
         raise unreadable(path, error, "cannot be read") from None
     unknown = [video for video in chosen if video not in videos]
@@ -192,4 +189,9 @@ def shapes(protocol: SemanticProtocol, _facts: Dict[str, Any]) -> Shapes:
     return {"cells": (2, "n"), **{f"VC{length}": (str(length), 2) for length in protocol.windows}}
 
 
-ENGINE = unit_engine(read_truth, SemanticSubmission, count, values, tables, shapes)
+def oddities(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
+    """Return what is odd about the labels of all videos."""
+    return codings.of_pixels(_confusion(accumulator))
+
+
+ENGINE = unit_engine(read_truth, SemanticSubmission, count, values, tables, shapes, oddities)

@@ -81,6 +81,9 @@ class SequenceAccumulator(NamedAccumulator[SequenceProtocol, SequenceCounts]):
         for counts in self.held():
             problems.extend(counts.problems, counts.problem_count)
             _warn(counts, self.protocol, problems, warnings)
+            if _miss_all(counts, self.protocol):
+                found = "no mask shares a pixel with the object of its number: check the numbers of the objects"
+                warnings.kept.append(("numbers", Problem(counts.name, found, "")))  # a guess, which refuses nobody
             if not problems:
                 scores += _Scorer(counts, self.protocol).scores()
         problems.raise_if_any()
@@ -101,6 +104,14 @@ def _warn(counts: SequenceCounts, protocol: SequenceProtocol, problems: Problems
             problems.add(Problem(where, found, remedy))
         else:
             warnings.add("surplus", Problem(where, f"{found}, which were ignored", remedy))
+
+
+def _miss_all(counts: SequenceCounts, protocol: SequenceProtocol) -> bool:
+    """Return whether there are masks on both sides, and none of them lies on its object."""
+    if protocol.proposals or protocol.salient or protocol.overlapping or counts.problem_count:
+        return False
+    truth, prediction, shared = (bool(counts.counts[:, :, field].any()) for field in range(3))
+    return truth and prediction and not shared
 
 
 class _Scorer:

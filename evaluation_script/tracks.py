@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
+from . import codings
 from .masks import Array
 from .sequence_metrics import Values
 from .tracks_counting import TRACK_THRESHOLDS, count
@@ -123,4 +124,11 @@ def shapes(protocol: TracksProtocol, _facts: Dict[str, Any]) -> Shapes:
     return {**found, "objects": ("n",), "tracks": ("t", 4)} if protocol.burst else found
 
 
-ENGINE = unit_engine(read_truth, TracksSubmission, count, values, tables, shapes)
+def oddities(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
+    """Return what is odd about the masks of all sequences."""
+    total = sum((counts.tables["clear"].sum(axis=0) for counts in accumulator.complete()), np.zeros(len(CLEAR_FIELDS)))
+    matched, missed, surplus = map(int, total[:3])
+    return codings.of_matches("mask", matched + missed, matched + surplus, matched)
+
+
+ENGINE = unit_engine(read_truth, TracksSubmission, count, values, tables, shapes, oddities)

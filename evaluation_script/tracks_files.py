@@ -17,7 +17,7 @@ import numpy as np
 from . import rle
 from .archive import UPLOAD, open_files, unreadable
 from .archive_limits import ArchiveLimits, Files
-from .errors import Flaw, Problems, SubmissionError, printable
+from .errors import Flaw, Problems, SubmissionError, counted, printable
 from .json_limits import read_json
 from .masks import Array, Size
 from .tracks_protocols import BURST_LAYOUT, DISTRACTORS, MERGED, MOTS_LAYOUT, TracksProtocol
@@ -105,7 +105,8 @@ def _lines(text: str, size: Optional[Size]) -> Tuple[Dict[int, Rows], Optional[S
     for line in LINES.finditer(re.sub(r"\r+$", "", text, flags=re.MULTILINE) if "\r" in text else text):
         frame, track, category, height, width, mask = line.groups()
         if mask is None or " " in mask or "\r" in mask:
-            raise Flaw(f"line {_number(line)} is not `{LINE}`", "Write whole numbers, and compressed run lengths")
+            found = f"line {_number(line)} is not `{LINE}`: {_odd_field(line.group())}"
+            raise Flaw(found, "Write whole numbers, and compressed run lengths")
         if (height, width) != sides:
             sides = height, width
             size = size or (int(height), int(width))
@@ -114,6 +115,17 @@ def _lines(text: str, size: Optional[Size]) -> Tuple[Dict[int, Rows], Optional[S
                 raise Flaw(f"line {_number(line)} {found}", "Write masks at the size of the frames")
         frames.setdefault(int(frame), []).append([int(track), int(category), mask])
     return frames, size
+
+
+def _odd_field(line: str) -> str:
+    """Return which field of a line is not what it should be."""
+    names, fields = LINE.split(), line.split(" ")
+    if len(fields) != len(names):
+        return f"it has {counted(len(fields), 'field')} with a space between them, not {len(names)}"
+    for name, field in zip(names[:-1], fields):
+        if not re.fullmatch(r"\d{1,12}", field, re.ASCII):
+            return f"its {name} is {printable(field) or 'empty'}, which is no whole number of 12 digits at the most"
+    return f"its {names[-1]} hold a line feed"
 
 
 def _number(line: Match[str]) -> int:

@@ -57,17 +57,19 @@ class OpenedUnits:
         return accumulator
 
 
-def unit_engine(
+def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a track does in its own way
     read_truth: Callable[[str, str], UnitTruth],
     open_submission: Callable[[str, UnitTruth, Any, ArchiveLimits], UnitSubmission],
     count: Count,
     values: Callable[[UnitAccumulator[Any]], Values],
     tables: Callable[[UnitAccumulator[Any]], Dict[str, List[Row]]],
     shapes: Callable[[Any, Dict[str, Any]], Shapes] = lambda _protocol, _facts: {},
+    oddities: Callable[[UnitAccumulator[Any]], List[str]] = lambda _counts: [],
 ) -> Engine[UnitTruth, Any, UnitAccumulator[Any]]:
     """Return the engine of a track: how truths and submissions are read, what is counted, and what follows.
 
     Of parts that files bring the tables are checked where `shapes` says which a unit of a protocol and truth has.
+    `oddities` are what a participant should know of all units together, though it refuses nothing.
     """
     return Engine(
         UnitAccumulator,
@@ -76,7 +78,7 @@ def unit_engine(
         lambda path, truth, protocol, rules: OpenedUnits(
             open_submission(path, truth, protocol, rules.limits), truth, count, rules
         ),
-        lambda split, counts: UnitReport(split, counts, values, tables(counts)),
+        lambda split, counts: UnitReport(split, counts, values, tables(counts), oddities(counts)),
         lambda counts: counts.check(shapes(counts.protocol, counts.facts)),
     )
 

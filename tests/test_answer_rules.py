@@ -96,6 +96,7 @@ def test_problems_are_listed_up_to_twenty() -> None:
     )
     problems.add(Problem("x", "is red", "Paint it"))
     assert problems.text().splitlines()[-1] == "  … and 1 more like these."
+
     assert (len(list(problems)), problems.count, bool(problems)) == (20, 21, True)
     problems.stop()
     assert problems.text().startswith("21 or more problems found")
@@ -440,3 +441,23 @@ def test_truths_that_score_alike_give_the_same_answer_where_only_means_are_shown
     near = [replace(one, values={name: value + 1e-6 for name, value in one.values.items()}) for one in SCORES]
     one, two = (json.dumps(public(phase_of(), [report(scores=scores)])) for scores in (SCORES, near))
     assert one == two
+
+
+def test_the_same_mistake_in_a_folder_is_one_problem() -> None:
+    problems = Problems()
+    for where in ("a/b/1.png", "a/b/2.png", "a/c/1.png", "a/b/3.png", "1.png", "2.png", "v, frame 1", "v, frame 2"):
+        problems.add(Problem(where, "is odd", "Mend it"))
+    problems.add(Problem("a/b/4.png", "is another", "Mend it"))
+    assert [str(one) for one in problems] == [
+        "a/b: each of 3 files (1.png, 2.png, 3.png) is odd. Mend it.",
+        "a/c/1.png: is odd. Mend it.",
+        "1.png: is odd. Mend it.",
+        "2.png: is odd. Mend it.",
+        "v: each of 2 frames (1, 2) is odd. Mend it.",
+        "a/b/4.png: is another. Mend it.",
+    ]
+    assert problems.count == 6
+    for number in range(4, 100):
+        problems.add(Problem(f"a/b/{number}.png", "is odd", "Mend it"))
+    assert "a/b: each of 99 files (1.png, 2.png, 3.png and 96 more) is odd" in problems.text()
+    assert problems.count == 6

@@ -36,7 +36,7 @@ ROOMS = (
         "semantic_protocols sequence_protocols supervisor tracks_protocols tuning version"
     ),
     "accumulator archive_limits intervals kernel_frames mask_texts matching truth",
-    "kernel_runs tracks_metrics",
+    "codings kernel_runs tracks_metrics",
     "kernel_matches",
     "kernel",
     ("guard instance_counts instance_matching json_limits label_maps packed_file parallel png polygons rle similarity"),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
+import numpy as np
 import pytest
 
 from segjudge.datasets.opening import TruthSource
@@ -241,3 +242,49 @@ def test_surplus_names_are_listed_in_order(protocol: str, tmp_path: Path, monkey
     (warning,) = [line for line in warnings if "more-1" in line]
     places = [warning.find(f"more-{k}") for k in (1, 2, 3)]
     assert -1 < places[0] < places[1] < places[2]
+
+
+@pytest.mark.parametrize("protocol", ["davis2017", "vspw", "vipseg"])
+def test_one_mistake_in_all_files_of_a_folder_is_one_line(protocol: str, tmp_path: Path) -> None:
+    scored = Scored(protocol, tmp_path)
+    small = png(np.zeros((4, 5, 3) if protocol == "vipseg" else (4, 5), np.uint8))
+    files = members(NAMED[protocol](scored.truth))
+    wrong = {name: small if name.endswith(".png") else data for name, data in files.items()}
+    with pytest.raises(SubmissionError) as caught:
+        scored.report(FORMS["zip"](wrong, tmp_path))
+    first, *lines = str(caught.value).splitlines()
+    assert first == "2 problems found in your submission:"
+    frames = len([name for name in files if "swan" in name])
+    for line, video in zip(lines, ("swan", "goat"), strict=True):
+        count = frames - 2 if protocol == "davis2017" else frames  # the first and the last are not read
+        assert f"{video}: each of {count} files (0000" in line
+        assert f" and {count - 3} more) is 5×4 pixels but the frame is 128×96. Save masks at the size" in line
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        (0, "its frame is x1, which is no whole number"),
+        (1, "its id is x2001, which is no whole number"),
+        (2, "its class is x2, which is no whole number"),
+        (3, "its height is x96, which"),
+        (4, "its width is x128, which"),
+    ],
+)
+def test_a_line_of_tracks_names_the_field_that_is_wrong(field: int, words: str, tmp_path: Path) -> None:
+    scored = Scored("mots", tmp_path)
+    files = members(mots(scored.truth))
+    name, other = files
+    lines = files[name].decode().splitlines()
+    parts = lines[0].split(" ")
+    parts[field] = f"x{parts[field]}"
+    text = "\n".join([lines[1], " ".join(parts)]).encode()
+    with pytest.raises(SubmissionError, match="line 2 is not `frame id class height width run-lengths`: " + words):
+        scored.report(FORMS["tar.gz"]({name: text, other: files[other]}, tmp_path))
+
+
+def test_a_line_of_tracks_that_lacks_a_field_says_how_many_it_has(tmp_path: Path) -> None:
+    scored = Scored("mots", tmp_path)
+    files = dict.fromkeys(members(mots(scored.truth)), b"1 2001 2 96 128\n")
+    with pytest.raises(SubmissionError, match="line 1 is .*: it has 5 fields with a space between them, not 6"):
+        scored.report(FORMS["zip"](files, tmp_path))
