@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from .host_program import limit
@@ -106,6 +107,9 @@ def _score(request: ScoringRequest) -> ScoringAnswer:
     from segjudge.evaluation_script.main import evaluate_phase
 
     phase = next(phase for phase in _phases_of(request["bundle"]) if phase.codename == request["codename"])
+    phase = replace(
+        phase, report=False
+    )  # its page would be in the result file, which EvalAI takes from no remote worker
     try:
         scored = evaluate_phase(phase, request["annotation"], request["submission"], request["submission_metadata"])
     except SubmissionError as error:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -13,7 +14,9 @@ import yaml
 from segjudge.bundle.build import build
 from segjudge.bundle.check import check, refusal
 from segjudge.bundle.variants import DEFAULT_IMAGE, FLAGS, PREDICTION, VARIANTS, WITHOUT_ANNOTATIONS, with_variant
+from segjudge.cli import main
 from segjudge.evaluation_script.errors import HostError
+from segjudge.remote_challenge_evaluation.scoring_process import _score
 
 from .builders import ROOT
 
@@ -125,3 +128,22 @@ def test_the_zip_is_not_written_over_a_file_of_the_bundle(tmp_path: Path) -> Non
     with pytest.raises(HostError, match="would be written over"):
         build(str(tmp_path), str(tmp_path / "challenge_config.yaml"))
     assert (tmp_path / "challenge_config.yaml").read_text() == "title: x\n"
+
+
+def test_a_page_that_nobody_would_see_is_said_and_not_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, truth = tmp_path / "mine", str(ROOT / "annotations/sequences-dev.zip")
+    assert main(["new", str(folder), "--protocol", "davis2017", "--truth", truth]) == 0
+    phases = folder / "evaluation_script/phases.py"
+    phases.write_text(phases.read_text().replace('codename="dev",', 'codename="dev", report=True, detail="all",'))
+    capsys.readouterr()
+    words = "phases.py, dev: has report=True, and EvalAI takes no result file from a remote worker"
+    for variant, said in (("remote", True), ("prediction", False)):
+        path = str(tmp_path / f"{variant}.zip")
+        assert main(["build", "--bundle", str(folder), "--variant", variant, "--no-kernel", "--out", path]) == 0
+        assert (words in capsys.readouterr().err) == said
+        assert bool([problem for problem in check(path) if words in str(problem)]) == said
+    sample = str(ROOT / "examples/sequences-dev/strong.zip")
+    request: Any = {"bundle": str(folder), "codename": "dev", "annotation": truth, "submission": sample}
+    answer: Any = _score({**request, "submission_metadata": {}})
+    assert answer["accuracies"]
+    assert not {"intervals", "losses"} & set(answer["metadata"]["submission_result"])

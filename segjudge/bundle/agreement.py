@@ -16,7 +16,7 @@ from segjudge.evaluation_script.sequence_protocols import BESIDE, SEQUENCE_PROTO
 
 from .bundle_source import PHASES_FILE, SCRIPT_FOLDER, BundleSource, read_phases
 from .opened_bundle import Bundle
-from .problems import BundleProblems, breaks_later, hashable_value, mappings_in
+from .problems import BundleProblems, breaks_later, hashable_value, mappings_in, warning
 from .yaml_lines import read_yaml
 
 #: The visibility of a split that participants see; every other one keeps it from them.
@@ -41,6 +41,18 @@ def agreement(bundle: Bundle) -> BundleProblems:
         yield breaks_later("phases.py", found, "Remove it, or add it there")
     for codename in [name for name in configured if name in scored]:
         yield from _phase_agreement(bundle, configured[codename], scored[codename])
+    yield from unseen_reports(bundle, phases)
+
+
+def unseen_reports(bundle: Bundle, phases: Iterable[Phase]) -> BundleProblems:
+    """Yield a warning for each phase whose page of a submission nobody would see."""
+    for phase in phases if bundle.has_flag("remote_evaluation") else ():
+        if phase.report:
+            found = (
+                "has report=True, and EvalAI takes no result file from a remote worker, so that nobody sees the page"
+            )
+            remedy = "Remove it, and make pages yourself with `segjudge report`; the remote worker leaves it out"
+            yield warning(f"phases.py, {phase.codename}", found, remedy)
 
 
 def _phase_agreement(bundle: Bundle, configured: dict[str, Any], phase: Phase) -> BundleProblems:

@@ -7,7 +7,7 @@ import tempfile
 import time
 from typing import Any
 
-from segjudge.bundle.agreement import board_of
+from segjudge.bundle.agreement import board_of, unseen_reports
 from segjudge.bundle.build import OUT, SAMPLES_FOLDER, samples, takes_kernel
 from segjudge.bundle.build import build as build_bundle
 from segjudge.bundle.bundle_source import BundleSource, find_bundle
@@ -149,6 +149,10 @@ def build(args: argparse.Namespace) -> int:
     built = build_bundle(source.root, out, variant, image, kernel=not args.no_kernel)
     for change in built.changes:
         say(str(change))
+    if not source.is_foreign:
+        with Bundle(built.path) as bundle:
+            for problem in unseen_reports(bundle, source.phases()):
+                say(str(problem))
     form = web_form_problems(built.path)
     if form:
         say(f"Push it: EvalAI's web form would not take it ({form[0].where}: {form[0].found}).")

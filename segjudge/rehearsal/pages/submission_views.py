@@ -53,7 +53,10 @@ def _summaries(request: PageRequest, submissions: list[Submission]) -> list[Json
             "reason": _reason(request, submission) if submission.status == FAILED else "",
             "team": team_names[submission.team_id],
             "file": files.get(submission.input_file, ""),
-            "has_report": not why_no_report(services, submission),
+            "has_report": not why_no_report(services, submission)
+            and bool(
+                submission.submission_result_file or services.permissions.hosts_submission(request.user, submission)
+            ),
         }
         for submission in submissions
     ]
