@@ -12,6 +12,7 @@ set -euo pipefail
 
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"
 export SEGJUDGE_BUNDLE="$HERE"
+[ "$(ulimit -f)" = unlimited ] || export PYTHONDONTWRITEBYTECODE=1  # it would be cut off, and broken from then on
 
 # Use the first that runs and is new enough; the environment's own comes first, so that it keeps its Python.
 for python in "$HERE/.venv/bin/python" python3 python3.14 python3.13 python3.12 python3.11 python ""; do

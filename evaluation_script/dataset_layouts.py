@@ -123,8 +123,8 @@ def recognized_dataset(files: Files, root: str, layout: Layout, subset: str) -> 
 
 
 def _home(parts: List[str]) -> Tuple[str, List[str]]:
-    """Return the folder of masks in a path, and the path below it."""
-    stop = max((index for index, part in enumerate(parts[:-1], 1) if part.startswith("Annotations")), default=0)
+    """Return the folder of masks in a path, and the path below it; a folder without others in it is a sequence."""
+    stop = max((index for index, part in enumerate(parts[:-2], 1) if part.startswith("Annotations")), default=0)
     if 0 < stop < len(parts) - 2 and RESOLUTION.fullmatch(parts[stop]):
         stop += 1
     return "/".join(parts[:stop]), parts[stop:]

@@ -97,13 +97,15 @@ def opened_packed(source: Source, track: str = "") -> Tuple[zipfile.ZipFile, Dic
     try:
         archive = zipfile.ZipFile(PositionedFile(source) if isinstance(source, str) else source)
         manifest = dict(json.loads(archive.read(MANIFEST)))
-        held, form = manifest["track"], manifest["format"]
+        held, form, splits = manifest["track"], manifest["format"], dict(manifest["splits"])
     except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError) as error:
         raise unreadable(source, error) from None
     if track not in ("", held):
         raise HostError(f"{source}: holds {held}, not {track}; choose another file or protocol")
     if form != FORMAT:
         raise HostError(f"{source}: has the format {form!r}; this version reads {FORMAT!r}. Pack it anew")
+    if not splits:
+        raise HostError(f"{source}: holds no splits, so nothing can be scored. Pack it anew")
     return archive, manifest
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import resource
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -12,6 +15,12 @@ if TYPE_CHECKING:
     from .scoring import Scores, load, score
 
 __all__ = ["FrameAccumulator", "HostError", "Scores", "SubmissionError", "UsageError", "load", "score", "score_arrays"]
+
+# Python writes a module's bytecode without a look at how much was written: where files are limited (`ulimit -f`) or
+# the disk is full, it would leave a part, and could never import the module again.
+_DISK = os.statvfs(__path__[0])
+if resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY or _DISK.f_bavail * _DISK.f_frsize < 1 << 20:
+    sys.dont_write_bytecode = True
 
 #: Where each public name is defined; imported on first use, since EvalAI's worker has an older Python.
 _MODULES = {

@@ -232,6 +232,19 @@ def test_an_output_that_takes_no_more_is_a_sentence() -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_a_limit_on_files_breaks_no_module_for_the_next_start(tmp_path: Path) -> None:
+    prefix = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path)}
+    out = tmp_path / "scores.json"
+    words = [*COMMAND, "score", str(STRONG), "--phase", "sequences-dev", "--json", str(out)]
+    limited = subprocess.run(
+        words, env=prefix, cwd=ROOT, check=False, capture_output=True, text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)),
+    )  # fmt: skip
+    assert (limited.returncode, limited.stderr) == (3, f"segjudge: {out}: cannot be written (File too large)\n")
+    cached = {path.name.partition(".")[0] for path in tmp_path.rglob("*.pyc") if "segjudge" in path.parts}
+    assert cached <= {"__init__"}, "Python would find a part of them"
+
+
 def test_a_disk_that_is_full_is_a_sentence(dataset: Path, tmp_path: Path) -> None:
     out = tmp_path / "truth.zip"
     out.write_bytes(b"of before")

@@ -167,6 +167,12 @@ def test_images_beside_the_homes_of_masks_are_not_read(stray: str, home: str, op
     assert any(note.startswith(f"masks are read from {home}, not from ") for note in opened.notes)
 
 
+def test_a_sequence_may_be_called_as_a_home_of_masks(tmp_path: Path) -> None:
+    assert names({f"{name}/00000.png": IMAGE for name in ("dog", "Annotations", "cat")}, tmp_path) == [
+        "Annotations", "cat", "dog",
+    ]  # fmt: skip
+
+
 def test_a_frame_may_be_called_as_a_home_of_masks(tmp_path: Path) -> None:
     assert split({"x/Annotations0.png": IMAGE}, tmp_path).sequences[0].frames == ["Annotations0"]
 

@@ -15,10 +15,12 @@ import pytest
 from PIL import Image
 
 from segjudge.cli import main
-from segjudge.evaluation_script import evaluate
+from segjudge.demo.published import write_published
+from segjudge.evaluation_script import evaluate, sequence_truth
 from segjudge.evaluation_script.errors import SubmissionError, counted, verb
+from segjudge.evaluation_script.phase import PROTOCOLS
 
-from .builders import ANNOTATIONS, DEV, ROOT, label_zip, png, zipped
+from .builders import ANNOTATIONS, DEV, ROOT, STRONG, label_zip, png, zipped
 from .data import INSTANCES
 from .shared import needs_shared
 from .test_cli import ONE, TWO, davis
@@ -433,3 +435,36 @@ def test_a_missing_sequence_is_counted_in_plain_english(
     assert f"your file: 1 of 2 sequences is missing: cat {words}" in capsys.readouterr().err
     assert main(["score", str(results), "--truth", str(root), "--protocol", "davis2017"]) == 1
     assert "your file: 1 of 2 sequences is missing: cat. Send a folder" in capsys.readouterr().err
+
+
+# ── truths of another family ────────────────────────────────────────────────
+
+
+FAMILIES = ("davis2017", "coco", "vipseg", "vspw", "mots")
+
+
+@pytest.mark.parametrize("held", FAMILIES)
+def test_a_truth_of_another_family_is_a_sentence(held: str, tmp_path: Path, capsys: Any) -> None:
+    published = write_published(PROTOCOLS[held], str(tmp_path / "published"))
+    assert main(["new", str(tmp_path / "new"), "--protocol", held, "--truth", published]) == 0
+    packed = str(tmp_path / "new/annotations/val.zip")
+    for wanted in set(FAMILIES) - {held}:
+        for truth in (packed, published):
+            capsys.readouterr()
+            code = main(["score", str(STRONG), "--truth", truth, "--protocol", wanted])
+            text = capsys.readouterr().err
+            if truth == packed:
+                assert (code, text.startswith(f"{packed}: holds {PROTOCOLS[held].track}, ")) == (3, True)
+            else:  # any folder of PNGs is a truth of classes, and any text one of tracks
+                assert code in (0, 1, 2, 3)
+                assert "defect" not in text
+                assert code != 3 or "your submission" not in text
+
+
+@pytest.mark.parametrize("command", [["score", str(STRONG)], ["report"], ["compare", str(STRONG), f"b={STRONG}"]])
+def test_a_packed_truth_without_splits_is_refused(command: list[str], tmp_path: Path, capsys: Any) -> None:
+    packed = tmp_path / "packed.zip"
+    sequence_truth.write(str(packed), {})
+    words = ["--truth", str(packed), "--protocol", "davis2017", *(["--out", "x.html"] if command == ["report"] else [])]
+    assert main([*command, *words]) == 3
+    assert "holds no splits, so nothing can be scored. Pack it anew" in capsys.readouterr().err

@@ -14,6 +14,7 @@ from segjudge.evaluation_script.dataset_layouts import ALIASES, HOST_LIMITS
 from segjudge.evaluation_script.engine import engine_of
 from segjudge.evaluation_script.errors import HostError, only
 from segjudge.evaluation_script.instance_truth import InstanceTruth
+from segjudge.evaluation_script.packed_file import track_of
 from segjudge.evaluation_script.phase import TRACKS, TrackProtocol
 from segjudge.evaluation_script.progress import Progress, ignore_progress
 from segjudge.evaluation_script.sequence_truth import Split
@@ -53,6 +54,10 @@ def open_truth(
     for option in ("layout", "unseen"):
         if getattr(source, option):
             raise OptionError(f"{option} has no meaning for {source.path}, which is a packed file")
+    held = track_of(source.path)
+    if held != protocol.track:
+        found = f"holds {held}, which the protocol {protocol.name} does not score"
+        raise HostError(f"{source.path}: {found}; choose another file or protocol")
     return AnnotationFile(engine_of(protocol.track).read_packed(source.path))
 
 
