@@ -20,18 +20,22 @@ from segjudge.evaluation_script.errors import SubmissionError
 from segjudge.evaluation_script.intervals import standard_errors
 from segjudge.evaluation_script.masks import labels_in
 from segjudge.evaluation_script.rle import compressed
+from segjudge.evaluation_script.sequence_counting import scored_objects
 from segjudge.evaluation_script.sequence_metrics import ObjectScore
 from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.sequence_truth import (
     BLOCK_FRAMES,
+    ObjectFacts,
+    Sequence,
     blocks_of,
     flags_of,
     is_number,
     label_order,
     ranges_of,
 )
+from segjudge.evaluation_script.similarity import Region
 
-from .builders import drawn, label_zip, png, score_sequences, zipped
+from .builders import drawn, label_zip, png, score_sequences, stack_of, zipped
 from .test_sequences import BIG, BOTH, NONE, ONE, SMALL, TRUTH, score
 
 TWO = (SMALL * 2).astype(np.uint8)
@@ -310,7 +314,7 @@ def test_a_salient_mask_of_two_values_is_not_cut(value: int, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("value", [2, 128, 254])
 def test_a_salient_mask_of_another_value_is_refused(value: int, tmp_path: Path) -> None:
-    with pytest.raises(SubmissionError, match=rf"b/0000\d.png: holds the values \[0, {value}\]"):
+    with pytest.raises(SubmissionError, match=rf"b: each of 4 files .* holds the values \[0, {value}\]"):
         salient(tmp_path, ONE * value)
 
 
@@ -584,3 +588,68 @@ def test_as_many_objects_as_the_limit_allows(tmp_path: Path) -> None:
                 continue
             with pytest.raises(SubmissionError, match="has 3 objects; this phase allows 2 in a sequence"):
                 score_sequences(str(tmp_path / "sent"), split, SEQUENCE_PROTOCOLS["davis2017"], limits)
+
+
+# ── numbers by hand, of rules that real masks seldom reach ──────────────────
+
+
+def seen_in(frames: list[int], count: int = 9) -> Sequence:
+    visible = np.isin(np.arange(count), frames)
+    return Sequence("a", [f"{k:05d}" for k in range(count)], [], {"1": ObjectFacts(ranges_of(visible))}, lambda _: {})
+
+
+@pytest.mark.parametrize(
+    ("protocol", "frames", "counted"),
+    [
+        ("lvos", [2, 3, 6], [3, 4, 5, 6, 7]),  # from its first frame on, seen or not, without the first and the last
+        ("lvos", [0], [1, 2, 3, 4, 5, 6, 7]),
+        ("lvos", [5], [6, 7]),
+        ("lvos", [6], []),  # three frames are too few
+        ("lvos-unsupervised", [4, 6], [4, 5, 6, 7, 8]),
+        ("youtube-vos", [2, 3, 6], [3, 4, 5, 6, 7, 8]),
+        ("davis2017", [0, 3], [1, 2, 3, 4, 5, 6, 7]),
+        ("davis2017", [1, 3], []),  # no object of the first frame
+    ],
+)
+def test_an_object_lives_from_its_first_frame_to_the_end(protocol: str, frames: list[int], counted: list[int]) -> None:
+    objects = scored_objects(seen_in(frames), SEQUENCE_PROTOCOLS[protocol])
+    assert [np.flatnonzero(flags).tolist() for flags in objects.values()] == ([counted] if counted else [])
+
+
+def test_an_object_that_leaves_is_scored_while_it_is_gone(tmp_path: Path) -> None:
+    video = {"a": [ONE, ONE, NONE, NONE, ONE, ONE]}
+    alarm = {"a": [ONE, ONE, ONE, NONE, ONE, ONE]}
+    assert values_of(video, video, "lvos", tmp_path)["a/1"]["J-Mean"] == 1
+    assert values_of(video, alarm, "lvos", tmp_path)["a/1"]["J-Mean"] == 0.75  # of frames 1 to 4 one is a false alarm
+
+
+def test_the_second_f_takes_the_frames_tolerance_where_the_objects_is_as_wide() -> None:
+    """In 60×80 pixels boundaries match at 0.8; a tenth of the root of 100 pixels is 1, which is not less."""
+    truth, moved = (np.zeros((60, 80), bool) for _ in range(2))
+    truth[20:30, 20:30] = moved[20:30, 21:31] = True
+    found = sequence_metrics.strict_boundary(Region(stack_of(truth)), Region(stack_of(moved)))
+    assert [values.tolist() for values in found] == [[0.5], [0.5]]  # two rings of 40 pixels share 20
+
+
+def test_the_second_f_takes_the_objects_tolerance_where_that_is_less() -> None:
+    """In 600×800 pixels boundaries match at 8; a tenth of the root of 400 pixels is 2."""
+    truth, moved = (np.zeros((600, 800), bool) for _ in range(2))
+    truth[20:40, 20:40] = moved[20:40, 23:43] = True
+    second, first = sequence_metrics.strict_boundary(Region(stack_of(truth)), Region(stack_of(moved)))
+    # Of a ring of 80 pixels the outer side is 3 away, 21 pixels, and of the inner side all but 3 pixels at either end.
+    assert first.tolist() == [1.0]
+    assert second.tolist() == [pytest.approx(44 / 80)]
+
+
+def test_the_cases_of_a_mean_over_classes_are_the_fewer_of_both() -> None:
+    values = {"J-Mean": 0.5, "F-Mean": 0.5, "V-Mean": 0.1, **dict.fromkeys(sequence_metrics.BESIDE, 0.5)}
+    for seen, unseen, fewer in ((7, 3, 3), (3, 7, 3), (5, 0, 5), (0, 4, 4), (2, 2, 2)):
+        flags = [False] * seen + [True] * unseen
+        scores = [object_score(f"{k}", "1", flag, **values) for k, flag in enumerate(flags)]
+        scores += [object_score("0", "2", flags[0], **values)]  # another object is no other case
+        table = sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS["lvos"])
+        assert table.cases("J&F-Mean") == fewer
+        assert (table.cases("J-seen-Mean"), table.cases("J-unseen-Mean")) == (seen, unseen)
+        assert table.cases("J-Volume") == seen + unseen
+        plain = sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS["davis2017"])
+        assert plain.cases("J&F-Mean") == seen + unseen
