@@ -40,7 +40,7 @@ class FolderElsewhere(str):
 
 def unreadable(path: str, error: Exception, found: str = "") -> HostError:
     """Return the error of a host's file that cannot be read, in words of its own and without a participant's."""
-    text = str(error).replace(f"{UPLOAD}: ", "").replace("found in your submission:", "found in it:")
+    text = str(error).replace(f"{UPLOAD}: ", "").replace("found in your submission:", "found in the truth:")
     if found:
         return HostError(f"{path}: {found} ({text[len(path) + 2 :] if text.startswith(f'{path}: ') else text})")
     return HostError(text if text.startswith(path) else f"{path}: {text}")

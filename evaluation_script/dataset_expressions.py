@@ -148,7 +148,7 @@ class _RunLengthSource:
             raise HostError(f"{where}: its masks are not run lengths of one size") from None
         masks = RunLengths(video.name, objects, video.frames, problems, overlapping=True, most=len(objects))
         if problems:
-            raise HostError(f"{self._root}: {problems.text()}")
+            raise HostError(f"{self._root}: {problems.text('the truth')}")
         return _sequence(video, masks, video.frames, iter([(height, width)] * len(video.frames)), self._root)
 
 

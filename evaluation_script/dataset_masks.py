@@ -35,7 +35,7 @@ def read_masks(images: MaskFiles, frames: List[str], sizes: Iterable[Size], root
     for block in blocks_of(sizes):
         stacks = images.stacks(frames[block.start : block.stop], block.size)
         if stacks is None:
-            raise HostError(f"{root}: {images.problems.text()}")
+            raise HostError(f"{root}: {images.problems.text('the truth')}")
         for label, stack in stacks.items():
             area = stack.area
             visible.setdefault(label, np.zeros(len(frames), bool))[block.start : block.stop] = area > 0

@@ -148,12 +148,12 @@ class Problems:
         if self.count:
             raise SubmissionError(self.text())
 
-    def text(self) -> str:
-        """Return one sentence for one problem, a numbered list for several."""
+    def text(self, holder: str = "your submission") -> str:
+        """Return one sentence for one problem, a numbered list for several, which `holder` has."""
         if self.count == 1:
             return str(self.first[0])
         many = f"{self.count} or more" if self._stopped else f"{self.count}"
-        lines = [f"{many} problems found in your submission:"]
+        lines = [f"{many} problems found in {holder}:"]
         lines += [f"  {number}. {problem}" for number, problem in enumerate(self.first, 1)]
         if self.count > len(self.first):
             lines.append(f"  … and {self.count - len(self.first)} more like these.")
