@@ -82,6 +82,18 @@ def test_a_push_creates_then_updates_and_prints_the_numbers(server: Rehearsal, f
     second = segjudge(fork, server, "push", "--repository", "me/first")
     assert second.stdout.splitlines()[0].endswith("has been updated successfully")
     assert second.stdout.splitlines()[1] == lines[1]
+    words = "phases.py, sequences-dev: is scored otherwise than at the last push (dev by davis2017, revision"
+    assert words not in second.stdout + second.stderr
+
+    phases = fork / "evaluation_script/phases.py"
+    phases.write_text(
+        phases.read_text().replace('codename="sequences-dev",', 'codename="sequences-dev", percent=True,')
+    )
+    for said in (True, False):  # once it was pushed, the next one is compared with that
+        third = segjudge(fork, server, "push", "--repository", "me/first")
+        assert third.returncode == 0, third.stdout + third.stderr
+        assert (words in third.stdout + third.stderr) == said
+        assert ("re-run every submission of the phase after the push" in third.stdout + third.stderr) == said
 
 
 def test_the_token_is_shown_nowhere(server: Rehearsal, fork: Path) -> None:

@@ -17,6 +17,7 @@ from segjudge.evaluation_script.sequence_protocols import BESIDE, SEQUENCE_PROTO
 from .bundle_source import PHASES_FILE, SCRIPT_FOLDER, BundleSource, read_phases
 from .opened_bundle import Bundle
 from .problems import BundleProblems, breaks_later, hashable_value, mappings_in, warning
+from .server_state import ServerState
 from .yaml_lines import read_yaml
 
 #: The visibility of a split that participants see; every other one keeps it from them.
@@ -42,6 +43,31 @@ def agreement(bundle: Bundle) -> BundleProblems:
     for codename in [name for name in configured if name in scored]:
         yield from _phase_agreement(bundle, configured[codename], scored[codename])
     yield from unseen_reports(bundle, phases)
+
+
+def scoring_of(bundle: Bundle) -> dict[str, str]:
+    """Return in words how a bundle has each phase scored, by its codename; nothing where the scorers are not ours."""
+    if bundle.is_foreign:
+        return {}
+    found = {}
+    for phase in read_phases(bundle.script[PHASES_FILE], f"{SCRIPT_FOLDER}/{PHASES_FILE}"):
+        named = [(split.codename, PROTOCOLS[split.protocol]) for split in phase.splits if split.protocol in PROTOCOLS]
+        rules = [f"{codename} by {protocol.name}, revision {protocol.revision}" for codename, protocol in named]
+        found[phase.codename] = "; ".join([*rules, "in percent" if phase.percent else "from 0 to 1"])
+    return found
+
+
+def rescoring(bundle: Bundle, state: ServerState | None) -> BundleProblems:
+    """Yield a warning for each phase whose new scores would stand among old ones that were made in another way."""
+    before = state.scoring if state is not None else {}
+    try:
+        now = scoring_of(bundle) if before else {}
+    except HostError:  # said already
+        return
+    for codename in [codename for codename in now if before.get(codename, now[codename]) != now[codename]]:
+        found = f"is scored otherwise than at the last push ({now[codename]}; before: {before[codename]})"
+        remedy = "The leaderboard sorts old scores among new ones: re-run every submission of the phase after the push"
+        yield warning(f"phases.py, {codename}", found, remedy)
 
 
 def unseen_reports(bundle: Bundle, phases: Iterable[Phase]) -> BundleProblems:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from .agreement import agreement
+from .agreement import agreement, rescoring
 from .opened_bundle import Bundle, BundleRefusedError
 from .pitfalls import pitfalls
 from .problems import ERROR, BundleProblem, BundleProblems, with_field_errors
@@ -46,6 +46,7 @@ def check(path: str, state: ServerState | None = None) -> list[BundleProblem]:
             problems = [problem for problem in problems if re.split(r"\W", problem.where)[0] != not_sent]
             for rules in (pitfalls, script, agreement):
                 problems += rules(bundle)
+            problems += rescoring(bundle, state)
             return [_located(bundle, problem) for problem in problems]
     except BundleRefusedError as refused:
         return [refused.problem]

@@ -104,7 +104,8 @@ class ChallengePush:
             slugs = [str(row["slug"]).rpartition("-")[0] for row in phases if row.get("slug")]
             mapped = self._phase_splits(number, {row["id"]: row["config_id"] for row in listed})
         known_fifo = fifo if isinstance(fifo, bool) else None
-        state = ServerState(source, approved, phases=codenames, fifo=known_fifo, slugs=slugs)
+        scoring = last_push.scoring if last_push is not None and last_push.source == source else {}
+        state = ServerState(source, approved, phases=codenames, fifo=known_fifo, slugs=slugs, scoring=scoring)
         if mapped is not None:
             return replace(state, **mapped)
         if last_push is None or last_push.source != source:

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -50,9 +51,13 @@ class ServerState:
     fifo: bool | None = None
     #: The slugs of the phases without the challenge's id, made when each phase was new; empty where they are not known.
     slugs: list[str] = field(default_factory=list)
+    #: How the last push from here had each phase scored, in words, by its codename; the server knows nothing of it.
+    scoring: dict[str, str] = field(default_factory=dict)
 
 
-def state_after_push(config: dict[str, Any], *, source: str, approved: bool = False) -> ServerState:
+def state_after_push(
+    config: dict[str, Any], *, source: str, approved: bool = False, scoring: Mapping[str, str] | None = None
+) -> ServerState:
     """Return what the server holds after a push of a config; it finds again only what a phase split names."""
     numbers = (*REFERENCES, *SPLIT_SETTINGS[:2])
     rows: list[list[Any]] = [
@@ -72,6 +77,7 @@ def state_after_push(config: dict[str, Any], *, source: str, approved: bool = Fa
         },
         rows,
         bool(as_flag(config.get("use_fifo_sqs", False))),
+        scoring=dict(scoring or {}),
     )
 
 
@@ -112,8 +118,9 @@ def load_state(root: str, server: str, repository: str) -> ServerState | None:
             for key in ("leaderboards", "phases", "splits")
         }
         rows, slugs = [[*row] for row in document["rows"]], [*document.get("slugs", [])]
+        scoring = {str(codename): str(words) for codename, words in document.get("scoring", {}).items()}
         source, approved, fifo = str(document["source"]), bool(document["approved"]), document.get("fifo")
-        return ServerState(source, approved, **by_id, rows=rows, fifo=fifo, slugs=slugs)
+        return ServerState(source, approved, **by_id, rows=rows, fifo=fifo, slugs=slugs, scoring=scoring)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -7,6 +7,7 @@ import os
 import tempfile
 from typing import TYPE_CHECKING, Any
 
+from segjudge.bundle.agreement import scoring_of
 from segjudge.bundle.build import build, takes_kernel
 from segjudge.bundle.bundle_source import BundleSource
 from segjudge.bundle.opened_bundle import Bundle
@@ -55,19 +56,26 @@ def push(args: argparse.Namespace) -> int:
             print_problems(list(located_sentences(bundle, error.sentences)))
             return OURS
         with Bundle(bundle) as opened:
-            config = opened.config
-    _note(root, name, config, process, pushed)
+            config, scoring = opened.config, scoring_of(opened)
+    _note(root, name, config, scoring, process, pushed)
     _print_challenge(pushed, [str(phase.get("codename")) for phase in mappings_in(config, "challenge_phases")])
     return DONE
 
 
-def _note(root: str, repository: str, config: dict[str, Any], process: ChallengePush, pushed: PushedChallenge) -> None:
+def _note(
+    root: str,
+    repository: str,
+    config: dict[str, Any],
+    scoring: dict[str, str],
+    process: ChallengePush,
+    pushed: PushedChallenge,
+) -> None:
     """Keep what was pushed, so that the next check knows what an update may not change."""
     from segjudge.evalai.settings import server_address
 
     try:
         source = process.source(pushed.number)
-        state = state_after_push(config, source=source, approved=pushed.approved)
+        state = state_after_push(config, source=source, approved=pushed.approved, scoring=scoring)
         save_state(root, server_address(), repository, state)
     except OSError as error:
         say(f"warning: what was pushed could not be noted ({error})")
