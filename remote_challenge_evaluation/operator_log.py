@@ -8,6 +8,7 @@ import sys
 from contextlib import suppress
 
 from segjudge.evalai.http_exchange import StoppedError, Watch, WireError, exchange, within
+from segjudge.files import without_secrets
 
 #: The most characters of one fact.
 _FACT_LENGTH = 4000
@@ -29,7 +30,8 @@ class Log:
         self._form, self._fixed = form, fixed
 
     def __call__(self, event: str, **facts: object) -> None:
-        """Write one event and its facts."""
+        """Write one event and its facts, without what addresses may keep secret."""
+        facts = {key: without_secrets(value) if isinstance(value, str) else value for key, value in facts.items()}
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
         if self._form == "json":
             level = "error" if event in _ERRORS else "warning" if event in _WARNINGS else "info"

@@ -17,9 +17,11 @@ import pytest
 
 from segjudge import HostError, SubmissionError, UsageError, addresses, cli, score
 from segjudge.addresses import AddressError, FetchedFile, RemoteFolder, local
+from segjudge.evalai.client import ApiError
 from segjudge.evaluation_script.archive import open_files
 from segjudge.evaluation_script.archive_limits import ArchiveLimits
 from segjudge.files import shown, without_secrets
+from segjudge.remote_challenge_evaluation.operator_log import Log
 
 from .builders import ANNOTATIONS, STRONG, png
 from .clusters import cluster
@@ -150,6 +152,18 @@ def test_no_sentence_shows_a_password_or_a_signature(tmp_path: Path, memory: Any
     assert "password" not in text
     assert "signature" not in text
     assert "no.zip" in page.read_text()
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_no_line_of_an_operators_log_shows_a_password_or_a_signature(form: str, capsys: Any) -> None:
+    address = "https://user:password@host/a.zip?X-Amz-Signature=signature"
+    Log(form)("not kept", where=address, why=f"it is not there ({address!r})", submission=7)
+    line = capsys.readouterr().err
+    assert "https://host/a.zip" in line
+    assert "password" not in line
+    assert "signature" not in line
+    error = ApiError(0, f"{address} does not answer")
+    assert (str(error), error.message) == ("https://host/a.zip does not answer",) * 2
 
 
 def test_a_folder_is_listed_as_one_on_this_machine(memory: Any, tmp_path: Path) -> None:

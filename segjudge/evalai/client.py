@@ -17,6 +17,8 @@ from urllib.parse import urlsplit
 
 import requests
 
+from segjudge.files import without_secrets
+
 from . import routes
 from .http_exchange import StoppedError, WireError, exchange, within
 
@@ -54,6 +56,7 @@ class ApiError(Exception):
     """Raised when EvalAI refuses, or does not answer as EvalAI does; `status` is 0 if there is no answer."""
 
     def __init__(self, status: int, message: str, body: object = None, wait: float | None = None) -> None:
+        message = without_secrets(message)
         super().__init__(message)
         self.status, self.message, self.body = status, message, body
         #: Seconds that the server asks us to wait.
