@@ -14,6 +14,9 @@ from typing import Iterable, Iterator
 #: More problems than this are counted, not shown.
 MOST_SHOWN = 20
 
+#: So many names stand in a sentence, unless it says otherwise; the others are counted.
+MOST_NAMES = 3
+
 #: What a participant named is cut to this length before it is shown.
 NAME_LENGTH = 120
 
@@ -29,7 +32,7 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def listed(names: list[str], most: int = 3) -> str:
+def listed(names: list[str], most: int = MOST_NAMES) -> str:
     """Return `a, b, c and 7 more`."""
     head = ", ".join(printable(name) for name in names[:most])
     return head if len(names) <= most else f"{head} and {len(names) - most} more"
@@ -96,13 +99,15 @@ class _Repeated:
     """One problem in several places: the first of them, and how many there are."""
 
     def __init__(self, index: int, problem: Problem, name: str) -> None:
-        self._index, self._problem, self._names, self._count = index, problem, [name], 1
+        self._index, self._problem, self._names, self._count = index, problem, printable(name), 1
 
     def again(self, problems: list[Problem], whole: str, noun: str, name: str) -> None:
         """Add a place, and put one problem for all of them in the list."""
-        self._names, self._count = [*self._names, name][:4], self._count + 1
-        several = listed([*self._names, *[""] * (self._count - len(self._names))])
-        found = f"each of {self._count} {noun} ({several}) {self._problem.found}"
+        self._count += 1
+        if self._count <= MOST_NAMES:
+            self._names += f", {printable(name)}"
+        more = f" and {self._count - MOST_NAMES} more" if self._count > MOST_NAMES else ""
+        found = f"each of {self._count} {noun} ({self._names}{more}) {self._problem.found}"
         problems[self._index] = Problem(whole, found, self._problem.remedy)
 
 
