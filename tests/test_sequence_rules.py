@@ -33,7 +33,7 @@ from segjudge.evaluation_script.sequence_truth import (
     label_order,
     ranges_of,
 )
-from segjudge.evaluation_script.similarity import Region
+from segjudge.evaluation_script.similarity import Counts, Region, region_similarity
 
 from .builders import drawn, label_zip, png, score_sequences, stack_of, zipped
 from .test_sequences import BIG, BOTH, NONE, ONE, SMALL, TRUTH, score
@@ -653,3 +653,26 @@ def test_the_cases_of_a_mean_over_classes_are_the_fewer_of_both() -> None:
         assert table.cases("J-Volume") == seen + unseen
         plain = sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS["davis2017"])
         assert plain.cases("J&F-Mean") == seen + unseen
+
+
+def counts_of(truth: list[int], prediction: list[int], shared: list[int]) -> Counts:
+    zeros = np.zeros(len(truth), np.int64)
+    return Counts(np.array(truth), np.array(prediction), np.array(shared), zeros, zeros, zeros, zeros)
+
+
+def test_one_pixel_is_a_mask(tmp_path: Path) -> None:
+    """A false alarm, an object that is visible, and the first frame that counts in sav: each needs a pixel and no more."""
+    counts = counts_of([1, 0, 0, 1], [0, 1, 0, 1], [0, 0, 0, 1])
+    j = region_similarity(counts)
+    assert j.tolist() == [0, 0, 1, 1]
+    found = sequence_metrics.beside(counts, j, j)
+    assert (found["J-Visible"], found["False-Alarm"]) == (0.5, 0.5)
+    assert found["J-Volume"] == 1 / 3  # one pixel shared, of two and two
+    nothing, dot = np.zeros_like(ONE), np.zeros_like(ONE)
+    dot[2, 3] = 1
+    for truth, prediction, expected in (
+        ([nothing, nothing, nothing, dot, dot, dot], [nothing, nothing, dot, dot, dot, dot], 2 / 3),  # frames 2, 3, 4
+        ([nothing, nothing, dot, dot, dot, dot], [nothing, nothing, nothing, dot, dot, dot], 2 / 3),
+        ([nothing, nothing, nothing, dot, dot, dot], [nothing, nothing, nothing, dot, dot, dot], 1),
+    ):
+        assert values_of({"a": truth}, {"a": prediction}, "sav", tmp_path)["a/1"]["J-Mean"] == pytest.approx(expected)
