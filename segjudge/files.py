@@ -149,12 +149,12 @@ def locked(folder: str, user: str) -> TextIO:
     return file
 
 
-def replace(path: Path, text: str, *, private: bool = False) -> None:
+def replace(path: Path, content: str | bytes, *, private: bool = False) -> None:
     """Write a file in one step: a reader finds the old content or the new, each complete."""
     with replaced(str(path)) as partial:
         if private:  # before there is anything in it
             os.close(os.open(partial, os.O_WRONLY | os.O_CREAT, 0o600))
-        Path(partial).write_text(text, encoding="utf-8")
+        Path(partial).write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager

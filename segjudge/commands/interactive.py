@@ -15,6 +15,7 @@ from segjudge.demo import SEED
 from segjudge.errors import UsageError
 from segjudge.evaluation_script.dataset_layouts import LAYOUTS
 from segjudge.evaluation_script.errors import HostError, Problem, SubmissionError
+from segjudge.evaluation_script.packed_file import NotWritten
 from segjudge.files import OutputFolder
 
 from .shared import DONE, ProgressBar, listening, program, say, seconds, whole_number
@@ -33,6 +34,8 @@ def interactive(args: argparse.Namespace) -> int:
     """Segment interactively: serve sessions, run a method, plot its curve."""
     try:
         code: int = args.action(args)
+    except NotWritten:
+        raise
     except (OSError, ValueError, LookupError, NameError) as error:
         if isinstance(error, (KeyError, IndexError)):  # a defect
             raise

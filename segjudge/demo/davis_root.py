@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from PIL import Image
+from segjudge.files import replace
 
 from . import SEED
-from .make import png_of, scenes_of
+from .make import png_of, scenes_of, write_picture
 from .scenes import Scene
 
 
@@ -19,14 +19,14 @@ def write(folder: Path, videos: list[Scene], sets: int = 1) -> None:
     """Write a root; `sets` of scribbles for each sequence, none for 0."""
     lists = folder / "ImageSets/2017"
     lists.mkdir(parents=True, exist_ok=True)
-    (lists / "val.txt").write_text("".join(f"{video.name}\n" for video in videos), encoding="utf-8")
+    replace(lists / "val.txt", "".join(f"{video.name}\n" for video in videos))
     for video in videos:
         masks, pictures = (folder / kind / "480p" / video.name for kind in ("Annotations", "JPEGImages"))
         for target in (masks, pictures):
             target.mkdir(parents=True, exist_ok=True)
         for frame in range(video.frames):
-            (masks / f"{frame:05d}.png").write_bytes(png_of(video.truth(frame)))
-            Image.fromarray(video.picture(frame)).save(pictures / f"{frame:05d}.jpg", quality=92)
+            replace(masks / f"{frame:05d}.png", png_of(video.truth(frame)))
+            write_picture(pictures / f"{frame:05d}.jpg", video, frame)
     if sets:
         _draw_scribbles(folder, videos, sets)
 
@@ -41,4 +41,4 @@ def _draw_scribbles(folder: Path, videos: list[Scene], sets: int) -> None:
         target.mkdir(parents=True, exist_ok=True)
         for number in range(1, sets + 1):
             scribbles = drawn.load_scribble(video.name, number)
-            (target / f"{number:03d}.json").write_text(json.dumps(scribbles), encoding="utf-8")
+            replace(target / f"{number:03d}.json", json.dumps(scribbles))

@@ -75,8 +75,15 @@ def frames(root: str, seed: int = SEED) -> None:
         folder = os.path.join(root, video.name)
         os.makedirs(folder, exist_ok=True)
         for frame in range(video.frames):
-            Image.fromarray(video.picture(frame)).save(os.path.join(folder, f"{frame:05d}.jpg"), quality=92)
-        Image.fromarray(video.labels(0)).save(os.path.join(folder, "first.png"))
+            write_picture(os.path.join(folder, f"{frame:05d}.jpg"), video, frame)
+        with replaced(os.path.join(folder, "first.png")) as partial:
+            Image.fromarray(video.labels(0)).save(partial, "PNG")
+
+
+def write_picture(path: str | os.PathLike[str], video: Scene, frame: int) -> None:
+    """Write the picture of a frame, whole or not at all."""
+    with replaced(os.fspath(path)) as partial:
+        Image.fromarray(video.picture(frame)).save(partial, "JPEG", quality=92)
 
 
 def _instances(root: str, seed: int) -> list[str]:
