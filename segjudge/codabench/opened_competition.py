@@ -103,6 +103,14 @@ def listed(rule: int, bundle: OpenedCompetition, key: str, asked: str = "") -> B
         yield crashed(rule, key, "is not a list of mappings", remedy, text)
 
 
+def can_be_path(name: str) -> bool:
+    """Return whether a file may be called so: without NUL and without half characters."""
+    try:
+        return b"\0" not in os.fsencode(name)
+    except UnicodeEncodeError:
+        return False
+
+
 def not_a_path(rule: int, where: str, name: object) -> BundleProblem:
     """Return what the unpacker says of a path that is no text."""
     found, remedy = f"is {name!r:.60}, not the path of a file", "Write a path, or leave the key out"
@@ -124,7 +132,7 @@ def data_problems(
     """Yield which data sets are not found: neither as files nor, as far as can be known here, on the site."""
     for key in keys:
         name, path = item.get(key), f"{where}.{key}"
-        if isinstance(name, str) and "\0" not in name and os.path.realpath(bundle.path(name)) == os.sep:
+        if isinstance(name, str) and can_be_path(name) and os.path.realpath(bundle.path(name)) == os.sep:
             found = f"{name} is the root of the site's own machine, which it would zip as a whole"
             yield crashed(rule, path, found, "Name a finished zip in the bundle", "")
             continue

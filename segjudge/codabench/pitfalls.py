@@ -16,7 +16,7 @@ from segjudge.bundle.problems import BundleProblems, mappings_in
 from .competition import CAP, TITLE
 from .competition_rules import AFTER_PHASES, BEFORE_PAGES
 from .data_sets import METADATA, GivenUpError, command_of, names_in
-from .opened_competition import OpenedCompetition, harmful
+from .opened_competition import OpenedCompetition, can_be_path, harmful
 from .phase_rules import BOARD, COLUMN, PHASE, PHASE_FILES, moment, ordered_phases
 from .program_rules import program_rules
 from .task_rules import TASK, TASK_FILES
@@ -102,7 +102,7 @@ def _paths(bundle: OpenedCompetition) -> BundleProblems:
     data += [(f"{where}.{key}", item.get(key)) for where, item in bundle.mappings("phases") for key in PHASE_FILES]
     data += [(f"{where}.path", item.get("path")) for where, item in bundle.mappings("solutions")]
     for where, name in named + data:
-        if isinstance(name, str) and "\0" not in name and not bundle.is_inside(name):
+        if isinstance(name, str) and can_be_path(name) and not bundle.is_inside(name):
             yield harmful(5, where, f"{name} leads out of the bundle, to files of the site", "Put it into the bundle")
     for where, name in data:
         path = bundle.data(name)
