@@ -81,6 +81,25 @@ def test_a_model_hub_reads_one_value_for_each_split(root: Path, results: Path, t
     assert "J-Mean" in entry["notes"]
 
 
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--results-yaml", "me.yaml"], "--results-yaml needs --hub-dataset OWNER/NAME"),
+        (["--results-yaml", "me.yaml", "--hub-dataset", "coco"], "'coco' is not that"),
+        (["--results-yaml", "me.yaml", "--hub-dataset", "a/b/c"], "'a/b/c' is not that"),
+        (["--hub-dataset", "a/b"], "--hub-dataset goes with --results-yaml"),
+    ],
+)
+def test_a_file_for_model_hubs_names_their_data_set(
+    options: list[str], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words in (["score", "sent.zip", "--truth", "truth.zip", "--protocol", "coco"], ["merge", "a.part"]):
+        assert main([*words, *options]) == 2
+        assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "me.yaml").exists()
+
+
 def test_json_holds_everything_with_full_precision(root: Path, results: Path, tmp_path: Path) -> None:
     target = tmp_path / "scores.json"
     main(["score", str(results), "--truth", str(root), "--protocol", "davis2017", "--json", str(target)])

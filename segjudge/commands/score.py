@@ -15,7 +15,7 @@ from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.tuning import reuse_memory
 from segjudge.files import OutputFile, name_of
 
-from .score_output import output_options, show
+from .score_output import check_hub, output_options, show
 from .shared import DONE, ProgressBar, jobs_option, names, part, say
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def score(args: argparse.Namespace) -> int:
     if bool(args.phase) == bool(args.truth):
         raise UsageError("score needs either --phase, or --truth with --protocol")
     _check_options(args)
+    check_hub(args)
     if args.truth and not args.protocol:
         raise UsageError(f"--truth needs --protocol, one of: {', '.join(PROTOCOLS)}")
     if bool(args.part) != bool(args.out):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
+from segjudge.errors import OptionError
 from segjudge.files import OutputFile, OutputFolder, check_outputs, make_folder, written
 
 from .shared import DONE, say
@@ -19,8 +21,18 @@ def merge(args: argparse.Namespace) -> int:
     """Merge the parts that `score --part` wrote into the scores of one run."""
     from segjudge.parts import merged
 
+    check_hub(args)
     show(*merged(args.parts), args)
     return DONE
+
+
+def check_hub(args: argparse.Namespace) -> None:
+    """Refuse a file for model hubs that does not name their data set: the protocol's name is none of theirs."""
+    if args.hub_dataset and not args.results_yaml:
+        raise OptionError("hub-dataset goes with --results-yaml")
+    if args.results_yaml and not re.fullmatch(r"[\w.-]+/[\w.-]+", args.hub_dataset, re.ASCII):
+        given = f"{args.hub_dataset!r} is not that" if args.hub_dataset else "as it is called there"
+        raise OptionError(f"results-yaml needs --hub-dataset OWNER/NAME, the data set on the hub: {given}")
 
 
 def show(
@@ -93,4 +105,4 @@ def output_options(sub: argparse.ArgumentParser) -> None:
     add("--csv", metavar="DIR", type=OutputFolder, help="write CSV files, for sequences as the official tool does")
     add("--json", metavar="FILE", type=OutputFile, help="write everything with full precision (- for stdout)")
     add("--results-yaml", metavar="FILE", type=OutputFile, help="write what model hubs read in .eval_results")
-    add("--hub-dataset", metavar="ID", default="", help="the data set there (default: the protocol's name)")
+    add("--hub-dataset", metavar="OWNER/NAME", default="", help="with --results-yaml: the data set there")

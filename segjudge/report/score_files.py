@@ -79,7 +79,7 @@ def results_yaml(reports: list[Report], dataset: str) -> str:
             rest = "".join(f", {name} {number(report.values[name])}" for name in others)
             entries.append(
                 {
-                    "dataset": {"id": dataset or report.protocol.name, "task_id": report.split},
+                    "dataset": {"id": dataset, "task_id": report.split},
                     "value": float(value),
                     "date": datetime.now(UTC).date().isoformat(),
                     "notes": f"{ranking}{rest}; protocol {report.protocol.name}, scored by segjudge {VERSION}",
