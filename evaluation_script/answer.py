@@ -48,6 +48,11 @@ def build_answer(phase: Phase, reports: List[Report], timings: Dict[str, float])
             "sums": {split.codename: _sums(phase, split, report) for split, report in scored},
         },
     }
+    undefined = {
+        split.codename: [name for name in split.metrics if report.values[name] is None] for split, report in scored
+    }
+    if any(undefined.values()):  # which the leaderboard shows as 0
+        answer["submission_metadata"]["undefined"] = undefined
     error_bars = [_error_bars(phase, split, report) for split, report in scored]
     if all(error_bars):
         answer["error"] = error_bars

@@ -194,6 +194,8 @@ def test_a_number_that_is_none_is_zero_on_the_leaderboard() -> None:
     given = build_answer(phase_of(percent=True), [nothing], {})
     assert given["result"] == [{"dev": {"J-Mean": 0.0, "F-Mean": 0.0}}]
     assert given["submission_result"]["result"] == [{"dev": {"J-Mean": None, "F-Mean": None}}]
+    assert given["submission_metadata"]["undefined"] == {"dev": ["J-Mean", "F-Mean"]}
+    assert "undefined" not in build_answer(phase_of(percent=True), [report()], {})["submission_metadata"]
     assert nothing.warnings == ["dev: nothing to average for J&F-Mean, J-Mean, F-Mean"]
     with pytest.raises(HostError, match=r"phases\.py: vos-benchmark has no metric AP, AR"):
         build_answer(phase_of(PhaseSplit("dev", PLAIN.name, ("AP", "J-Mean", "AR"))), [report()], {})

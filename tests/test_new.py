@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import re
 import shlex
 import subprocess
@@ -15,6 +16,8 @@ from typing import Any
 import pytest
 import yaml
 
+from segjudge.bundle.build import build
+from segjudge.bundle.trial import try_samples
 from segjudge.cli import main
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.evaluation_script.sequence_protocols import BESIDE
@@ -361,3 +364,67 @@ def test_it_asks_on_a_terminal_and_nowhere_else(
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_every_metric_has_a_meaning(protocol: str) -> None:
     assert all(len(meaning(metric)) > 10 for metric in PROTOCOLS[protocol].metrics if metric not in BESIDE)
+
+
+def instances(path: Path, side: int) -> Path:
+    """A COCO truth of three images, with an instance of this size in each."""
+    box = [10, 10, side, side]
+    outline = [10, 10, 10 + side, 10, 10 + side, 10 + side, 10, 10 + side]
+    truth = {
+        "images": [{"id": number, "width": 400, "height": 400} for number in (1, 2, 3)],
+        "categories": [{"id": 1, "name": "swan"}],
+        "annotations": [
+            {"id": n, "image_id": n, "category_id": 1, "iscrowd": 0, "area": side * side, "bbox": box, "segmentation": [outline]}
+            for n in (1, 2, 3)
+        ],
+    }  # fmt: skip
+    path.write_text(json.dumps(truth))
+    return path
+
+
+def test_a_leaderboard_leaves_out_what_its_truth_does_not_define(tmp_path: Path, capsys: Any) -> None:
+    packed = tmp_path / "truth.zip"
+    for name, side in (("near", 200), ("far", 20)):
+        source = instances(tmp_path / f"{name}.json", side)
+        words = ["pack", "--layout", "coco", "--root", str(source), "--out", str(packed), "--split", name]
+        assert main(words) == 0
+    folder = made(tmp_path / "mine", "coco", packed)
+    said = capsys.readouterr().err
+    assert "nothing to average for APs, APm, ARs, ARm in near: its leaderboard leaves them out" in said
+    assert "nothing to average for APm, APl, ARm, ARl in far: its leaderboard leaves them out" in said
+    config = yaml.safe_load((folder / "challenge_config.yaml").read_text())
+    near, far = (board["schema"]["labels"] for board in config["leaderboard"])
+    assert "APl" in near
+    assert "APs" in far
+    assert {"APm"}.isdisjoint({*near, *far})
+    assert [row["leaderboard_id"] for row in config["challenge_phase_splits"]] == [1, 2]
+    assert main(["run", str(folder)]) == 0
+    assert "nothing to average" not in capsys.readouterr().out
+    assert main(["check", "--quick", "--strict", str(folder)]) == 0
+
+
+def test_check_and_run_name_the_labels_that_no_sample_has(tmp_path: Path, capsys: Any) -> None:
+    folder = made(tmp_path / "mine", "coco", instances(tmp_path / "truth.json", 20))
+    for name, old, new in (
+        ("evaluation_script/phases.py", '"APs",', '"APl", "APs",'),
+        ("challenge_config.yaml", '"APs", ', '"APl", "APs", '),
+        ("challenge_config.yaml", "metadata:", "metadata:\n        APl: {sort_ascending: False, description: large}"),
+    ):
+        text = (folder / name).read_text()
+        assert old in text
+        (folder / name).write_text(text.replace(old, new, 1))
+    sentence = "val: val: nothing to average for APl on this truth, so that the leaderboard shows 0"
+    bundle = build(str(folder), str(tmp_path / "bundle.zip")).path
+    assert [f"{problem.where}: {problem.found}" for problem in try_samples(str(folder), bundle)] == [sentence]
+    capsys.readouterr()
+    assert main(["run", str(folder)]) == 0
+    assert sentence in capsys.readouterr().out
+
+
+def test_a_truth_with_nothing_to_score_is_refused(tmp_path: Path, capsys: Any) -> None:
+    truth = instances(tmp_path / "truth.json", 20)
+    content = json.loads(truth.read_text())
+    content["annotations"] = []
+    truth.write_text(json.dumps(content))
+    assert main(["new", str(tmp_path / "mine"), "--protocol", "coco", "--truth", str(truth)]) == 3
+    assert "gives coco nothing to score" in capsys.readouterr().err

@@ -74,14 +74,31 @@ def try_samples(root: str, bundle: str, python: str | Interpreter = sys.executab
 def _scored(worker: HostedWorker, root: str) -> BundleProblems:
     phases = mappings_in(worker.config, "challenge_phases")
     listed = [(phase, sample) for phase in phases for sample in samples(root, str(phase["codename"]))]
+    outcomes: dict[str, list[SubmissionOutcome]] = {}
     for number, (phase, sample) in enumerate(listed, 1):
         outcome = worker.evaluate(phase, sample, number)
+        outcomes.setdefault(str(phase["codename"]), []).append(outcome)
         where = os.path.relpath(sample, root)
         if outcome.status == "finished":
             yield from unshown_scores(worker.config, phase, where, outcome)
         else:
             last_line = (outcome.stderr.strip().splitlines() or ["nothing on stderr"])[-1]
             yield breaks_later(where, f"does not score: {last_line}", "Correct the sample, or the truth")
+
+    for codename, of_phase in outcomes.items():
+        yield from undefined_labels(codename, of_phase)
+
+
+def undefined_labels(codename: str, outcomes: list[SubmissionOutcome]) -> BundleProblems:
+    """Yield the labels for which no sample of a phase has a value, since its truth has nothing to average."""
+    finished = [outcome for outcome in outcomes if outcome.status == "finished"]
+    for split in finished[0].result if finished else ():
+        of_each = [outcome.undefined.get(split, []) for outcome in finished]
+        if labels := [label for label in of_each[0] if all(label in others for others in of_each)]:
+            found = (
+                f"{split}: nothing to average for {', '.join(labels)} on this truth, so that the leaderboard shows 0"
+            )
+            yield warning(codename, found, "Leave these labels out, in phases.py and the YAML")
 
 
 def unshown_scores(

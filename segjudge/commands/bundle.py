@@ -21,7 +21,7 @@ from segjudge.evaluation_script.errors import HostError
 from segjudge.evaluation_script.phase import PROTOCOLS
 from segjudge.files import BuiltFile, OutputFile, written
 from segjudge.hosted_worker.interpreter import Interpreter, worker_interpreter
-from segjudge.hosted_worker.worker import HostedWorker, hosted_worker
+from segjudge.hosted_worker.worker import HostedWorker, SubmissionOutcome, hosted_worker
 from segjudge.kernel.compiling import CompileError, cached_for_worker, compile_for_worker
 
 from .check import passes
@@ -72,7 +72,7 @@ def _run(source: BundleSource, folder: str, python: Interpreter) -> int:
 
 def _score_samples(worker: HostedWorker, root: str) -> int:
     """Submit every sample to its phase and print the leaderboards; return how many failed."""
-    from segjudge.bundle.trial import unshown_scores
+    from segjudge.bundle.trial import undefined_labels, unshown_scores
     from segjudge.report.tables import leaderboard
 
     number = failed = 0
@@ -83,11 +83,13 @@ def _score_samples(worker: HostedWorker, root: str) -> int:
             print(f"{codename}: no samples in {SAMPLES_FOLDER}/{codename}, so nothing was scored\n")
             continue
         boards: dict[str, dict[str, dict[str, Any]]] = {}
+        outcomes: list[SubmissionOutcome] = []
         for path in paths:
             sample = os.path.basename(path)
             number += 1
             started = time.monotonic()
             outcome = worker.evaluate(phase, path, number)
+            outcomes.append(outcome)
             print(f"{codename} ← {sample}: {outcome.status} in {time.monotonic() - started:.2f} s", flush=True)
             if outcome.status != "finished":
                 failed += 1
@@ -97,6 +99,8 @@ def _score_samples(worker: HostedWorker, root: str) -> int:
                     print(f"{problem.severity}: {problem}")
             for split, scores in outcome.result.items():
                 boards.setdefault(split, {})[sample] = scores if isinstance(scores, dict) else {}
+        for problem in undefined_labels(codename, outcomes):
+            print(f"{problem.severity}: {problem}")
         for split, rows in boards.items():
             schema, row = board_of(worker.config, phase, split)
             order = schema["default_order_by"]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,8 @@ class SubmissionOutcome:
     #: Split → label → value, if it finished; a host's own `evaluate()` may have put anything in their place.
     result: dict[str, Any] = field(default_factory=dict)
     error: dict[str, Any] = field(default_factory=dict)
+    #: Split → the labels without a value, which our scorers name beside the 0 that a leaderboard shows.
+    undefined: dict[str, list[str]] = field(default_factory=dict)
 
 
 class HostedWorker:
@@ -74,6 +77,7 @@ class HostedWorker:
             answer["stderr"],
             {split: values for entry in answer["result"] or [] for split, values in entry.items()},
             {split: values for entry in answer.get("error") or [] for split, values in entry.items()},
+            _undefined(answer.get("submission_metadata")),
         )
 
     def load(self) -> None:
@@ -92,6 +96,16 @@ class HostedWorker:
     def log(self) -> str:
         """Return what the worker wrote to its own streams."""
         return self._process.log()
+
+
+def _undefined(metadata: str | None) -> dict[str, list[str]]:
+    """Return the labels without a value by split; nothing where a host's own `evaluate()` says something else."""
+    with suppress(TypeError, ValueError):
+        found = json.loads(metadata or "")
+        named = found.get("undefined") if isinstance(found, dict) else None
+        if isinstance(named, dict) and all(isinstance(labels, list) for labels in named.values()):
+            return {split: [str(label) for label in labels] for split, labels in named.items()}
+    return {}
 
 
 @contextmanager

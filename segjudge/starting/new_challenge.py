@@ -9,7 +9,8 @@ import re
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -22,16 +23,17 @@ from segjudge.datasets.layouts import LAYOUTS
 from segjudge.datasets.opening import TruthSource
 from segjudge.errors import UsageError
 from segjudge.evaluation_script import annotation_file, packed_file
-from segjudge.evaluation_script.engine import check_fits
-from segjudge.evaluation_script.errors import HostError, listed
+from segjudge.evaluation_script.engine import check_fits, engine_of, report_of
+from segjudge.evaluation_script.errors import HostError, SubmissionError, listed
 from segjudge.evaluation_script.instance_protocols import InstanceProtocol
 from segjudge.evaluation_script.panoptic_protocols import PanopticProtocol
-from segjudge.evaluation_script.phase import PROTOCOLS, TrackProtocol
+from segjudge.evaluation_script.phase import PROTOCOLS, ScoringRules, TrackProtocol
 from segjudge.evaluation_script.progress import Progress
 from segjudge.evaluation_script.semantic_protocols import SemanticProtocol
 from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
 from segjudge.evaluation_script.tracks_protocols import TracksProtocol
 from segjudge.files import make_folder
+from segjudge.prepared import LOCAL_LIMITS
 
 from . import facts, samples
 from .lock import FILE as LOCK
@@ -141,6 +143,13 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
             for member, data in track.files(truths, protocol, share):
                 form = zipfile.ZIP_STORED if member.endswith(".png") else zipfile.ZIP_DEFLATED
                 archive.writestr(zipfile.ZipInfo(member, packed_file.EPOCH), data, form)
+    sample = os.path.join(examples, f"{next(iter(samples.SAMPLES))}.zip")
+    metrics_of = _defined_metrics(sample, splits, protocol)
+    for split, metrics in metrics_of.items():
+        if without := [metric for metric in protocol.metrics if metric not in metrics]:
+            notes.append(
+                f"truth: nothing to average for {', '.join(without)} in {split}: its leaderboard leaves them out"
+            )
     of_folder = re.sub(r"[-_]+", " ", os.path.basename(os.path.abspath(challenge.folder))).strip().capitalize()
     title = plain_title(challenge.title) or plain_title(of_folder) or "Challenge"
     short = evalai_title(title)
@@ -158,11 +167,29 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
         "annotations": annotations,
         "splits": list(splits),
         "protocol": protocol,
+        "metrics": [metric for metric in protocol.metrics if any(metric in metrics for metrics in metrics_of.values())],
+        "metrics_of": metrics_of,
+        "boards": list(dict.fromkeys(metrics_of.values())),
         "limits": track.limits,
         **track.facts(truths, protocol),
     }
     _render(folder, values)
     return notes
+
+
+def _defined_metrics(sample: str, truths: Mapping[str, Any], protocol: TrackProtocol) -> dict[str, tuple[str, ...]]:
+    """Return the metrics of each split that a sample made of the truth has: of the others a leaderboard shows 0."""
+    found, rules = {}, ScoringRules(protocol, LOCAL_LIMITS)
+    for split, truth in truths.items():
+        try:
+            with closing(engine_of(protocol.track).opened(sample, truth, protocol, rules)) as opened:
+                values = report_of(split, opened.counted()).values
+        except SubmissionError as error:
+            raise HostError(f"the samples made of this truth do not score: {error}") from None
+        found[split] = tuple(metric for metric in protocol.metrics if values[metric] is not None)
+        if not found[split]:
+            raise HostError(f"the truth of {split} gives {protocol.name} nothing to score")
+    return found
 
 
 def _pack(source: TruthSource, protocol: TrackProtocol, out: str, progress: Progress) -> list[str]:
