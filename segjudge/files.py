@@ -7,8 +7,11 @@ import fcntl
 import hashlib
 import os
 import re
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -135,6 +138,25 @@ def file_name(name: str) -> str:
 
 def _escaped(character: str) -> str:
     return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
+
+
+def remove_folder(path: str) -> None:
+    """Remove a folder in which untrusted programs wrote: it may be deeper than any path, and closed to its owner."""
+    with suppress(RecursionError):
+        shutil.rmtree(path, ignore_errors=True)
+    if os.path.lexists(path):
+        for words in (["chmod", "-R", "u+rwx", path], ["rm", "-rf", "--", path]):
+            subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+
+
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[str]:
+    """Make a folder in which untrusted programs may write, and remove it when the block ends."""
+    folder = tempfile.mkdtemp(prefix=prefix)
+    try:
+        yield folder
+    finally:
+        remove_folder(folder)
 
 
 def locked(folder: str, user: str) -> TextIO:

@@ -6,6 +6,7 @@ what belongs to the processes alone, the files of their tmpfs mounts, and shared
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -27,6 +28,8 @@ _DISK_PAUSE, _DISK_SHARE = 0.5, 0.05
 _OWN = 4
 #: Bytes of kernel memory for a file of a tmpfs, be it empty.
 _INODE_BYTES = 1024
+#: Bytes of the disk that a file, folder or link takes at least, its name and its inode.
+_ENTRY_BYTES = 1024
 _STATUS = re.compile(rb"^(RssAnon|VmSwap|Threads):\s+(\d+)", re.MULTILINE)
 _ROLLUP = re.compile(rb"^(?:Pss_Anon|SwapPss):\s+(\d+) kB", re.MULTILINE)
 #: Mappings of what has no name any more: shared memory, System V's, memfds, and removed files.
@@ -64,7 +67,11 @@ class TreeWatch:
     def _run(self) -> None:
         while self._child.poll() is None:
             started = time.monotonic()
-            self.sentence = self._excess()
+            try:
+                self.sentence = self._excess()
+            except Exception as error:  # noqa: BLE001 - what cannot be watched does not run on
+                reason = getattr(error, "strerror", None) or type(error).__name__
+                self.sentence = f"what it uses cannot be found out ({reason})"
             if self.sentence:
                 self._child.end()
                 return
@@ -73,7 +80,7 @@ class TreeWatch:
 
     def _excess(self) -> str:
         bounds = self._bounds
-        pids = [self._child.pid, *descendants(self._child.pid)]
+        pids = list(descendants(self._child.above))
         private, threads = _private_bytes(pids)
         if bounds.processes and threads > bounds.processes + _OWN:
             return f"it had more than {bounds.processes} processes and threads"
@@ -91,19 +98,28 @@ class TreeWatch:
         started = time.monotonic()
         if started < self._next_disk:
             return 0
-        written = disk_bytes(self._bounds.folders) + _removed_bytes(pids, self._bounds.folders)
+        written = disk_bytes(self._bounds.folders, self._bounds.disk) + _removed_bytes(pids, self._bounds.folders)
         self._next_disk = time.monotonic() + max(_DISK_PAUSE, (time.monotonic() - started) / _DISK_SHARE)
         return written
 
 
-def disk_bytes(folders: Sequence[str]) -> int:
-    """Return how many bytes folders take on the disk."""
-    total = 0
-    for place in folders:
-        for folder, _, names in os.walk(place):
-            for name in names:
-                with suppress(OSError):
-                    total += os.lstat(os.path.join(folder, name)).st_blocks * 512
+def disk_bytes(folders: Sequence[str], most: int) -> int:
+    """Return how many bytes folders take on the disk, with something for each file; counting ends beyond `most`."""
+    total, pending = 0, list(folders)
+    while pending and total <= most:
+        try:
+            with os.scandir(pending.pop()) as entries:
+                for entry in entries:
+                    total += _ENTRY_BYTES
+                    with suppress(FileNotFoundError):
+                        total += entry.stat(follow_symlinks=False).st_blocks * 512
+                        pending += [entry.path] if entry.is_dir(follow_symlinks=False) else []
+                    if total > most:
+                        break
+        except OSError as error:
+            # What is removed meanwhile counts no more; what nobody can look into may hold anything.
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+                raise
     return total
 
 

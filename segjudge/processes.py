@@ -99,8 +99,8 @@ class Child:
                 start_new_session=True,
             )
         report = self._start_report()
-        #: The command's process number.
-        self.pid = report[0] if report else self._process.pid
+        #: The command's process number, and that of the process below which all is that it started.
+        self.pid, self.above = report[0] if report else self._process.pid, self._process.pid
         error = report[1] if report else 0
         if error or not report:
             self.end()

@@ -27,6 +27,7 @@ from segjudge.cli import main
 from segjudge.code_upload import arena
 from segjudge.demo.make import frames
 from segjudge.evaluation_script import evaluate
+from segjudge.hosted_worker import cpu_share
 from segjudge.rehearsal.code_uploads import read_table
 
 from .builders import ANNOTATIONS, DEV, ROOT
@@ -221,6 +222,22 @@ def share():
     for part in maps: part.write(bytes(20 * MB))
     print("unbounded")
     time.sleep(20)
+def dig(depth):
+    os.chdir(os.environ["SUBMISSION_PATH"])
+    for _ in range(depth):
+        os.mkdir("d")
+        os.chdir("d")
+    print("dug", flush=True)
+    if depth > 2000: time.sleep(20)
+def leave(work):
+    # As a grandchild in a session of its own, whose parent is gone.
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork(): os._exit(0)
+        work()
+        os._exit(0)
+    os.wait()
+    time.sleep(20)
 def mount():
     c = ctypes.CDLL(None, use_errno=True)
     assert c.unshare(0x10020000) and c.mount(b"none", b"/tmp", b"tmpfs", 0, None), "unbounded"
@@ -252,15 +269,39 @@ def greedy(data: Path, tmp_path: Path, code: str) -> str:
         ("share()", TOGETHER),
         ("fork(lambda: bytearray(b'x' * MB) and time.sleep(20))", f"Resource temporarily unavailable|{MANY}"),
         ("held = []\nfork(lambda: held.append(bytearray(b'x' * (40 * MB))))", TOGETHER),
-        ("fill(os.environ['SUBMISSION_PATH'] + '/x')", "The agent was ended: it wrote more than 128 MB to the disk."),
-        ("fill(os.environ['SUBMISSION_PATH'] + '/x', os.unlink)", "it wrote more than 128 MB to the disk."),
+        ("fill(os.environ['SUBMISSION_PATH'] + '/x')", "The agent was ended: it wrote more than 4 MB to the disk."),
+        (
+            "for k in range(10**7): open(f'{os.environ[\"SUBMISSION_PATH\"]}/{k}', 'w').close()",
+            "it wrote more than 4 MB",
+        ),
+        ("dig(1500)", "^dug\n$"),
+        pytest.param("dig(3000)", r"what it uses cannot be found out \(File name too long\)\.", marks=pytest.mark.long),
+        ("leave(share)", TOGETHER),
+        ("fill(os.environ['SUBMISSION_PATH'] + '/x', os.unlink)", "it wrote more than 4 MB to the disk."),
     ],
-    ids=["root", "dev", "shm", "tmp", "inodes", "memfd", "namespaces", "shared", "forks", "sum", "folder", "removed"],
+    ids=[
+        "root",
+        "dev",
+        "shm",
+        "tmp",
+        "tmpfs inodes",
+        "memfd",
+        "namespaces",
+        "shared",
+        "forks",
+        "sum",
+        "folder",
+        "inodes",
+        "deep",
+        "too deep",
+        "orphan",
+        "removed",
+    ],
 )
 def test_an_agent_cannot_exhaust_the_machine(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, words: str
 ) -> None:
-    monkeypatch.setattr(arena, "FILE_BYTES", 64 << 20)
+    monkeypatch.setattr(arena, "FILE_BYTES", 2 << 20)
     log = greedy(data, tmp_path, code)
     assert re.search(words, log), log
 
@@ -269,11 +310,12 @@ def test_an_agent_cannot_exhaust_the_machine(
     ("code", "words"),
     [
         ("share()", TOGETHER),
+        ("leave(share)", TOGETHER),
         ("name = os.memfd_create('x')\nfill(f'/proc/self/fd/{name}')", TOGETHER),
         ("held = []\nfork(lambda: held.append(bytearray(b'x' * (40 * MB))))", TOGETHER),
         ("fork(lambda: None)", f"Resource temporarily unavailable|{MANY}"),
     ],
-    ids=["shared", "memfd", "sum", "forks"],
+    ids=["shared", "orphan", "memfd", "sum", "forks"],
 )
 def test_without_a_sandbox_an_agent_that_takes_too_much_is_ended(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, words: str
@@ -294,6 +336,7 @@ def test_what_cannot_be_bounded_is_said_at_the_start(data: Path, monkeypatch: py
     monkeypatch.setattr(sandbox.platform, "machine", lambda: "riscv64")
     monkeypatch.setattr(sandbox.platform, "release", lambda: "5.10.0-amd64")
     monkeypatch.setattr(sandbox.os, "getuid", lambda: 1000)
+    monkeypatch.setattr(cpu_share, "_ROOTS", ("/nowhere",) * len(cpu_share._ROOTS))
     assert duel(data, "/nowhere/agent.py") == 3
     text = capsys.readouterr().err
     for words in ("cannot forbid namespaces", "On riscv64 memory", "The kernel refuses no process here"):

@@ -20,6 +20,7 @@ from typing import Any
 import yaml
 
 from segjudge.evaluation_script.errors import HostError
+from segjudge.files import temporary_folder
 from segjudge.hosted_worker.cpu_share import missing_bounds
 from segjudge.hosted_worker.interpreter import Interpreter
 from segjudge.hosted_worker.process import disk_bounds, sandbox_for
@@ -95,7 +96,7 @@ class ComputeWorker:
         """Score a zip by a task: its file keys and the paths behind them."""
         if task.get("ingestion_program"):
             raise HostError("tasks with an ingestion program run code of participants, which is not played here")
-        with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        with temporary_folder("segjudge-") as folder:
             try:
                 self._prepare(task, submission, folder)
                 return self._run(command_of(task["scoring_program"]), folder, columns, seconds)

@@ -12,7 +12,6 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ from typing import Any
 
 from segjudge import sandbox
 from segjudge.evaluation_script.errors import HostError
+from segjudge.files import temporary_folder
 from segjudge.hosted_worker.cpu_share import ResourceGroup
 from segjudge.process_tree import TreeBounds, TreeWatch
 from segjudge.processes import IMPORT_ROOT, Child, Streams, Tail, clean_environment
@@ -99,7 +99,7 @@ def duel(
     """
     box = sandbox.find_sandbox(required=limits.sandbox)
     secret = [*hidden, *_truths(words)]
-    with tempfile.TemporaryDirectory(prefix="segjudge-arena-") as folder, contextlib.ExitStack() as ends:
+    with temporary_folder("segjudge-arena-") as folder, contextlib.ExitStack() as ends:
         result = os.path.join(folder, "result.json")
         place = os.path.join(folder, "socket")
         own = {LOCAL: "1"} if variables is None else dict(variables)
@@ -140,7 +140,7 @@ def static(
     The folder is looked at once at the start and then every `look_every` seconds; a file is taken as it is then.
     """
     box = sandbox.find_sandbox(required=limits.sandbox)
-    with tempfile.TemporaryDirectory(prefix="segjudge-static-") as folder, contextlib.ExitStack() as ends:
+    with temporary_folder("segjudge-static-") as folder, contextlib.ExitStack() as ends:
         shared = os.path.join(folder, "submission")
         os.mkdir(shared)
         variables = {**plain_environment(), **agent.variables, FOLDER: shared, DATASET: os.path.abspath(data)}

@@ -10,6 +10,8 @@ import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 
+from segjudge.files import remove_folder
+
 FOLDER_PREFIX = "segjudge-worker-"
 
 
@@ -70,11 +72,11 @@ class WorkerFolder:
         with suppress(OSError):
             if os.path.islink(path) or not os.path.isdir(path):
                 os.remove(path)
-        shutil.rmtree(path, ignore_errors=True)
+        remove_folder(path)
 
     def remove(self) -> None:
         """Remove the folder."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        remove_folder(self.path)
 
 
 def _random_name(folder: str, suffix: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from segjudge.evalai.jobs import FAILED
+from segjudge.files import remove_folder
 from segjudge.hosted_worker.cpu_share import ResourceGroup
 from segjudge.hosted_worker.folder import FOLDER_PREFIX, WorkerFolder
 from segjudge.hosted_worker.interpreter import Interpreter
@@ -74,7 +75,7 @@ def _sweep(services: Services) -> None:
     """Remove the folders that a killed rehearsal left."""
     for folder in services.store.noted_folders():
         if os.path.basename(folder).startswith(FOLDER_PREFIX):
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
         if not os.path.exists(folder):  # a process that is just ending may still write there: next time
             services.store.forget_folder(folder)
 
