@@ -20,8 +20,8 @@ from segjudge.evaluation_script.supervisor import descendants
 
 from .processes import Child
 
-#: Seconds between two looks, at least and at most; in between looking takes at most this share of the time.
-_PAUSE, _LONG_PAUSE, _SHARE = 0.1, 1.0, 0.1
+#: Seconds between two looks at most; below that looking takes at most this share of the time.
+_LONG_PAUSE, _SHARE = 1.0, 0.1
 #: The same for the disk, where a look takes long.
 _DISK_PAUSE, _DISK_SHARE = 0.5, 0.05
 #: A command's own processes and those of its sandbox, which are not counted.
@@ -51,6 +51,8 @@ class TreeBounds:
     #: Folders on the disk that it may write, and how many bytes they may take together.
     folders: Sequence[str] = ()
     disk: int = 0
+    #: Seconds between two looks at least: a look takes some milliseconds of a core.
+    pause: float = 0.1
 
 
 class TreeWatch:
@@ -76,7 +78,7 @@ class TreeWatch:
                 self._child.end()
                 return
             pause = (time.monotonic() - started) / _SHARE
-            time.sleep(min(_LONG_PAUSE, max(_PAUSE, pause)))
+            time.sleep(min(_LONG_PAUSE, max(self._bounds.pause, pause)))
 
     def _excess(self) -> str:
         bounds = self._bounds

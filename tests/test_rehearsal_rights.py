@@ -7,6 +7,7 @@ import os
 import re
 import stat
 import sys
+import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -283,6 +284,49 @@ def test_a_script_that_fills_the_disk_is_ended(tmp_path: Path, monkeypatch: pyte
         with pytest.raises(process.DiedError, match="it wrote more than 8 MB to the disk"):
             child.ask({"annotation": "", "submission": path, "phase": "p", "splits": []}, 60)
         assert not child.alive
+    finally:
+        compute.remove()
+
+
+@needs_bwrap
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (
+            "for _ in range(8):\n  if os.fork() == 0:\n   held = bytearray(b'x' * (60 << 20)); time.sleep(60)",
+            "memory together",
+        ),
+        (
+            "maps = [mmap.mmap(-1, 40 << 20) for _ in range(8)]\nfor part in maps: part.write(bytes(40 << 20))",
+            "Cannot allocate memory",
+        ),
+        ("open('/dev/shm/x', 'wb').write(bytes(500 << 20))", "No space left on device|MemoryError"),
+        ("open('/x', 'wb')", "Read-only file system: '/x'"),
+        ("os.memfd_create('x')", "Function not implemented"),
+    ],
+    ids=["children", "shared", "shm", "root", "memfd"],
+)
+def test_a_script_cannot_exhaust_the_machine(code: str, words: str) -> None:
+    from segjudge.hosted_worker import process
+    from segjudge.hosted_worker.folder import WorkerFolder
+    from segjudge.hosted_worker.interpreter import open_interpreter
+
+    compute = WorkerFolder()
+    try:
+        place = Path(compute.root) / "challenge_data/challenge_1"
+        place.mkdir()
+        lines = textwrap.indent(f"{code}\ntime.sleep(60)", "    ")
+        (place / "__init__.py").write_text(f"import mmap, os, time\ndef evaluate(*a, **k):\n{lines}\n")
+        python = open_interpreter(sys.executable)
+        terms = process.WorkerTerms(memory=300 << 20, sandbox_program=process.sandbox_for(python))
+        child = process.WorkerProcess(python, compute, 1, terms)
+        path = compute.add_submission(1, __file__, ".txt")
+        try:
+            text = child.ask({"annotation": "", "submission": path, "phase": "p", "splits": []}, 60)["stderr"]
+        except process.DiedError as death:
+            text = str(death)
+        child.kill()
+        assert re.search(words, text), text
     finally:
         compute.remove()
 

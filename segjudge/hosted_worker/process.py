@@ -32,6 +32,8 @@ DISK = 21 << 30
 SCRIPT = "evaluation_script"
 #: Seconds between two looks at whether an answer is still wanted and within its limits.
 _TICK = 0.3
+#: Seconds between two looks at what its processes use together: a worker waits most of the time.
+_PAUSE = 0.5
 #: Seconds in which a process may end by itself.
 _FAREWELL = 5.0
 #: The most bytes of an answer: streams and results in one line of JSON.
@@ -117,7 +119,7 @@ class WorkerProcess:
             # Without an error number nothing refused to start: what starts it was killed from outside.
             raise DiedError(f"its process could not be started ({error})", killed=not error.errno) from None
         tmpfs = sandbox.SCORER_TMPFS if self._is_boxed else ()
-        bounds = TreeBounds(terms.memory, sandbox.SCORER_PROCESSES, tmpfs, *disk_bounds(folder.path))
+        bounds = TreeBounds(terms.memory, sandbox.SCORER_PROCESSES, tmpfs, *disk_bounds(folder.path), pause=_PAUSE)
         self._tree = TreeWatch(self._child, bounds)
         os.set_blocking(self._child.input.fileno(), False)
         self._log = Tail(self._child.errors, _LOG_BYTES, beginning=True)
