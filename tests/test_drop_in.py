@@ -262,6 +262,22 @@ def test_parameters_that_change_after_the_matching_choose_from_it() -> None:
     same_curves(*found)
 
 
+@pytest.mark.parametrize("use_categories", [(1, 1), (0, 0), (0, 1), (1, 0)], ids=str)
+def test_one_object_may_be_used_again(use_categories: tuple[int, int]) -> None:
+    found = []
+    for evaluator in (COCOeval, Incumbent):
+        evaluation = evaluator(*small(8, "segm"))
+        for value in use_categories:
+            evaluation.params.useCats = value
+            with contextlib.redirect_stdout(io.StringIO()):
+                evaluation.evaluate()
+                evaluation.accumulate()
+                evaluation.accumulate()
+        found.append((evaluation.eval, evaluation.params.catIds))
+    same_curves(found[0][0], found[1][0])
+    assert found[0][1] == found[1][1]
+
+
 def test_truths_without_sizes_of_images_are_compared_by_boxes() -> None:
     found = []
     for evaluator in (COCOeval, Incumbent):

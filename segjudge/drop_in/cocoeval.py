@@ -175,7 +175,9 @@ class COCOeval(Incumbent):  # type: ignore[misc]
             with contextlib.redirect_stdout(io.StringIO()):
                 super().accumulate(p)
             return
-        caps, categories = self.params.maxDets, len(self.params.catIds) if self.params.useCats else 1
+        if not self.params.useCats:
+            self.params.catIds = [-1]  # as pycocotools leaves them
+        caps, categories = self.params.maxDets, len(self.params.catIds)
         pairs = [(area, cap) for area in range(len(AREAS)) for cap in range(len(caps))]
         curves = MatchedDetections(self._counts, categories, caps).curves(pairs)
         self.eval = {
