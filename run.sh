@@ -2,7 +2,8 @@
 # Sets up the environments, then runs the challenge, the tests, or any `segjudge` command.
 #
 #   ./run.sh            build the bundle, check it, score the sample submissions, show the leaderboards
-#   ./run.sh test       run the checks and tests; with --all, those that take long too
+#   ./run.sh test       run the checks and tests; with --all, those that take long too; with a file, that one
+#   ./run.sh format     format the sources, and mend what ruff can mend
 #   ./run.sh site       build the site of the documentation: dist/site
 #   ./run.sh worker     the remote worker; its settings are in docs/operators.md
 #   ./run.sh COMMAND …  pass on to the command line, e.g. ./run.sh score --help
@@ -20,19 +21,30 @@ for python in "$HERE/.venv/bin/python" python3 python3.14 python3.13 python3.12 
     if "$python" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then break; fi
 done
 
-# enter ENVIRONMENT… -- ARGUMENT… runs the toolkit's Python with these arguments in place of this shell.
-enter() {
-    local code='import sys; sys.path.append(sys.argv.pop(1)); from segjudge.set_up.main import main; sys.exit(main(sys.argv[1:]))'
+# call MODULE ARGUMENT… runs the main function of a module that needs nothing installed.
+call() {
+    local code='import sys; sys.path.append(sys.argv.pop(1)); from importlib import import_module; sys.exit(import_module(sys.argv.pop(1)).main(sys.argv[1:]))'
     exec "$python" -I -S -B -c "$code" "$HERE" "$@"
 }
+# enter ENVIRONMENT… -- ARGUMENT… runs the toolkit's Python with these arguments in place of this shell.
+enter() { call segjudge.set_up.main "$@"; }
 
+for word in "$@"; do
+    case "$word" in
+        --) break ;;
+        -h | --help)
+            case "$1" in
+                test | format) break ;;
+                site) exec echo "usage: ./run.sh site [FOLDER]   build the site of the documentation: dist/site" ;;
+            esac
+            enter help -- -P -m segjudge "$@"
+            ;;
+    esac
+done
 case "${1:-run}" in
-    test)
-        shift
+    test | format)
         cd "$HERE"
-        worker=try:worker
-        if [ "${CI:-}" = true ]; then worker=worker; fi  # CI requires it
-        enter 'toolkit[test]' client "$worker" -- -m tests.everything "$@"
+        call tests.everything "$@"
         ;;
     site)
         shift

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from .everything import NEWER, descendants
+
 HERE = Path(__file__).parent
 
-#: These use the toolkit or what stands on it, which needs a newer Python than the worker has.
-NEWER = re.compile(r"""segjudge(?!\.evaluation_script)(?![-\w]*["'/])|rehearsals""")
 NEEDS_TOOLKIT = (
     [path.name for path in HERE.glob("test_*.py") if NEWER.search(path.read_text(encoding="utf-8"))]
     if sys.version_info < (3, 11)
@@ -24,10 +24,28 @@ NEEDS_TOOLKIT = (
 )
 collect_ignore = [*NEEDS_TOOLKIT, *(["journeys"] if NEEDS_TOOLKIT else [])]
 
-# What a shell starts in the background ignores Ctrl-C, and with it all that the tests start and interrupt.
-signal.signal(signal.SIGINT, signal.default_int_handler)
+# What a shell starts in the background ignores Ctrl-C, and with it all that the tests start and interrupt.  Whatever
+# interrupts the tests, they end what they started.
+for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    if _number == signal.SIGINT or signal.getsignal(_number) is not signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler)
 # Containers often set it, and it hides what a full buffer does at a program's end.
 os.environ.pop("PYTHONUNBUFFERED", None)
+
+
+interruptions: list[Any] = []
+
+
+def pytest_keyboard_interrupt(excinfo: Any) -> None:
+    """Remember it."""
+    interruptions.append(excinfo)
+
+
+def pytest_unconfigure() -> None:
+    """End what interrupted tests have left."""
+    for pid in descendants() if interruptions else ():
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:

@@ -1,30 +1,43 @@
 """Every check and test: the linters, then the tests in parts that run at once, and one count of them all.
 
-usage: python -m tests.everything [--all] [pytest's arguments, for a part of the tests]   (./run.sh test calls it)
+usage: ./run.sh test                     the linters and the quick tests
+       ./run.sh test --all               and those that are marked `long`
+       ./run.sh test tests/test_NAME.py  one file, without the linters; pytest's options go along
+       ./run.sh format                   format the sources, and mend what ruff can mend
 
-What is marked `long` runs with --all, or when a part is asked for.
+Runs before anything is installed, and has `segjudge.set_up` make the environments that the tests need.
 """
 
 from __future__ import annotations
 
+import ctypes
+import difflib
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from .conftest import NEWER
-
 ROOT = Path(__file__).resolve().parent.parent
-WORKER = os.environ.get("SEGJUDGE_WORKER_PYTHON", "")
 LINTERS = (["ruff", "format", "--check", "."], ["ruff", "check", "."], ["mypy"])
+MENDING = (["format", "."], ["check", "--fix", "."])
+#: These use the toolkit or what stands on it, which needs a newer Python than the worker has.
+NEWER = re.compile(r"""segjudge(?!\.evaluation_script)(?![-\w]*["'/])|rehearsals""")
+#: The environment beside the toolkit's that a file of tests needs if it names this variable.
+VARIABLES = {"SEGJUDGE_EVALAI_CLIENT": "client", "SEGJUDGE_WORKER_PYTHON": "worker"}
 #: pytest's exit code when none of the tests that were asked for is in a part.
 NOTHING = 5
+#: Seconds in which what is interrupted ends by itself.
+PATIENCE = 20.0
+#: What Linux does with processes: send one a signal when its parent ends; give those who lost their parent to this one.
+_SET_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
 
 
 @dataclass
@@ -47,7 +60,10 @@ class Part:
         with open(self.folder / "log", "wb") as log:
             streams = {} if shown else {"stdout": log, "stderr": subprocess.STDOUT}
             env = os.environ if self.kernel else {**os.environ, "SEGJUDGE_KERNEL": "off"}
-            self.process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, **streams)
+            self.process = subprocess.Popen(
+                command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, start_new_session=True,
+                preexec_fn=lambda: control(_SET_DEATH_SIGNAL, signal.SIGINT), **streams,  # noqa: PLW1509 - one thread
+            )  # fmt: skip
 
     def counts(self) -> dict[str, int]:
         """How many passed, failed and were skipped; a part that ended early counts as a failure."""
@@ -63,32 +79,48 @@ class Part:
         return {"passed": max(0, tests - failures - errors - skipped), "failed": failed, "skipped": skipped}
 
 
-def parts_of(arguments: list[str], folder: Path) -> list[Part]:
+def parts_of(arguments: list[str], folder: Path, python: str, worker: str) -> list[Part]:
     """The parts: some on this Python, since most tests wait for others most of the time, and the worker's."""
     # A file that cannot be imported fails, and the others are run all the same.
     pytest = ["-m", "pytest", "--continue-on-collection-errors"]
-    here, there = [sys.executable, *pytest], [WORKER, *pytest, "-p", "no:cacheprovider"]
-    if arguments == ["--all"] or not arguments:
+    here, there = [python, *pytest], [worker, *pytest, "-p", "no:cacheprovider"]
+    if is_whole(arguments):
         quick = [] if arguments else ["-m", "not long"]
         names = sorted(path.name for path in (ROOT / "tests").glob("test_*.py"))
         borders = (
             ["test_i"] if arguments else ["test_guest", "test_rehearsal_r"]
         )  # what is quick waits more than it works
         parts = []
-        for number, (start, end) in enumerate(zip(["", *borders], [*borders, "test_~"], strict=True), 1):
+        for number, (start, end) in enumerate(zip(["", *borders], [*borders, "test_~"]), 1):
             files = [f"tests/{name}" for name in names if start <= name < end] + ["tests/journeys"] * (not start)
             cache = [] if number == 1 else ["-p", "no:cacheprovider"]
             parts.append(Part(f"Part {number}", [*here, *quick, *cache, *files], folder / f"part-{number}"))
-        its: list[str] | None = quick
+        older: list[str] | None = quick
     else:
         parts = [Part("What was asked for", [*here, *arguments], folder / "asked")]
-        its = [one for one in arguments if not needs_toolkit(ROOT / one.partition("::")[0])]
-        if len(its) < len(arguments) and not any((ROOT / one.partition("::")[0]).exists() for one in its):
-            its = None  # all files that were asked for are the toolkit's
-    if WORKER and its is not None:
+        older = for_worker(arguments)
+    if worker and older is not None:
         title = "On the interpreter and pins of EvalAI's worker, by numpy"
-        parts.append(Part(title, [*there, *its], folder / "worker", kernel=False))
+        parts.append(Part(title, [*there, *older], folder / "worker", kernel=False))
     return parts
+
+
+def is_whole(arguments: list[str]) -> bool:
+    """Whether all tests are asked for, or all quick ones."""
+    return arguments in ([], ["--all"])
+
+
+def for_worker(arguments: list[str]) -> list[str] | None:
+    """The arguments without the files that need the toolkit; None when all files that are named do."""
+    older = [argument for argument in arguments if not needs_toolkit(file_of(argument))]
+    if len(older) < len(arguments) and not any(file_of(argument).exists() for argument in older):
+        return None
+    return older
+
+
+def file_of(argument: str) -> Path:
+    """The path in an argument of pytest's; one that cannot be is no file."""
+    return ROOT / argument.partition("::")[0]
 
 
 def needs_toolkit(path: Path) -> bool:
@@ -96,28 +128,135 @@ def needs_toolkit(path: Path) -> bool:
     return path.is_file() and bool(NEWER.search(path.read_text(encoding="utf-8")))
 
 
-def main(arguments: list[str]) -> int:
-    """0 when everything passed."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    for linter in LINTERS:
-        if subprocess.run([sys.executable, "-m", *linter], cwd=ROOT, check=False).returncode:
-            say(f"failed: {' '.join(linter)}, so no test was run")
-            return 1
-    if not WORKER:
+def missing_path(arguments: list[str]) -> str:
+    """A sentence on the first path that does not exist; "" when all do."""
+    for before, argument in zip(["", *arguments], arguments):
+        path = argument.partition("::")[0]
+        is_value = before.startswith("-") and "=" not in before and "/" not in path and not path.endswith(".py")
+        if path.startswith("-") or is_value or (ROOT / path).exists():
+            continue
+        files = {file.stem: file.relative_to(ROOT).as_posix() for file in (ROOT / "tests").rglob("test_*.py")}
+        near = difflib.get_close_matches(Path(path).stem, files, 1)
+        return f"{path}: there is no such file{f'; did you mean {files[near[0]]}?' if near else ''}"
+    return ""
+
+
+def environments_for(arguments: list[str]) -> list[str]:
+    """What the tests need, in the words of `segjudge.set_up`; CI requires the worker's."""
+    files = [file_of(argument) for argument in arguments if file_of(argument).is_file()]
+    if files and not [argument for argument in arguments if file_of(argument).is_dir()]:
+        text = "".join(path.read_text(encoding="utf-8") for path in files)
+        needed = {kind for variable, kind in VARIABLES.items() if variable in text}
+        needed |= {"worker"} if for_worker(arguments) is not None else set()
+    else:
+        needed = set(VARIABLES.values())
+    optional = "" if os.environ.get("CI", "") == "true" else "try:"
+    return ["toolkit[test]", *["client"] * ("client" in needed), *[f"{optional}worker"] * ("worker" in needed)]
+
+
+def main(words: list[str]) -> int:
+    """Run `test` or `format`, the first word: 0 when everything passed."""
+    command, *arguments = words
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
+    if {"-h", "--help"} & set(arguments):
+        say((__doc__ or "").partition("\n\n")[2].partition("\n\n")[0])
+        return 0
+    missing = missing_path(arguments)
+    if missing:
+        say(f"run.sh test: {missing}")
+        return 2
+    from segjudge.set_up.installer import SetUpError
+    from segjudge.set_up.main import compile_kernel, prepare
+
+    needed = environments_for(arguments) if command == "test" else ["toolkit[test]"]
+    try:
+        python, variables = prepare(needed)
+    except SetUpError as error:
+        say(f"run.sh: {error}")
+        return 3
+    except KeyboardInterrupt:
+        say("stopped")
+        return 130
+    if command == "format":
+        codes = [subprocess.run([python, "-m", "ruff", *words], cwd=ROOT, check=False).returncode for words in MENDING]
+        return max(codes)
+    compile_kernel()
+    os.environ.update(variables)
+    if is_whole(arguments):
+        for linter in LINTERS:
+            if subprocess.run([python, "-m", *linter], cwd=ROOT, check=False).returncode:
+                say(f"failed: {' '.join(linter)}, so no test was run; ./run.sh format mends what can be mended")
+                return 1
+    else:
+        say("Without the linters: ./run.sh format is for them, and ./run.sh test runs everything")
+    worker = variables.get("SEGJUDGE_WORKER_PYTHON", "")
+    if "try:worker" in needed and not worker:
         say("\n*** PYTHON 3.9 ABSENT: the tests under the worker's interpreter are SKIPPED ***\n")
     with tempfile.TemporaryDirectory(prefix="segjudge-tests-", ignore_cleanup_errors=True) as folder:
-        parts = parts_of(arguments, Path(folder))
-        try:
-            start(parts)
-            return report(parts)
-        except KeyboardInterrupt:
-            say("stopped")
-            return 130
-        finally:
-            for part in parts:
-                if part.process and part.process.poll() is None:
-                    part.process.terminate()
-                    part.process.wait()
+        return run(parts_of(arguments, Path(folder), python, worker))
+
+
+def run(parts: list[Part]) -> int:
+    """Run the parts; whatever ends them, nothing that they started stays."""
+    control(_SET_CHILD_SUBREAPER, 1)
+    try:
+        start(parts)
+        return report(parts)
+    except KeyboardInterrupt:
+        say("stopped")
+        return 130
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        end(parts)
+
+
+def control(option: int, value: int) -> None:
+    """Ask Linux to treat this process so; other systems have nothing like it."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def end(parts: list[Part]) -> None:
+    """Interrupt the parts that run, so that they end what they started; then end what is left."""
+    for part in parts:
+        if part.process and part.process.poll() is None:
+            part.process.send_signal(signal.SIGINT)
+    for part in parts:
+        if part.process:
+            with suppress(subprocess.TimeoutExpired):
+                part.process.wait(PATIENCE)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for pid in descendants():
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        deadline = time.monotonic() + PATIENCE
+        while descendants() and time.monotonic() < deadline:
+            reap()
+            time.sleep(0.05)
+
+
+def descendants() -> list[int]:
+    """The processes that this one has started, and those that they have; those that have lost their parent are ours."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, parent = path.read_text(errors="replace").rpartition(")")[2].split()[:2]
+            if state != "Z":
+                parents[int(path.parent.name)] = int(parent)
+    family = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in family} - family:
+        family |= more
+    return sorted(family - {os.getpid()})
+
+
+def reap() -> None:
+    """Take the exit codes of those who lost their parent, so that tests which look for them see that they ended."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def start(parts: list[Part]) -> None:
@@ -132,7 +271,7 @@ def report(parts: list[Part]) -> int:
     """Wait for each, show what was not seen yet, and count: 0 when nothing failed."""
     lines, whole = [], dict.fromkeys(("passed", "failed", "skipped"), 0)
     for part in parts:
-        part.process.wait()
+        wait(part, parts)
         taken = time.monotonic() - part.started
         if part is not parts[0]:
             _heading(part.title)
@@ -145,6 +284,17 @@ def report(parts: list[Part]) -> int:
     return 1 if whole["failed"] else 0
 
 
+def wait(part: Part, parts: list[Part]) -> None:
+    """Wait for a part, and meanwhile for those who lost their parent, so that a test sees that they ended."""
+    own = {each.process.pid: each.process for each in parts}
+    while part.process.returncode is None:
+        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+        if ended is not None and ended.si_pid in own:
+            own[ended.si_pid].wait()
+        elif ended is not None:
+            os.waitpid(ended.si_pid, 0)
+
+
 def _said(counts: dict[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items())
 
@@ -155,7 +305,3 @@ def _heading(title: str) -> None:
 
 def say(text: str) -> None:
     print(text, flush=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

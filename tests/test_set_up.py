@@ -192,6 +192,22 @@ def test_two_at_once_in_a_fresh_clone_make_one_environment(fresh: Checkout) -> N
     assert len(fresh.environments()) == 1
 
 
+def test_help_is_given_at_once_whatever_is_missing_or_sets_up(fresh: Checkout) -> None:
+    (fresh.folder / "segjudge/cli.py").write_text("def main(arguments): print('usage of', *arguments)\n")
+    output = fresh.run("rehearse", "--agents", "a.toml", "--help")
+    assert output == "usage of rehearse --agents a.toml --help\n"
+    assert not (fresh.folder / ".environments").exists()
+    (fresh.folder / "slow").touch()
+    process = fresh.start()
+    waited((fresh.folder / "building").exists, 120)
+    assert fresh.run("-h") == "usage of -h\n"
+    (fresh.folder / "slow").unlink()
+    process.communicate()
+    assert process.returncode == 0
+    (fresh.folder / "segjudge/cli.py").write_text("import base_thing\ndef main(arguments): print(base_thing.VERSION)\n")
+    assert fresh.run("score", "--help") == "1.0\n"
+
+
 def test_extras_are_made_beside_what_is_in_use(fresh: Checkout) -> None:
     fresh.run()
     before = fresh.current()

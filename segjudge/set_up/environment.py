@@ -83,6 +83,11 @@ class PythonEnvironment:
         name = "-".join(word for word in (self.kind, self.extra, digest.hexdigest()[:12]) if word)
         return os.path.join(ENVIRONMENTS, name)
 
+    @property
+    def lock(self) -> str:
+        """The name of the lock of those who set it up."""
+        return os.path.basename(self.folder).rpartition("-")[0]
+
     def complete_folders(self) -> list[str]:
         """Return the complete folders that have the packages of the extra, the one with most packages first."""
         extras = EXTRAS[: EXTRAS.index(self.extra) + 1] if self.kind == "toolkit" else ("",)
@@ -96,19 +101,16 @@ class PythonEnvironment:
     def ensured_folder(self) -> str:
         """Return a complete folder that the link points at; both are made where necessary."""
         folder = self.ready_folder()
-        if folder and os.path.realpath(self.link) == folder:
-            if _unneeded():
-                with suppress(OSError), set_up_lock(wait=False):
-                    sweep()
-            return folder
-        try:
-            with set_up_lock() as lock:
-                folder = self.ready_folder() or self._make(lock)
-                self._switch(folder)
-                sweep()
-        except OSError:
-            if not folder:
-                raise  # else the checkout cannot be written, and keeps its links as they are
+        if not folder or os.path.realpath(self.link) != folder:
+            try:
+                with set_up_lock(self.lock) as lock:
+                    self.ready_folder() or self._make(lock)
+                    folder = self.ready_folder()
+                    self._switch(folder)
+            except OSError:
+                if not folder:
+                    raise  # else the checkout cannot be written, and keeps its links as they are
+        sweep()
         return folder
 
     def _make(self, lock: int) -> str:
@@ -116,7 +118,8 @@ class PythonEnvironment:
         if os.path.exists(self.folder) and not remove(self.folder):
             raise SetUpError(f"{self.folder} is broken and in use; end the programs that use it")
         say(f"Setting up {_SUBJECTS[self.kind]} in {LINKS[self.kind]}: downloading and installing packages…")
-        uv = Installer(os.path.join(ENVIRONMENTS, "uv"), lock)
+        with set_up_lock("uv") as fetching:
+            uv = Installer(os.path.join(ENVIRONMENTS, "uv"), (lock, fetching))
         try:
             uv.make(self.folder, worker_python() if self.kind == "worker" else uv.python)
             for arguments in self._installations():
@@ -169,10 +172,10 @@ def mark_in_use(folder: str) -> None:
 
 
 @contextmanager
-def set_up_lock(*, wait: bool = True) -> Iterator[int]:
-    """Hold the lock of all set-ups, which the kernel releases when this process and the uv that it started ended."""
+def set_up_lock(name: str, *, wait: bool = True) -> Iterator[int]:
+    """Hold the lock on what is set up, which the kernel releases when this process and the uv that it started ended."""
     os.makedirs(ENVIRONMENTS, exist_ok=True)
-    lock = os.open(os.path.join(ENVIRONMENTS, "lock"), os.O_RDWR | os.O_CREAT, 0o644)
+    lock = os.open(os.path.join(ENVIRONMENTS, f"{name}.lock"), os.O_RDWR | os.O_CREAT, 0o644)
     started, reported = time.monotonic(), -_REPORT_EVERY
     try:
         while True:
@@ -188,7 +191,7 @@ def set_up_lock(*, wait: bool = True) -> Iterator[int]:
             if passed >= reported + _REPORT_EVERY:
                 reported = passed
                 holder = os.pread(lock, 20, 0).decode(errors="replace") or "another"
-                say(f"Waiting for process {holder}, which is setting up this checkout ({passed} s so far)…")
+                say(f"Waiting for process {holder}, which is setting up the same ({passed} s so far)…")
             time.sleep(0.1)
         os.truncate(lock, 0)
         os.pwrite(lock, str(os.getpid()).encode(), 0)
@@ -198,9 +201,10 @@ def set_up_lock(*, wait: bool = True) -> Iterator[int]:
 
 
 def sweep() -> None:
-    """Remove the environments that nothing needs or uses; the caller holds the lock."""
+    """Remove the environments that nothing needs, uses or sets up."""
     for folder in _unneeded():
-        remove(folder)
+        with suppress(OSError), set_up_lock(os.path.basename(folder).rpartition("-")[0], wait=False):
+            remove(folder)
 
 
 def _unneeded() -> list[str]:
@@ -209,7 +213,7 @@ def _unneeded() -> list[str]:
     for kind in LINKS:
         with suppress(OSError):
             needed.update(PythonEnvironment(kind).complete_folders()[:1])
-    folders = glob.glob(os.path.join(glob.escape(ENVIRONMENTS), "*-*"))
+    folders = [path.rstrip(os.sep) for path in glob.glob(os.path.join(glob.escape(ENVIRONMENTS), "*-*", ""))]
     return [folder for folder in folders if folder not in needed and not _is_recent(folder)]
 
 

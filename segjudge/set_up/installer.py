@@ -41,8 +41,8 @@ class SetUpError(Exception):
 class Installer:
     """uv: the user's, else one that pip fetches into a folder."""
 
-    def __init__(self, folder: str, lock: int) -> None:
-        self._lock = lock
+    def __init__(self, folder: str, locks: tuple[int, ...]) -> None:
+        self._locks = locks
         base = str(getattr(sys, "_base_executable", "") or sys.executable)
         self.python = base if os.access(base, os.X_OK) else sys.executable
         self._variables = {name: value for name, value in os.environ.items() if name not in _EXCLUDED}
@@ -60,6 +60,7 @@ class Installer:
                 )
             self.run([*pip, "install", "--quiet", "--upgrade", "--target", folder, "uv"])
             self._uv = f"{folder}/bin/uv"
+        self._locks = locks[:1]
         settings = _pip_settings(pip)
         self._variables |= _uv_settings(settings, self._variables)
         self._options = ["--no-index"] if settings.get("no-index", "").lower() in {"1", "true", "yes", "on"} else []
@@ -90,7 +91,7 @@ class Installer:
         """Run a command that takes long, and show how far it is; raises `SetUpError` when it fails."""
         process = subprocess.Popen(
             command, env=self._variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            pass_fds=(self._lock,), start_new_session=True, text=True, errors="replace",
+            pass_fds=self._locks, start_new_session=True, text=True, errors="replace",
         )  # fmt: skip
         lines: deque[str] = deque(maxlen=20)
         try:

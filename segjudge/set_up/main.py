@@ -3,13 +3,15 @@
 usage: set_up ENVIRONMENT… -- ARGUMENT…
 
 ENVIRONMENT is `toolkit`, `toolkit[all]`, `toolkit[test]`, `client` or `worker`.  With `try:worker` the program runs
-without it where it cannot be made; `found:worker` uses it only where it exists.
+without it where it cannot be made; `found:worker` uses it only where it exists.  `help` needs no environment where
+the program answers without.
 """
 
 import compileall
 import os
 import re
 import signal
+import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -26,7 +28,9 @@ def main(arguments: list[str]) -> int:
     middle = arguments.index("--")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        python, variables = prepare(arguments[:middle])
+        if arguments[0] == "help" and _answers(arguments[middle + 1 :]):
+            return 0
+        python, variables = prepare(["toolkit" if word == "help" else word for word in arguments[:middle]])
         compile_kernel()
         compile_bytecode(Path(CHECKOUT, "segjudge"))
         if "segjudge" in arguments:  # it lets them through when it can answer; Python's start would print a traceback
@@ -40,6 +44,20 @@ def main(arguments: list[str]) -> int:
         say("run.sh: stopped; what was half installed is removed")
         return 130
     return 3
+
+
+def _answers(arguments: list[str]) -> bool:
+    """Run the command line in what is there, and show what it says unless it fails."""
+    python = next(
+        (f"{folder}/bin/python" for folder in PythonEnvironment("toolkit").complete_folders()), sys.executable
+    )
+    code = "import sys; sys.path.append(sys.argv[1]); from segjudge.cli import main; sys.exit(main(sys.argv[2:]))"
+    options = ["-I", "-B", "-c", code, CHECKOUT, *arguments[arguments.index("segjudge") + 1 :]]
+    done = subprocess.run([python, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    if done.returncode == 0:
+        sys.stdout.buffer.write(done.stdout)
+        sys.stdout.flush()
+    return done.returncode == 0
 
 
 def prepare(words: list[str]) -> tuple[str, dict[str, str]]:
