@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 
 import requests
 
-from segjudge.evalai.http_exchange import Watch, WireError, exchange, within
+from segjudge.evalai.http_exchange import Watch, WireError, blocks_of, exchange, within
 
 _BLOCK = 1 << 18
 #: Seconds to connect, and between two bytes.
@@ -86,7 +86,7 @@ def head(url: str, size: int, watch: Watch = lambda: None) -> bytes:
 
     def work(session: requests.Session) -> bytes:
         with _opened(session, url, {"Range": f"bytes=0-{size - 1}"}, 200, 206) as response:
-            return bytes(response.raw.read(size, decode_content=False))
+            return _first_bytes(response, size)
 
     return exchange(work, within(_START_SECONDS, watch))
 
@@ -179,7 +179,7 @@ class _File:
         # Else what came before it broke off would be thrown away; whether all came is checked below.
         response.raw.enforce_content_length = False
         with _writing(self._path, self._received) as write:
-            for block in response.raw.stream(_BLOCK, decode_content=False):
+            for block in blocks_of(response, _BLOCK, decode=False):
                 write(block)
                 self._received += len(block)
                 if self._received > self._limit:
@@ -230,7 +230,16 @@ def _size_and_start(session: requests.Session, url: str) -> tuple[int | None, by
         if response.status_code == 200:
             size = _number(response.headers.get("Content-Length", ""))
         response.raw.enforce_content_length = False
-        return size, bytes(response.raw.read(_START_BYTES, decode_content=False))
+        return size, _first_bytes(response, _START_BYTES)
+
+
+def _first_bytes(response: requests.Response, size: int) -> bytes:
+    data = b""
+    for block in blocks_of(response, size, decode=False):
+        data += block
+        if len(data) >= size:
+            break
+    return data[:size]
 
 
 @contextmanager
@@ -252,8 +261,16 @@ def _opened(
             if status not in (301, 302, 303, 307, 308):
                 is_lasting = status in range(400, 500) and status not in _PASSING
                 raise (_RefusedError if is_lasting else WireError)(f"the server answers {status}")
-            url = urljoin(url, response.headers.get("Location", ""))
+            url = _joined(url, response.headers.get("Location", ""))
     raise WireError("its address redirects without end")
+
+
+def _joined(url: str, location: str) -> str:
+    """Return where a redirect leads; "" if that is no address."""
+    try:
+        return urljoin(url, location)
+    except ValueError:
+        return ""
 
 
 def _is_http(url: str) -> bool:

@@ -265,6 +265,69 @@ def _done_twice(one: Exchange) -> None:
     one.send(one.again())
 
 
+def _late(one: Exchange) -> None:
+    """The true answer, later than anybody expects it."""
+    answer = one.forward()
+    one.over.wait(one.patience)
+    one.send(answer)
+
+
+def _throttled(one: Exchange) -> None:
+    """As EvalAI's limit of requests, with a wait that is none."""
+    wait = one.chosen.choice(["0", "-1", "1e9", "1", "soon", "9" * 400, "Sun, 06 Nov 1994 08:49:37 GMT"])
+    body = b'{"detail": "Request was throttled. Expected available in 12 seconds."}'
+    one.answer("429 Too Many Requests", body, "Content-Type: application/json", f"Retry-After: {wait}")
+
+
+def _no_content(one: Exchange) -> None:
+    one.forward()
+    one.send(one.chosen.choice([b"HTTP/1.1 204 No Content\r\n\r\n", b"HTTP/1.1 304 Not Modified\r\n\r\n"]))
+
+
+def _switched(one: Exchange) -> None:
+    """Another protocol, which nobody asked for."""
+    one.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n" + b"\0" * 64)
+
+
+def _two_lengths(one: Exchange) -> None:
+    """Two lengths that contradict each other, or one beside chunks."""
+    head, body = split(one.forward())
+    other = one.chosen.choice([b"Content-Length: %d" % (len(body) // 2), b"Transfer-Encoding: chunked"])
+    one.send(head + b"\r\n" + other + b"\r\n\r\n" + body)
+
+
+def _more_than_all(one: Exchange) -> None:
+    """Another answer behind the true one."""
+    one.send(one.forward() + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+
+def _unasked_range(one: Exchange) -> None:
+    """A part that nobody asked for, or of another file."""
+    _, body = split(one.forward())
+    start = one.chosen.choice([0, 1, len(body) // 2, 10**15])
+    size = one.chosen.choice([f"{len(body)}", f"{len(body) + 5}", "*", "x"])
+    last = start + max(len(body) - 1, 0)
+    one.answer("206 Partial Content", body[start % (len(body) + 1) :], f"Content-Range: bytes {start}-{last}/{size}")
+
+
+def _other_clock(one: Exchange) -> None:
+    """A date of another century, or none."""
+    head, body = split(one.forward())
+    lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"date:")]
+    date = one.chosen.choice([b"Thu, 01 Jan 1970 00:00:00 GMT", b"Fri, 31 Dec 9999 23:59:59 -2359", b"now", b""])
+    one.send(b"\r\n".join([*lines, b"Date: " + date, b"", b""]) + body)
+
+
+def _other_encoding(one: Exchange) -> None:
+    """Bytes that are not what their head says: a mark of order, another alphabet, a compression that does not exist."""
+    head, body = split(one.forward())
+    kept = without_length(head)
+    if one.chosen.random() < 0.5:
+        body = b"\xef\xbb\xbf" + body
+    encoding = one.chosen.choice([b"Content-Encoding: br", b"Content-Encoding: gzip", b"Content-Type: x; charset=\xff"])
+    one.send(b"\r\n".join([*kept, encoding, b"Content-Length: %d" % len(body), b"", b""]) + body)
+
+
 FAULTS: dict[str, Callable[[Exchange], None]] = {
     name.strip("_"): fault
     for name, fault in list(globals().items())
@@ -286,6 +349,8 @@ class Network:
     only: bytes = b""
     #: So often at most.
     most: int = 10**9
+    #: So many requests are spared at first.
+    spared: int = 0
     #: So many earlier answers of each form of request are kept.
     kept: int = 8
     #: What struck, and what was asked in all.
@@ -313,9 +378,9 @@ class Network:
                 return
             self.requests += 1
             chosen = random.Random(f"{self.seed}:{self.requests}")
-            threading.Thread(target=self._pass, args=(client, chosen), daemon=True).start()
+            threading.Thread(target=self._pass, args=(client, chosen, self.requests), daemon=True).start()
 
-    def _pass(self, client: socket.socket, chosen: random.Random) -> None:
+    def _pass(self, client: socket.socket, chosen: random.Random, number: int) -> None:
         with suppress(OSError), client:
             client.settimeout(60)
             request = _whole(client)
@@ -336,7 +401,7 @@ class Network:
                 return answered[0]
 
             spared = self.only not in request.split(b"\r\n")[0] or self.struck.total() >= self.most
-            if chosen.random() >= self.rate or spared:
+            if chosen.random() >= self.rate or spared or number <= self.spared:
                 client.sendall(forward())
                 return
             kind = chosen.choice(self.kinds)

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from segjudge.evalai.http_exchange import StoppedError
+from segjudge.evalai.http_exchange import StoppedError, exchange
 from segjudge.remote_challenge_evaluation import download as downloads
 from segjudge.remote_challenge_evaluation.download import GoneError, TooLargeError, download, head
 
@@ -228,6 +228,7 @@ LIES = {
     "negative-length": sends(answered(DATA, length=-5)),
     "chunk": sends(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n" + DATA[:16] + b"\r\nzz\r\n"),
     "chunk-cut": sends(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffff\r\n" + DATA[:99]),
+    "chunk-below-nothing": sends(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\n" + DATA[:99]),
     "reset": resets,
     "nothing": sends(b""),
     "not-http": sends(b"SSH-2.0-OpenSSH\r\n"),
@@ -340,6 +341,15 @@ def test_an_address_that_is_none_is_a_lasting_refusal(address: str, tmp_path: Pa
     with pytest.raises(GoneError) as raised:
         download(lambda: address, str(tmp_path / "x"), 1 << 30, lambda _seconds: None)
     assert raised.value.lasting
+
+
+@pytest.mark.parametrize("defect", [KeyError("x"), TypeError("x"), AttributeError("x"), ValueError("x")], ids=repr)
+def test_a_defect_of_ours_is_not_called_a_fault_of_the_network(defect: Exception) -> None:
+    def work(_session: Any) -> None:
+        raise defect
+
+    with pytest.raises(type(defect)):
+        exchange(work, lambda: None)
 
 
 def test_a_disk_that_is_full_is_said(serve: Serve, tmp_path: Path) -> None:

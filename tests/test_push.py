@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,8 @@ from segjudge.evalai.settings import read_settings
 from segjudge.evaluation_script.errors import HostError
 
 from .builders import ROOT
-from .rehearsals import Rehearsal
+from .hostile_network import Network
+from .rehearsals import Rehearsal, waited
 
 
 @pytest.fixture(scope="module")
@@ -42,24 +44,59 @@ def fork(tmp_path: Path) -> Path:
     return Path(shutil.copytree(ROOT, tmp_path / "fork", symlinks=True, ignore=ignored))
 
 
-def segjudge(fork: Path, server: Rehearsal, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def known_environment(fork: Path, server: Rehearsal) -> dict[str, str]:
+    """The environment of a host's shell."""
     known = {
         "EVALAI_TOKEN": server.people["host"]["token"],
-        "EVALAI_HOST_TEAM": server.people["host"]["team"],
+        "EVALAI_HOST_TEAM": str(server.people["host"]["team"]),
         "EVALAI_HOST": server.address,
         "HOME": str(fork.parent),
     }
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("EVALAI_", "GITHUB_"))}
+    return {**kept, **known}
+
+
+def segjudge(fork: Path, server: Rehearsal, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     if arguments[0] == "push" and "--kernel" not in arguments:
         arguments = (*arguments, "--no-kernel")  # each test has a home of its own, so its compiler would be fetched
     return subprocess.run(
         [sys.executable, "-m", "segjudge", *arguments, "--bundle", str(fork)],
         cwd=ROOT,
-        env={**kept, **known, **environment},
+        env={**known_environment(fork, server), **environment},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("request_number", range(1, 6))
+def test_a_push_that_is_killed_in_the_middle_is_made_whole_by_the_next_one(
+    server: Rehearsal, fork: Path, tmp_path: Path, request_number: int
+) -> None:
+    """The server has done what it was asked when the client dies, which has not heard of it."""
+    name, temporary = f"me/killed-{request_number}", tmp_path / "temporary"
+    temporary.mkdir()
+    late = Network(server.address, rate=1.0, patience=60.0, kinds=("late",), spared=request_number - 1)
+    words = [sys.executable, "-m", "segjudge", "push", "--repository", name, "--no-kernel", "--bundle", str(fork)]
+    environment = {**known_environment(fork, server), "EVALAI_HOST": late.address, "TMPDIR": str(temporary)}
+    process = subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        waited(lambda: late.struck["late"] > 0 or process.poll() is not None)
+        time.sleep(1)  # until the server has answered, and the network holds the answer back
+        assert process.poll() is None, process.stdout and process.stdout.read()
+    finally:
+        process.kill()
+        process.communicate()
+        late.close()
+    assert not [path.name for path in temporary.iterdir() if path.name.startswith("tmp")]
+    again = segjudge(fork, server, "push", "--repository", name)
+    assert again.returncode == 0, again.stdout + again.stderr
+    number = next(line.split()[1] for line in again.stdout.splitlines() if line.startswith("challenge "))
+    third = segjudge(fork, server, "push", "--repository", name)
+    assert f"challenge  {number}\n" in third.stdout, third.stdout + third.stderr
+    owned = server.get(f"/api/challenges/challenge_host_team/{server.people['host']['team']}/challenge", "host").json()
+    assert len({one["id"] for one in owned["results"] if one["id"] >= int(number)}) == 1, "no second one"
 
 
 def edit(fork: Path, change: Any) -> None:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from .journeys.fleet import remote_bundle
-from .journeys.hostile import Weather, storm
-from .rehearsals import Rehearsal
+from segjudge.evalai import routes
+from segjudge.evalai.client import ApiError, Client
+
+from .hostile_network import FAULTS, Network
+from .journeys.fleet import QUICK, Fleet, remote_bundle
+from .journeys.hostile import BROKEN, SENTENCE, Weather, storm
+from .rehearsals import FINAL, Rehearsal, waited
+from .remote_workers import operator_of, remote_server, status, submitted
+from .test_client import Odd
 
 
 @pytest.mark.long
@@ -24,3 +32,48 @@ def test_no_network_ends_a_worker_or_a_submission_wrongly(tmp_path: Path) -> Non
     assert len(came.struck) >= 8, "kinds of faults, so that the test has tested something"
     assert "Traceback" not in came.log
     assert "defect" not in came.log
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    yield from remote_server(tmp_path_factory.mktemp("network"))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", sorted(FAULTS))
+def test_each_fault_leaves_a_call_with_an_answer_or_one_error(kind: str) -> None:
+    odd = Odd()
+    odd.says([{"id": 1}])
+    for seed in range(5):
+        bad = Network(odd.address, seed, 1.0, 0.3, 1 << 20, (kind,))
+        client = Client(bad.address, "token")
+        for _ in range(4):
+            with contextlib.suppress(ApiError):
+                client.call("GET", routes.PHASES_OF_HOST, {"challenge": 1})
+        bad.close()
+    odd.server.shutdown()
+    odd.server.server_close()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", sorted(FAULTS))
+def test_each_fault_alone_costs_one_worker_tries_and_no_submission(
+    server: Rehearsal, tmp_path: Path, kind: str
+) -> None:
+    operator_of(server, tmp_path)
+    good, broken = submitted(server), submitted(server, BROKEN)
+    bad = Network(server.address, rate=0.4, patience=1.5, kinds=(kind,), most=12, large=1 << 20)
+    fleet = Fleet(server, tmp_path, {"one": 1}, **QUICK, API_SERVER=bad.address)
+    try:
+        waited(lambda: {status(server, good), status(server, broken)} <= set(FINAL), 60)
+        assert fleet.ended() == []
+    finally:
+        fleet.stop()
+        bad.close()
+    log = fleet.logs()
+    assert bad.struck[kind] > 1
+    assert "Traceback" not in log
+    assert "defect" not in log
+    row = server.get(f"/api/jobs/submission/{broken}", "host").json()
+    assert (status(server, good), row["status"]) == ("finished", "failed"), log[-3000:]
+    assert SENTENCE in server.text(row["stderr_file"])

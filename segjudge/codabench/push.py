@@ -16,7 +16,7 @@ from typing import Any
 
 from segjudge import files
 from segjudge.evalai.client import ApiError, Client, is_plain_token, is_safe_for_token
-from segjudge.evalai.http_exchange import WireError, exchange, within
+from segjudge.evalai.http_exchange import WireError, blocks_of, exchange, within
 from segjudge.evalai.settings import account_values
 from segjudge.evaluation_script.errors import HostError
 
@@ -161,8 +161,10 @@ class CompetitionPush:
             with open(path, "rb") as file:
                 session.trust_env = False  # nothing of ~/.netrc either
                 headers = {"Content-Type": "application/zip"}
-                answer = session.put(url, data=file, headers=headers, timeout=(10, _UPLOAD), allow_redirects=False)
-            return answer.status_code, answer.text[:300]
+                options = {"timeout": (10, _UPLOAD), "allow_redirects": False, "stream": True}
+                with session.put(url, data=file, headers=headers, **options) as answer:
+                    text = next(blocks_of(answer), b"").decode("utf-8", "replace")
+            return answer.status_code, text[:300]
 
         try:
             status, text = exchange(send, within(_UPLOAD))

@@ -20,7 +20,7 @@ import requests
 from segjudge.files import without_secrets
 
 from . import routes
-from .http_exchange import StoppedError, WireError, exchange, within
+from .http_exchange import StoppedError, WireError, blocks_of, exchange, within
 
 #: Seconds to connect, and between two bytes of an answer.
 TIMEOUT = (10.0, 60.0)
@@ -189,7 +189,7 @@ class _Answer:
 def _read(answer: requests.Response) -> bytes:
     """Return the body, within limits that a server of EvalAI's never meets."""
     body = bytearray()
-    for block in answer.iter_content(1 << 16):
+    for block in blocks_of(answer):
         body += block
         if answer.status_code >= 300 and len(body) > _REFUSAL_BYTES:
             break

@@ -5,12 +5,12 @@ blocks it for ever.  So an exchange runs in a thread of its own while its caller
 sockets are shut.  Each exchange has its own connection: a kept one that died in between costs an ambiguous report.
 """
 
+import errno
 import http.client
 import socket
 import threading
 import time
-import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -25,20 +25,14 @@ Watch = Callable[[], None]
 
 #: Seconds between two calls of a watch.
 _WATCH_PAUSE = 0.1
-#: What a library may raise about an address, a name, a connection, a certificate, a header or a body.
+#: What is raised about an address, a name, a connection, a certificate, a header or a body; a ValueError or a
+#: TypeError is a defect of ours.
 _NETWORK = (
     requests.RequestException,
     urllib3.exceptions.HTTPError,
     http.client.HTTPException,
     OSError,
-    ValueError,
-    LookupError,
-    AttributeError,
-    TypeError,
-    RuntimeError,
-    EOFError,
     MemoryError,
-    zlib.error,
 )
 
 
@@ -61,6 +55,19 @@ def exchange(work: Callable[[requests.Session], Result], watch: Watch) -> Result
         connections.shut()
 
 
+def blocks_of(response: requests.Response, size: int = 1 << 16, *, decode: bool = True) -> Iterator[bytes]:
+    """Yield the body of a response, in blocks of so many bytes at the most."""
+    blocks = response.raw.stream(size, decode_content=decode)
+    while True:
+        try:
+            block = next(blocks, None)
+        except ValueError as error:  # what urllib3 makes of a chunk whose length is negative
+            raise WireError(str(error)) from None
+        if block is None:
+            return
+        yield block
+
+
 def awaited(work: Callable[[], Result], watch: Watch) -> Result:
     """Return what `work` returns, which blocks, in a thread; when the watch raises, the thread is left behind."""
     future: Future[Result] = Future()
@@ -71,7 +78,10 @@ def awaited(work: Callable[[], Result], watch: Watch) -> Result:
         except BaseException as error:  # noqa: BLE001 - raised again below
             future.set_exception(error)
 
-    threading.Thread(target=run, daemon=True).start()
+    try:
+        threading.Thread(target=run, daemon=True).start()
+    except RuntimeError as error:
+        raise OSError(errno.EAGAIN, str(error)) from None
     while not wait([future], _WATCH_PAUSE).done:
         watch()
     return future.result()
@@ -95,7 +105,7 @@ class _Connections:
     def __init__(self) -> None:
         self._lock, self._is_shut = threading.Lock(), False
         self._handles: list[socket.socket] = []
-        self.session = requests.Session()
+        self.session = _Session()
         adapter = _Adapter(self._note)
         for scheme in ("http://", "https://"):
             self.session.mount(scheme, adapter)
@@ -119,6 +129,13 @@ class _Connections:
                 handle.shutdown(socket.SHUT_RDWR)
             handle.close()
         self.session.close()
+
+
+class _Session(requests.Session):
+    """A session that leaves redirects to its caller, and does not read their addresses, which may be anything."""
+
+    def get_redirect_target(self, _response: requests.Response) -> None:
+        """Return no address."""
 
 
 class _Adapter(HTTPAdapter):
