@@ -147,7 +147,7 @@ class _Pool(Generic[Result]):
             for reader in [one for one in waiting if one in ready]:
                 try:
                     message: Union[Tuple[int, Result], Exception, None] = reader.recv()
-                except EOFError:
+                except (EOFError, OSError):  # between messages, or in one
                     raise MemoryError("a process that scored was ended") from None
                 if isinstance(message, Exception):
                     raise message

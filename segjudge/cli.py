@@ -68,6 +68,9 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         say(STOPPED)
         return end_by(getattr(error, "number", signal.SIGINT))
+    except MemoryError as error:
+        reason = f" ({error})" if str(error) else ""
+        return _fail(f"{PROGRAM}: memory ran out, or the system ended a process{reason}; try fewer --jobs", OURS)
     except OSError as error:
         return _system_error(error, loses="-" in vars(args).values())
     except Exception as error:  # noqa: BLE001 - reported as a defect

@@ -17,10 +17,12 @@ from typing import Any
 
 import pytest
 
+from segjudge.cli import main
 from segjudge.demo.davis_root import write
 from segjudge.demo.scenes import scene
+from segjudge.evaluation_script import sequences
 
-from .builders import ROOT
+from .builders import ANNOTATIONS, ROOT
 
 COMMAND = [sys.executable, "-P", "-m", "segjudge"]
 STOPS = (signal.SIGINT, signal.SIGTERM)
@@ -230,6 +232,20 @@ def test_an_output_that_takes_no_more_is_a_sentence() -> None:
     assert done.returncode == 3
     assert done.stderr.endswith("segjudge: the output: cannot be written (No space left on device)\n")
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("words", [["--json", "scores.json"], ["--part", "1/1", "--out", "scores.json"]])
+def test_a_process_that_was_ended_while_it_scored_is_a_sentence(
+    kind: int, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sequences, "count", lambda *_: os.kill(os.getpid(), kind))
+    monkeypatch.chdir(tmp_path)
+    given = ["score", str(STRONG), "--truth", str(ANNOTATIONS), "--protocol", "davis2017", "--jobs", "2"]
+    assert main([*given, *words]) == 3
+    line = "segjudge: memory ran out, or the system ended a process (a process that scored was ended); try fewer --jobs"
+    assert capfd.readouterr().err.strip().splitlines()[-1] == line
+    assert not os.listdir(tmp_path)
 
 
 def test_a_limit_on_files_breaks_no_module_for_the_next_start(tmp_path: Path) -> None:
