@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -149,3 +150,12 @@ def test_a_zip_that_is_no_bundle_is_explained(
     (tmp_path / "b.zip").write_bytes(zipped(files))
     assert main(["check", "--quick", "--bundle", str(tmp_path / "b.zip")]) == 3
     assert words in capsys.readouterr().out
+
+
+def test_nobody_is_advised_to_build_a_kernel_for_scorers_that_look_for_none(tmp_path: Path, capsys: Any) -> None:
+    folder = guests.starter(tmp_path / "hosted")
+    for command in (["build"], ["check", "--quick"], ["run"]):
+        main([*command, str(folder)])
+        assert "kernel" not in capsys.readouterr().out, command
+    assert main(["build", "--kernel", str(folder)]) == 2
+    assert "--kernel: is for Segjudge's own scorers, and this bundle has others" in capsys.readouterr().err

@@ -418,7 +418,27 @@ def test_check_and_run_name_the_labels_that_no_sample_has(tmp_path: Path, capsys
     assert [f"{problem.where}: {problem.found}" for problem in try_samples(str(folder), bundle)] == [sentence]
     capsys.readouterr()
     assert main(["run", str(folder)]) == 0
-    assert sentence in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert sentence in out
+    assert "pack --layout coco --root DATA --out annotations/NAME.zip" in out  # the next step of this challenge
+
+
+@pytest.mark.long
+def test_check_does_without_the_folder_for_what_it_remembers(root: Path, tmp_path: Path) -> None:
+    folder = made(tmp_path / "mine", "davis2017", root)
+    (folder / ".segjudge").write_text("a file in its place")
+    assert main(["check", str(folder)]) == 0
+
+
+def test_what_cannot_be_written_is_a_sentence(root: Path, tmp_path: Path, capsys: Any) -> None:
+    folder = made(tmp_path / "mine", "davis2017", root)
+    (folder / "dist").write_text("a file in the place of the folder for what is built")
+    for platform in ("evalai", "codabench", "grand-challenge"):
+        capsys.readouterr()
+        assert main(["build", "--platform", platform, str(folder)]) == 3
+        assert f"{folder}/dist" in capsys.readouterr().err
+    assert main(["new", "--demo", str(folder / "dist/inside")]) == 2
+    assert "/dist: cannot be written" in capsys.readouterr().err
 
 
 def test_a_truth_with_nothing_to_score_is_refused(tmp_path: Path, capsys: Any) -> None:
