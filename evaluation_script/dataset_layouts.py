@@ -15,6 +15,7 @@ from typing import Any, Dict, Iterable, List, Tuple
 from .archive_limits import LONE_SEPARATOR, ArchiveLimits, Files
 from .errors import HostError, listed
 from .sequence_protocols import YOUTUBE_UNSEEN
+from .truth import TruthNames
 
 #: A host's own files are trusted more than a participant's.
 HOST_LIMITS = ArchiveLimits(
@@ -182,9 +183,10 @@ def names_and_facts(folder: DatasetFolder, layout: Layout, subset: str) -> Tuple
     lists = _lists(folder, layout)
     metas = _metas(folder)
     chosen = subset or ("val" if "val" in lists else next(iter(lists)) if len(lists) == 1 else "")
-    meta = _meta(metas, chosen)
+    own = TruthNames(folder.masks).own  # a list may be written in another Unicode form than the names of folders
+    meta = {own(name): facts for name, facts in _meta(metas, chosen).items()}
     if chosen in lists:
-        names = lists[chosen]
+        names = list(map(own, lists[chosen]))
     elif subset and not (meta and fitting(metas, subset)):
         raise HostError(
             f"{folder.root}: has no list of sequences for {subset!r}; found {listed(sorted(lists)) or 'none'}"

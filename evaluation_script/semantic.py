@@ -17,6 +17,7 @@ from .errors import Flaw, HostError, Problems, SubmissionError
 from .label_maps import SHIFT, LabelMap, overlaps_of, summed
 from .masks import Array
 from .semantic_protocols import SemanticProtocol
+from .truth import TruthNames
 from .unit_counts import Shapes, UnitAccumulator, UnitCounts
 from .unit_files import HOST_LIMITS, PictureFiles, UnitSubmission
 from .unit_scoring import unit_engine
@@ -38,7 +39,8 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
                 videos.setdefault(parts[-3] if parts[-2] == "mask" and len(parts) > 2 else parts[-2], []).append(name)
         lists = [name for name in files.sizes if name.rpartition("/")[2] == f"{subset or 'val'}.txt"]
         lines = files.read(lists[0]).decode().splitlines() if lists else list(videos)
-        chosen = [name for line in lines for name in ([line] if line in videos else line.split())]
+        own = TruthNames(videos).own
+        chosen = [own(name) for line in lines for name in ([line] if own(line) in videos else line.split())]
     except (OSError, ValueError, Flaw, SubmissionError) as error:
         raise unreadable(path, error, "cannot be read") from None
     unknown = [video for video in chosen if video not in videos]

@@ -288,3 +288,17 @@ def test_a_line_of_tracks_that_lacks_a_field_says_how_many_it_has(tmp_path: Path
     files = dict.fromkeys(members(mots(scored.truth)), b"1 2001 2 96 128\n")
     with pytest.raises(SubmissionError, match="line 1 is .*: it has 5 fields with a space between them, not 6"):
         scored.report(FORMS["zip"](files, tmp_path))
+
+
+@pytest.mark.parametrize("protocol", ["davis2017", "vspw"])
+def test_a_list_may_name_folders_in_another_unicode_form(
+    protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    videos_named(["cafe\u0301", "a goat" if protocol == "vspw" else "goat"], monkeypatch)
+    truth = published.published(protocol, tmp_path)
+    (lists,) = truth.rglob("val.txt")
+    lists.write_text(normalize("NFC", lists.read_text(encoding="utf-8")), encoding="utf-8")
+    job = prepared(ScoreRequest("", TruthSource(str(truth), "", "", "", ""), PROTOCOLS[protocol]))
+    ((_, split),) = job.splits.items()
+    names = [unit.name for unit in getattr(split, "units", None) or split.sequences]
+    assert names == list(published.VIDEOS)

@@ -676,3 +676,17 @@ def test_one_pixel_is_a_mask(tmp_path: Path) -> None:
         ([nothing, nothing, nothing, dot, dot, dot], [nothing, nothing, nothing, dot, dot, dot], 1),
     ):
         assert values_of({"a": truth}, {"a": prediction}, "sav", tmp_path)["a/1"]["J-Mean"] == pytest.approx(expected)
+
+
+def test_sums_and_means_without_a_sequence_leave_out_what_has_no_value() -> None:
+    scores = [
+        object_score("a", "1", J=0.9, F=0.5), object_score("a", "2", F=0.3), object_score("b", "1", J=0.2, F=0.1),
+        object_score("c", "1", F=0.7),
+    ]  # fmt: skip
+    table = sequence_metrics.ScoreTable(scores, SEQUENCE_PROTOCOLS["vos-benchmark"])
+    sums, counts = table.sums("J-Mean")
+    assert (sums.tolist(), counts.tolist()) == ([0.9, 0.2, 0.0], [1, 1, 0])
+    left = table.averaged_without_each()
+    assert left["J-Mean"].tolist() == [pytest.approx(0.2), pytest.approx(0.9), pytest.approx(0.55)]
+    assert left["F-Mean"].tolist() == [pytest.approx(0.4), pytest.approx(0.5), pytest.approx(0.3)]
+    assert left["J&F-Mean"].tolist() == [pytest.approx(one) for one in (0.3, 0.7, 0.425)]
