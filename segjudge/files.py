@@ -160,9 +160,16 @@ def temporary_folder(prefix: str) -> Iterator[str]:
 
 
 def locked(folder: str, user: str) -> TextIO:
-    """Lock a folder until the process ends or the returned file is closed; raises HostError where another holds it."""
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    file = open(os.path.join(folder, "lock"), "w", encoding="ascii")  # noqa: SIM115 - held as long as the process
+    """Lock a folder until the process ends or the returned file is closed.
+
+    Raises HostError where another process holds it, or where it cannot be made or written.
+    """
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        file = open(os.path.join(folder, "lock"), "w", encoding="ascii")  # noqa: SIM115 - held as long as the process
+    except OSError as error:
+        words = f"{folder}: cannot be written ({error.strerror}); name another folder with --data"
+        raise HostError(words) from None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -31,32 +31,54 @@ def binaries() -> str:
     pytest.skip(words)
 
 
+def _as_user(folder: str) -> dict[str, Any]:
+    """How a program of PostgreSQL runs, which refuses to be root."""
+    how: dict[str, Any] = {"cwd": folder, "stdout": subprocess.DEVNULL, "timeout": 300}
+    return how | ({"user": USER, "group": USER, "extra_groups": []} if os.geteuid() == 0 else {})
+
+
+def _start(folder: str, connections: int = 200) -> None:
+    options = (
+        f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off -c max_connections={connections}"
+    )
+    words = [f"{binaries()}/pg_ctl", "-D", f"{folder}/data", "-l", f"{folder}/log", "-o", options, "-w", "start"]
+    subprocess.run(words, check=True, **_as_user(folder))
+
+
+def _stop(folder: str, mode: str) -> None:
+    subprocess.run(
+        [f"{binaries()}/pg_ctl", "-D", f"{folder}/data", "-m", mode, "-w", "stop"], check=True, **_as_user(folder)
+    )
+
+
 @contextlib.contextmanager
-def running() -> Iterator[str]:
+def running(connections: int = 200) -> Iterator[str]:
     """The URL of a server of our own, in a short folder: the path of a socket is short."""
     tools = binaries()
     folder = tempfile.mkdtemp(prefix="pg", dir="/tmp")
-    # PostgreSQL refuses to run as root.
-    as_user: dict[str, Any] = {"cwd": folder, "stdout": subprocess.DEVNULL, "timeout": 300}
     if os.geteuid() == 0:
         shutil.chown(folder, USER, USER)
-        as_user |= {"user": USER, "group": USER, "extra_groups": []}
-    data = os.path.join(folder, "data")
-    options = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off -c max_connections=200"
     try:
-        subprocess.run(
-            [f"{tools}/initdb", "-D", data, "-A", "trust", "-U", USER, "-E", "UTF8", "--locale=C", "--no-sync"],
-            check=True,
-            **as_user,
-        )
-        log = os.path.join(folder, "log")
-        subprocess.run([f"{tools}/pg_ctl", "-D", data, "-l", log, "-o", options, "-w", "start"], check=True, **as_user)
+        words = [f"{tools}/initdb", "-D", f"{folder}/data", "-A", "trust", "-U", USER, "-E", "UTF8", "--locale=C"]
+        subprocess.run([*words, "--no-sync"], check=True, **_as_user(folder))
+        _start(folder, connections)
         try:
             yield f"postgresql://{USER}@/?host={folder}"
         finally:
-            subprocess.run([f"{tools}/pg_ctl", "-D", data, "-m", "immediate", "-w", "stop"], check=True, **as_user)
+            _stop(folder, "immediate")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def away(server: str, mode: str) -> Iterator[None]:
+    """Stop a server of our own for a while."""
+    folder = server.partition("?host=")[2]
+    _stop(folder, mode)
+    try:
+        yield
+    finally:
+        _start(folder)
 
 
 def new_database(server: str) -> str:

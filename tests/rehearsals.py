@@ -89,6 +89,7 @@ class Rehearsal:
         self.process.wait(120)
         self.process.stdout.close()
         self.log.close()
+        assert "SAWarning" not in self.errors(), "a query joins what does not belong together"
 
     @contextlib.contextmanager
     def store(self) -> Iterator[Store]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from segjudge.cli import main
 
 from . import guests
+from .builders import ROOT
 from .rehearsals import Rehearsal
 
 
@@ -84,6 +86,32 @@ def test_a_rehearsal_of_a_challenge_that_is_over_says_that_it_takes_nothing(tmp_
     try:
         assert "takes no submission: Challenge is not active (start_date, end_date)" in server.said
         assert "Sent" not in server.said
+        found = re.search(r"with --now (\S+) it would", server.said)
+        assert found
+        server.stop()
+        server.start("--now", found.group(1))
+        assert "Sent 3 sample submissions." in server.said
+        assert "takes no submission" not in server.said
+        assert [server.settled(number)["status"] for number in (1, 2, 3)] == ["finished"] * 3
+        assert server.get("/api/challenges/challenge/present/approved/public").json()["count"] == 1
     finally:
         server.stop()
     assert "Traceback" not in server.errors()
+
+
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [
+        (["--now", "tomorrow"], "--now tomorrow: is not a date; write 2026-05-01 or 2026-05-01T12:00:00Z"),
+        (
+            ["--data", "/dev/null/x"],
+            "/dev/null/x: cannot be written (Not a directory); name another folder with --data",
+        ),
+    ],
+)
+def test_a_rehearsal_that_cannot_begin_says_why(words: list[str], refusal: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "segjudge", "rehearse", str(guests.starter(tmp_path / "bundle")), "--port", "0"]
+    ended = subprocess.run([*command, *words], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert ended.returncode in (2, 3)
+    assert refusal in ended.stderr
+    assert "Traceback" not in ended.stderr

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from segjudge.hosted_worker import interpreter
 from segjudge.hosted_worker.interpreter import worker_interpreter
 
 from .builders import ROOT
@@ -86,3 +87,20 @@ def test_run_finds_what_run_sh_prepared(tmp_path: Path, monkeypatch: pytest.Monk
     found = worker_interpreter(None, str(tmp_path))
     assert found.path == str(prepared / "python")
     assert str(tmp_path / ".venv-worker") in found.folders
+
+
+@pytest.mark.parametrize("numpy", [True, False])
+def test_the_paths_interpreter_of_the_workers_version_is_taken_where_it_has_numpy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numpy: bool
+) -> None:
+    monkeypatch.delenv("SEGJUDGE_WORKER_PYTHON", raising=False)
+    monkeypatch.setattr(interpreter, "IMPORT_ROOT", str(tmp_path))
+    (tmp_path / "bin").mkdir()
+    refused = "" if numpy else 'case "$*" in *"import numpy"*) exit 1;; esac\n'
+    shim(tmp_path / "bin", f'#!/bin/sh\n{refused}exec {sys.executable} "$@"\n')
+    opened: list[str] = []
+    real = interpreter.open_interpreter
+    monkeypatch.setattr(interpreter, "open_interpreter", lambda name: opened.append(name) or real(name))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    worker_interpreter(None, str(tmp_path))
+    assert opened == [str(tmp_path / "bin/python3.9") if numpy else sys.executable]

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +18,16 @@ from segjudge.evaluation_script.errors import HostError
 from segjudge.rehearsal import first_run
 from segjudge.rehearsal.actions.submitting import PhaseTarget
 from segjudge.rehearsal.database import forget
-from segjudge.rehearsal.models import Setting, StoredFile, StoredMessage, Submission, Team
+from segjudge.rehearsal.models import (
+    Challenge,
+    ChallengePhase,
+    ChallengePhaseSplit,
+    Setting,
+    StoredFile,
+    StoredMessage,
+    Submission,
+    Team,
+)
 from segjudge.rehearsal.refusal import Refusal
 from segjudge.rehearsal.services import Services
 from segjudge.rehearsal.store import SCHEMA, Store
@@ -60,7 +70,7 @@ def services(tmp_path: Path, database: str, bundle: str) -> Iterator[Services]:
     """A rehearsal with its people and its challenge, without a server."""
     made = Services(str(tmp_path / "data"), hosts={first_run.HOST_NAME}, database=database)
     first_run.create_people(made, {first_run.HOST_NAME})
-    first_run.create_challenge(made, bundle, str(tmp_path))
+    first_run.create_challenge(made, bundle, bundle, str(tmp_path))
     yield made
     made.store.close()
 
@@ -160,6 +170,92 @@ def test_texts_come_back_as_they_were_without_nul(services: Services) -> None:
     assert message is not None
     assert message.body == body
     assert services.accounts.with_password("aurora\0", "x") is None
+
+
+# ── what counts and who sees it ─────────────────────────────────────────────
+
+
+def sent(services: Services, who: str = "aurora") -> int:
+    user, phase = services.accounts.named(who), services.store.phases(1)[0]
+    assert user is not None
+    return services.submitting.send(
+        user, PhaseTarget(1, phase.id), {}, services.files.keep(b"x", "x.zip", "input_file")
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "left"),
+    [("submitted", 4), ("running", 4), ("finished", 4), ("partially_evaluated", 4), ("failed", 5), ("cancelled", 5)],
+)
+def test_what_failed_or_was_cancelled_uses_up_no_limit(services: Services, status: str, left: int) -> None:
+    phase, number = services.store.phases(1)[0], sent(services)
+    limits = ("max_submissions", "max_submissions_per_month", "max_submissions_per_day")
+    services.store.change(ChallengePhase, phase.id, config={**phase.config, **dict.fromkeys(limits, 5)})
+    services.submissions.update(number, status=status)
+    team = services.submissions.get(number).team_id
+    assert services.submitting.remaining(team, services.store.phases(1)[0]) == left
+
+
+@pytest.mark.parametrize(("visibility", "participant"), [(1, 0), (2, 0), (3, 1)])
+def test_a_splits_scores_are_for_those_whom_its_visibility_names(
+    services: Services, visibility: int, participant: int
+) -> None:
+    phase = services.store.phases(1)[0]
+    (split,) = services.store.splits_of(phase.id)
+    services.store.change(ChallengePhaseSplit, split.id, visibility=visibility)
+    for name, count in (("host", 1), ("aurora", participant)):
+        user = services.accounts.named(name)
+        assert len(services.permissions.visible_splits(user, phase)) == count
+        assert services.permissions.may_see_board(user, phase, services.store.splits_of(phase.id)[0]) is bool(count)
+
+
+# ── clocks and folders ──────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("jump", [-3600.0, 3600.0])
+def test_no_message_is_lost_to_a_clock_that_jumps(
+    services: Services, monkeypatch: pytest.MonkeyPatch, jump: float
+) -> None:
+    services.queue.send("queue", {"submission_pk": 1})
+    services.queue.send("queue", {"submission_pk": 2})
+    assert services.queue.receive("queue") is not None
+    clock = time.time
+    monkeypatch.setattr(time, "time", lambda: clock() + jump)
+    received = [services.queue.receive("queue") for _ in range(3)]
+    assert [message.body["submission_pk"] for message in received if message] == [1, 2]
+    number = sent(services)
+    services.submissions.begin(number)
+    monkeypatch.setattr(time, "time", lambda: clock() + jump - 60)
+    services.submissions.fail(number, "words")
+    assert services.submissions.get(number).execution_time == 0
+
+
+def test_a_bundle_from_elsewhere_is_another_challenge(services: Services, bundle: str, tmp_path: Path) -> None:
+    number = sent(services)
+    assert first_run.create_challenge(services, bundle, bundle, str(tmp_path)) == (1, False)
+    assert first_run.create_challenge(services, bundle, str(tmp_path / "other"), str(tmp_path)) == (2, True)
+    assert services.submissions.challenge_of(services.submissions.get(number)).id == 1
+    assert services.submissions.count_statuses(2) == {}
+
+
+@pytest.mark.parametrize(("title", "expected"), [("", (1, False)), ("Another", (2, True))], ids=["the same", "another"])
+def test_the_challenge_of_an_earlier_version_goes_on_under_its_title(
+    services: Services, bundle: str, tmp_path: Path, title: str, expected: tuple[int, bool]
+) -> None:
+    old = services.store.one(Challenge, 1)
+    services.store.change(
+        Challenge, 1, repository="rehearsal/bundle", config={**old.config, **({"title": title} if title else {})}
+    )
+    assert first_run.create_challenge(services, bundle, bundle, str(tmp_path)) == expected
+
+
+def test_own_submissions_are_listed_of_a_phase_of_the_challenge_alone(
+    services: Services, bundle: str, tmp_path: Path
+) -> None:
+    first_run.create_challenge(services, bundle, str(tmp_path / "other"), str(tmp_path))
+    with pytest.raises(Refusal, match="Challenge Phase does not exist"):
+        services.submitting.named(PhaseTarget(2, services.store.phases(1)[0].id))
+    assert services.submitting.named(PhaseTarget(2, services.store.phases(2)[0].id))[0].id == 2
 
 
 # ── versions ────────────────────────────────────────────────────────────────

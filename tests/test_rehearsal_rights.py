@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -19,8 +20,11 @@ import requests
 from segjudge import sandbox
 from segjudge.evalai import routes
 from segjudge.rehearsal.accounts import HOST, Accounts
-from segjudge.rehearsal.hidden_splits import HiddenSplits
-from segjudge.rehearsal.models import Challenge, ChallengePhaseSplit
+from segjudge.rehearsal.hidden_splits import WITHHELD
+from segjudge.rehearsal.models import Challenge, ChallengePhaseSplit, Submission
+from segjudge.rehearsal.queue import MessageQueues
+from segjudge.rehearsal.stored_files import FileStore
+from segjudge.rehearsal.submissions import Submissions
 
 from .builders import ROOT
 from .rehearsals import Rehearsal, bundle_with, many, private, started, without_sandbox
@@ -414,10 +418,9 @@ ANSWERS = json.loads('''%s''')
 
 def evaluate(truth, submission, phase, **kwargs):
     word = open(submission).read().strip()
-    print("dev 0.7512 secret 0.4312")
-    print("secret: 0.4312")
-    print("both", 0.7512, 0.4312)
-    print("fine 0.7512")
+    print("secret 0.4312, or about 43 in a hundred")
+    if word == "fails":
+        raise ValueError("after 0.4312")
     return {
         "result": [{"dev": {"J&F-Mean": 0.7512}}, {"secret": {"J&F-Mean": 0.4312}}],
         "submission_result": ANSWERS[word],
@@ -425,22 +428,29 @@ def evaluate(truth, submission, phase, **kwargs):
     }
 """
 ROW = {"sequence": "bear", "J": 0.431234}
-ANSWERS: dict[str, Any] = {
-    "as-ours": {
-        "protocol": "davis2017",
-        "result": [{"dev": {"J": 0.7512}}, {"secret": {"J": 0.4312}}],
-        "sequences": [{"split": "dev", "J": 0.7511}, {"split": "secret", **ROW}],
-        "warnings": ["dev: nothing", "secret: nothing to average for J"],
-        "versions": {"numpy": "1.26.4"},
-    },
-    "nested": {"dev": {"J": 0.7512}, "all": {"secret": {"sequences": [ROW]}}},
-    "bare": {"dev": {"J": 0.7512}, "J": 0.4312, "more": [0.431234, 43.12]},
-    "cells": [["dev", 0.7512], ["secret", 0.431234]],
-    "texts": {"dev": "J 0.7512", "note": "secret J=0.4312", "other": "0.4312"},
-    "keys": {"dev": {"J": 0.7512}, "J_secret": 0.431234, "secret/J": 0.4312},
-    "named": {"dev": {"J": 0.7512}, "The secret split": [0.431234]},
-    "text": "dev 0.7512 secret 0.4312",
-}
+#: What a script leaves as its result file, and what a participant reads of it; None where all of it is withheld.
+ANSWERS: dict[str, tuple[Any, Any]] = {
+    "as-ours": (
+        {
+            "protocol": "davis2017",
+            "result": [{"dev": {"J": 0.7512}}, {"secret": {"J": 0.4312}}],
+            "sequences": [{"split": "dev", "J": 0.7511}, {"split": "secret", **ROW}],
+            "warnings": ["dev: nothing", "secret: nothing to average for J"],
+        },
+        {"result": [{"dev": {"J": 0.7512}}], "sequences": [{"split": "dev", "J": 0.7511}]},
+    ),
+    "nested": ({"dev": {"J": 0.7512}, "all": {"secret": {"sequences": [ROW]}}}, {"dev": {"J": 0.7512}}),
+    "beside": ({"dev": {"J": 0.7512}, "J": 0.4312, "more": [0.431234, 43.12]}, {"dev": {"J": 0.7512}}),
+    "bare": ({"J": 0.4312}, None),
+    "cells": ([["dev", 0.7512], ["secret", 0.431234]], [["dev", 0.7512]]),
+    "texts": ({"dev": "J 0.7512", "note": "secret J=0.4312", "other": "0.4312"}, {"dev": "J 0.7512"}),
+    "keys": ({"dev": {"J": 0.7512}, "J_secret": 0.431234, "secret/J": 0.4312}, {"dev": {"J": 0.7512}}),
+    "named": ({"dev": {"J": 0.7512}, "The secret split": [0.431234]}, {"dev": {"J": 0.7512}}),
+    "text": ("dev 0.7512 secret 0.4312", None),
+    # What belongs to a visible split is shown whole, whatever it is named and whatever it scores.
+    "named-as-a-sequence": ({"dev": {"secret": {"J": 0.7512}, "J": 75.12}}, {"dev": {"secret": {"J": 0.7512}, "J": 75.12}}),
+    "deep": (functools.reduce(lambda inner, _: [inner], range(300), 0.4312), None),  # type: ignore[arg-type, return-value]
+}  # fmt: skip
 
 
 def hiding(config: Any) -> None:
@@ -453,7 +463,7 @@ def hiding(config: Any) -> None:
 
 @pytest.fixture(scope="module")
 def hidden(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
-    script = HIDING % json.dumps(ANSWERS).encode()
+    script = HIDING % json.dumps({word: given for word, (given, _) in ANSWERS.items()}).encode()
     running = started(tmp_path_factory.mktemp("hidden"), script=script, change=hiding)
     yield running
     running.stop()
@@ -478,22 +488,54 @@ def test_a_participant_reads_nothing_of_a_hidden_split(hidden: Rehearsal, word: 
         without_signatures = re.sub(r"[0-9a-f]{32,}|expires=\d+", "", text)  # any digits may follow each other there
         assert "4312" not in without_signatures
         assert "43.12" not in text
-    assert "fine 0.7512" in texts[1]
-    if word not in ("text", "bare"):
-        assert "0.7512" in texts[0], "what may be seen is seen"
-    assert json.loads(hidden.text(theirs["submission_result_file"])) == ANSWERS[word]
+    given, shown = ANSWERS[word]
+    assert texts[0] == (WITHHELD if shown is None else json.dumps(shown))
+    assert texts[1] == WITHHELD
+    assert json.loads(hidden.text(theirs["submission_result_file"])) == given
     assert "secret 0.4312" in hidden.text(theirs["stdout_file"])
     assert "submission_metadata_file" not in mine
 
 
-def test_a_short_name_inside_an_encoded_mask_names_no_split() -> None:
-    hidden = HiddenSplits(frozenset({"te", "secret"}), frozenset({"dev"}), ())
-    mask = "QmFzZTY0+te/" * 8
-    assert not hidden.are_named_in(mask)
-    assert hidden.are_named_in(mask, is_key=True)
-    assert hidden.are_named_in(f"{mask} te")
-    assert hidden.are_named_in(f"{mask}/secret")
-    assert hidden.are_named_in("results/te/bear")
+def test_of_a_failure_beside_a_hidden_split_a_participant_reads_the_kind(hidden: Rehearsal) -> None:
+    number = hidden.submit("aurora", b"fails").json()["id"]
+    assert hidden.settled(number)["status"] == "failed"
+    mine, theirs = (hidden.get(f"/api/jobs/submission/{number}", who).json() for who in ("aurora", "host"))
+    assert hidden.text(mine["stderr_file"]) == f"ValueError: {WITHHELD}"
+    assert "after 0.4312" in hidden.text(theirs["stderr_file"])
+
+
+def test_what_the_rehearsal_says_of_a_failure_is_not_withheld(hidden: Rehearsal) -> None:
+    number = hidden.submit("aurora", b"unknown").json()["id"]
+    assert hidden.settled(number)["status"] == "failed"
+    with hidden.store() as store:
+        ended = Submissions(store, FileStore(store), MessageQueues(store, 30, lambda: False))
+        store.change(Submission, number, status="running")
+        ended.fail(number, "On EvalAI this would hang.")
+    row = hidden.get(f"/api/jobs/submission/{number}", "aurora").json()
+    assert hidden.text(row["stderr_file"]) == "On EvalAI this would hang."
+
+
+def ours_with_a_hidden_split(config: Any) -> None:
+    """The demo, of whose second phase one split is for hosts, named as a sequence of the other."""
+    many(config)
+    config["challenge_phase_splits"][2]["visibility"] = 1
+    for split in config["dataset_splits"]:
+        if split["id"] == config["challenge_phase_splits"][2]["dataset_split_id"]:
+            split["name"] = "bear"
+
+
+def test_files_of_our_scorers_are_as_they_were_written(tmp_path: Path) -> None:
+    bundle = bundle_with(tmp_path, ours_with_a_hidden_split)
+    server = Rehearsal(tmp_path / "data", ("--requests-per-minute", "100000"), bundle=bundle).start()
+    try:
+        number = server.submit("aurora", ROOT / "examples/sequences-test/strong.zip", phase=2).json()["id"]
+        assert server.settled(number)["status"] == "finished"
+        mine, theirs = (server.get(f"/api/jobs/submission/{number}", who).json() for who in ("aurora", "host"))
+        for key in ("submission_result_file", "stdout_file"):
+            assert server.text(mine[key]) == server.text(theirs[key])
+        assert json.loads(server.text(mine["submission_result_file"]))["provenance"]["limits"]
+    finally:
+        server.stop()
 
 
 def test_a_participants_link_cannot_be_made_into_a_hosts(hidden: Rehearsal) -> None:

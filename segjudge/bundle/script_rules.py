@@ -17,7 +17,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from segjudge.files import replace as replace_file
-from segjudge.hosted_worker.requirements import PINNED_PYTHON, PINS, REQUIREMENTS
+from segjudge.hosted_worker.interpreter import PINNED_PYTHON
+from segjudge.hosted_worker.requirements import PINS, REQUIREMENTS
 from segjudge.kernel.compiling import cache_folder
 
 from .opened_bundle import Bundle

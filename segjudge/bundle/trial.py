@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from segjudge.evaluation_script.errors import HostError
-from segjudge.hosted_worker.interpreter import Interpreter
+from segjudge.hosted_worker.interpreter import PINNED_PYTHON, Interpreter
 from segjudge.hosted_worker.process import SCRIPT
-from segjudge.hosted_worker.requirements import INDEX_UNREACHED, PINNED_PYTHON, PINS, REQUIREMENTS
+from segjudge.hosted_worker.requirements import INDEX_UNREACHED, PINS, REQUIREMENTS
 from segjudge.hosted_worker.worker import HostedWorker, SubmissionOutcome, hosted_worker
 
 from .agreement import splits_of

@@ -16,8 +16,7 @@ from segjudge.bundle.server_state import ServerState, load_state
 from segjudge.bundle.starter_zip import build_starter_zip, unwanted_files
 from segjudge.bundle.variants import VARIANTS
 from segjudge.evaluation_script.errors import HostError
-from segjudge.hosted_worker.interpreter import open_interpreter, worker_interpreter
-from segjudge.hosted_worker.requirements import PINNED_PYTHON
+from segjudge.hosted_worker.interpreter import PINNED_PYTHON, open_interpreter, worker_interpreter
 
 from .shared import DONE, OURS, TAKEN, bundle_options, named_bundle, say
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from segjudge.bundle.build import build
 from segjudge.bundle.bundle_source import BundleSource
 from segjudge.errors import UsageError
 from segjudge.hosted_worker.cpu_share import missing_bounds
-from segjudge.hosted_worker.interpreter import worker_interpreter
+from segjudge.hosted_worker.interpreter import PINNED_PYTHON, worker_interpreter
 from segjudge.hosted_worker.process import sandbox_for
 
 from .shared import DONE, bundle_options, listening, named_bundle, say, seconds, whole_number
@@ -56,7 +57,7 @@ def _rehearse(args: argparse.Namespace) -> None:
     from segjudge.rehearsal.services import Services
     from segjudge.rehearsal.workers import Workers
 
-    faults = _faults(args.faults)
+    faults, clock = _faults(args.faults), _clock(args.now)
     source = named_bundle(args)
     root = source.root
     scorer = _scorer(args, root)
@@ -69,11 +70,13 @@ def _rehearse(args: argparse.Namespace) -> None:
         first_run.reset(folder, args.database)
     lock = first_run.reserved(folder)
     hosts = {first_run.HOST_NAME, *(name for names in args.hosts for name in names.split(",") if name)}
-    services = Services(folder, args.visibility, faults.strikes if faults else lambda: False, hosts, args.database)
+    repeats = faults.strikes if faults else lambda: False
+    services = Services(folder, args.visibility, repeats, hosts, args.database, clock)
+    services.files.sweep()
     _introduce(first_run.create_people(services, hosts))
     with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
         bundle, about = (source.archive, "") if source.archive else _built(source, temporary)
-        challenge, new = first_run.create_challenge(services, bundle, temporary)
+        challenge, new = first_run.create_challenge(services, bundle, source.archive or root, temporary)
     workers = Workers(services, scorer, args.workers)
     sent = first_run.send_samples(services, challenge, root) if args.seed_demo else 0
     address = f"http://{LOOPBACK}:{port.getsockname()[1]}"
@@ -118,6 +121,7 @@ def _serve(
 
     # Before and after uvicorn's own, and for what it does not know: a second Ctrl-C interrupts no giving back.
     _on_signals(end)
+    services.background = background
     for part in background:
         part.start()
     try:
@@ -141,6 +145,19 @@ def _faults(text: str | None) -> Faults | None:
         return Faults.parsed(text) if text else None
     except ValueError as error:
         raise UsageError(f"--faults {text}: {error}. Write SEED:RATE, for instance 7:0.05") from None
+
+
+def _clock(date: str | None) -> Callable[[], float]:
+    """Return the clock by which challenges are open: this machine's, or one that began at a date."""
+    from segjudge.rehearsal.timestamps import seconds
+
+    if not date:
+        return time.time
+    try:
+        beginning = seconds(date) - time.monotonic()
+    except ValueError:
+        raise UsageError(f"--now {date}: is not a date; write 2026-05-01 or 2026-05-01T12:00:00Z") from None
+    return lambda: beginning + time.monotonic()
 
 
 def _scorer(args: argparse.Namespace, root: str) -> Scorer:
@@ -169,15 +186,18 @@ def _introduce(persons: list[Person]) -> None:
 
 def _print_challenge(services: Services, address: str, number: int, *, new: bool) -> None:
     from segjudge.rehearsal.actions.submitting import PhaseTarget
-    from segjudge.rehearsal.first_run import closed
+    from segjudge.rehearsal.first_run import closed, open_date
     from segjudge.rehearsal.models import Challenge
 
     challenge = services.store.one(Challenge, number)
     title = services.json.challenge(challenge, address)["title"]
     print(f"{'New challenge' if new else 'Challenge'} {number}: {title} (queue {challenge.queue})")
     for phase in services.store.phases(number):
-        reason = closed(services, PhaseTarget(number, phase.id))
+        target = PhaseTarget(number, phase.id)
+        reason, date = closed(services, target), open_date(services, target)
         hint = f"  takes no submission: {reason} (start_date, end_date)" if reason else ""
+        if "not active" in reason and date:
+            hint += f"; with --now {date} it would"
         print(f"  phase {phase.id}  {phase.codename}{hint}")
     print()
 
@@ -199,13 +219,11 @@ def _agents(services: Services, table: AgentTable | None, address: str) -> CodeU
 
 def _about_workers(scorer: Scorer, workers: Workers, number: int) -> str:
     """Return a sentence on how the stand-in differs from EvalAI's worker."""
-    from segjudge.hosted_worker.requirements import PINNED_PYTHON
-
     if not number:
         return "No worker runs here.\n"
     text = f"{number} worker{'s' if number > 1 else ''} on Python {scorer.python.version}, 1 GiB each.\n"
     if scorer.python.version != PINNED_PYTHON:
-        text += f"EvalAI has Python {PINNED_PYTHON}, which was not found here.\n"
+        text += f"EvalAI has Python {PINNED_PYTHON}; none with numpy was found here (--python names one).\n"
     if scorer.box is None:
         say("No sandbox: a scoring script can read whatever you can. Install bubblewrap (bwrap) to keep it apart.")
     else:
@@ -231,6 +249,7 @@ def rehearse_options(sub: argparse.ArgumentParser) -> None:
     add("--hosts", metavar="NAME[,NAME]", action="append", default=[], help=hosts)
     without = "refuse to start where scoring scripts and agents have no sandbox"
     add("--require-sandbox", action="store_true", help=without)
+    add("--now", metavar="DATE", help="open and close challenges and phases as if it were this date, in UTC")
     add("--reset", action="store_true", help="delete everything that earlier rehearsals kept here, and begin anew")
     add("--python", help="the interpreter that plays EvalAI's worker")
     add("--seconds", type=seconds, default=900.0, help="after which a submission is ended (900)")

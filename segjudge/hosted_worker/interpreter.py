@@ -14,6 +14,8 @@ from segjudge.processes import IMPORT_ROOT
 
 #: Names the interpreter that `run.sh` prepares with the worker's packages and pins.
 WORKER_PYTHON = "SEGJUDGE_WORKER_PYTHON"
+#: The version of Python that EvalAI's worker runs.
+PINNED_PYTHON = "3.9"
 #: Where `run.sh` prepares it.
 _PREPARED = os.path.join(".venv-worker", "bin", "python")
 _ANSWER_SECONDS = 60.0
@@ -54,7 +56,10 @@ def open_interpreter(name: str) -> Interpreter:
 
 
 def worker_interpreter(name: str | None, root: str) -> Interpreter:
-    """Return the interpreter of this name, else the one that `run.sh` prepared, else the one that runs us."""
+    """Return the interpreter of this name, else the one that `run.sh` prepared, else the PATH's, else ours.
+
+    Of the PATH it is the one of EvalAI's version, where it has numpy as EvalAI's worker does.
+    """
     name = name or os.environ.get(WORKER_PYTHON)
     if name:
         return open_interpreter(name)
@@ -65,7 +70,24 @@ def worker_interpreter(name: str | None, root: str) -> Interpreter:
                 return open_interpreter(prepared)
             except HostError:
                 continue  # half made, or of a Python that is gone
+    pinned = shutil.which(f"python{PINNED_PYTHON}")
+    if pinned is not None and _imports_numpy(pinned):
+        try:
+            return open_interpreter(pinned)
+        except HostError:
+            pass  # no Python
     return open_interpreter(sys.executable)
+
+
+def _imports_numpy(path: str) -> bool:
+    words = [path, "-I", "-c", "import numpy"]
+    try:
+        done = subprocess.run(
+            words, capture_output=True, check=False, timeout=_ANSWER_SECONDS, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
 
 
 def _path_of(name: str) -> str:

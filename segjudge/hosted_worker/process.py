@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -29,6 +30,8 @@ from .interpreter import Interpreter
 MEMORY = 1 << 30
 CORES = 0.5
 DISK = 21 << 30
+#: Bytes that must be free on the disk of a worker's folder.
+_LEAST_DISK = 16 << 20
 SCRIPT = "evaluation_script"
 #: Seconds between two looks at whether an answer is still wanted and within its limits.
 _TICK = 0.3
@@ -105,6 +108,7 @@ class WorkerProcess:
 
     def __init__(self, python: Interpreter, folder: WorkerFolder, challenge: int, terms: WorkerTerms) -> None:
         self._is_boxed = terms.sandbox_program is not None
+        disk = disk_bounds(folder.path)
         #: What came after the last whole line.
         self._unread = b""
         home = "/tmp" if self._is_boxed else folder.temporary  # noqa: S108 - inside the sandbox
@@ -119,7 +123,7 @@ class WorkerProcess:
             # Without an error number nothing refused to start: what starts it was killed from outside.
             raise DiedError(f"its process could not be started ({error})", killed=not error.errno) from None
         tmpfs = sandbox.SCORER_TMPFS if self._is_boxed else ()
-        bounds = TreeBounds(terms.memory, sandbox.SCORER_PROCESSES, tmpfs, *disk_bounds(folder.path), pause=_PAUSE)
+        bounds = TreeBounds(terms.memory, sandbox.SCORER_PROCESSES, tmpfs, *disk, pause=_PAUSE)
         self._tree = TreeWatch(self._child, bounds)
         os.set_blocking(self._child.input.fileno(), False)
         self._log = Tail(self._child.errors, _LOG_BYTES, beginning=True)
@@ -239,8 +243,11 @@ class WorkerProcess:
 
 
 def disk_bounds(*folders: str) -> tuple[Sequence[str], int]:
-    """Return folders, and how many bytes a worker may write into them together."""
-    return folders, min(DISK, shutil.disk_usage(folders[0]).free // 2)
+    """Return folders, and how many bytes a worker may write into them together; raises OSError for a full disk."""
+    free = shutil.disk_usage(folders[0]).free
+    if free < _LEAST_DISK:  # of a full disk no submission is to blame
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folders[0])
+    return folders, min(DISK, free // 2)
 
 
 def _command(python: Interpreter, folder: WorkerFolder, challenge: int, terms: WorkerTerms) -> list[str]:

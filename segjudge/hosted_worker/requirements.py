@@ -20,13 +20,12 @@ from segjudge.process_tree import TreeBounds, TreeWatch
 from segjudge.processes import Child, Streams, Tail, clean_environment
 
 from .folder import WorkerFolder
-from .interpreter import Interpreter
+from .interpreter import PINNED_PYTHON, Interpreter
 from .process import UnloadableError, disk_bounds
 from .scorers import is_ours
 
 #: The versions that EvalAI's worker pins, also for what a script installs while it is imported.
 PINS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "bundle", "worker-3.9.txt")
-PINNED_PYTHON = "3.9"
 REQUIREMENTS = "requirements.txt"
 #: Packages that EvalAI's worker has, by the names under which scripts import them.
 PREINSTALLED = {
@@ -188,10 +187,10 @@ class _Installation:
         """Run a command; without a sentence for its failure it is an import, whose error says enough."""
         if self._box is not None:
             words = sandbox.installer_command(self._box, words, [*self._made.folders, PINS], self._writable)
-        streams = Streams(output=subprocess.PIPE, errors=subprocess.STDOUT)
-        child = Child(words, streams, environment=self._environment, folder=self._writable[0])
         tmpfs = sandbox.AGENT_TMPFS if self._box else ()
         bounds = TreeBounds(sandbox.MEMORY, sandbox.SCORER_PROCESSES, tmpfs, *disk_bounds(*self._writable))
+        streams = Streams(output=subprocess.PIPE, errors=subprocess.STDOUT)
+        child = Child(words, streams, environment=self._environment, folder=self._writable[0])
         tree = TreeWatch(child, bounds)
         log = Tail(child.output, _LOG_BYTES)
         try:

@@ -113,7 +113,7 @@ class Accounts:
         if user is None:
             return False
         conditions = [Membership.team_id == team, Membership.user_id == user.id]
-        return self._store.exists(*conditions, *([Team.id == team, Team.kind == kind] if kind else []))
+        return self._store.exists(*conditions, *([Team.id == Membership.team_id, Team.kind == kind] if kind else []))
 
 
 def _hashed(token: str) -> str:

@@ -20,6 +20,7 @@ from segjudge.sandbox import MEMORY, PROCESSES, ProcessLimits
 
 from .background import Background
 from .models import Challenge, Submission, User
+from .outages import outage_of, unless_away
 from .queue import ReceivedMessage
 from .services import Services
 
@@ -147,8 +148,8 @@ class CodeUploads(Background):
                 self._services.submissions.give_back(submission.id, challenge.queue, message.handle)
                 return
             if failure and after.status not in _ENDED:
-                self._services.submissions.fail(submission.id, failure)
-        self._services.queue.delete(challenge.queue, message.handle)
+                self._carry_through(lambda: self._services.submissions.fail(submission.id, failure))
+        self._carry_through(lambda: self._services.queue.delete(challenge.queue, message.handle))
 
     def _failure(self, challenge: Challenge, submission: Submission, message: ReceivedMessage) -> str:
         """Run a submission, and return why it failed if nobody has reported that to the server."""
@@ -167,6 +168,8 @@ class CodeUploads(Background):
         except arena.SubmissionFileError as error:
             return f"{error}. Write a plain file."
         except (HostError, OSError, requests.RequestException) as error:
+            if outage_of(error) is not None:
+                raise  # the message comes back, and it is run then
             return f"It could not be run, and it is not your fault: {error}"
 
     def _duel(self, submission: Submission, agent: arena.Agent, message: ReceivedMessage, token: str) -> str:
@@ -188,7 +191,8 @@ class CodeUploads(Background):
         self, submission: Submission, agent: arena.Agent, environment: HostEnvironment, variables: dict[str, str]
     ) -> str:
         def has_ended() -> bool:
-            return self._stop.is_set() or self._services.submissions.get(submission.id).status in _ENDED
+            row = unless_away(lambda: self._services.submissions.get(submission.id))
+            return self._stop.is_set() or (row is not None and row.status in _ENDED)
 
         logs = host_duel(agent, environment, self._table.limits, variables, self._hidden, has_ended)
         self._services.submissions.keep_texts(submission.id, environment_log_file=logs.environment)

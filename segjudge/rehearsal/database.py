@@ -18,7 +18,12 @@ DATABASE = "rehearsal.sqlite3"
 #: The option of a connection that writes.
 WRITES = "segjudge_writes"
 #: What makes a transaction the only one that writes. The number is any that no other program's lock has.
-_EXCLUSIVE = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(99188078)"}
+_EXCLUSIVE = {
+    "sqlite": ("BEGIN IMMEDIATE",),
+    "postgresql": ("SET LOCAL lock_timeout = '{seconds}s'", "SELECT pg_advisory_xact_lock(99188078)"),
+}
+#: Seconds until a writer hears that another one holds the database, and anybody that no server answers.
+WAIT_SECONDS, _ANSWER_SECONDS = 20, 10
 
 
 def is_rehearsal(connection: Connection) -> bool:
@@ -60,19 +65,28 @@ def database_url(folder: str, database: str) -> URL:
 def new_engine(url: URL) -> Engine:
     """Return an engine; a connection with the option `WRITES` begins its transactions as the only one that writes."""
     sqlite = url.get_backend_name() == "sqlite"
+    limits = {"connect_timeout": _ANSWER_SECONDS, "tcp_user_timeout": 1000 * WAIT_SECONDS}
+    if sqlite:
+        limits = {"timeout": WAIT_SECONDS}
     try:
         # A page's request has a thread of its own, and each thread has at most one connection at a time.
         engine = create_engine(
-            url, pool_size=8, max_overflow=64, connect_args={"timeout": 30} if sqlite else {}, pool_pre_ping=not sqlite
+            url,
+            pool_size=8,
+            max_overflow=64,
+            pool_timeout=WAIT_SECONDS,
+            connect_args={key: value for key, value in limits.items() if key not in url.query},
+            pool_pre_ping=not sqlite,
         )
     except ImportError:
         raise HostError(f"--database: {url.drivername} is not installed; {install_line('postgres')}") from None
-    exclusive = _EXCLUSIVE[url.get_backend_name()]
+    exclusive = [words.format(seconds=WAIT_SECONDS) for words in _EXCLUSIVE[url.get_backend_name()]]
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         if connection.get_execution_options().get(WRITES):
-            connection.exec_driver_sql(exclusive)
+            for words in exclusive:
+                connection.exec_driver_sql(words)
 
     if sqlite:
 

@@ -1,6 +1,6 @@
 """Challenges, phases, submissions and leaderboards as EvalAI's API shows them."""
 
-import time
+from collections.abc import Callable
 
 from segjudge.bundle.field_values import TRUE
 from segjudge.bundle.fields import FLAG, PHASE, TEXTS, WHOLE
@@ -44,8 +44,8 @@ TEXT_FIELDS = ("method_name", "method_description", "project_url", "publication_
 class EvalAIJson:
     """Makes the mappings that EvalAI's serializers make, with signed addresses of files."""
 
-    def __init__(self, store: Store, files: FileStore) -> None:
-        self._store, self._files = store, files
+    def __init__(self, store: Store, files: FileStore, now: Callable[[], float]) -> None:
+        self._store, self._files, self._now = store, files, now
 
     def challenge(self, challenge: Challenge, base: str, *, host: bool = False) -> JsonObject:
         """Return a challenge; only hosts see where its script lies."""
@@ -66,7 +66,7 @@ class EvalAIJson:
             # EvalAI's staff approves, and the host publishes; in a rehearsal both have happened.
             "published": True,
             "approved_by_admin": True,
-            "is_active": challenge.is_open(time.time()),
+            "is_active": challenge.is_open(self._now()),
             "evaluation_script": self._files.url(challenge.script, base) if host else None,
             "slug": f"{challenge.slug}-{challenge.id}",
             "queue": challenge.queue,
@@ -86,7 +86,7 @@ class EvalAIJson:
             "description": config["description"],
             "start_date": date_written(config["start_date"]),
             "end_date": date_written(config["end_date"]),
-            "is_active": phase.is_open(time.time()),
+            "is_active": phase.is_open(self._now()),
             **{key: int(float(config[key])) for key in NUMBERS},
             **{key: phase.flag(key) for key in _PHASE_FLAGS},
             **{key: config.get(key) for key in ("allowed_submission_file_types", "submission_meta_attributes")},

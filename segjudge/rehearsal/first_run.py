@@ -1,5 +1,6 @@
 """The first minutes of a rehearsal: people, teams, the challenge, and on request some submissions."""
 
+import hashlib
 import os
 import re
 import secrets
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from segjudge.bundle.build import samples
+from segjudge.bundle.opened_bundle import Bundle
 from segjudge.bundle.push import without_sponsors
 from segjudge.evaluation_script.errors import HostError
 from segjudge.files import locked
@@ -16,11 +18,13 @@ from segjudge.files import locked
 from .accounts import HOST, PARTICIPANT
 from .actions.submitting import PhaseTarget
 from .database import DATABASE, forget
+from .models import Challenge
 from .refusal import Refusal
 from .services import Services
+from .timestamps import date_written, seconds, written
 
-#: The repository under which the folder's own bundle is known here.
-REPOSITORY = "rehearsal/bundle"
+#: The repository under which an earlier version knew its only bundle, wherever that lay.
+_ANY_BUNDLE = "rehearsal/bundle"
 #: Marks the folder of a rehearsal whose database is elsewhere.
 _MARK, _LOCK = ".segjudge-rehearsal", "lock"
 HOST_NAME, HOST_TEAM = "host", "Hosts"
@@ -93,20 +97,22 @@ def _host_team(services: Services) -> int:
     return services.accounts.teams(host, HOST)[0].id
 
 
-def create_challenge(services: Services, bundle: str, folder: str) -> tuple[int, bool]:
+def create_challenge(services: Services, bundle: str, origin: str, folder: str) -> tuple[int, bool]:
     """Create the challenge of a bundle, or bring it up to date, and let both participants take part.
 
-    Return its number and whether it is new.
+    `origin` is where the bundle lies: one from elsewhere is another challenge. Return its number and whether it is new.
     """
-    old = services.bundles.of_repository(REPOSITORY)
-    refusal = services.bundles.refusal(bundle, REPOSITORY)
+    repository = f"rehearsal/{hashlib.sha256(os.path.realpath(origin).encode()).hexdigest()[:16]}"
+    _take_over(services, bundle, repository)
+    old = services.bundles.of_repository(repository)
+    refusal = services.bundles.refusal(bundle, repository)
     if refusal:
         anew = " If it is another challenge by now, --reset forgets the old one." if old else ""
         raise HostError(f"EvalAI would not take this bundle:\n{refusal}\n`segjudge check` tells the lines.{anew}")
     if old and without_sponsors(bundle, os.path.join(folder, "update.zip")):
         bundle = os.path.join(folder, "update.zip")  # as push does: EvalAI fails on them
     try:
-        number, new = services.bundles.create_or_update(bundle, REPOSITORY, _host_team(services))
+        number, new = services.bundles.create_or_update(bundle, repository, _host_team(services))
     except ValueError as error:
         raise HostError(str(error)) from None
     for name in PARTICIPANTS:
@@ -116,6 +122,15 @@ def create_challenge(services: Services, bundle: str, folder: str) -> tuple[int,
     return number, new
 
 
+def _take_over(services: Services, bundle: str, repository: str) -> None:
+    """Let the bundle of an earlier version's rehearsal have a repository of its own, where it has the same title."""
+    old = services.bundles.of_repository(_ANY_BUNDLE)
+    if old is not None and services.bundles.of_repository(repository) is None:
+        with Bundle(bundle) as opened:
+            if old.config.get("title") == opened.config.get("title"):
+                services.store.change(Challenge, old.id, repository=repository)
+
+
 def closed(services: Services, target: PhaseTarget) -> str:
     """Return why nobody can submit to a phase now; nothing where it is open."""
     try:
@@ -123,6 +138,15 @@ def closed(services: Services, target: PhaseTarget) -> str:
     except Refusal as refusal:
         return str(refusal)
     return ""
+
+
+def open_date(services: Services, target: PhaseTarget) -> str:
+    """Return a date on which a phase and its challenge are open; nothing where there is none."""
+    configs = [row.config for row in services.submitting.named(target)]
+    first = max(seconds(config["start_date"]) for config in configs)
+    last = min(seconds(config["end_date"]) for config in configs)
+    middle = (first + last) / 2
+    return date_written((written(middle) or "")[:19]) if first < last else ""
 
 
 def send_samples(services: Services, challenge: int, root: str) -> int:

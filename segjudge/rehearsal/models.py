@@ -214,8 +214,8 @@ class Submission(NumberedMixin, Base):
 
     @property
     def execution_time(self) -> float | None:
-        """Seconds from start to completion; None before that."""
-        return self.completed_at - self.started_at if self.completed_at and self.started_at else None
+        """Seconds from start to completion, 0 where a clock was set back between them; None before that."""
+        return max(0.0, self.completed_at - self.started_at) if self.completed_at and self.started_at else None
 
 
 class LeaderboardData(NumberedMixin, Base):

@@ -5,12 +5,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sqlalchemy import or_
+
 from .models import MessageReceipt, StoredMessage
 from .refusal import JsonObject
 from .store import Store
 
 #: SQS' default, which EvalAI's queues have and no call extends.
 VISIBILITY = 30.0
+#: Seconds by which clocks are corrected all the time.
+_SLACK = 1.0
 #: Messages that the host's page shows.
 _LISTED = 200
 
@@ -44,7 +48,9 @@ class MessageQueues:
         EvalAI's own worker (`hosted`) and the one for code uploads (not `hosted`) skip those of the other.
         """
         now = time.time()
-        conditions = [StoredMessage.queue == queue, StoredMessage.visible_at <= now]
+        # A clock that was set back must hide no message for longer than any is hidden.
+        visible = or_(StoredMessage.visible_at <= now, StoredMessage.visible_at > now + self._visibility + _SLACK)
+        conditions = [StoredMessage.queue == queue, visible]
         if hosted is not None:
             conditions.append(StoredMessage.hosted.is_(hosted))
         if not self._store.exists(*conditions):
@@ -89,7 +95,7 @@ class MessageQueues:
         return [
             {
                 **message.body,
-                "age": now - message.sent_at,
+                "age": max(0.0, now - message.sent_at),
                 "received": message.received,
                 "hidden": max(0.0, message.visible_at - now),
             }

@@ -13,6 +13,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
 
 from segjudge import sandbox
 from segjudge.evaluation_script.version import VERSION
@@ -24,6 +25,7 @@ from segjudge.sandbox import ProcessLimits
 
 from . import report_program
 from .background import Background
+from .outages import outage_of, unless_away
 from .refusal import Refusal
 from .store import Store
 from .stored_files import FileStore
@@ -108,18 +110,21 @@ class ReportPages(Background):
         sentence = _DEFECT
         try:
             self._keep(order.key, self._product(order))
+            sentence = ""
         except Refusal as refusal:
             sentence = str(refusal)
-        except Exception as error:  # noqa: BLE001 - whatever it is, readers must hear that there is no page
-            self._store.log(order.challenge, f"a report could not be made: {error}")
-        else:
-            sentence = ""
-        with self._lock:
-            self._under_way.pop(order.key, None)
-            self._failures.pop(order.key, None)
-            if sentence:
-                self._failures[order.key] = time.monotonic(), sentence
-                self._failures = dict(list(self._failures.items())[-_FAILURES:])
+        except Exception as error:
+            if outage_of(error) is not None:
+                sentence = ""  # readers look again, and order it again
+                raise
+            unless_away(partial(self._store.log, order.challenge, f"a report could not be made: {error}"))
+        finally:
+            with self._lock:
+                self._under_way.pop(order.key, None)
+                self._failures.pop(order.key, None)
+                if sentence:
+                    self._failures[order.key] = time.monotonic(), sentence
+                    self._failures = dict(list(self._failures.items())[-_FAILURES:])
 
     def _product(self, order: PageOrder) -> str:
         """Return what the program makes of an order, in a folder of its own."""
@@ -130,7 +135,7 @@ class ReportPages(Background):
             return self._answer(folder.temporary)
         finally:
             folder.remove()
-            self._store.forget_folder(folder.path)
+            unless_away(partial(self._store.forget_folder, folder.path))
 
     def _prepare(self, order: PageOrder, folder: str) -> None:
         named = {"wanted": order.wanted, **order.values}

@@ -1,6 +1,7 @@
 """The services that the API, the pages and the workers share, created once."""
 
-from collections.abc import Callable, Collection
+import time
+from collections.abc import Callable, Collection, Sequence
 
 from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.requests import Request
@@ -11,6 +12,7 @@ from .actions.permissions import Permissions
 from .actions.reporting import WorkerReports
 from .actions.submitting import Submitting
 from .actions.uploading import Uploading
+from .background import Background
 from .bundle_import import BundleImport
 from .evalai_json import EvalAIJson
 from .leaderboards import Comparisons
@@ -31,23 +33,29 @@ class Services:
         repeats: Callable[[], bool] = lambda: False,
         hosts: Collection[str] = (),
         database: str = "",
+        now: Callable[[], float] = time.time,
     ) -> None:
+        """`now` returns the moment by which challenges and phases are open."""
         self.store = Store(folder, database)
         self.files = FileStore(self.store)
         self.accounts = Accounts(self.store, hosts)
-        self.json = EvalAIJson(self.store, self.files)
+        self.now = now
+        self.json = EvalAIJson(self.store, self.files, now)
         self.queue = MessageQueues(self.store, visibility, repeats)
         self.comparisons = Comparisons(self.store, self.files)
         self.report_pages = ReportPages(self.store, self.files)
         self.submissions = Submissions(self.store, self.files, self.queue)
         self.bundles = BundleImport(self.store, self.files)
         self.permissions = Permissions(self.store, self.accounts)
-        self.submitting = Submitting(self.store, self.accounts, self.files, self.submissions, self.permissions)
+        self.submitting = Submitting(self.store, self.accounts, self.files, self.submissions, self.permissions, now)
         self.uploading = Uploading(self.store, self.files, self.queue, self.permissions, self.submitting)
         self.hosting = Hosting(self.store, self.submissions, self.permissions)
         self.reports = WorkerReports(self.store, self.files, self.submissions, self.permissions)
         #: What each worker is doing, as it reports itself.
         self.workers: dict[int, str] = {}
+        #: What works beside the server, and since when that runs.
+        self.background: Sequence[Background] = ()
+        self.began_at = time.time()
 
 
 def services_of(request: Request) -> Services:

@@ -5,18 +5,19 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, SQLColumnExpression, delete, event, func, inspect, literal, select
+from sqlalchemy import ColumnElement, SQLColumnExpression, delete, func, inspect, literal, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from segjudge.evaluation_script.errors import HostError
 
 from .column_types import Base
-from .database import WRITES, database_url, is_rehearsal, new_engine
+from .database import WAIT_SECONDS, WRITES, database_url, is_rehearsal, new_engine
 from .models import ChallengePhase, ChallengePhaseSplit, LeaderboardData, LogLine, Setting, Submission, Team
+from .outages import BusyError
 from .refusal import JsonObject, Refusal
 from .timestamps import written
 
@@ -108,21 +109,46 @@ class Store:
         if opened is not None:
             yield opened
             return
-        with self._lock, Session(self._writing, expire_on_commit=False) as session, session.begin():
-            session.connection()  # begins here, so that nothing is read before the lock is held
-            self._local.session = session
-            try:
-                yield session
-            finally:
-                self._local.session = None
-                reader: Session | None = getattr(self._local, "reader", None)
-                if reader is not None:
-                    reader.expunge_all()  # what was read before is read anew
+        if not self._lock.acquire(timeout=WAIT_SECONDS):
+            raise BusyError(f"other threads write for {WAIT_SECONDS} seconds")
+        try:
+            with Session(self._writing, expire_on_commit=False) as session:
+                yield from self._transaction(session)
+        finally:
+            self._lock.release()
+
+    def _transaction(self, session: Session) -> Iterator[Session]:
+        """Give a session, and commit it; then, or once it is rolled back, do what is left for afterwards."""
+        session.connection()  # begins here, so that nothing is read before the lock is held
+        actions: list[tuple[bool, Callable[[], None]]] = []
+        self._local.session, self._local.actions = session, actions
+        committing = committed = False
+        try:
+            yield session
+            session.flush()
+            committing = True
+            session.commit()
+            committed = True
+        except DBAPIError as error:
+            if committing and error.connection_invalidated:
+                # Nobody knows what came of it: a file without a row goes at the next start, a row needs its file.
+                actions.clear()
+            raise
+        finally:
+            self._local.session = None
+            reader: Session | None = getattr(self._local, "reader", None)
+            if reader is not None:
+                reader.expunge_all()  # what was read before is read anew
+            if not committed:
+                with suppress(DBAPIError):
+                    session.rollback()
+            for when, action in actions:
+                if when is committed:
+                    action()
 
     def afterwards(self, action: Callable[[], None], *, committed: bool) -> None:
         """Do something outside the database once the open transaction is committed, or once it is rolled back."""
-        ending = "after_commit" if committed else "after_rollback"
-        event.listen(self._local.session, ending, lambda _session: action(), once=True)
+        self._local.actions.append((committed, action))
 
     def change(self, model: type[Base], key: object, **values: object) -> None:
         """Set columns of the row with a primary key."""

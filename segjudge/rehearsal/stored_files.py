@@ -10,19 +10,30 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import IO
 from urllib.parse import quote
 
-from .models import StoredFile
+from sqlalchemy import select
+
+from .models import Challenge, ChallengePhase, StoredFile, Submission, UploadPart
+from .outages import unless_away
 from .store import Store
 
 _BLOCK = 1 << 18
 #: How much of a file a page shows.
 EXCERPT = 64 << 10
 _SIGNED_SECONDS = 3600.0
+#: Every column that names a file.
+_REFERENCES = (
+    Submission.input_file, Submission.submission_input_file, Submission.stdout_file, Submission.stderr_file,
+    Submission.environment_log_file, Submission.submission_result_file, Submission.metadata_file,
+    Challenge.image, Challenge.script, ChallengePhase.annotation, UploadPart.file,
+)  # fmt: skip
+#: Begins the names of the folders in which a pushed bundle is read.
+PUSH_PREFIX = "push-"
 MEDIA = "/media/{file}/{name}"
 PART = "/upload/{upload}/{number:int}"
 
@@ -37,31 +48,45 @@ class FileStore:
 
     def keep(self, source: IO[bytes] | bytes, name: str, kind: str) -> str:
         """Store a file, streamed, and return its id."""
-        number = secrets.token_hex(16)
-        with open(self._place(number), "xb") as target:
-            if isinstance(source, bytes):
-                target.write(source)
-            else:
-                shutil.copyfileobj(source, target, _BLOCK)
-            size = target.tell()
-        with self._store.write() as session:
-            self._store.afterwards(partial(self._delete, number), committed=False)
-            session.add(StoredFile(id=number, name=os.path.basename(name)[:200], size=size, kind=kind))
-        return number
+        if isinstance(source, bytes):
+            return self._stored(lambda target: target.write(source), name, kind)
+        return self._stored(partial(shutil.copyfileobj, source, length=_BLOCK), name, kind)
 
     def joined(self, numbers: list[str], name: str) -> str:
-        """Store several files as one, drop them, and return its id."""
-        first = self.keep(b"", name, "input_file")
-        with open(self.path(first), "ab") as target:
+        """Store several files as one, beside them, and return its id."""
+
+        def write(target: IO[bytes]) -> None:
             for number in numbers:
                 with open(self.path(number), "rb") as source:
                     shutil.copyfileobj(source, target, _BLOCK)
-            size = target.tell()
+
+        return self._stored(write, name, "input_file")
+
+    def _stored(self, write: Callable[[IO[bytes]], object], name: str, kind: str) -> str:
+        number = secrets.token_hex(16)
+        with ExitStack() as undo:
+            undo.callback(self._delete, number)
+            with open(self._place(number), "xb") as target:
+                write(target)
+                size = target.tell()
+            with self._store.write() as session:
+                self._store.afterwards(partial(self._delete, number), committed=False)
+                undo.pop_all()  # from here on the transaction's end decides
+                session.add(StoredFile(id=number, name=os.path.basename(name)[:200], size=size, kind=kind))
+        return number
+
+    def sweep(self) -> None:
+        """Remove what a killed rehearsal left: files without a row, and rows of files that nothing refers to."""
         with self._store.write() as session:
-            session.get_one(StoredFile, first).size = size
-        for number in numbers:
-            self.drop(number)
-        return first
+            rows = set(session.scalars(select(StoredFile.id)))
+            for number in rows - {number for column in _REFERENCES for number in session.scalars(select(column))}:
+                self.drop(number)
+        for name in os.listdir(self._folder):
+            if name not in rows:
+                self._delete(name)
+        for name in os.listdir(self._store.folder):
+            if name.startswith(PUSH_PREFIX):
+                shutil.rmtree(os.path.join(self._store.folder, name), ignore_errors=True)
 
     def row(self, number: str | None) -> StoredFile | None:
         """Return what is known of a file; None where there is none."""
@@ -100,6 +125,16 @@ class FileStore:
             with self._store.write():
                 self._store.afterwards(partial(self._delete, number), committed=True)
                 self._store.remove(StoredFile, StoredFile.id == number)
+
+    def abandon(self, number: str) -> None:
+        """Drop a file that nothing refers to in the end; while the store is away it is left to the next start."""
+        unless_away(partial(self._abandon, number))
+
+    def _abandon(self, number: str) -> None:
+        with self._store.write() as session:
+            # A commit whose answer was lost may have been one.
+            if not any(session.scalar(select(column).where(column == number).limit(1)) for column in _REFERENCES):
+                self.drop(number)
 
     # ── signed addresses, which the official client fetches without a token ─
 

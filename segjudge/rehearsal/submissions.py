@@ -18,7 +18,7 @@ SUBMITTED = "submitted"
 #: Statuses that will change, and count against a team's concurrent submissions.
 OPEN = (SUBMITTED, "submitting", "resuming", "queued", RUNNING)
 STATUSES = (*OPEN, FINISHED, FAILED, CANCELLED, "partially_evaluated", "archived")
-#: The kind of a result file that holds nothing but what participants may see.
+#: The kind of a file that holds nothing but what participants may see.
 REPORTED = "reported_result"
 _JSON_FILES = ("submission_result_file", "metadata_file")
 
@@ -147,7 +147,9 @@ class Submissions:
 
     def fail(self, submission: int, words: str) -> None:
         """Mark a submission as failed where EvalAI would leave it running."""
-        self.end(submission, FAILED, stdout_file="", stderr_file=words)
+        with self._store.write():
+            if self.end(submission, FAILED, stdout_file=""):
+                self.keep_texts(submission, REPORTED, stderr_file=words)
 
     def keep_answer(self, submission: int, answer: JsonObject) -> None:
         """Store what came of `evaluate()` in the hosted worker's process."""

@@ -6,6 +6,7 @@ import os
 import shutil
 import threading
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -30,6 +31,7 @@ from segjudge.sandbox import SCORER_PROCESSES
 
 from .background import Background
 from .models import Challenge, Submission
+from .outages import outage_of, unless_away
 from .queue import ReceivedMessage
 from .refusal import JsonObject
 from .services import Services
@@ -58,8 +60,8 @@ class Workers(Background):
         self._group = ResourceGroup(cores=CORES * number, processes=SCORER_PROCESSES * number)
         _sweep(services)
         for k in range(number):
-            worker = _Worker(services, scorer, k + 1, self._group, self._stop)
-            self._add(worker.turn, worker.close)
+            worker = _Worker(services, scorer, k + 1, self._group, self._stop, self._carry_through)
+            self._add(worker.turn, worker.close, f"worker {k + 1}")
 
     @property
     def limited(self) -> bool:
@@ -84,8 +86,15 @@ class _Worker:
     """A worker, which keeps its process while the challenge stays the same."""
 
     def __init__(
-        self, services: Services, scorer: Scorer, number: int, group: ResourceGroup, stop: threading.Event
+        self,
+        services: Services,
+        scorer: Scorer,
+        number: int,
+        group: ResourceGroup,
+        stop: threading.Event,
+        carry_through: Callable[[Callable[[], object]], None],
     ) -> None:
+        """`carry_through` does something with the store, however long that is away."""
         self._services, self._scorer, self._number = services, scorer, number
         self._group, self._stop = group, stop
         self._loaded: tuple[int, int] | None = None
@@ -93,6 +102,7 @@ class _Worker:
         self._compute: WorkerFolder | None = None
         self._annotations: dict[int, str] = {}
         self._process: WorkerProcess | None = None
+        self._carry_through = carry_through
         self.show("idle")
 
     def show(self, activity: str) -> None:
@@ -101,14 +111,14 @@ class _Worker:
 
     def close(self) -> None:
         """End the process and its folder."""
+        self._loaded = None
         if self._process is not None:
             self._process.kill()
             self._process = None
         if self._compute is not None:
-            self._compute.remove()
-            self._services.store.forget_folder(self._compute.path)
-            self._compute = None
-        self._loaded = None
+            compute, self._compute = self._compute, None
+            compute.remove()
+            unless_away(lambda: self._services.store.forget_folder(compute.path))  # or the next start forgets it
 
     def turn(self) -> bool:
         """Answer one message; return whether there was one."""
@@ -141,7 +151,7 @@ class _Worker:
             self.close()
             ended = not self._stop.is_set()  # it was cancelled
         if ended:
-            self._services.queue.delete(challenge.queue, message.handle)
+            self._carry_through(lambda: self._services.queue.delete(challenge.queue, message.handle))
         elif self._stop.is_set():
             self._services.submissions.give_back(submission.id, challenge.queue, message.handle)
 
@@ -153,16 +163,18 @@ class _Worker:
             raise
         except DiedError as death:
             return not self._stop.is_set() and not self._tried_again(challenge, submission.id, death)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the submission must come to an end
+        except Exception as error:
             self.close()
             if self._stop.is_set():
                 return False
+            if outage_of(error) is not None:
+                raise  # the message comes back, and the submission is scored then
             self._services.store.log(challenge.id, f"submission {submission.id}: {error!r}")
             words = _HANGS.format(f"the worker stumbled over it ({error})")
             self._services.submissions.fail(submission.id, words)
             return True
         try:
-            self._services.submissions.keep_answer(submission.id, answer)
+            self._carry_through(lambda: self._services.submissions.keep_answer(submission.id, answer))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             words = f"EvalAI could not store what evaluate() returned: {error!r}"
             self._services.submissions.fail(submission.id, words)
@@ -218,7 +230,7 @@ class _Worker:
 
     def _is_unwanted(self, number: int) -> bool:
         """Return whether nobody waits for a score any more."""
-        return self._stop.is_set() or self._services.submissions.is_cancelled(number)
+        return self._stop.is_set() or bool(unless_away(lambda: self._services.submissions.is_cancelled(number)))
 
     def _load(self, challenge: Challenge) -> None:
         """Prepare the folders of EvalAI's worker, and a process that has imported the script."""

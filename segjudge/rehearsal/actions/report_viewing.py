@@ -1,14 +1,10 @@
 """The pages of what submissions scored: who may see which, and what each is made of."""
 
 import json
-import zipfile
-from functools import lru_cache
 
-from segjudge.bundle.bundle_source import UNREADABLE
 from segjudge.evalai.jobs import FINISHED
 from segjudge.evaluation_script.phase import DETAILS
-from segjudge.hosted_worker.scorers import is_ours
-from segjudge.rehearsal.hidden_splits import file_for_participants
+from segjudge.rehearsal.hidden_splits import file_for_participants, has_our_scorers
 from segjudge.rehearsal.models import Challenge, ChallengePhase, Submission, Team, User
 from segjudge.rehearsal.refusal import Refusal
 from segjudge.rehearsal.report_pages import HOSTS, PageOrder
@@ -19,7 +15,7 @@ from segjudge.rehearsal.services import Services
 def why_no_report(services: Services, row: Submission) -> str:
     """Return why there is no page of a submission; nothing where there is one."""
     challenge, phase = services.submissions.challenge_of(row), services.submissions.phase_of(row)
-    if not _has_our_scorers(services.files.path(challenge.script)):
+    if not has_our_scorers(services, challenge):
         return "this challenge has scorers of its own."
     if row.status != FINISHED:
         return f"this submission is {row.status}."
@@ -52,15 +48,6 @@ def report_page(services: Services, user: User, submission: int) -> str | None:
         if json.loads(levels).get(phase.codename) == [DETAILS[-1], []]:
             return services.report_pages.made(_full_order(services, challenge, phase, row), row.team_id)
     return services.report_pages.made(_stored_order(services, challenge, row), row.team_id)
-
-
-@lru_cache(maxsize=64)
-def _has_our_scorers(script: str) -> bool:
-    try:
-        with zipfile.ZipFile(script) as files:
-            return is_ours(files.namelist())
-    except UNREADABLE:
-        return False
 
 
 def _results(challenge: Challenge, row: Submission) -> str:

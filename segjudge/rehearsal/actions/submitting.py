@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Callable
 from typing import IO, NamedTuple
 
 from segjudge.bundle.field_values import TRUE
@@ -39,20 +40,31 @@ class Submitting:
     """The actions of a participant who submits."""
 
     def __init__(
-        self, store: Store, accounts: Accounts, files: FileStore, submissions: Submissions, permissions: Permissions
+        self,
+        store: Store,
+        accounts: Accounts,
+        files: FileStore,
+        submissions: Submissions,
+        permissions: Permissions,
+        now: Callable[[], float],
     ) -> None:
-        self._store, self._accounts, self._files = store, accounts, files
+        self._store, self._accounts, self._files, self._now = store, accounts, files, now
         self._submissions, self._permissions = submissions, permissions
 
     # ── rules ───────────────────────────────────────────────────────────────
 
-    def check_open(self, target: PhaseTarget) -> tuple[Challenge, ChallengePhase]:
-        """Return the challenge and the phase; refuses when either is not open now."""
+    def named(self, target: PhaseTarget) -> tuple[Challenge, ChallengePhase]:
+        """Return the challenge and the phase; refuses a phase of another challenge."""
         challenge = self._store.one(Challenge, target.challenge, Refusal(400, "Challenge does not exist"))
         phase = self._store.get(ChallengePhase, target.phase)
         if phase is None or phase.challenge_id != challenge.id:
             raise Refusal(400, "Challenge Phase does not exist")
-        now = time.time()
+        return challenge, phase
+
+    def check_open(self, target: PhaseTarget) -> tuple[Challenge, ChallengePhase]:
+        """Return the challenge and the phase; refuses when either is not open now."""
+        challenge, phase = self.named(target)
+        now = self._now()
         if not challenge.is_open(now):
             raise Refusal(406, "Challenge is not active")
         if not phase.is_open(now):
@@ -138,7 +150,7 @@ class Submitting:
                 number = self.create(user, target, fields, file)
                 self._submissions.enqueue(number, image)
         except BaseException:
-            self._files.drop(file)
+            self._files.abandon(file)
             raise
         return number
 

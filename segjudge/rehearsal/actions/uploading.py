@@ -2,6 +2,8 @@
 
 import json
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from segjudge.evalai.jobs import PLACEHOLDER
 from segjudge.rehearsal.models import Challenge, ChallengePhase, MultipartUpload, UploadPart, User
@@ -37,18 +39,17 @@ class Uploading:
         file = self._files.keep(PLACEHOLDER, name, "input_file")
         try:
             submission = self._submitting.create(user, PhaseTarget(row.challenge_id, row.id), fields, file)
-        except Refusal:
-            self._files.drop(file)
+        except BaseException:
+            self._files.abandon(file)
             raise
         return submission, self._start(user, row, submission, fields)
 
     def finish(self, user: User, phase: int, submission: int, upload: str, parts: object) -> None:
         """Join the parts, in the place of the placeholder."""
         self._submitting.check_open(self._target(user, phase))
-        file = self._joined(user, phase, submission, upload, parts)
-        old = self._submissions.get(submission).input_file
-        self._submissions.update(submission, input_file=file)
-        self._files.drop(old)
+        with self._joined(user, phase, submission, upload, parts) as file:
+            self._files.drop(self._submissions.get(submission).input_file)
+            self._submissions.update(submission, input_file=file)
 
     def send(self, user: User, phase: int, submission: int) -> None:
         """Put the submission into the queue, whether or not its file has come."""
@@ -73,8 +74,7 @@ class Uploading:
     def finish_annotation(self, user: User, phase: int, upload: str, parts: object) -> None:
         """Replace the truth of a phase; a push does not change it any more."""
         row = self._host_phase(user, phase)
-        file = self._joined(user, phase, None, upload, parts)
-        with self._store.write():
+        with self._joined(user, phase, None, upload, parts) as file:
             self._store.change(ChallengePhase, row.id, annotation=file, by_client=True)
             self._store.one(Challenge, row.challenge_id).version += 1
 
@@ -117,8 +117,9 @@ class Uploading:
             session.add_all(UploadPart(upload_id=upload.id, number=number + 1) for number in range(parts))
         return upload.id
 
-    def _joined(self, user: User, phase: int, submission: int | None, number: str, sent: object) -> str:
-        """Return the file that the parts of an upload make; the upload is over then."""
+    @contextmanager
+    def _joined(self, user: User, phase: int, submission: int | None, number: str, sent: object) -> Iterator[str]:
+        """Give the file that the parts of an upload make, in the transaction with which the upload is over."""
         upload = self._store.get(MultipartUpload, number)
         if upload is None or (upload.user_id, upload.phase_id, upload.submission_id) != (user.id, phase, submission):
             raise Refusal(403, "Sorry, this upload is not yours")
@@ -127,9 +128,16 @@ class Uploading:
         if len(files) < len(parts):
             raise Refusal(400, "One or more of the specified parts could not be found")
         file = self._files.joined(files, upload.name)
-        self._store.remove(UploadPart, UploadPart.upload_id == upload.id)
-        self._store.remove(MultipartUpload, MultipartUpload.id == upload.id)
-        return file
+        try:
+            with self._store.write():
+                for part in files:
+                    self._files.drop(part)
+                self._store.remove(UploadPart, UploadPart.upload_id == upload.id)
+                self._store.remove(MultipartUpload, MultipartUpload.id == upload.id)
+                yield file
+        except BaseException:
+            self._files.abandon(file)
+            raise
 
 
 def _tags(sent: object) -> dict[int, str]:

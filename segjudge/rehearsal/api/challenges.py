@@ -1,6 +1,5 @@
 """Challenges, phases and splits, as everybody reads them, and those who read them: accounts and teams."""
 
-import time
 from collections.abc import Sequence
 from functools import partial
 
@@ -28,7 +27,7 @@ _PERIODS = ("all", "past", "present", "future")
 @answers("GET", routes.CHALLENGES)
 def all_challenges(call: Call) -> JsonObject:
     """Return the challenges of a time: all, past, present or future."""
-    period, now = call.path["time"].lower(), time.time()
+    period, now = call.path["time"].lower(), call.services.now()
     if period not in _PERIODS:
         raise Refusal(406, "Wrong url pattern!")
     shown = [challenge_json(call, challenge) for challenge in call.services.store.find(Challenge)]

@@ -11,6 +11,7 @@ from segjudge.evalai import routes
 from segjudge.evalai.jobs import FINISHED
 from segjudge.rehearsal.models import Challenge, Submission
 from segjudge.rehearsal.refusal import JsonObject, Refusal
+from segjudge.rehearsal.stored_files import PUSH_PREFIX
 
 from .call import Answer, Call, answers
 from .challenges import check_may_push, hosted_challenge
@@ -65,7 +66,9 @@ def _uploaded(call: Call) -> Iterator[tuple[str, str]]:
         raise Refusal(400, {"error": {"zip_configuration": ["No file was submitted."]}})
     if not repository:
         raise Refusal(400, "GITHUB_REPOSITORY is missing; EvalAI answers that with an error 500")
-    with tempfile.TemporaryDirectory(dir=call.services.store.folder, ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix=PUSH_PREFIX, dir=call.services.store.folder, ignore_cleanup_errors=True
+    ) as folder:
         path = os.path.join(folder, "challenge_config.zip")
         with open(path, "wb") as file:
             shutil.copyfileobj(upload.file, file)

@@ -46,8 +46,9 @@ def submit(call: Call) -> Answer:
 @answers("GET", routes.SUBMISSIONS)
 def own_submissions(call: Call) -> JsonObject:
     """Return the submissions of the caller's team to a phase."""
-    team = call.services.submitting.check_participates(call.known(), call.path["challenge"])
-    rows = call.services.submissions.of_team(team.id, call.path["phase"])
+    user, (challenge, phase) = call.known(), call.services.submitting.named(_target(call))
+    team = call.services.submitting.check_participates(user, challenge.id)
+    rows = call.services.submissions.of_team(team.id, phase.id)
     return listed([call.services.json.submission(row, call.base) for row in rows])
 
 

@@ -216,6 +216,7 @@ def host(request: PageRequest, challenge: int) -> Response:
         queue=row.queue,
         messages=services.queue.waiting(row.queue),
         workers=sorted(services.workers.items()),
+        turns=[turn for part in services.background for turn in part.loops],
         rows=_summaries(request, listed),
         counted=counted,
         status=status,
