@@ -18,10 +18,11 @@ from PIL import Image
 import segjudge
 from segjudge import cli
 from segjudge.cli import main
+from segjudge.commands.shared import check_files
 from segjudge.evaluation_script import sequence_truth
-from segjudge.files import OutputFile, file_name
+from segjudge.files import OutputFile, OutputFolder, file_name
 
-from .builders import ANNOTATIONS, ROOT, STRONG
+from .builders import ANNOTATIONS, ROOT, STRONG, zipped
 from .test_participants import SHARP, TRUTH
 
 BEFORE = "written before"
@@ -270,3 +271,11 @@ def test_no_terminal_is_too_old(encoding: str, tmp_path: Path) -> None:
         assert b"Traceback" not in done.stderr
         text = done.stdout.decode(encoding)
         assert "\\u" not in text, "the characters of our own words have plain forms"
+
+
+def test_a_bundle_that_is_none_of_evalais_is_an_input_too(tmp_path: Path) -> None:
+    competition = tmp_path / "competition.zip"
+    competition.write_bytes(zipped({"competition.yaml": b"title: x"}))
+    check_files(argparse.Namespace(path=str(competition), pages=OutputFolder(tmp_path / "pages")))
+    with pytest.raises(segjudge.UsageError, match="would be written over"):
+        check_files(argparse.Namespace(path=str(competition), out=OutputFile(competition)))

@@ -58,7 +58,10 @@ def _files_of_bundle(args: argparse.Namespace) -> list[str]:
     path = getattr(args, "bundle", "") or getattr(args, "path", "")
     if not (path or getattr(args, "phase", None)):
         return []
-    source = find_bundle(path)
+    try:
+        source = find_bundle(path)
+    except UsageError:  # the command says so, or it is about a built competition
+        return [path] if os.path.isfile(path) else []
     folders = [os.path.join(source.root, name) for name in _BUNDLE_FOLDERS]
     below = [os.path.join(top, name) for folder in folders for top, _, names in os.walk(folder) for name in names]
     return [source.archive or os.path.join(source.root, source.config_name), *below]
