@@ -102,7 +102,12 @@ def host_options(sub: argparse.ArgumentParser) -> None:
 def _common_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--subset", default="", help="the list of sequences, e.g. val")
     sub.add_argument("--title", default="", help="the challenge's title (default: from FOLDER)")
-    sub.add_argument("--segjudge", metavar="FROM", default="", help="what scores: a version, a wheel or a git address")
+    sub.add_argument(
+        "--segjudge",
+        metavar="FROM",
+        default="",
+        help="what scores: a wheel, or the git address of a commit (default: this Segjudge)",
+    )
     sub.add_argument(
         "--layout", choices=LAYOUTS, metavar="LAYOUT", help="how TRUTH is laid out (default: as PROTOCOL's)"
     )

@@ -88,7 +88,7 @@ class NewChallenge:
     protocol: str
     source: TruthSource
     title: str = ""
-    #: The version, wheel or git address of the Segjudge that scores (default: this one).
+    #: The wheel of the Segjudge that scores, or the git address of a commit (default: a wheel of this one).
     segjudge: str = ""
     today: datetime.date = field(default_factory=datetime.date.today)
 
