@@ -6,7 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
-import time
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -101,13 +101,16 @@ def submitted(server: Rehearsal, file: Any = STRONG, **data: Any) -> int:
 
 
 def lines_until(process: subprocess.Popen[str], words: str, seconds: float = 60) -> list[str]:
-    """The lines of a worker until one of them has these words."""
+    """The lines of a worker until one of them has these words; one that says nothing is ended."""
     lines: list[str] = []
     assert process.stderr is not None
-    until = time.monotonic() + seconds
-    for line in process.stderr:
-        lines.append(line)
-        if words in line:
-            return lines
-        assert time.monotonic() < until, lines
+    patience = threading.Timer(seconds, process.kill)
+    patience.start()
+    try:
+        for line in process.stderr:
+            lines.append(line)
+            if words in line:
+                return lines
+    finally:
+        patience.cancel()
     raise AssertionError(lines)
