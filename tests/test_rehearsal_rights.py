@@ -536,6 +536,7 @@ def test_files_of_our_scorers_are_as_they_were_written(tmp_path: Path) -> None:
         assert json.loads(server.text(mine["submission_result_file"]))["provenance"]["limits"]
     finally:
         server.stop()
+    assert "hidden=True" in server.errors(), "phases.py shows what the YAML hides, and the start says so"
 
 
 def test_a_participants_link_cannot_be_made_into_a_hosts(hidden: Rehearsal) -> None:

@@ -13,8 +13,10 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from segjudge.bundle.agreement import agreement
 from segjudge.bundle.build import build
 from segjudge.bundle.bundle_source import BundleSource
+from segjudge.bundle.opened_bundle import Bundle
 from segjudge.errors import UsageError
 from segjudge.hosted_worker.cpu_share import missing_bounds
 from segjudge.hosted_worker.interpreter import PINNED_PYTHON, worker_interpreter
@@ -77,6 +79,9 @@ def _rehearse(args: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
         bundle, about = (source.archive, "") if source.archive else _built(source, temporary)
         challenge, new = first_run.create_challenge(services, bundle, source.archive or root, temporary)
+        with Bundle(bundle) as opened:
+            for problem in agreement(opened):  # our scorers' files are shown as they are
+                say(str(problem))
     workers = Workers(services, scorer, args.workers)
     sent = first_run.send_samples(services, challenge, root) if args.seed_demo else 0
     address = f"http://{LOOPBACK}:{port.getsockname()[1]}"
