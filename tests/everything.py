@@ -87,9 +87,8 @@ def parts_of(arguments: list[str], folder: Path, python: str, worker: str) -> li
     if is_whole(arguments):
         quick = [] if arguments else ["-m", "not long"]
         names = sorted(path.name for path in (ROOT / "tests").glob("test_*.py"))
-        borders = (
-            ["test_i"] if arguments else ["test_guest", "test_rehearsal_r"]
-        )  # what is quick waits more than it works
+        # What is quick waits more than it works, so that more parts than cores pay.
+        borders = ["test_i"] if arguments else ["test_guest", "test_rehearsal", "test_remote_s"]
         parts = []
         for number, (start, end) in enumerate(zip(["", *borders], [*borders, "test_~"]), 1):
             files = [f"tests/{name}" for name in names if start <= name < end] + ["tests/journeys"] * (not start)
@@ -168,7 +167,7 @@ def main(words: list[str]) -> int:
         say(f"run.sh test: {missing}")
         return 2
     from segjudge.set_up.installer import SetUpError
-    from segjudge.set_up.main import compile_kernel, prepare
+    from segjudge.set_up.main import compile_bytecode, compile_kernel, prepare
 
     needed = environments_for(arguments) if command == "test" else ["toolkit[test]"]
     try:
@@ -183,6 +182,7 @@ def main(words: list[str]) -> int:
         codes = [subprocess.run([python, "-m", "ruff", *words], cwd=ROOT, check=False).returncode for words in MENDING]
         return max(codes)
     compile_kernel()
+    compile_bytecode(ROOT / "segjudge")
     os.environ.update(variables)
     if is_whole(arguments):
         for linter in LINTERS:

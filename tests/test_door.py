@@ -15,7 +15,10 @@ from .builders import ROOT
 from .shared import IN_CI
 
 READY = shutil.which("bash") and shutil.which("git") and (ROOT / ".git").exists()
-pytestmark = pytest.mark.skipif(not READY and not IN_CI, reason="NO GIT CHECKOUT, or no bash")
+pytestmark = [
+    pytest.mark.skipif(not READY and not IN_CI, reason="NO GIT CHECKOUT, or no bash"),
+    pytest.mark.long,  # what is quick tries `run.sh` on a small checkout: test_set_up.py
+]
 
 
 def run(folder: Path, *arguments: str, expected: int = 0) -> str:
@@ -70,7 +73,6 @@ def test_a_second_run_scores_after_two_seconds_of_work(copy: Path) -> None:
         process.stdout.read()
 
 
-@pytest.mark.long
 def test_a_half_installed_environment_is_made_again(copy: Path) -> None:
     (copy / ".venv/stamp").unlink()
     shutil.rmtree(next((copy / ".venv/lib").glob("python3*/site-packages/yaml")))
@@ -78,7 +80,6 @@ def test_a_half_installed_environment_is_made_again(copy: Path) -> None:
     assert "Setting up" not in run(copy, "--version")
 
 
-@pytest.mark.long
 def test_a_moved_checkout_repairs_itself(copy: Path) -> None:
     moved = copy.parent / "moved here"
     copy.rename(moved)

@@ -69,6 +69,7 @@ def test_any_executor_gives_the_bits_of_one_process(
     assert [(done, of) for _, done, of in steps] == [(done, count) for done in range(count + 1)]
 
 
+@pytest.mark.long
 def test_instance_masks_are_shared_too(tmp_path: Path) -> None:
     given, changed = test_instance_parts.files(tmp_path), replace(INSTANCE_PROTOCOLS["coco"], cap=PER_IMAGE)
     with ThreadPoolExecutor(2) as executor:

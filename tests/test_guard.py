@@ -302,6 +302,7 @@ def test_nothing_that_a_child_started_outlives_it(way: str, end: Any, words: str
     assert is_gone(int(said[0]), 0)
 
 
+@pytest.mark.long
 def test_forks_without_end_are_ended() -> None:
     said: list[str] = []
     most = len(os.listdir("/proc")) + 150

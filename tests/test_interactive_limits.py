@@ -287,6 +287,7 @@ def test_sessions_of_an_older_server_go_on_under_another_name(root: Path) -> Non
 # ── what it takes of the server ─────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_few_sessions_stay_in_memory_and_all_go_on(root: Path) -> None:  # noqa: F811
     host = hosting(root, limits=SessionLimits(sessions=99, sessions_per_sequence=99, open_sessions=3))
     with served(host) as address:
@@ -320,6 +321,7 @@ def high_water(process: int) -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc")
+@pytest.mark.long
 def test_large_submissions_of_two_sessions_take_turns_in_memory(root: Path) -> None:  # noqa: F811
     """Four at once of 40 MB each took 800 MB; one at a time takes its bytes, its text and its strings."""
     megabytes = 40

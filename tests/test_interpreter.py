@@ -30,10 +30,10 @@ def segjudge(*words: str, folder: Path = ROOT, **environment: str) -> Any:
     [
         ("x:0.5", "the seed 'x' is not a whole number"),
         ("7", "the rate is missing"),
-        ("7:", "the rate '' is not a share from 0 to 1"),
-        ("7:2", "the rate '2' is not a share from 0 to 1"),
+        pytest.param("7:", "the rate '' is not a share from 0 to 1", marks=pytest.mark.long),
+        pytest.param("7:2", "the rate '2' is not a share from 0 to 1", marks=pytest.mark.long),
         ("7:nan", "the rate 'nan' is not a share from 0 to 1"),
-        ("1.5:0.1", "the seed '1.5' is not a whole number"),
+        pytest.param("1.5:0.1", "the seed '1.5' is not a whole number", marks=pytest.mark.long),
     ],
 )
 def test_faults_are_asked_for_in_words(faults: str, words: str) -> None:
@@ -69,6 +69,7 @@ def test_an_interpreter_that_does_not_run_is_said(tmp_path: Path, command: str, 
     assert "EvalAI" not in done.stderr
 
 
+@pytest.mark.long
 def test_run_takes_an_interpreter_by_relative_path_by_name_and_by_shim(tmp_path: Path) -> None:
     (tmp_path / "here").symlink_to(sys.prefix)
     good = shim(tmp_path, f'#!/bin/sh\nexec {sys.executable} "$@"\n')

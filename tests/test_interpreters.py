@@ -20,6 +20,7 @@ FEWEST = 1_678
 assert server  # the toolkit is here: on the worker's interpreter this file is left out
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not WORKER and not IN_CI, reason="PYTHON 3.9 ABSENT: use ./run.sh test")
 def test_no_test_was_lost_on_the_workers_interpreter() -> None:
     command = [WORKER, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]

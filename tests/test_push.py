@@ -309,6 +309,7 @@ def test_labels_and_rows_come_from_the_server_when_nothing_was_kept(server: Rehe
         assert words in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_a_rehearsal_decides_about_no_other_server(server: Rehearsal, fork: Path) -> None:
     assert segjudge(fork, server, "push", "--repository", "me/here").returncode == 0
     edit(fork, lambda config: (config["challenge_phases"].pop(), config["challenge_phase_splits"].pop()))

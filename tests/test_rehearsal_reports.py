@@ -421,6 +421,7 @@ def test_pages_that_nobody_read_for_long_make_room(pages: ReportPages, monkeypat
 
 
 @needs_chromium
+@pytest.mark.long
 def test_a_host_steps_through_the_frames(server: Rehearsal) -> None:
     number = scored(server, STRONG, DEV)
     with chromium() as browser, fresh_page(browser, {"width": 1440, "height": 900}) as (page, _):

@@ -301,6 +301,7 @@ def test_state_survives_a_restart(tmp_path: Path) -> None:
     server.stop(signal.SIGKILL)
 
 
+@pytest.mark.long
 def test_two_rehearsals_do_not_share_a_folder(tmp_path: Path) -> None:
     server = Rehearsal(tmp_path / "data", ("--workers", "0")).start()
     try:
@@ -318,6 +319,7 @@ def test_a_folder_of_somebody_elses_is_not_emptied(tmp_path: Path) -> None:
     assert (tmp_path / "photos/one.png").exists()
 
 
+@pytest.mark.long
 def test_the_numbers_are_those_of_scoring_here(tmp_path: Path) -> None:
     from segjudge.evaluation_script import evaluate
 

@@ -83,6 +83,7 @@ def newer(path: Path) -> bytes:
     return made.getvalue()
 
 
+@pytest.mark.long
 def test_truth_comes_from_a_bucket_and_results_go_there(
     server: Rehearsal, operator: Operator, aws: str, bucket: str
 ) -> None:

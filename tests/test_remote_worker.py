@@ -529,6 +529,7 @@ def _fetched(url: str) -> Any:
         return None
 
 
+@pytest.mark.long
 def test_several_processes_share_the_work(server: Rehearsal, operator: Operator) -> None:
     numbers = [submitted(server) for _ in range(6)]
     output = operator.run("--once", "--jobs", "3")

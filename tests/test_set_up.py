@@ -273,6 +273,11 @@ def test_stopped_while_it_installs_it_leaves_nothing(fresh: Checkout, number: in
     assert not os.path.lexists(fresh.folder / ".venv")
 
 
+@pytest.mark.long
+def test_a_home_that_cannot_be_written_is_no_hindrance(fresh: Checkout) -> None:
+    assert "base 1.0" in fresh.run(HOME=os.devnull, XDG_CACHE_HOME="", UV_CACHE_DIR="")
+
+
 @pytest.mark.parametrize("by", ["variables", "file"])
 def test_what_pip_is_told_is_told_to_uv(by: str, fresh: Checkout, tmp_path: Path) -> None:
     (fresh.programs / "uv").unlink()
@@ -332,6 +337,7 @@ def test_an_environment_whose_python_is_gone_is_made_again(fresh: Checkout) -> N
     assert "Setting up" not in fresh.run()
 
 
+@pytest.mark.long
 def test_environments_of_the_older_layout_stay_while_they_are_used(fresh: Checkout) -> None:
     old = fresh.folder / ".environments/toolkit-0123456789ab"
     subprocess.run(["python3", "-m", "venv", "--without-pip", str(old)], check=True)

@@ -47,6 +47,11 @@ class Installer:
         self.python = base if os.access(base, os.X_OK) else sys.executable
         self._variables = {name: value for name, value in os.environ.items() if name not in _EXCLUDED}
         self._variables |= {"PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+        cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+        while not os.path.exists(cache):
+            cache = os.path.dirname(cache)
+        if not os.path.isdir(cache) or not os.access(cache, os.W_OK):
+            self._variables.setdefault("UV_CACHE_DIR", os.path.join(os.path.dirname(folder), "cache"))
         self._uv = ""
         pip = self._pip(folder)
         self._uv = next(
