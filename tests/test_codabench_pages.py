@@ -209,5 +209,5 @@ def test_run_keeps_the_pages(bundle: Path, tmp_path: Path, capsys: pytest.Captur
             sample.unlink()
     assert main(["run", "--platform", "codabench", str(bundle), "--pages", str(tmp_path / "pages")]) == 0
     names = sorted(path.name for path in (tmp_path / "pages").iterdir())
-    assert names == ["Sequences, development-lagging.zip.html", "Sequences-test-lagging.zip.html"]
+    assert names == ["Sequences, development-lagging.zip.html", "Sequences, test-lagging.zip.html"]
     assert 'class="player"' in (tmp_path / "pages" / names[0]).read_text("utf-8")
