@@ -5,6 +5,7 @@ from __future__ import annotations
 import ensurepip
 import fcntl
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -377,6 +378,9 @@ def test_a_checkout_that_cannot_be_written_runs(made: Checkout) -> None:
     done = subprocess.run([*seal, made.folder / "run.sh", "--version"], capture_output=True, text=True, check=False)
     assert done.stdout.startswith(f"{made.current()}\nbase "), done.stderr
     assert done.stderr == ""
+    done = subprocess.run([*seal, made.folder / "run.sh", "arena"], capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert re.fullmatch(r"run.sh: .*toolkit-all.lock: Read-only file system\n", done.stderr)
 
 
 def test_bytecode_is_written_where_python_is_told_not_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,10 +69,11 @@ def prepare(words: list[str]) -> tuple[str, dict[str, str]]:
         environment = PythonEnvironment(kind, extra)
         try:
             folder = environment.ready_folder() if mode == "found" else environment.ensured_folder()
-        except SetUpError as error:
+        except (SetUpError, OSError) as error:
+            reason = f"{error.filename or ENVIRONMENTS}: {error.strerror}" if isinstance(error, OSError) else str(error)
             if mode != "try":
-                raise
-            say(f"Going on without {LINKS[kind]}: {error}")
+                raise SetUpError(reason) from None
+            say(f"Going on without {LINKS[kind]}: {reason}")
             continue
         if folder:
             mark_in_use(folder)
