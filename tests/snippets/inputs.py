@@ -153,9 +153,11 @@ def rank(command: Command) -> None:
 
 def stored(path: Path) -> None:
     """Write the JSON of scores."""
-    truth("ranked/DAVIS", "davis2017")
-    results(f"{path.stem}.zip", "ranked/DAVIS", "davis2017", poor=True)
-    quietly(["score", f"{path.stem}.zip", "--truth", "ranked/DAVIS", "--protocol", "davis2017", "--json", str(path)])
+    same = "truth.zip" if Path("truth.zip").exists() else "ranked/DAVIS"  # what is ranked has one truth
+    if same != "truth.zip":
+        truth(same, "davis2017")
+    results(f"{path.stem}.zip", same, "davis2017", poor=True)
+    quietly(["score", f"{path.stem}.zip", "--truth", same, "--protocol", "davis2017", "--json", str(path)])
 
 
 def report(command: Command) -> None:
