@@ -18,12 +18,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from segjudge import sandbox
 from segjudge.code_upload import arena
 from segjudge.code_upload.environments import VIDEO
+from segjudge.datasets.demo.davis_root import scenes, write
 from segjudge.datasets.opening import TruthSource
 from segjudge.datasets.packing import pack
-from segjudge.demo.davis_root import scenes, write
+from segjudge.system import sandbox
 from tests.builders import ROOT
 from tests.data import SEQUENCES
 from tests.test_interactive_commands import real_root

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.sequences import measured
-from segjudge.evaluation_script.rle import compressed
+from segjudge.evaluation_script.masks.run_lengths import compressed
 from tests.data import ROOT
 
 CATEGORIES = 100
@@ -33,8 +33,8 @@ OURS = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 from evaluation_script import main
-from evaluation_script.phase import Phase, PhaseSplit
-from evaluation_script.archive_limits import INSTANCE_LIMITS
+from evaluation_script.scoring.phase import Phase, PhaseSplit
+from evaluation_script.files.limits import INSTANCE_LIMITS
 labels = ("AP", "AP50", "AP75")
 main.PHASES = (Phase("bench", "", (PhaseSplit("val", "places2017-official", labels),), limits=INSTANCE_LIMITS),)
 print(json.dumps(main.evaluate(sys.argv[2], sys.argv[3], "bench")["result"]))
@@ -64,9 +64,9 @@ import numpy
 floors = {"start": clock()}
 sys.path.insert(0, sys.argv[1])
 from evaluation_script import annotation_file, instance_truth, instances, kernel_matches, kernel_runs, main, tuning
-from evaluation_script.archive_limits import INSTANCE_LIMITS
-from evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
-from evaluation_script.phase import ScoringRules
+from evaluation_script.files.limits import INSTANCE_LIMITS
+from evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
+from evaluation_script.scoring.phase import ScoringRules
 
 def timed(stage, module, name):
     work = getattr(module, name)

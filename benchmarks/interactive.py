@@ -19,19 +19,20 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import robot as plain_robot
+from segjudge.datasets.demo.make import png_of
+from segjudge.datasets.demo.scenes import scene
 from segjudge.datasets.opening import TruthSource
 from segjudge.datasets.packing import pack
-from segjudge.demo.make import png_of
-from segjudge.demo.scenes import scene
-from segjudge.evaluation_script import dataset_reader, sequence_truth
+from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
+from segjudge.evaluation_script.families.sequences import truth as sequence_truth
+from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.main import score_split
-from segjudge.evaluation_script.masks import Array
-from segjudge.evaluation_script.phase import ScoringRules
-from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
+from segjudge.evaluation_script.masks.stack import Array
+from segjudge.evaluation_script.scoring.phase import ScoringRules
 from segjudge.interactive.evaluation import ROBOT_DEFAULT_PARAMETERS, EvaluationService
 from segjudge.interactive.robot import InteractiveScribblesRobot
 from segjudge.interactive.utils.scribbles import Scribbles
-from segjudge.prepared import LOCAL_LIMITS
+from segjudge.scoring.requests import LOCAL_LIMITS
 from tests.data import INTERACTIVE
 
 FRAMES, OBJECTS = 100, 2

@@ -20,10 +20,10 @@ from pathlib import Path
 
 import requests
 
-from segjudge.rehearsal.accounts import PARTICIPANT
-from segjudge.rehearsal.models import Submission, Team
-from segjudge.rehearsal.services import Services
-from segjudge.rehearsal.submissions import SplitScores
+from segjudge.server.accounts import PARTICIPANT
+from segjudge.server.models import Submission, Team
+from segjudge.server.services import Services
+from segjudge.server.submissions import SplitScores
 from tests.data import ROOT
 from tests.journeys.rush import rush
 from tests.rehearsals import Rehearsal

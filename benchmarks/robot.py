@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 from scipy.special import comb
 from skimage.morphology import medial_axis
 
-from segjudge.evaluation_script.masks import Array
+from segjudge.evaluation_script.masks.stack import Array
 
 
 def lines(missing: Array, kernel_size: float = 0.2, min_nodes: int = 4, samples: int = 1000) -> list[Array]:

@@ -25,9 +25,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from segjudge.demo.scenes import scene
-from segjudge.evaluation_script import dataset_reader, sequence_truth
-from segjudge.evaluation_script.packed_file import add_member
+from segjudge.datasets.demo.scenes import scene
+from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
+from segjudge.evaluation_script.families.sequences import truth as sequence_truth
+from segjudge.evaluation_script.files.packed import add_member
 
 VIDEOS, FRAMES = 10, 30
 

@@ -30,8 +30,9 @@ import numpy as np
 from PIL import Image
 
 from benchmarks import reference
-from segjudge.demo.scenes import scene
-from segjudge.evaluation_script import dataset_reader, sequence_truth
+from segjudge.datasets.demo.scenes import scene
+from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
+from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from tests.data import ROOT, SEQUENCES
 from tests.golden.pairs import frames_of
 
@@ -44,7 +45,7 @@ OURS = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 from evaluation_script import main
-from evaluation_script.phase import PROTOCOLS, Phase, PhaseSplit
+from evaluation_script.scoring.phase import PROTOCOLS, Phase, PhaseSplit
 split = PhaseSplit("val", sys.argv[4], PROTOCOLS[sys.argv[4]].metrics[:3])
 main.PHASES = (Phase("bench", "", (split,)),)
 for _ in range(int(sys.argv[5])):

@@ -20,20 +20,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks.sequences import SETS, measured, write_dataset
-from segjudge.evaluation_script import (
-    annotation_file,
-    archive_zip,
-    inflate,
-    kernel,
-    kernel_frames,
-    main,
-    png,
-    sequence_truth,
-    sequences,
-    similarity,
-    tuning,
-)
-from segjudge.evaluation_script.phase import PROTOCOLS, Phase, PhaseSplit
+from segjudge.evaluation_script import main
+from segjudge.evaluation_script.families.sequences import engine as sequences
+from segjudge.evaluation_script.families.sequences import truth as sequence_truth
+from segjudge.evaluation_script.files import inflate
+from segjudge.evaluation_script.files import zips as archive_zip
+from segjudge.evaluation_script.masks import kernel, kernel_frames, png, similarity
+from segjudge.evaluation_script.runner import tuning
+from segjudge.evaluation_script.scoring import annotation_file
+from segjudge.evaluation_script.scoring.phase import PROTOCOLS, Phase, PhaseSplit
 
 #: Stages, and the functions whose time is theirs.
 STAGES: dict[str, list[tuple[Any, str]]] = {

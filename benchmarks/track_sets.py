@@ -12,7 +12,7 @@ from PIL import Image
 
 from benchmarks.instances import Blob, Size, blob, shifted, write_set
 from benchmarks.instances import segmentation as with_empty_runs
-from segjudge.evaluation_script.rle import compressed, runs_of
+from segjudge.evaluation_script.masks.run_lengths import compressed, runs_of
 
 Array = np.ndarray[Any, Any]
 Lot = np.random.Generator

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from . import tuning  # noqa: F401 - it comes before numpy
+from .runner import tuning  # noqa: F401 - it comes before numpy
 
 __all__ = ["evaluate"]
 

@@ -10,19 +10,20 @@ import traceback
 from contextlib import closing
 from typing import Any, Dict, Mapping, Tuple, Union
 
-from . import annotation_file, kernel, notify
-from .answer import build_answer
-from .engine import OpenedSubmission, check_fits, engine_of, report_of
-from .errors import HostError, SubmissionError, only
-from .guard import CrashError, Say, run_guarded
-from .parallel import cores
-from .phase import PROTOCOLS, Phase, PhaseSplit, ScoringRules
+from .families.base.engine import OpenedSubmission, check_fits, engine_of, report_of
+from .families.base.progress import Progress, ignore_progress
+from .families.base.reports import Report
+from .families.base.truth import SplitTruth
+from .files.problems import HostError, SubmissionError, only
+from .masks import kernel
 from .phases import PHASES
-from .progress import Progress, ignore_progress
-from .provenance import counting, digest_of, numbers_of, provenance
-from .reports import Report
-from .truth import SplitTruth
-from .tuning import reuse_memory
+from .runner.guard import CrashError, Say, run_guarded
+from .runner.parallel import cores
+from .runner.tuning import reuse_memory
+from .scoring import annotation_file, notify
+from .scoring.answer import build_answer
+from .scoring.phase import PROTOCOLS, Phase, PhaseSplit, ScoringRules
+from .scoring.provenance import counting, digest_of, numbers_of, provenance
 
 #: A split's progress is reported in this many lines at the most.
 PROGRESS_LINES = 20
@@ -53,7 +54,7 @@ def load_scorers() -> None:
             if split.protocol in PROTOCOLS:  # else the first submission says so
                 engine_of(PROTOCOLS[split.protocol].track)
         if phase.report:
-            from . import phase_report  # noqa: F401 - most phases leave none
+            from .scoring import phase_report  # noqa: F401 - most phases leave none
     kernel.library()
 
 
@@ -163,7 +164,7 @@ def score_phase(
         total = "" if split.hidden or split.codename not in totals else "{0} of {0} ".format(totals[split.codename])
         say(f"{split.codename}: {total}scored")
     if phase.report:
-        from .phase_report import add_report  # most phases leave none
+        from .scoring.phase_report import add_report  # most phases leave none
 
         _log(add_report(answer, phase, scored, submission, started + phase.seconds))
     return answer

@@ -6,8 +6,8 @@ The fields of a phase are explained in `phase.py`, the protocols in `sequence_pr
 
 from __future__ import annotations
 
-from .archive_limits import INSTANCE_LIMITS, ArchiveLimits
-from .phase import Phase, PhaseSplit
+from .files.limits import INSTANCE_LIMITS, ArchiveLimits
+from .scoring.phase import Phase, PhaseSplit
 
 #: What the leaderboards show: any of the protocol's metrics, or `J-Volume`, `J-Visible`, `False-Alarm`…
 LABELS = ("J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay")

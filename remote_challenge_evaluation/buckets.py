@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from segjudge.evalai.http_exchange import StoppedError, Watch, awaited, within
+from segjudge.platforms.evalai.http_exchange import StoppedError, Watch, awaited, within
 
 from .journal import JobReport
 from .operator_log import Log

@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 
 import requests
 
-from segjudge.evalai.http_exchange import Watch, WireError, blocks_of, exchange, within
+from segjudge.platforms.evalai.http_exchange import Watch, WireError, blocks_of, exchange, within
 
 _BLOCK = 1 << 18
 #: Seconds to connect, and between two bytes.

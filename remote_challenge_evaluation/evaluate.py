@@ -9,10 +9,10 @@ import os
 import sys
 from typing import Any
 
-from segjudge.evalai.result_shapes import for_rest
 from segjudge.evaluation_script import evaluate as score
-from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.main import phase_named
+from segjudge.platforms.evalai.result_shapes import for_rest
 
 
 def evaluate(

@@ -10,13 +10,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from segjudge.bundle.agreement import splits_of
-from segjudge.bundle.build import read_config
-from segjudge.bundle.bundle_source import SCRIPT_FOLDER, BundleSource, find_bundle
-from segjudge.bundle.fields import CONFIG_NAMES
-from segjudge.bundle.opened_bundle import Bundle
-from segjudge.bundle.problems import mappings_in
-from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.bundle.agreement import splits_of
+from segjudge.platforms.evalai.bundle.build import read_config
+from segjudge.platforms.evalai.bundle.bundle_source import SCRIPT_FOLDER, BundleSource, find_bundle
+from segjudge.platforms.evalai.bundle.fields import CONFIG_NAMES
+from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
+from segjudge.platforms.evalai.bundle.problems import mappings_in
 
 from . import host_program
 from .scoring_messages import ScoredPhase, ScorerChoice

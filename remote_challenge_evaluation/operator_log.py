@@ -7,8 +7,8 @@ import json
 import sys
 from contextlib import suppress
 
-from segjudge.evalai.http_exchange import StoppedError, Watch, WireError, exchange, within
-from segjudge.files import without_secrets
+from segjudge.platforms.evalai.http_exchange import StoppedError, Watch, WireError, exchange, within
+from segjudge.system.files import without_secrets
 
 #: The most characters of one fact.
 _FACT_LENGTH = 4000

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias
 
-from segjudge.evalai.client import ApiError
-from segjudge.evalai.http_exchange import StoppedError, Watch, awaited, within
-from segjudge.evalai.jobs import Jobs, QueueMessage
+from segjudge.platforms.evalai.client import ApiError
+from segjudge.platforms.evalai.http_exchange import StoppedError, Watch, awaited, within
+from segjudge.platforms.evalai.jobs import Jobs, QueueMessage
 
 from .buckets import AWS_SECONDS, aws_client
 from .journal import Journal

@@ -6,9 +6,9 @@ import json
 import secrets
 import time
 
-from segjudge.evalai.client import ApiError, with_retries
-from segjudge.evalai.jobs import CANCELLED, SETTLED
-from segjudge.evalai.result_shapes import SubmissionRow
+from segjudge.platforms.evalai.client import ApiError, with_retries
+from segjudge.platforms.evalai.jobs import CANCELLED, SETTLED
+from segjudge.platforms.evalai.result_shapes import SubmissionRow
 
 from .buckets import keep_report
 from .journal import BEGUN, SCORED, Job, JobReport

@@ -10,9 +10,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from segjudge.evalai.http_exchange import WireError
-from segjudge.evalai.jobs import PLACEHOLDER, RUNNING
-from segjudge.evalai.result_shapes import PhaseRow, ShapeError, SubmissionRow, accepted_accuracies
+from segjudge.platforms.evalai.http_exchange import WireError
+from segjudge.platforms.evalai.jobs import PLACEHOLDER, RUNNING
+from segjudge.platforms.evalai.result_shapes import PhaseRow, ShapeError, SubmissionRow, accepted_accuracies
 
 from .download import GoneError, TooLargeError, download, head
 from .evaluation import ScoringOutcome, run_scorer

@@ -18,7 +18,7 @@ from .host_program import limit
 from .scoring_messages import AnnotationReport, ScoredPhase, ScorerChoice, ScoringAnswer, ScoringRequest
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.phase import Phase
+    from segjudge.evaluation_script.scoring.phase import Phase
 
 
 def main() -> None:
@@ -38,9 +38,9 @@ def main() -> None:
 
 def _described(choice: ScorerChoice) -> dict[str, ScoredPhase]:
     """Return the phases for a parent that does not import the scorers."""
-    from segjudge.bundle.bundle_source import find_bundle
-    from segjudge.errors import UsageError
-    from segjudge.evaluation_script.errors import HostError
+    from segjudge.evaluation_script.files.problems import HostError
+    from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
+    from segjudge.system.errors import UsageError
 
     try:
         if choice["evaluate"] or (choice["bundle"] and find_bundle(choice["bundle"]).is_foreign):
@@ -63,7 +63,7 @@ def _described(choice: ScorerChoice) -> dict[str, ScoredPhase]:
 def _phases_of(bundle: str) -> tuple[Phase, ...]:
     """Return the phases that our scorers score: the bundle's, or without a bundle the installed ones."""
     if bundle:
-        from segjudge.bundle.bundle_source import find_bundle
+        from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 
         return find_bundle(bundle).phases()
     from segjudge.evaluation_script.phases import PHASES
@@ -73,7 +73,7 @@ def _phases_of(bundle: str) -> tuple[Phase, ...]:
 
 def _annotations(choice: ScorerChoice) -> AnnotationReport:
     """Return what the annotation file of each phase holds, or its problem; every mask is read."""
-    from segjudge.evaluation_script.errors import HostError
+    from segjudge.evaluation_script.files.problems import HostError
 
     facts, problems = list[str](), list[str]()
     for phase in sorted(_phases_of(choice["bundle"]), key=lambda phase: phase.codename):
@@ -89,9 +89,9 @@ def _annotations(choice: ScorerChoice) -> AnnotationReport:
 
 def _facts(phase: Phase, path: str) -> str:
     """Return what an annotation file holds, in words; raise if it cannot be used to score the phase."""
-    from segjudge.evaluation_script.engine import check_fits
+    from segjudge.evaluation_script.families.base.engine import check_fits
     from segjudge.evaluation_script.main import open_truth, truth_of
-    from segjudge.evaluation_script.phase import PROTOCOLS
+    from segjudge.evaluation_script.scoring.phase import PROTOCOLS
 
     truths, facts = open_truth(path, phase), []
     for split in phase.splits:
@@ -102,9 +102,9 @@ def _facts(phase: Phase, path: str) -> str:
 
 
 def _score(request: ScoringRequest) -> ScoringAnswer:
-    from segjudge.evalai.result_shapes import for_rest
-    from segjudge.evaluation_script.errors import HostError, SubmissionError
+    from segjudge.evaluation_script.files.problems import HostError, SubmissionError
     from segjudge.evaluation_script.main import evaluate_phase
+    from segjudge.platforms.evalai.result_shapes import for_rest
 
     phase = next(phase for phase in _phases_of(request["bundle"]) if phase.codename == request["codename"])
     phase = replace(

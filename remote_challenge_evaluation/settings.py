@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, cast
 
-from segjudge.bundle.fields import CONFIG_NAMES
-from segjudge.evalai.client import is_plain_token, is_safe_for_token
+from segjudge.platforms.evalai.bundle.fields import CONFIG_NAMES
+from segjudge.platforms.evalai.client import is_plain_token, is_safe_for_token
 
 from .journal_file import NAME, open_jobs_in
 from .scoring_messages import ScorerChoice

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from segjudge.evalai.client import ApiError
-from segjudge.evalai.jobs import Jobs
-from segjudge.evalai.result_shapes import ChallengeRow, labels_of, number_of
+from segjudge.platforms.evalai.client import ApiError
+from segjudge.platforms.evalai.jobs import Jobs
+from segjudge.platforms.evalai.result_shapes import ChallengeRow, labels_of, number_of
 
 from .scoring_messages import ScoredPhase
 from .settings import WorkerSettings

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 
-from segjudge.evalai.jobs import RUNNING, WAITING
-from segjudge.evalai.result_shapes import SubmissionRow
+from segjudge.platforms.evalai.jobs import RUNNING, WAITING
+from segjudge.platforms.evalai.result_shapes import SubmissionRow
 
 from .journal import DONE
 from .services import WorkerServices

@@ -12,10 +12,10 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 
-from segjudge.evalai.client import ApiError
-from segjudge.evalai.http_exchange import StoppedError, WireError
-from segjudge.evalai.jobs import RUNNING, STATUSES, WAITING, QueueMessage
-from segjudge.evalai.result_shapes import SubmissionRow
+from segjudge.platforms.evalai.client import ApiError
+from segjudge.platforms.evalai.http_exchange import StoppedError, WireError
+from segjudge.platforms.evalai.jobs import RUNNING, STATUSES, WAITING, QueueMessage
+from segjudge.platforms.evalai.result_shapes import SubmissionRow
 
 from .download import DiskError
 from .journal import BEGUN, CLAIMED, SCORED, Job, JobGoneError

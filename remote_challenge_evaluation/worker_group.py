@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from segjudge.processes import Child, Streams
+from segjudge.system.processes import Child, Streams
 
 from .stopping import Stop
 

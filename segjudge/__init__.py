@@ -9,10 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .arrays import FrameAccumulator, score_arrays
-    from .errors import UsageError
-    from .evaluation_script.errors import HostError, SubmissionError
-    from .scoring import Scores, load, score
+    from .evaluation_script.files.problems import HostError, SubmissionError
+    from .scoring.arrays import FrameAccumulator, score_arrays
+    from .scoring.scores import Scores, load, score
+    from .system.errors import UsageError
 
 __all__ = ["FrameAccumulator", "HostError", "Scores", "SubmissionError", "UsageError", "load", "score", "score_arrays"]
 
@@ -24,14 +24,14 @@ if resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY or _DI
 
 #: Where each public name is defined; imported on first use, since EvalAI's worker has an older Python.
 _MODULES = {
-    "FrameAccumulator": "segjudge.arrays",
-    "HostError": "segjudge.evaluation_script.errors",
-    "Scores": "segjudge.scoring",
-    "SubmissionError": "segjudge.evaluation_script.errors",
-    "UsageError": "segjudge.errors",
-    "load": "segjudge.scoring",
-    "score": "segjudge.scoring",
-    "score_arrays": "segjudge.arrays",
+    "FrameAccumulator": "segjudge.scoring.arrays",
+    "HostError": "segjudge.evaluation_script.files.problems",
+    "Scores": "segjudge.scoring.scores",
+    "SubmissionError": "segjudge.evaluation_script.files.problems",
+    "UsageError": "segjudge.system.errors",
+    "load": "segjudge.scoring.scores",
+    "score": "segjudge.scoring.scores",
+    "score_arrays": "segjudge.scoring.arrays",
 }
 
 

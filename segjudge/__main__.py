@@ -1,6 +1,6 @@
 """`python -m segjudge` is the command line."""
 
-from .interrupts import leave_at_once
+from .system.interrupts import leave_at_once
 
 leave_at_once()
 from .cli import main  # noqa: E402 - a signal may come while it is imported

@@ -17,12 +17,12 @@ from importlib import import_module
 from typing import NoReturn
 
 from segjudge.commands.shared import DONE, OURS, THEIRS, USAGE, check_files, say
-from segjudge.errors import OptionError, UsageError
-from segjudge.evaluation_script.errors import HostError, SubmissionError, nearest
-from segjudge.evaluation_script.packed_file import DISK_FULL, NotWritten
-from segjudge.evaluation_script.version import VERSION
-from segjudge.files import without_secrets
-from segjudge.interrupts import STOPPED, end_by, interruptible, leave_at_once
+from segjudge.evaluation_script.files.packed import DISK_FULL, NotWritten
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError, nearest
+from segjudge.evaluation_script.scoring.version import VERSION
+from segjudge.system.errors import OptionError, UsageError
+from segjudge.system.files import without_secrets
+from segjudge.system.interrupts import STOPPED, end_by, interruptible, leave_at_once
 
 #: Each command, and the module of `segjudge.commands` that has it and its options.
 COMMANDS = {
@@ -148,7 +148,7 @@ class _Version(argparse.Action):
     """Print the version, and whether the kernel or numpy scores, which is determined only on request."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from segjudge.evaluation_script import kernel
+        from segjudge.evaluation_script.masks import kernel
 
         sys.stdout.write(f"segjudge {VERSION}, {kernel.state()}\n")
         parser.exit()

@@ -10,8 +10,8 @@ import torch
 from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
-from segjudge.arrays import FrameAccumulator
-from segjudge.evaluation_script.phase import TrackProtocol
+from segjudge.evaluation_script.scoring.phase import TrackProtocol
+from segjudge.scoring.arrays import FrameAccumulator
 
 
 class SegmentationMetric(Metric):  # type: ignore[misc] # torch is not installed everywhere

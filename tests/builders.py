@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from segjudge.evaluation_script import sequence_truth
-from segjudge.evaluation_script.archive_limits import ArchiveLimits
-from segjudge.evaluation_script.instance_accumulator import InstanceScore
-from segjudge.evaluation_script.instance_protocols import InstanceProtocol
-from segjudge.evaluation_script.instance_truth import InstanceTruth
-from segjudge.evaluation_script.instances import OpenedRecords
-from segjudge.evaluation_script.masks import Stack, cropped, empty_labels, pack
-from segjudge.evaluation_script.phase import ScoringRules
-from segjudge.evaluation_script.sequence_metrics import ObjectScore
-from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
-from segjudge.evaluation_script.sequences import OpenedSequences
+from segjudge.evaluation_script.families.instances.accumulator import InstanceScore
+from segjudge.evaluation_script.families.instances.engine import OpenedRecords
+from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
+from segjudge.evaluation_script.families.instances.truth import InstanceTruth
+from segjudge.evaluation_script.families.sequences import truth as sequence_truth
+from segjudge.evaluation_script.families.sequences.engine import OpenedSequences
+from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
+from segjudge.evaluation_script.families.sequences.protocols import SequenceProtocol
+from segjudge.evaluation_script.files.limits import ArchiveLimits
+from segjudge.evaluation_script.masks.stack import Stack, cropped, empty_labels, pack
+from segjudge.evaluation_script.scoring.phase import ScoringRules
 
 ROOT = Path(__file__).resolve().parent.parent
 DEV = "sequences-dev"
@@ -88,7 +88,7 @@ def stack_of(*masks: Any) -> Stack:
 
 def label_truth(tmp_path: Path, videos: dict[str, list[Any]]) -> sequence_truth.Split:
     """A truth of label images, read as a published layout."""
-    from segjudge.evaluation_script import dataset_reader
+    from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 
     path = tmp_path / "truth.zip"
     path.write_bytes(label_zip(videos))

@@ -24,10 +24,10 @@ from pathlib import Path
 
 import numpy as np
 
-from segjudge.evaluation_script import kernel, kernel_frames, kernel_matches, kernel_runs
-from segjudge.evaluation_script.kernel_frames import LABELS, PackedFrames, codes_of, compare
-from segjudge.evaluation_script.mask_texts import of_texts
-from segjudge.evaluation_script.masks import Stack, words_across
+from segjudge.evaluation_script.masks import kernel, kernel_frames, kernel_matches, kernel_runs
+from segjudge.evaluation_script.masks.kernel_frames import LABELS, PackedFrames, codes_of, compare
+from segjudge.evaluation_script.masks.stack import Stack, words_across
+from segjudge.evaluation_script.masks.texts import of_texts
 from segjudge.kernel.compiling import SOURCES
 
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
@@ -136,7 +136,7 @@ def text_of(generator: random.Random) -> str:
 
 def sound(generator: random.Random, pixels: int) -> str:
     """The text of a mask that fills its image."""
-    from segjudge.evaluation_script.rle import compressed
+    from segjudge.evaluation_script.masks.run_lengths import compressed
 
     cuts = sorted(generator.randrange(pixels + 1) for _ in range(generator.randrange(12)))
     return compressed([int(run) for run in np.diff([0, *cuts, pixels])])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Callable
 
-from segjudge.evaluation_script.errors import SubmissionError
+from segjudge.evaluation_script.files.problems import SubmissionError
 
 from .test_hostile_instances import in_child
 

@@ -20,8 +20,8 @@ from typing import Any
 import requests
 import yaml
 
-from segjudge.bundle.build import build
-from segjudge.rehearsal.store import Store
+from segjudge.platforms.evalai.bundle.build import build
+from segjudge.server.store import Store
 
 from . import postgres
 from .builders import ROOT

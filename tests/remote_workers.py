@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from segjudge.rehearsal.models import StoredMessage
-from segjudge.rehearsal.services import Services
+from segjudge.server.models import StoredMessage
+from segjudge.server.services import Services
 
 from .builders import ROOT
 from .journeys.fleet import remote_bundle

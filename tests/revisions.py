@@ -16,8 +16,8 @@ from typing import Any
 
 import segjudge
 from segjudge.cli import main
-from segjudge.evaluation_script.phase import PROTOCOLS, TrackProtocol
-from segjudge.parts import rules_as_json
+from segjudge.evaluation_script.scoring.phase import PROTOCOLS, TrackProtocol
+from segjudge.scoring.parts import rules_as_json
 
 FOLDER = Path(__file__).parent / "golden"
 #: Truths and samples by what they hold, and the numbers: protocol → revision → rules, files, and metrics of each sample.

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "adding-a-track.md").read_text(encoding="utf-8")
 #: The blocks of the page by their first lines, which say where they belong.
 BLOCKS = dict(re.findall(r"^```\w+\n# (.*?)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
-PHASE = "evaluation_script/phase.py"
+PHASE = "evaluation_script/scoring/phase.py"
 TRUTH, ANSWERS = {"a": 3, "b": 5, "c": 9}, {"a": 3, "b": 4, "c": 6}
 
 
@@ -92,7 +92,7 @@ def test_a_phase_scores_it(sources: Path) -> None:
     phase = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from segjudge.evaluation_script import main\n"
-        "from segjudge.evaluation_script.phase import Phase, PhaseSplit\n"
+        "from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit\n"
         "phase = Phase('p', 'truth.zip', (PhaseSplit('val', 'counting', ('Error',)),))\n"
         "print(main.evaluate_phase(phase, 'truth.zip', 'answers.json')['result'])\n"
     )

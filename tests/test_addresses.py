@@ -15,13 +15,14 @@ from typing import Any
 import fsspec
 import pytest
 
-from segjudge import HostError, SubmissionError, UsageError, addresses, cli, score
-from segjudge.addresses import AddressError, FetchedFile, RemoteFolder, local
-from segjudge.evalai.client import ApiError
-from segjudge.evaluation_script.archive import open_files
-from segjudge.evaluation_script.archive_limits import ArchiveLimits
-from segjudge.files import shown, without_secrets
+from segjudge import HostError, SubmissionError, UsageError, cli, score
+from segjudge.evaluation_script.files.archive import open_files
+from segjudge.evaluation_script.files.limits import ArchiveLimits
+from segjudge.platforms.evalai.client import ApiError
 from segjudge.remote_challenge_evaluation.operator_log import Log
+from segjudge.scoring import addresses
+from segjudge.scoring.addresses import AddressError, FetchedFile, RemoteFolder, local
+from segjudge.system.files import shown, without_secrets
 
 from .builders import ANNOTATIONS, STRONG, png
 from .clusters import cluster

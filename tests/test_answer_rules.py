@@ -12,9 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script import annotation_file, answer, main, notify
-from segjudge.evaluation_script.answer import build_answer, public, public_warnings, tables
-from segjudge.evaluation_script.errors import (
+from segjudge.evaluation_script import main
+from segjudge.evaluation_script.families.base.reports import InstanceReport, SequenceReport
+from segjudge.evaluation_script.families.instances.accumulator import InstanceAccumulator, InstanceScore
+from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
+from segjudge.evaluation_script.families.sequences.protocols import BESIDE, SEQUENCE_PROTOCOLS
+from segjudge.evaluation_script.files.problems import (
     Flaw,
     HostError,
     Problem,
@@ -24,15 +28,12 @@ from segjudge.evaluation_script.errors import (
     listed,
     printable,
 )
-from segjudge.evaluation_script.instance_accumulator import InstanceAccumulator, InstanceScore
-from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
-from segjudge.evaluation_script.matching import best_proposals
-from segjudge.evaluation_script.phase import Notify, Phase, PhaseSplit
+from segjudge.evaluation_script.masks.matching import best_proposals
 from segjudge.evaluation_script.phases import PHASES
-from segjudge.evaluation_script.reports import InstanceReport, SequenceReport
-from segjudge.evaluation_script.sequence_metrics import ObjectScore
-from segjudge.evaluation_script.sequence_protocols import BESIDE, SEQUENCE_PROTOCOLS
-from segjudge.evaluation_script.version import VERSION
+from segjudge.evaluation_script.scoring import annotation_file, answer, notify
+from segjudge.evaluation_script.scoring.answer import build_answer, public, public_warnings, tables
+from segjudge.evaluation_script.scoring.phase import Notify, Phase, PhaseSplit
+from segjudge.evaluation_script.scoring.version import VERSION
 
 from .builders import ANNOTATIONS, ROOT, label_zip, png, zipped
 from .test_sequences import ONE, TRUTH
@@ -293,7 +294,8 @@ def test_a_split_is_called_scored_when_all_are_and_of_a_hidden_one_nothing_else(
 
 
 def test_sequences_of_the_other_splits_are_no_strangers(tmp_path: Path) -> None:
-    from segjudge.evaluation_script import dataset_reader, sequence_truth
+    from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
+    from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 
     def split(name: str, videos: Any) -> Any:
         (tmp_path / name).write_bytes(label_zip(videos))

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from segjudge.evalai.client import ApiError, Client
-from segjudge.evalai.jobs import Jobs, QueueMessage
-from segjudge.evalai.result_shapes import labels_of, number_of, submission_of
+from segjudge.platforms.evalai.client import ApiError, Client
+from segjudge.platforms.evalai.jobs import Jobs, QueueMessage
+from segjudge.platforms.evalai.result_shapes import labels_of, number_of, submission_of
 
 from .hostile_network import GARBAGE, WEIRD
 from .test_client import TOKEN, Odd

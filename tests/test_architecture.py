@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from segjudge import evaluation_script
-from segjudge.evaluation_script.phase import TRACKS
+from segjudge.evaluation_script.scoring.phase import TRACKS
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "evaluation_script"
@@ -68,7 +68,7 @@ PRINTING = {
     "evaluation_script/main.py",
     *(f"segjudge/commands/{path.name}" for path in (ROOT / "segjudge/commands").glob("*.py")),
     "segjudge/drop_in/vos_benchmark.py",
-    "segjudge/hosted_worker/program.py",
+    "segjudge/platforms/evalai/hosted_worker/program.py",
     "remote_challenge_evaluation/scoring_process.py",
 }
 

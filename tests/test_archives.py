@@ -15,11 +15,14 @@ from typing import Any
 
 import pytest
 
-from segjudge.evaluation_script import archive, archive_limits, archive_tar, archive_zip
-from segjudge.evaluation_script.archive import open_files
-from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS, ArchiveLimits, MemberChecks, is_litter, size_text
-from segjudge.evaluation_script.errors import Flaw, SubmissionError
-from segjudge.evaluation_script.inflate import whole_member
+from segjudge.evaluation_script.files import archive
+from segjudge.evaluation_script.files import limits as archive_limits
+from segjudge.evaluation_script.files import tars as archive_tar
+from segjudge.evaluation_script.files import zips as archive_zip
+from segjudge.evaluation_script.files.archive import open_files
+from segjudge.evaluation_script.files.inflate import whole_member
+from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS, ArchiveLimits, MemberChecks, is_litter, size_text
+from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
 
 from .builders import tarred, zipped
 from .test_hostile_submissions import raw_tar, raw_zip

@@ -21,14 +21,14 @@ import numpy as np
 import pytest
 import yaml
 
-from segjudge import sandbox
-from segjudge.bundle.build import build
 from segjudge.cli import main
 from segjudge.code_upload import arena
-from segjudge.demo.make import frames
+from segjudge.datasets.demo.make import frames
 from segjudge.evaluation_script import evaluate
-from segjudge.hosted_worker import cpu_share
-from segjudge.rehearsal.code_uploads import read_table
+from segjudge.platforms.evalai.bundle.build import build
+from segjudge.platforms.evalai.hosted_worker import cpu_share
+from segjudge.server.code_uploads import read_table
+from segjudge.system import sandbox
 
 from .builders import ANNOTATIONS, DEV, ROOT
 from .environments import dataset
@@ -641,7 +641,7 @@ def test_static_code_upload_ends_on_the_leaderboard(server: Rehearsal, tmp_path:
     ids=["toml", "unknown", "command", "folder", "words", "hidden", "seconds", "images"],
 )
 def test_a_table_that_is_wrong(tmp_path: Path, text: str, words: str) -> None:
-    from segjudge.evaluation_script.errors import HostError
+    from segjudge.evaluation_script.files.problems import HostError
 
     (tmp_path / "agents.toml").write_text(text)
     with pytest.raises(HostError, match=words):

@@ -12,9 +12,14 @@ import pycocotools.mask as coco
 import pytest
 
 from segjudge import FrameAccumulator, SubmissionError, UsageError, score_arrays
-from segjudge.evaluation_script import kernel
-from segjudge.evaluation_script.archive_limits import ArchiveLimits
-from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS, MissingRule, ObjectRule, SequenceProtocol
+from segjudge.evaluation_script.families.sequences.protocols import (
+    SEQUENCE_PROTOCOLS,
+    MissingRule,
+    ObjectRule,
+    SequenceProtocol,
+)
+from segjudge.evaluation_script.files.limits import ArchiveLimits
+from segjudge.evaluation_script.masks import kernel
 
 from .builders import label_truth, label_zip, score_sequences
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from segjudge.arrays import score_arrays
 from segjudge.cli import main
-from segjudge.codabench.build import WITH_PACKAGES
-from segjudge.evaluation_script.phase import PROTOCOLS
+from segjudge.evaluation_script.scoring.phase import PROTOCOLS
 from segjudge.interactive.davis_catalogue import RECORDS, SETS
+from segjudge.platforms.codabench.build import WITH_PACKAGES
 from segjudge.report.overview import summary
 from segjudge.report.tables import PUBLISHED, means
+from segjudge.scoring.arrays import score_arrays
 
 from .builders import ROOT, png
 

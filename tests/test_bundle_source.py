@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from segjudge.bundle.build import build
-from segjudge.bundle.bundle_source import BUNDLE, BundleKind, find_bundle
 from segjudge.cli import main
-from segjudge.errors import UsageError
-from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.phases import PHASES
+from segjudge.platforms.evalai.bundle.build import build
+from segjudge.platforms.evalai.bundle.bundle_source import BUNDLE, BundleKind, find_bundle
+from segjudge.system.errors import UsageError
 
 from .builders import ROOT, zipped
 

@@ -16,15 +16,21 @@ from typing import Any
 import pytest
 import yaml
 
-from segjudge.bundle import agreement, script_rules
-from segjudge.bundle.build import build, files_named, read_config
-from segjudge.bundle.check import check, refusal
-from segjudge.bundle.problems import ERROR, WARNING, BundleProblem
-from segjudge.bundle.server_state import ServerState, load_state, save_state, state_after_push, state_path
-from segjudge.bundle.yaml_lines import read_yaml, yaml_problem
-from segjudge.evaluation_script.errors import HostError
-from segjudge.evaluation_script.phase import Notify
+from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.phases import PHASES
+from segjudge.evaluation_script.scoring.phase import Notify
+from segjudge.platforms.evalai.bundle import agreement, script_rules
+from segjudge.platforms.evalai.bundle.build import build, files_named, read_config
+from segjudge.platforms.evalai.bundle.check import check, refusal
+from segjudge.platforms.evalai.bundle.problems import ERROR, WARNING, BundleProblem
+from segjudge.platforms.evalai.bundle.server_state import (
+    ServerState,
+    load_state,
+    save_state,
+    state_after_push,
+    state_path,
+)
+from segjudge.platforms.evalai.bundle.yaml_lines import read_yaml, yaml_problem
 
 from .builders import ROOT, zipped
 

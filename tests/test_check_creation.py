@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from segjudge.bundle.build import build
-from segjudge.bundle.check import check, refusal, server_rules, web_form_problems
-from segjudge.bundle.opened_bundle import Bundle, BundleRefusedError
-from segjudge.bundle.problems import ERROR, BundleProblem
-from segjudge.bundle.server_state import ServerState, state_after_push
+from segjudge.platforms.evalai.bundle.build import build
+from segjudge.platforms.evalai.bundle.check import check, refusal, server_rules, web_form_problems
+from segjudge.platforms.evalai.bundle.opened_bundle import Bundle, BundleRefusedError
+from segjudge.platforms.evalai.bundle.problems import ERROR, BundleProblem
+from segjudge.platforms.evalai.bundle.server_state import ServerState, state_after_push
 
 from .builders import ROOT
 

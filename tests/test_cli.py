@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 import yaml
 
-from segjudge.bundle.build import build
 from segjudge.cli import COMMANDS, main
-from segjudge.demo.published import write_published
-from segjudge.evaluation_script import annotation_file
-from segjudge.evaluation_script.phase import PROTOCOLS
+from segjudge.datasets.demo.published import write_published
+from segjudge.evaluation_script.scoring import annotation_file
+from segjudge.evaluation_script.scoring.phase import PROTOCOLS
+from segjudge.platforms.evalai.bundle.build import build
 
 from .builders import ANNOTATIONS, ROOT, STRONG, files_of, label_zip, png
 

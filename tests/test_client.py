@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from segjudge.bundle.push import ChallengePush, RejectedError
-from segjudge.evalai import client as clients
-from segjudge.evalai import routes
-from segjudge.evalai.client import ApiError, Client, is_safe_for_token
-from segjudge.evalai.settings import EvalAISettings
-from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai import client as clients
+from segjudge.platforms.evalai import routes
+from segjudge.platforms.evalai.bundle.push import ChallengePush, RejectedError
+from segjudge.platforms.evalai.client import ApiError, Client, is_safe_for_token
+from segjudge.platforms.evalai.settings import EvalAISettings
 
 TOKEN = "tok-0123456789"
 

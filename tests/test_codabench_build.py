@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 import yaml
 
-from segjudge.bundle import opened_bundle
-from segjudge.bundle.build import build as evalai_bundle
-from segjudge.bundle.bundle_source import find_bundle
 from segjudge.cli import main
-from segjudge.codabench import competition
-from segjudge.codabench.build import BuiltCompetitions, CodabenchOptions, build
-from segjudge.codabench.chains import Notes, chains, dated_phases
-from segjudge.codabench.check import check
-from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.codabench import competition
+from segjudge.platforms.codabench.build import BuiltCompetitions, CodabenchOptions, build
+from segjudge.platforms.codabench.chains import Notes, chains, dated_phases
+from segjudge.platforms.codabench.check import check
+from segjudge.platforms.evalai.bundle import opened_bundle
+from segjudge.platforms.evalai.bundle.build import build as evalai_bundle
+from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from segjudge.bundle.problems import ERROR, BundleProblem
 from segjudge.cli import main
-from segjudge.codabench.check import check
+from segjudge.platforms.codabench.check import check
+from segjudge.platforms.evalai.bundle.problems import ERROR, BundleProblem
 
 from .data import CODABENCH
 

@@ -19,14 +19,14 @@ import numpy as np
 import PIL
 import pytest
 
-from segjudge.bundle.bundle_source import find_bundle
 from segjudge.cli import main
-from segjudge.codabench import scoring_program
-from segjudge.codabench.build import BuiltCompetitions, build
-from segjudge.codabench.compute_worker import FINISHED, ComputeWorker, ScoredSubmission
-from segjudge.codabench.opened_competition import opened_competition
-from segjudge.codabench.program_parts import page_files
-from segjudge.hosted_worker.interpreter import open_interpreter
+from segjudge.platforms.codabench import scoring_program
+from segjudge.platforms.codabench.build import BuiltCompetitions, build
+from segjudge.platforms.codabench.compute_worker import FINISHED, ComputeWorker, ScoredSubmission
+from segjudge.platforms.codabench.opened_competition import opened_competition
+from segjudge.platforms.codabench.program_parts import page_files
+from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
+from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
 
 from .browser import chromium, fresh_page, needs_chromium
 from .builders import ROOT
@@ -94,7 +94,7 @@ def without_provenance(text: str) -> str:
 
 
 def test_the_page_is_that_of_what_the_phase_left(outcome: ScoredSubmission) -> None:
-    from segjudge.stored_report import stored_page
+    from segjudge.report.stored import stored_page
 
     assert (outcome.status, outcome.stderr, outcome.log) == (FINISHED, "", "")
     assert outcome.output == ("detailed_results.html", "scores.json")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from segjudge.cli import main
-from segjudge.codabench import push
-from segjudge.codabench.push import CodabenchAccount, CompetitionPush, NotUnpackedError, read_account
-from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.codabench import push
+from segjudge.platforms.codabench.push import CodabenchAccount, CompetitionPush, NotUnpackedError, read_account
 
 from .codabench_server import TOKEN, CodabenchServer, codabench_server
 

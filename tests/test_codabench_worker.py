@@ -10,16 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from segjudge.bundle.build import samples
-from segjudge.bundle.bundle_source import find_bundle
-from segjudge.codabench import compute_worker, scoring_program
-from segjudge.codabench.build import BuiltCompetition, build
-from segjudge.codabench.compute_worker import FAILED, FINISHED, ComputeWorker, ScoredSubmission, as_zip, stored
-from segjudge.codabench.opened_competition import opened_competition
-from segjudge.codabench.trial import CompetitionTrial
 from segjudge.evaluation_script import evaluate
 from segjudge.evaluation_script.main import phase_named
-from segjudge.hosted_worker.interpreter import open_interpreter
+from segjudge.platforms.codabench import compute_worker, scoring_program
+from segjudge.platforms.codabench.build import BuiltCompetition, build
+from segjudge.platforms.codabench.compute_worker import (
+    FAILED,
+    FINISHED,
+    ComputeWorker,
+    ScoredSubmission,
+    as_zip,
+    stored,
+)
+from segjudge.platforms.codabench.opened_competition import opened_competition
+from segjudge.platforms.codabench.trial import CompetitionTrial
+from segjudge.platforms.evalai.bundle.build import samples
+from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
+from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = open_interpreter(sys.executable)
@@ -288,7 +295,7 @@ def test_a_submission_that_takes_too_long_ends_by_itself(
 def test_the_page_shows_scores_and_escapes_what_others_wrote(
     competitions: dict[str, BuiltCompetition], worker: ComputeWorker
 ) -> None:
-    from segjudge.codabench.scoring_program import results_page
+    from segjudge.platforms.codabench.scoring_program import results_page
 
     columns = [
         {"split": "dev", "label": "A", "key": "A", "hidden": False},

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from segjudge.bundle.variants import DEFAULT_IMAGE
+from segjudge.platforms.evalai.bundle.variants import DEFAULT_IMAGE
 
 from .builders import ROOT
 from .environments import Served, dataset

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from segjudge import SubmissionError, score, score_arrays
-from segjudge.evaluation_script import codings
+from segjudge.evaluation_script.families.base import codings
 
 from . import published
 from .builders import png, zipped

@@ -15,9 +15,9 @@ import pytest
 from PIL import Image
 
 import segjudge
-from segjudge import compression
 from segjudge.cli import main
-from segjudge.evaluation_script import png as mask_png
+from segjudge.datasets import compression
+from segjudge.evaluation_script.masks import png as mask_png
 from segjudge.masks.run_lengths import runs_of_mask
 
 from .builders import ANNOTATIONS, ROOT, STRONG, files_of, png, stack_of, zipped

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from segjudge import HostError, UsageError, cli, score, sharing
-from segjudge.sharing import connected
+from segjudge import HostError, UsageError, cli, score
+from segjudge.scoring import sharing
+from segjudge.scoring.sharing import connected
 
 from .clusters import Cluster, cluster
 from .test_executors import content

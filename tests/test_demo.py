@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from segjudge.demo import SEED
-from segjudge.demo.make import make
+from segjudge.datasets.demo import SEED
+from segjudge.datasets.demo.make import make
 
 from .builders import ROOT
 

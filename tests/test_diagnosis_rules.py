@@ -12,17 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from segjudge.analysis.kinds import costs_of, kinds_of
 from segjudge.datasets.opening import TruthSource
-from segjudge.diagnosis.curves import TIDE_RECALLS, CurvePoints
-from segjudge.diagnosis.error_kinds import KINDS, DetectionErrors, errors_of
-from segjudge.diagnosis.instances import InstanceDiagnosis, diagnosed
-from segjudge.diagnosis.judged import confusion, partners
-from segjudge.diagnosis.scores import ImageCounts, best_threshold, by_image, calibration, located_error
-from segjudge.diagnosis.tables import costs_of, kinds_of
-from segjudge.diagnosis.units import UNIT_LOSSES, UnitLosses
-from segjudge.errors import UsageError
-from segjudge.evaluation_script.failure_kinds import KINDS as FAILURES
-from segjudge.evaluation_script.failure_kinds import (
+from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator, UnitCounts
+from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.families.panoptic.counting import IOU, MATCHED, MISSED, SURPLUS
+from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROTOCOLS
+from segjudge.evaluation_script.families.semantic.protocols import SEMANTIC_PROTOCOLS
+from segjudge.evaluation_script.families.sequences.failure_kinds import KINDS as FAILURES
+from segjudge.evaluation_script.families.sequences.failure_kinds import (
     SHARED,
     ComparedBlock,
     ObjectWindow,
@@ -31,15 +29,7 @@ from segjudge.evaluation_script.failure_kinds import (
     window_of,
     with_lateness,
 )
-from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
-from segjudge.evaluation_script.kernel_matches import Overlapping
-from segjudge.evaluation_script.label_maps import SHIFT
-from segjudge.evaluation_script.mask_files import MaskFiles
-from segjudge.evaluation_script.masks import Size, Stacks, empty_labels, pack, unpack
-from segjudge.evaluation_script.panoptic_counting import IOU, MATCHED, MISSED, SURPLUS
-from segjudge.evaluation_script.panoptic_protocols import PANOPTIC_PROTOCOLS
-from segjudge.evaluation_script.semantic_protocols import SEMANTIC_PROTOCOLS
-from segjudge.evaluation_script.sequence_losses import (
+from segjudge.evaluation_script.families.sequences.losses import (
     ObjectLosses,
     ScoredSequence,
     SequenceLosses,
@@ -50,14 +40,24 @@ from segjudge.evaluation_script.sequence_losses import (
     shares_of,
     viewed,
 )
-from segjudge.evaluation_script.sequence_metrics import ObjectScore
-from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
-from segjudge.evaluation_script.sequence_truth import VOID, Block, ObjectFacts, Sequence
-from segjudge.evaluation_script.tracks_metrics import ALPHAS, HOTA_FIELDS
-from segjudge.evaluation_script.tracks_protocols import TRACKS_PROTOCOLS
-from segjudge.evaluation_script.unit_counts import UnitAccumulator, UnitCounts
-from segjudge.prepared import ScoreRequest, named_protocol
-from segjudge.scoring import score
+from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
+from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
+from segjudge.evaluation_script.families.sequences.truth import VOID, Block, ObjectFacts, Sequence
+from segjudge.evaluation_script.families.tracking.metrics import ALPHAS, HOTA_FIELDS
+from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
+from segjudge.evaluation_script.masks.files import MaskFiles
+from segjudge.evaluation_script.masks.kernel_matches import Overlapping
+from segjudge.evaluation_script.masks.label_maps import SHIFT
+from segjudge.evaluation_script.masks.stack import Size, Stacks, empty_labels, pack, unpack
+from segjudge.families.base.unit_losses import UNIT_LOSSES, UnitLosses
+from segjudge.families.instances.curves import TIDE_RECALLS, CurvePoints
+from segjudge.families.instances.diagnosis import InstanceDiagnosis, diagnosed
+from segjudge.families.instances.error_kinds import KINDS, DetectionErrors, errors_of
+from segjudge.families.instances.judged import confusion, partners
+from segjudge.families.instances.thresholds import ImageCounts, best_threshold, by_image, calibration, located_error
+from segjudge.scoring.requests import ScoreRequest, named_protocol
+from segjudge.scoring.scores import score
+from segjudge.system.errors import UsageError
 
 from .builders import drawn, label_zip, stack_of
 from .test_error_kinds import made_up

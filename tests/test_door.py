@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from segjudge.evaluation_script.version import VERSION
+from segjudge.evaluation_script.scoring.version import VERSION
 
 from .builders import ROOT
 from .shared import IN_CI

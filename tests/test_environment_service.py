@@ -26,8 +26,8 @@ from segjudge.agent import ActionRefusedError, Environment
 from segjudge.code_upload.messages import MAGIC, Action, Labels, packed
 from segjudge.code_upload_challenge_evaluation.environment.settings import settings
 from segjudge.evaluation_script import main
-from segjudge.evaluation_script.errors import HostError
-from segjudge.evaluation_script.phase import Phase, PhaseSplit
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from segjudge.masks.run_lengths import encoded
 
 from .builders import png, zipped

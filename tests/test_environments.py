@@ -17,12 +17,12 @@ from segjudge.code_upload.environments import INTERACTIVE, VIDEO
 from segjudge.code_upload.environments.interactive import AREA
 from segjudge.code_upload.environments.tasks import ActionError
 from segjudge.code_upload.environments.video import SPLIT
+from segjudge.datasets.demo.davis_root import scenes, write
 from segjudge.datasets.opening import TruthSource
 from segjudge.datasets.packing import pack
-from segjudge.demo.davis_root import scenes, write
 from segjudge.evaluation_script import main
-from segjudge.evaluation_script.errors import HostError
-from segjudge.evaluation_script.phase import Phase, PhaseSplit
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from segjudge.interactive import DavisInteractiveSession
 from segjudge.masks.run_lengths import decoded, encoded
 
@@ -157,7 +157,7 @@ def test_a_phase_of_the_challenge_is_scored_by_its_own_splits(root: Path, tmp_pa
     from .builders import ANNOTATIONS
 
     frames = tmp_path / "frames"
-    from segjudge.evaluation_script import sequence_truth
+    from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 
     for one in sequence_truth.read(str(ANNOTATIONS)).splits["dev"].sequences:
         (frames / one.name).mkdir(parents=True)

@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.diagnosis.error_kinds import KINDS, RIGHT, errors_of
-from segjudge.diagnosis.judged import JudgedDetections, confusion, judged
-from segjudge.diagnosis.scores import best_threshold, by_image, calibration, located_error
-from segjudge.evaluation_script import instance_truth, instances
-from segjudge.evaluation_script.instance_counts import decoded
-from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_IMAGE
-from segjudge.evaluation_script.instance_records import read_records
-from segjudge.evaluation_script.phase import ScoringRules
-from segjudge.prepared import LOCAL_LIMITS
+from segjudge.evaluation_script.families.instances import engine as instances
+from segjudge.evaluation_script.families.instances import truth as instance_truth
+from segjudge.evaluation_script.families.instances.counts import decoded
+from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_IMAGE
+from segjudge.evaluation_script.families.instances.submission import read_records
+from segjudge.evaluation_script.scoring.phase import ScoringRules
+from segjudge.families.instances.error_kinds import KINDS, RIGHT, errors_of
+from segjudge.families.instances.judged import JudgedDetections, confusion, judged
+from segjudge.families.instances.thresholds import best_threshold, by_image, calibration, located_error
+from segjudge.scoring.requests import LOCAL_LIMITS
 
 from .builders import score_instances
 from .data import GOLDEN, INSTANCES, REPORTS, TRACKS_DATA

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from segjudge import HostError, Scores, SubmissionError, UsageError, score, sharing
-from segjudge.errors import OptionError
-from segjudge.evaluation_script.engine import Engine
-from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_IMAGE
-from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
+from segjudge import HostError, Scores, SubmissionError, UsageError, score
+from segjudge.evaluation_script.families.base.engine import Engine
+from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_IMAGE
+from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
+from segjudge.scoring import sharing
+from segjudge.system.errors import OptionError
 
 from . import test_instance_parts
 from .test_parts import SENT, files

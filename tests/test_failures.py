@@ -12,7 +12,7 @@ import pytest
 from segjudge import score
 from segjudge.cli import main
 from segjudge.datasets.opening import TruthSource
-from segjudge.evaluation_script.failure_kinds import (
+from segjudge.evaluation_script.families.sequences.failure_kinds import (
     KINDS,
     SHARED,
     ComparedBlock,
@@ -21,8 +21,8 @@ from segjudge.evaluation_script.failure_kinds import (
     window_of,
     with_lateness,
 )
-from segjudge.failures import failures
-from segjudge.prepared import ScoreRequest, named_protocol
+from segjudge.families.sequences.failures import failures
+from segjudge.scoring.requests import ScoreRequest, named_protocol
 
 from .builders import label_zip, stack_of
 from .data import SEQUENCES

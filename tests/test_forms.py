@@ -17,10 +17,10 @@ import pytest
 
 from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script import main
-from segjudge.evaluation_script.archive_limits import UNIT_LIMITS
-from segjudge.evaluation_script.errors import SubmissionError
-from segjudge.evaluation_script.phase import PROTOCOLS, ScoringRules
-from segjudge.prepared import LOCAL_LIMITS, ScoreRequest, prepared
+from segjudge.evaluation_script.files.limits import UNIT_LIMITS
+from segjudge.evaluation_script.files.problems import SubmissionError
+from segjudge.evaluation_script.scoring.phase import PROTOCOLS, ScoringRules
+from segjudge.scoring.requests import LOCAL_LIMITS, ScoreRequest, prepared
 
 from . import published
 from .builders import png, tarred, zipped

@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from segjudge.evaluation_script import dataset_reader, sequence_metrics
-from segjudge.evaluation_script.archive_limits import ArchiveLimits
-from segjudge.evaluation_script.errors import SubmissionError
-from segjudge.evaluation_script.masks import cropped, empty_labels, pack
-from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
-from segjudge.evaluation_script.similarity import Region, boundary_similarity, disk, reach, region_similarity
+from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
+from segjudge.evaluation_script.families.sequences import metrics as sequence_metrics
+from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
+from segjudge.evaluation_script.files.limits import ArchiveLimits
+from segjudge.evaluation_script.files.problems import SubmissionError
+from segjudge.evaluation_script.masks.similarity import Region, boundary_similarity, disk, reach, region_similarity
+from segjudge.evaluation_script.masks.stack import cropped, empty_labels, pack
 
 from .builders import score_sequences
 from .data import GOLDEN

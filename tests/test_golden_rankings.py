@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script.intervals import student
-from segjudge.statistics.rankings import (
+from segjudge.analysis.rankings import (
     Rule,
     Sums,
     TaskScores,
@@ -24,8 +23,9 @@ from segjudge.statistics.rankings import (
     redrawn,
     stability,
 )
-from segjudge.statistics.ranks import kendall
-from segjudge.statistics.significance import holm, jackknife_error, signed_rank
+from segjudge.analysis.ranks import kendall
+from segjudge.analysis.significance import holm, jackknife_error, signed_rank
+from segjudge.evaluation_script.families.base.intervals import student
 
 from .data import SEQUENCES
 from .shared import needs_shared

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script import dataset_reader, sequence_metrics
-from segjudge.evaluation_script.archive_limits import ArchiveLimits
-from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS, SequenceProtocol
-from segjudge.evaluation_script.sequence_truth import Split
+from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
+from segjudge.evaluation_script.families.sequences import metrics as sequence_metrics
+from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS, SequenceProtocol
+from segjudge.evaluation_script.families.sequences.truth import Split
+from segjudge.evaluation_script.files.limits import ArchiveLimits
 
 from .builders import score_sequences
 from .data import SEQUENCES

@@ -17,10 +17,10 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script import guard
-from segjudge.evaluation_script.errors import HostError, SubmissionError
-from segjudge.evaluation_script.guard import CrashError, run_guarded
-from segjudge.evaluation_script.guard_messages import LOG_CHARACTERS
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.evaluation_script.runner import guard
+from segjudge.evaluation_script.runner.guard import CrashError, run_guarded
+from segjudge.evaluation_script.runner.messages import LOG_CHARACTERS
 
 from .endings import is_gone
 
@@ -450,7 +450,7 @@ def test_without_fork_it_says_so_once_and_scores(monkeypatch: pytest.MonkeyPatch
 def test_all_end_with_a_worker_that_was_killed(way: str) -> None:
     code = (
         f"import os, sys, time; sys.path.insert(0, {str(Path(__file__).parent.parent)!r})\n"
-        "from segjudge.evaluation_script.guard import run_guarded\n"
+        "from segjudge.evaluation_script.runner.guard import run_guarded\n"
         "from tests.test_guard import left\n"
         "def job(say):\n"
         "    say(str(os.getpid())); left(say, sys.argv[1]); time.sleep(1000)\n"

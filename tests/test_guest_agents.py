@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from segjudge.bundle.build import build
-from segjudge.bundle.check import check
-from segjudge.evaluation_script.errors import HostError
-from segjudge.rehearsal.code_uploads import read_table
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.bundle.build import build
+from segjudge.platforms.evalai.bundle.check import check
+from segjudge.server.code_uploads import read_table
 
 from . import guests
 from .rehearsals import Rehearsal, waited

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from segjudge.bundle.build import build
-from segjudge.bundle.check import check
-from segjudge.bundle.problems import ERROR, BundleProblem
 from segjudge.cli import main
+from segjudge.platforms.evalai.bundle.build import build
+from segjudge.platforms.evalai.bundle.check import check
+from segjudge.platforms.evalai.bundle.problems import ERROR, BundleProblem
 
 from . import guests
 from .builders import zipped

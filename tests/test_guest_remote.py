@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from segjudge.bundle.build import build
+from segjudge.platforms.evalai.bundle.build import build
 from segjudge.remote_challenge_evaluation import host_program
 
 from . import guests

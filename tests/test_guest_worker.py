@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from segjudge.bundle.build import build
-from segjudge.bundle.trial import try_samples
 from segjudge.cli import main
-from segjudge.evaluation_script.errors import HostError
-from segjudge.hosted_worker import requirements
-from segjudge.hosted_worker.worker import hosted_worker
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.bundle.build import build
+from segjudge.platforms.evalai.bundle.trial import try_samples
+from segjudge.platforms.evalai.hosted_worker import requirements
+from segjudge.platforms.evalai.hosted_worker.worker import hosted_worker
 
 from . import guests
 from .builders import zipped

@@ -16,9 +16,9 @@ import yaml
 from segjudge.cli import main
 from segjudge.evaluation_script import evaluate
 from segjudge.evaluation_script import main as scoring
-from segjudge.evaluation_script.phase import DETAILS
 from segjudge.evaluation_script.phases import PHASES
-from segjudge.stored_report import stored_page
+from segjudge.evaluation_script.scoring.phase import DETAILS
+from segjudge.report.stored import stored_page
 
 from .builders import ROOT, png, zipped
 from .published import FRAMES, VIDEOS, davis, labels

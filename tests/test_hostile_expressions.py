@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import segjudge
-from segjudge.evaluation_script.errors import SubmissionError
+from segjudge.evaluation_script.files.problems import SubmissionError
 
 from .builders import chunk, png, raw_png, zipped
 from .hostile_units import sentence_of

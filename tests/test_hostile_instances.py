@@ -12,11 +12,16 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script import instance_json, instance_truth, instances, polygons, rle, sequence_truth
-from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS, ArchiveLimits
-from segjudge.evaluation_script.errors import Flaw, SubmissionError
-from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
-from segjudge.evaluation_script.json_limits import read_json
+from segjudge.evaluation_script.families.instances import engine as instances
+from segjudge.evaluation_script.families.instances import json_records as instance_json
+from segjudge.evaluation_script.families.instances import truth as instance_truth
+from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.families.sequences import truth as sequence_truth
+from segjudge.evaluation_script.files.json_limits import read_json
+from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS, ArchiveLimits
+from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
+from segjudge.evaluation_script.masks import polygons
+from segjudge.evaluation_script.masks import run_lengths as rle
 
 from .builders import score_instances, zipped
 

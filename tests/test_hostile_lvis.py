@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from segjudge.evaluation_script import instance_truth
-from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS
-from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.families.instances import truth as instance_truth
+from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
 
 from .builders import score_instances, zipped
 from .hostile_units import sentence_of

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from segjudge.evaluation_script import evaluate
-from segjudge.evaluation_script.errors import SubmissionError
+from segjudge.evaluation_script.files.problems import SubmissionError
 
 from .builders import ANNOTATIONS, DEV, STRONG, chunk, files_of, png, raw_png, tarred, zipped
 

@@ -20,8 +20,8 @@ from PIL import Image
 
 import segjudge
 from segjudge import FrameAccumulator, SubmissionError, UsageError, score_arrays
-from segjudge.evaluation_script import kernel
-from segjudge.evaluation_script.unit_counts import UnitCounts, decoded_unit
+from segjudge.evaluation_script.families.base.unit_counts import UnitCounts, decoded_unit
+from segjudge.evaluation_script.masks import kernel
 
 from .data import TRACKS_DATA
 from .shared import needs_shared

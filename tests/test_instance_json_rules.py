@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from segjudge.evaluation_script import instance_json
-from segjudge.evaluation_script.errors import Flaw
+from segjudge.evaluation_script.families.instances import json_records as instance_json
+from segjudge.evaluation_script.files.problems import Flaw
 
 SIZES = (1, 2, 3, 7, 50, 1 << 20)
 

@@ -13,13 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from segjudge.evaluation_script import annotation_file, instance_truth, instances, kernel, rle
-from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS
-from segjudge.evaluation_script.errors import HostError
-from segjudge.evaluation_script.instance_precision import averages
-from segjudge.evaluation_script.instance_protocols import AREAS, INSTANCE_PROTOCOLS, THRESHOLDS
-from segjudge.evaluation_script.intervals import standard_errors
-from segjudge.evaluation_script.phase import ScoringRules
+from segjudge.evaluation_script.families.base.intervals import standard_errors
+from segjudge.evaluation_script.families.instances import engine as instances
+from segjudge.evaluation_script.families.instances import truth as instance_truth
+from segjudge.evaluation_script.families.instances.precision import averages
+from segjudge.evaluation_script.families.instances.protocols import AREAS, INSTANCE_PROTOCOLS, THRESHOLDS
+from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.masks import kernel
+from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.scoring import annotation_file
+from segjudge.evaluation_script.scoring.phase import ScoringRules
 
 from .builders import score_instances, zipped
 from .test_instances import EVERY_PAIR, box, encoded, official, ours

@@ -13,16 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script import instance_accumulator, instance_truth, instances
-from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS
-from segjudge.evaluation_script.errors import HostError, SubmissionError
-from segjudge.evaluation_script.instance_accumulator import InstanceAccumulator
-from segjudge.evaluation_script.instance_counts import decoded
-from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
-from segjudge.evaluation_script.instance_tubes import LABELS
-from segjudge.evaluation_script.intervals import standard_errors
-from segjudge.evaluation_script.parallel import Part
-from segjudge.evaluation_script.phase import ScoringRules
+from segjudge.evaluation_script.families.base.intervals import standard_errors
+from segjudge.evaluation_script.families.instances import accumulator as instance_accumulator
+from segjudge.evaluation_script.families.instances import engine as instances
+from segjudge.evaluation_script.families.instances import truth as instance_truth
+from segjudge.evaluation_script.families.instances.accumulator import InstanceAccumulator
+from segjudge.evaluation_script.families.instances.counts import decoded
+from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.families.instances.tubes import LABELS
+from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.evaluation_script.runner.parallel import Part
+from segjudge.evaluation_script.scoring.phase import ScoringRules
 
 from .test_instances import GOOD, document
 

@@ -15,11 +15,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from segjudge.evaluation_script import instance_truth, instances, rle
-from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS, ArchiveLimits
-from segjudge.evaluation_script.errors import HostError, SubmissionError
-from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
-from segjudge.evaluation_script.phase import ScoringRules
+from segjudge.evaluation_script.families.instances import engine as instances
+from segjudge.evaluation_script.families.instances import truth as instance_truth
+from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS, ArchiveLimits
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.scoring.phase import ScoringRules
 
 from .builders import score_instances, zipped
 

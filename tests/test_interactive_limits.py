@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 import requests
 
-from segjudge.files import locked
 from segjudge.interactive import wire_format
 from segjudge.interactive.server import SMALL_BODY
 from segjudge.interactive.session_host import SessionLimits, checksum_of, name_of
+from segjudge.system.files import locked
 
 from .test_interactive_session import Clock, root  # noqa: F401 - a fixture
 from .test_interactive_wire import ANN, BOB, SHAPE, Served, Wire, answer, hosting, served

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from segjudge.hosted_worker import interpreter
-from segjudge.hosted_worker.interpreter import worker_interpreter
+from segjudge.platforms.evalai.hosted_worker import interpreter
+from segjudge.platforms.evalai.hosted_worker.interpreter import worker_interpreter
 
 from .builders import ROOT
 

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from segjudge.rehearsal import server
+from segjudge.server import server
 
 from .builders import ROOT
 from .shared import IN_CI

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from segjudge.cli import main
-from segjudge.demo.davis_root import write
-from segjudge.demo.scenes import scene
-from segjudge.evaluation_script import sequences
+from segjudge.datasets.demo.davis_root import write
+from segjudge.datasets.demo.scenes import scene
+from segjudge.evaluation_script.families.sequences import engine as sequences
 
 from .builders import ANNOTATIONS, ROOT
 
@@ -136,7 +136,7 @@ def test_processes_that_score_beside_say_nothing() -> None:
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", "import os, signal, time\nfrom segjudge.interrupts import *\n" + code],
+        [sys.executable, "-c", "import os, signal, time\nfrom segjudge.system.interrupts import *\n" + code],
         capture_output=True, text=True, check=False, cwd=ROOT, timeout=60,
     )  # fmt: skip
 

@@ -18,20 +18,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from segjudge.evaluation_script import instance_json, instance_tubes, kernel, kernel_frames, kernel_runs, rle
-from segjudge.evaluation_script import png as png_reader
-from segjudge.evaluation_script.errors import Flaw, Problems
-from segjudge.evaluation_script.instance_columns import KnownImages, columns_of, columns_of_plain
-from segjudge.evaluation_script.instance_counts import DETECTION, IMAGE, TRUTH, InstanceCounts
-from segjudge.evaluation_script.instance_matching import Detections, Instances, match, rank_in_group
-from segjudge.evaluation_script.instance_overlaps import Masks, mask_overlaps
-from segjudge.evaluation_script.instance_precision import MatchedDetections
-from segjudge.evaluation_script.label_maps import LabelMap, overlaps_of
-from segjudge.evaluation_script.mask_files import LabelImages, ObjectFolders, SalientImages
-from segjudge.evaluation_script.mask_texts import of_texts
-from segjudge.evaluation_script.panoptic_counting import only_boundaries
-from segjudge.evaluation_script.sequence_metrics import fractional_disk
-from segjudge.evaluation_script.similarity import Region, disk
+from segjudge.evaluation_script.families.instances import json_records as instance_json
+from segjudge.evaluation_script.families.instances import tubes as instance_tubes
+from segjudge.evaluation_script.families.instances.columns import KnownImages, columns_of, columns_of_plain
+from segjudge.evaluation_script.families.instances.counts import DETECTION, IMAGE, TRUTH, InstanceCounts
+from segjudge.evaluation_script.families.instances.matching import Detections, Instances, match, rank_in_group
+from segjudge.evaluation_script.families.instances.precision import MatchedDetections
+from segjudge.evaluation_script.families.panoptic.counting import only_boundaries
+from segjudge.evaluation_script.families.sequences.metrics import fractional_disk
+from segjudge.evaluation_script.files.problems import Flaw, Problems
+from segjudge.evaluation_script.masks import kernel, kernel_frames, kernel_runs
+from segjudge.evaluation_script.masks import png as png_reader
+from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.masks.files import LabelImages, ObjectFolders, SalientImages
+from segjudge.evaluation_script.masks.label_maps import LabelMap, overlaps_of
+from segjudge.evaluation_script.masks.overlaps import Masks, mask_overlaps
+from segjudge.evaluation_script.masks.similarity import Region, disk
+from segjudge.evaluation_script.masks.texts import of_texts
 
 from .builders import chunk, png, raw_png, stack_of
 from .shared import IN_CI
@@ -675,7 +678,7 @@ def test_bounds_of_frames_and_their_texts_lie_within_both() -> None:
 
 
 def test_sums_of_runs_that_no_number_holds_are_no_image() -> None:
-    from segjudge.evaluation_script.rle import compressed
+    from segjudge.evaluation_script.masks.run_lengths import compressed
 
     longer = compressed([0, *np.repeat(np.arange(300_000) << 28, 2).tolist()])  # together more than 2 to the 63rd
     bounds, pixels = np.array([0, len(longer)]), np.array([8])

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from segjudge.bundle.build import build
 from segjudge.kernel import compiling
+from segjudge.platforms.evalai.bundle.build import build
 
 from .builders import ANNOTATIONS, ROOT, STRONG
 from .fuzz_kernel import sanitized

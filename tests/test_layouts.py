@@ -14,13 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from segjudge.evaluation_script import annotation_file, dataset_reader, packed_file, sequence_truth
-from segjudge.evaluation_script.archive_folder import FolderFiles
-from segjudge.evaluation_script.dataset_layouts import HOST_LIMITS, YOUTUBE_UNSEEN, Layout
-from segjudge.evaluation_script.dataset_reader import LAYOUTS
-from segjudge.evaluation_script.errors import HostError
-from segjudge.evaluation_script.masks import FoldedStack, Stack, unpack
-from segjudge.evaluation_script.sequence_truth import (
+from segjudge.evaluation_script.families.base.truth import AnnotationFile
+from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
+from segjudge.evaluation_script.families.sequences import truth as sequence_truth
+from segjudge.evaluation_script.families.sequences.dataset import LAYOUTS
+from segjudge.evaluation_script.families.sequences.layouts import HOST_LIMITS, YOUTUBE_UNSEEN, Layout
+from segjudge.evaluation_script.families.sequences.truth import (
     BLOCK_FRAMES,
     Block,
     ObjectFacts,
@@ -29,7 +28,11 @@ from segjudge.evaluation_script.sequence_truth import (
     pack_block,
     unpack_block,
 )
-from segjudge.evaluation_script.truth import AnnotationFile
+from segjudge.evaluation_script.files import packed as packed_file
+from segjudge.evaluation_script.files.folder import FolderFiles
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.masks.stack import FoldedStack, Stack, unpack
+from segjudge.evaluation_script.scoring import annotation_file
 
 from .builders import drawn, png, stack_of, zipped
 

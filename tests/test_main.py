@@ -16,13 +16,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script import evaluate, main, notify, sequences
-from segjudge.evaluation_script.answer import build_answer
-from segjudge.evaluation_script.errors import HostError, SubmissionError
-from segjudge.evaluation_script.phase import Notify, Phase, PhaseSplit
+from segjudge.evaluation_script import evaluate, main
+from segjudge.evaluation_script.families.base.reports import SequenceReport
+from segjudge.evaluation_script.families.sequences import engine as sequences
+from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.phases import PHASES
-from segjudge.evaluation_script.reports import SequenceReport
-from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
+from segjudge.evaluation_script.scoring import notify
+from segjudge.evaluation_script.scoring.answer import build_answer
+from segjudge.evaluation_script.scoring.phase import Notify, Phase, PhaseSplit
 
 from .builders import ANNOTATIONS, DEV, ROOT, STRONG, files_of, label_zip, png, score_sequences, zipped
 
@@ -143,7 +145,7 @@ def with_phase(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Phase:
 
 def test_a_folder_that_is_deleted_after_it_was_loaded_does_no_harm(tmp_path: Path) -> None:
     """EvalAI's own worker deletes the folders of other workers that use its temporary folder."""
-    from segjudge.evaluation_script import kernel
+    from segjudge.evaluation_script.masks import kernel
 
     folder = tmp_path / "challenge_data" / "challenge_1"
     shutil.copytree(ROOT / "evaluation_script", folder, ignore=shutil.ignore_patterns("__pycache__", "*.so*"))
@@ -331,12 +333,12 @@ def test_warnings_reach_the_participant_grouped_and_few(tmp_path: Path, capsys: 
 
 
 def test_nothing_to_average_is_null_in_tables_and_zero_for_evalai(tmp_path: Path) -> None:
-    from segjudge.evaluation_script import dataset_reader
+    from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 
     path = tmp_path / "t.zip"
     path.write_bytes(label_zip({"a": [np.ones((4, 4), np.uint8)] * 2}))
     split = dataset_reader.read(str(path)).splits["val"]
-    from segjudge.evaluation_script.archive_limits import ArchiveLimits
+    from segjudge.evaluation_script.files.limits import ArchiveLimits
 
     scores, _ = score_sequences(str(path), split, SEQUENCE_PROTOCOLS["davis2017"], ArchiveLimits())
     report = SequenceReport("val", SEQUENCE_PROTOCOLS["davis2017"], scores, [])
@@ -351,7 +353,7 @@ def test_nothing_to_average_is_null_in_tables_and_zero_for_evalai(tmp_path: Path
 
 
 def test_a_rule_tells_when_the_host_is_notified() -> None:
-    from segjudge.evaluation_script.notify import wanted
+    from segjudge.evaluation_script.scoring.notify import wanted
 
     answer = {"result": [{"dev": {"J-Mean": 0.6}}, {"test": {"J-Mean": 0.9}}]}
     rules = {

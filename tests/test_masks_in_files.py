@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image
 
-from segjudge.evaluation_script import rle
-from segjudge.evaluation_script.errors import Flaw
-from segjudge.evaluation_script.png import davis_palette, read_labels
+from segjudge.evaluation_script.files.problems import Flaw
+from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.masks.png import davis_palette, read_labels
 
 from .builders import png, raw_png
 

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 import yaml
 
-from segjudge.bundle.build import build
-from segjudge.bundle.trial import try_samples
 from segjudge.cli import main
-from segjudge.evaluation_script.phase import PROTOCOLS
-from segjudge.evaluation_script.sequence_protocols import BESIDE
-from segjudge.evaluation_script.version import VERSION
+from segjudge.evaluation_script.families.sequences.protocols import BESIDE
+from segjudge.evaluation_script.scoring.phase import PROTOCOLS
+from segjudge.evaluation_script.scoring.version import VERSION
+from segjudge.platforms.evalai.bundle.build import build
+from segjudge.platforms.evalai.bundle.trial import try_samples
 from segjudge.starting import lock
 from segjudge.starting.meanings import meaning
 from segjudge.starting.title import evalai_title, plain_title

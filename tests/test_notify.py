@@ -12,9 +12,10 @@ from typing import Any, ClassVar, Iterator
 
 import pytest
 
-from segjudge.evaluation_script import evaluate, main, notify
-from segjudge.evaluation_script.phase import Notify
+from segjudge.evaluation_script import evaluate, main
 from segjudge.evaluation_script.phases import PHASES
+from segjudge.evaluation_script.scoring import notify
+from segjudge.evaluation_script.scoring.phase import Notify
 
 from .builders import ANNOTATIONS, DEV, STRONG
 

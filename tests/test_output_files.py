@@ -19,8 +19,8 @@ import segjudge
 from segjudge import cli
 from segjudge.cli import main
 from segjudge.commands.shared import check_files
-from segjudge.evaluation_script import sequence_truth
-from segjudge.files import OutputFile, OutputFolder, file_name
+from segjudge.evaluation_script.families.sequences import truth as sequence_truth
+from segjudge.system.files import OutputFile, OutputFolder, file_name
 
 from .builders import ANNOTATIONS, ROOT, STRONG, zipped
 from .test_participants import SHARP, TRUTH

@@ -15,10 +15,11 @@ import pytest
 from PIL import Image
 
 from segjudge.cli import main
-from segjudge.demo.published import write_published
-from segjudge.evaluation_script import evaluate, sequence_truth
-from segjudge.evaluation_script.errors import SubmissionError, counted, verb
-from segjudge.evaluation_script.phase import PROTOCOLS
+from segjudge.datasets.demo.published import write_published
+from segjudge.evaluation_script import evaluate
+from segjudge.evaluation_script.families.sequences import truth as sequence_truth
+from segjudge.evaluation_script.files.problems import SubmissionError, counted, verb
+from segjudge.evaluation_script.scoring.phase import PROTOCOLS
 
 from .builders import ANNOTATIONS, DEV, ROOT, STRONG, label_zip, png, zipped
 from .data import INSTANCES

@@ -14,15 +14,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script import dataset_reader, parallel, sequence_truth, sequences
-from segjudge.evaluation_script.archive_limits import ArchiveLimits
-from segjudge.evaluation_script.errors import HostError, SubmissionError
-from segjudge.evaluation_script.parallel import Part, cores, results_of_processes, shares
-from segjudge.evaluation_script.phase import ScoringRules
-from segjudge.evaluation_script.sequence_accumulator import SequenceAccumulator
-from segjudge.evaluation_script.sequence_counts import decoded
-from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
-from segjudge.evaluation_script.sequence_truth import Split
+from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
+from segjudge.evaluation_script.families.sequences import engine as sequences
+from segjudge.evaluation_script.families.sequences import truth as sequence_truth
+from segjudge.evaluation_script.families.sequences.accumulator import SequenceAccumulator
+from segjudge.evaluation_script.families.sequences.counts import decoded
+from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
+from segjudge.evaluation_script.families.sequences.truth import Split
+from segjudge.evaluation_script.files.limits import ArchiveLimits
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.evaluation_script.runner import parallel
+from segjudge.evaluation_script.runner.parallel import Part, cores, results_of_processes, shares
+from segjudge.evaluation_script.scoring.phase import ScoringRules
 
 from .builders import label_zip, tarred
 from .test_sequences import sent
@@ -296,7 +299,8 @@ def test_a_part_reads_any_manifest_without_a_crash(tmp_path: Path, capsys: pytes
 def test_a_manifest_of_millions_of_lists_is_refused_unread(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from segjudge import cli, parts
+    from segjudge import cli
+    from segjudge.scoring import parts
 
     path = tmp_path / "part"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

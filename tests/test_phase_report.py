@@ -17,10 +17,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from segjudge.evaluation_script import mask_stream, phase_report
 from segjudge.evaluation_script.main import evaluate_phase
-from segjudge.evaluation_script.phase import DETAILS
+from segjudge.evaluation_script.masks import stream as mask_stream
 from segjudge.evaluation_script.phases import PHASES
+from segjudge.evaluation_script.scoring import phase_report
+from segjudge.evaluation_script.scoring.phase import DETAILS
 
 from .builders import ROOT, files_of, png, stack_of, zipped
 
@@ -166,6 +167,6 @@ def test_noise_leaves_its_numbers_and_no_masks(tmp_path: Path) -> None:
 
 
 def test_a_start_imports_nothing_of_it() -> None:
-    words = "import sys, evaluation_script.sequences; print([name for name in sys.modules if 'loss' in name or 'fail' in name or 'phase_report' in name])"
+    words = "import sys, evaluation_script.families.sequences.engine; print([name for name in sys.modules if 'loss' in name or 'fail' in name or 'phase_report' in name])"
     done = subprocess.run([sys.executable, "-c", words], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from segjudge.cli import main
-from segjudge.evaluation_script import instance_truth
+from segjudge.evaluation_script.families.instances import truth as instance_truth
 
 from .builders import ROOT
 from .data import GOLDEN

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script import png as png_module
-from segjudge.evaluation_script.errors import Flaw
-from segjudge.evaluation_script.png import check_length, davis_palette, read_labels, size_of
+from segjudge.evaluation_script.files.problems import Flaw
+from segjudge.evaluation_script.masks import png as png_module
+from segjudge.evaluation_script.masks.png import check_length, davis_palette, read_labels, size_of
 
 from .builders import chunk, png, raw_png
 

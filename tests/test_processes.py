@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from segjudge import processes
-from segjudge.evaluation_script import supervisor
-from segjudge.hosted_worker import process as hosted_process
-from segjudge.hosted_worker.folder import WorkerFolder
-from segjudge.hosted_worker.interpreter import Interpreter
-from segjudge.processes import Child, ExitCode, Streams, clean_environment
+from segjudge.evaluation_script.runner import supervisor
+from segjudge.platforms.evalai.hosted_worker import process as hosted_process
+from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder
+from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
+from segjudge.system import processes
+from segjudge.system.processes import Child, ExitCode, Streams, clean_environment
 
 from .builders import ROOT
 from .endings import is_gone
@@ -127,7 +127,7 @@ def test_nothing_of_it_is_left(way: str, ended: str) -> None:
 def test_all_of_it_ends_with_a_parent_that_is_killed(way: str) -> None:
     code = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
-        "from segjudge.processes import Child\n"
+        "from segjudge.system.processes import Child\n"
         f"child = Child([sys.executable, '-c', {PRELUDE + AWAY[way] + SLEEP!r}])\n"
         "import time; time.sleep(1000)"
     )
@@ -236,7 +236,7 @@ def test_it_works_below_a_process_that_ignores_signals(ignoring: int) -> None:
     code = (
         f"import signal, sys; sys.path.insert(0, {str(ROOT)!r})\n"
         f"signal.signal({int(ignoring)}, signal.SIG_IGN)\n"
-        "from segjudge.processes import Child\n"
+        "from segjudge.system.processes import Child\n"
         "child = Child([sys.executable, '-c', 'raise SystemExit(3)'])\n"
         "child.wait(); print(child.end())"
     )

@@ -14,10 +14,11 @@ import pytest
 
 from segjudge import score
 from segjudge.cli import main as command
-from segjudge.evaluation_script import evaluate, kernel, main
-from segjudge.evaluation_script.phase import PROTOCOLS
-from segjudge.evaluation_script.provenance import digest_of, provenance
-from segjudge.evaluation_script.version import VERSION
+from segjudge.evaluation_script import evaluate, main
+from segjudge.evaluation_script.masks import kernel
+from segjudge.evaluation_script.scoring.phase import PROTOCOLS
+from segjudge.evaluation_script.scoring.provenance import digest_of, provenance
+from segjudge.evaluation_script.scoring.version import VERSION
 
 from .data import ROOT
 

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 import segjudge
+from segjudge.analysis.rankings import Sums, differences, means
+from segjudge.analysis.score_tables import grouped_sums
 from segjudge.cli import main
-from segjudge.errors import UsageError
-from segjudge.evaluation_script.engine import report_of
-from segjudge.evaluation_script.intervals import bounds_of
-from segjudge.evaluation_script.reports import Report
-from segjudge.evaluation_script.unit_counts import UnitAccumulator
+from segjudge.evaluation_script.families.base.engine import report_of
+from segjudge.evaluation_script.families.base.intervals import bounds_of
+from segjudge.evaluation_script.families.base.reports import Report
+from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator
 from segjudge.report.comparison import ComparedMethods, verdict
 from segjudge.starting.meanings import rises
-from segjudge.statistics.rankings import Sums, differences, means
-from segjudge.statistics.score_tables import grouped_sums
+from segjudge.system.errors import UsageError
 
 from .data import TRACKS_DATA
 from .shared import needs_shared

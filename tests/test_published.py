@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script import dataset_reader, sequence_truth
-from segjudge.evaluation_script.dataset_reader import LAYOUTS
-from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
+from segjudge.evaluation_script.families.sequences import truth as sequence_truth
+from segjudge.evaluation_script.families.sequences.dataset import LAYOUTS
+from segjudge.evaluation_script.files.problems import HostError
 
 from .builders import png, zipped
 

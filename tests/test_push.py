@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 import yaml
 
-from segjudge.bundle.build import build
-from segjudge.bundle.opened_bundle import Bundle
-from segjudge.bundle.push import repository, without_sponsors
-from segjudge.bundle.server_sentences import located_sentences, sentences
-from segjudge.bundle.server_state import PUSHES
-from segjudge.evalai.settings import read_settings
-from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.bundle.build import build
+from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
+from segjudge.platforms.evalai.bundle.push import repository, without_sponsors
+from segjudge.platforms.evalai.bundle.server_sentences import located_sentences, sentences
+from segjudge.platforms.evalai.bundle.server_state import PUSHES
+from segjudge.platforms.evalai.settings import read_settings
 
 from .builders import ROOT
 from .hostile_network import Network

@@ -11,8 +11,8 @@ import pytest
 
 import segjudge
 from segjudge import cli
-from segjudge.evaluation_script.phase import PROTOCOLS
-from segjudge.statistics.rankings import METHODS
+from segjudge.analysis.rankings import METHODS
+from segjudge.evaluation_script.scoring.phase import PROTOCOLS
 
 from .builders import ROOT
 from .published import published

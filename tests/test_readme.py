@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from segjudge.cli import main
-from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
+from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 
 from .builders import ROOT
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import requests
 
-from segjudge.evalai import routes
-from segjudge.rehearsal.accounts import Accounts
-from segjudge.rehearsal.store import Store
+from segjudge.platforms.evalai import routes
+from segjudge.server.accounts import Accounts
+from segjudge.server.store import Store
 
 from .builders import ROOT
 from .rehearsals import Rehearsal, bundle_with, waited

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from segjudge.bundle.build import build
-from segjudge.evaluation_script.errors import HostError
-from segjudge.rehearsal import first_run
-from segjudge.rehearsal.actions.submitting import PhaseTarget
-from segjudge.rehearsal.database import forget
-from segjudge.rehearsal.models import (
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.bundle.build import build
+from segjudge.server import first_run
+from segjudge.server.actions.submitting import PhaseTarget
+from segjudge.server.database import forget
+from segjudge.server.models import (
     Challenge,
     ChallengePhase,
     ChallengePhaseSplit,
@@ -28,9 +28,9 @@ from segjudge.rehearsal.models import (
     Submission,
     Team,
 )
-from segjudge.rehearsal.refusal import Refusal
-from segjudge.rehearsal.services import Services
-from segjudge.rehearsal.store import SCHEMA, Store
+from segjudge.server.refusal import Refusal
+from segjudge.server.services import Services
+from segjudge.server.store import SCHEMA, Store
 
 from . import postgres
 from .builders import ROOT

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import requests
 
-from segjudge.evalai import routes
-from segjudge.rehearsal import request_bodies
+from segjudge.platforms.evalai import routes
+from segjudge.server import request_bodies
 
 from .rehearsals import Rehearsal, private, started, waited
 

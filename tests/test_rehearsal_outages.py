@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
-from segjudge.rehearsal import database, store
-from segjudge.rehearsal.background import Background
-from segjudge.rehearsal.models import StoredFile, StoredMessage, Submission
-from segjudge.rehearsal.outages import BusyError, outage_of
-from segjudge.rehearsal.services import Services
+from segjudge.server import database, store
+from segjudge.server.background import Background
+from segjudge.server.models import StoredFile, StoredMessage, Submission
+from segjudge.server.outages import BusyError, outage_of
+from segjudge.server.services import Services
 
 from . import postgres
 from .rehearsals import Rehearsal, waited

@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 import requests
 
-from segjudge import sandbox
-from segjudge.rehearsal import report_pages
-from segjudge.rehearsal.refusal import Refusal
-from segjudge.rehearsal.report_pages import HOSTS, PageOrder, ReportPages
-from segjudge.rehearsal.report_program import LEVELS
-from segjudge.rehearsal.services import Services
+from segjudge.server import report_pages
+from segjudge.server.refusal import Refusal
+from segjudge.server.report_pages import HOSTS, PageOrder, ReportPages
+from segjudge.server.report_program import LEVELS
+from segjudge.server.services import Services
+from segjudge.system import sandbox
 
 from .browser import chromium, fresh_page, needs_chromium
 from .builders import ROOT, files_of, raw_png, zipped

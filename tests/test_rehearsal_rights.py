@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 import requests
 
-from segjudge import sandbox
-from segjudge.evalai import routes
-from segjudge.rehearsal.accounts import HOST, Accounts
-from segjudge.rehearsal.hidden_splits import WITHHELD
-from segjudge.rehearsal.models import Challenge, ChallengePhaseSplit, Submission
-from segjudge.rehearsal.queue import MessageQueues
-from segjudge.rehearsal.stored_files import FileStore
-from segjudge.rehearsal.submissions import Submissions
+from segjudge.platforms.evalai import routes
+from segjudge.server.accounts import HOST, Accounts
+from segjudge.server.hidden_splits import WITHHELD
+from segjudge.server.models import Challenge, ChallengePhaseSplit, Submission
+from segjudge.server.queue import MessageQueues
+from segjudge.server.stored_files import FileStore
+from segjudge.server.submissions import Submissions
+from segjudge.system import sandbox
 
 from .builders import ROOT
 from .rehearsals import Rehearsal, bundle_with, many, private, started, without_sandbox
@@ -250,7 +250,7 @@ told = sum(os.lstat(one).st_blocks * 512 for one in glob.glob("/tmp/*") if os.pa
 
 def test_a_folder_is_noted_before_it_exists() -> None:
     """Whoever is killed in between leaves a note of nothing, never a folder that nobody knows."""
-    from segjudge.hosted_worker.folder import WorkerFolder
+    from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder
 
     noted = {}
     folder = WorkerFolder(lambda path: noted.update({path: os.path.exists(path)}))
@@ -263,9 +263,9 @@ def test_a_folder_is_noted_before_it_exists() -> None:
 
 
 def test_a_script_that_fills_the_disk_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from segjudge.hosted_worker import process
-    from segjudge.hosted_worker.folder import WorkerFolder
-    from segjudge.hosted_worker.interpreter import open_interpreter
+    from segjudge.platforms.evalai.hosted_worker import process
+    from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder
+    from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
 
     monkeypatch.setattr(process, "DISK", 8 << 20)
     compute = WorkerFolder()
@@ -311,9 +311,9 @@ def test_a_script_that_fills_the_disk_is_ended(tmp_path: Path, monkeypatch: pyte
     ids=["children", "shared", "shm", "root", "memfd"],
 )
 def test_a_script_cannot_exhaust_the_machine(code: str, words: str) -> None:
-    from segjudge.hosted_worker import process
-    from segjudge.hosted_worker.folder import WorkerFolder
-    from segjudge.hosted_worker.interpreter import open_interpreter
+    from segjudge.platforms.evalai.hosted_worker import process
+    from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder
+    from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
 
     compute = WorkerFolder()
     try:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import requests
 
-from segjudge.rehearsal.models import StoredFile
-from segjudge.rehearsal.store import Store
-from segjudge.rehearsal.stored_files import FileStore
+from segjudge.server.models import StoredFile
+from segjudge.server.store import Store
+from segjudge.server.stored_files import FileStore
 
 from .builders import ROOT
 from .rehearsals import Rehearsal, bundle_with

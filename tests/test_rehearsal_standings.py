@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from segjudge.cli import main
-from segjudge.rehearsal.leaderboards import Comparisons, Standings
+from segjudge.server.leaderboards import Comparisons, Standings
 
 from .browser import chromium, fresh_page, needs_chromium
 from .builders import png, zipped

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from segjudge.bundle.build import build
-from segjudge.demo.make import frames
-from segjudge.rehearsal.models import LeaderboardData, StoredMessage, Submission
+from segjudge.datasets.demo.make import frames
+from segjudge.platforms.evalai.bundle.build import build
+from segjudge.server.models import LeaderboardData, StoredMessage, Submission
 
 from .builders import ROOT
 from .rehearsals import Rehearsal, bundle_with, waited, without_sandbox
@@ -257,7 +257,7 @@ def test_a_stop_that_breaks_a_query_is_a_stop(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys\n"
         "from segjudge.cli import main\n"
-        "from segjudge.rehearsal import first_run\n"
+        "from segjudge.server import first_run\n"
         "def create_people(*_):\n"
         "    try:\n"
         "        os.kill(os.getpid(), signal.SIGTERM)\n"

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from segjudge.evalai.result_shapes import ShapeError, accepted_accuracies, for_rest
 from segjudge.evaluation_script import evaluate as hosted
-from segjudge.evaluation_script.errors import HostError, SubmissionError
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.platforms.evalai.result_shapes import ShapeError, accepted_accuracies, for_rest
 from segjudge.remote_challenge_evaluation.evaluate import evaluate
 
 from .builders import ROOT
@@ -26,8 +26,8 @@ TRUTH = str(ROOT / "annotations/sequences-dev.zip")
 RUN = """
 import json, os, sys, time
 sys.path.insert(0, sys.argv[1])
-from segjudge.evalai.http_exchange import StoppedError
-from segjudge.evaluation_script.supervisor import descendants
+from segjudge.platforms.evalai.http_exchange import StoppedError
+from segjudge.evaluation_script.runner.supervisor import descendants
 from segjudge.remote_challenge_evaluation import evaluation
 evaluation.forbid_inspection()
 lock = os.open(os.path.join(sys.argv[2], "lock"), os.O_CREAT | os.O_RDWR)

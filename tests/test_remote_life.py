@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
-from segjudge.evaluation_script.supervisor import descendants
-from segjudge.rehearsal.models import Leaderboard
-from segjudge.rehearsal.services import Services
+from segjudge.evaluation_script.runner.supervisor import descendants
+from segjudge.server.models import Leaderboard
+from segjudge.server.services import Services
 
 from .builders import ROOT
 from .hostile_network import Network

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from segjudge.evalai import routes
-from segjudge.evalai.client import ApiError, Client
+from segjudge.platforms.evalai import routes
+from segjudge.platforms.evalai.client import ApiError, Client
 
 from .hostile_network import FAULTS, Network
 from .journeys.fleet import QUICK, Fleet, remote_bundle

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 import requests
 
-from segjudge.evalai import routes
-from segjudge.rehearsal.models import ChallengePhase, StoredMessage
-from segjudge.rehearsal.services import Services
+from segjudge.platforms.evalai import routes
 from segjudge.remote_challenge_evaluation.settings import WorkerSettings, with_absolute_paths
+from segjudge.server.models import ChallengePhase, StoredMessage
+from segjudge.server.services import Services
 
 from .builders import ROOT
 from .hostile_network import Network

@@ -18,7 +18,7 @@ from PIL import Image
 
 from segjudge import score
 from segjudge.cli import main
-from segjudge.evaluation_script.mask_stream import WIDTHS, width_for
+from segjudge.evaluation_script.masks.stream import WIDTHS, width_for
 from segjudge.report.page import ReportPage, Section, rendered
 
 from .browser import chromium, fresh_page, needs_chromium

@@ -14,13 +14,13 @@ import pytest
 
 from segjudge.cli import main
 from segjudge.datasets.opening import TruthSource
-from segjudge.diagnosis.instances import InstanceDiagnosis, diagnosed
-from segjudge.evaluation_script.reports import Report
-from segjudge.prepared import ScoreRequest, named_protocol, prepared
-from segjudge.report.instance_pictures import mistake_pictures
-from segjudge.report.instance_sections import costly_categories
+from segjudge.evaluation_script.families.base.reports import Report
+from segjudge.families.instances.diagnosis import InstanceDiagnosis, diagnosed
+from segjudge.families.instances.pictures import mistake_pictures
+from segjudge.families.instances.sections import costly_categories
 from segjudge.report.page import PageOptions
-from segjudge.scoring import score
+from segjudge.scoring.requests import ScoreRequest, named_protocol, prepared
+from segjudge.scoring.scores import score
 
 from .browser import chromium, faint_texts, fresh_page, needs_chromium
 from .data import GOLDEN

@@ -12,13 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from segjudge.evaluation_script import instance_truth, polygons, rle
-from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS
-from segjudge.evaluation_script.errors import Flaw, SubmissionError
-from segjudge.evaluation_script.instance_flaws import check_record
-from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
-from segjudge.evaluation_script.instance_records import InstanceRecords, read_records
-from segjudge.evaluation_script.polygons import outlines, polygon_mask
+from segjudge.evaluation_script.families.instances import truth as instance_truth
+from segjudge.evaluation_script.families.instances.flaws import check_record
+from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.families.instances.submission import InstanceRecords, read_records
+from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
+from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
+from segjudge.evaluation_script.masks import polygons
+from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.masks.polygons import outlines, polygon_mask
 
 from .builders import zipped
 from .test_masks_in_files import encoded

@@ -9,8 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from segjudge.bundle.build import read_config
-from segjudge.bundle.schema import PATH, json_schema
+from segjudge.platforms.evalai.bundle.build import read_config
+from segjudge.platforms.evalai.bundle.schema import PATH, json_schema
 
 from .builders import ROOT
 

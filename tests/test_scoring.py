@@ -18,9 +18,9 @@ import segjudge
 from segjudge.cli import main
 from segjudge.datasets.opening import TruthSource, open_sequences
 from segjudge.datasets.packing import pack
-from segjudge.evaluation_script import instance_truth
-from segjudge.evaluation_script.annotation_file import is_packed
-from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_CATEGORY
+from segjudge.evaluation_script.families.instances import truth as instance_truth
+from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_CATEGORY
+from segjudge.evaluation_script.scoring.annotation_file import is_packed
 from segjudge.masks.run_lengths import runs_of_mask
 
 from .builders import ANNOTATIONS, ROOT, zipped

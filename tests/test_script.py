@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from segjudge.bundle import trial
-from segjudge.bundle.build import build
-from segjudge.bundle.check import check
-from segjudge.bundle.script_rules import pins
+from segjudge.platforms.evalai.bundle import trial
+from segjudge.platforms.evalai.bundle.build import build
+from segjudge.platforms.evalai.bundle.check import check
+from segjudge.platforms.evalai.bundle.script_rules import pins
 
 from .builders import ROOT
 
@@ -61,8 +61,8 @@ def test_a_requirement_that_the_worker_cannot_take_is_reported(line: str, words:
         pytest.param("from masks import Stack\n", "extra.py:1: imports masks absolutely", id="absolute-from"),
         pytest.param("from .masks import Stack\nimport json\n", "", id="relative"),
         pytest.param(
-            "from evaluation_script.errors import HostError\n",
-            "imports evaluation_script.errors absolutely",
+            "from evaluation_script.files.problems import HostError\n",
+            "imports evaluation_script.files.problems absolutely",
             id="by-its-folder",
         ),
         pytest.param("from .nowhere import x\n", "imports .nowhere, which is not in the zip", id="left-out"),

@@ -14,16 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from segjudge.evaluation_script import dataset_reader, sequence_metrics
-from segjudge.evaluation_script.archive_limits import ArchiveLimits
-from segjudge.evaluation_script.errors import SubmissionError
-from segjudge.evaluation_script.intervals import standard_errors
-from segjudge.evaluation_script.masks import labels_in
-from segjudge.evaluation_script.rle import compressed
-from segjudge.evaluation_script.sequence_counting import scored_objects
-from segjudge.evaluation_script.sequence_metrics import ObjectScore
-from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
-from segjudge.evaluation_script.sequence_truth import (
+from segjudge.evaluation_script.families.base.intervals import standard_errors
+from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
+from segjudge.evaluation_script.families.sequences import metrics as sequence_metrics
+from segjudge.evaluation_script.families.sequences.counting import scored_objects
+from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
+from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
+from segjudge.evaluation_script.families.sequences.truth import (
     BLOCK_FRAMES,
     ObjectFacts,
     Sequence,
@@ -33,7 +30,11 @@ from segjudge.evaluation_script.sequence_truth import (
     label_order,
     ranges_of,
 )
-from segjudge.evaluation_script.similarity import Counts, Region, region_similarity
+from segjudge.evaluation_script.files.limits import ArchiveLimits
+from segjudge.evaluation_script.files.problems import SubmissionError
+from segjudge.evaluation_script.masks.run_lengths import compressed
+from segjudge.evaluation_script.masks.similarity import Counts, Region, region_similarity
+from segjudge.evaluation_script.masks.stack import labels_in
 
 from .builders import drawn, label_zip, png, score_sequences, stack_of, zipped
 from .test_sequences import BIG, BOTH, NONE, ONE, SMALL, TRUTH, score
@@ -406,7 +407,7 @@ def test_an_object_that_begins_hidden_has_no_absence_but_a_return() -> None:
 
 def test_the_second_f_matches_within_a_tenth_of_the_root_of_the_area() -> None:
     """400 pixels reach 2 pixels; the frame's own tolerance is 5, and a square moved by 3 is out of the first."""
-    from segjudge.evaluation_script.similarity import Region, diagonal_tolerance
+    from segjudge.evaluation_script.masks.similarity import Region, diagonal_tolerance
 
     from .builders import stack_of
 
@@ -425,7 +426,7 @@ def test_the_second_f_matches_within_a_tenth_of_the_root_of_the_area() -> None:
 
 
 def test_two_empty_masks_agree_in_mosev2_and_full_ones_do_not_exceed_one() -> None:
-    from segjudge.evaluation_script.similarity import Counts
+    from segjudge.evaluation_script.masks.similarity import Counts
 
     truth, prediction, shared = np.array([0, 4, 0, 3]), np.array([0, 4, 1, 3]), np.array([0, 4, 0, 0])
     counts = Counts(truth, prediction, shared, *[np.zeros(4, int)] * 4)

@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script import dataset_reader, sequence_metrics
-from segjudge.evaluation_script.archive_limits import ArchiveLimits
-from segjudge.evaluation_script.errors import SubmissionError
-from segjudge.evaluation_script.intervals import standard_errors
-from segjudge.evaluation_script.sequence_protocols import (
+from segjudge.evaluation_script.families.base.intervals import standard_errors
+from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
+from segjudge.evaluation_script.families.sequences import metrics as sequence_metrics
+from segjudge.evaluation_script.families.sequences.protocols import (
     BESIDE,
     COMBINED,
     SEQUENCE_PROTOCOLS,
     MissingRule,
     SequenceProtocol,
 )
+from segjudge.evaluation_script.files.limits import ArchiveLimits
+from segjudge.evaluation_script.files.problems import SubmissionError
 
 from .builders import drawn, label_zip, png, score_sequences, zipped
 

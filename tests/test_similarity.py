@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from benchmarks import reference
-from segjudge.evaluation_script.masks import nothing, unpack
-from segjudge.evaluation_script.sequence_metrics import fractional_disk
-from segjudge.evaluation_script.similarity import (
+from segjudge.evaluation_script.families.sequences.metrics import fractional_disk
+from segjudge.evaluation_script.masks.similarity import (
     Counts,
     Region,
     boundary_similarity,
@@ -22,6 +21,7 @@ from segjudge.evaluation_script.similarity import (
     reach,
     region_similarity,
 )
+from segjudge.evaluation_script.masks.stack import nothing, unpack
 
 from .builders import drawn, stack_of
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from segjudge.bundle.check import check
-from segjudge.bundle.starter_zip import build_starter_zip, unwanted_files, uploaded_files
 from segjudge.cli import main
-from segjudge.hosted_worker.worker import hosted_worker
+from segjudge.platforms.evalai.bundle.check import check
+from segjudge.platforms.evalai.bundle.starter_zip import build_starter_zip, unwanted_files, uploaded_files
+from segjudge.platforms.evalai.hosted_worker.worker import hosted_worker
 
 from .builders import ROOT
 from .shared import IN_CI

@@ -16,10 +16,8 @@ import pytest
 from scipy.special import stdtrit
 
 import segjudge
-from segjudge.errors import UsageError
-from segjudge.evaluation_script.intervals import dealt, interval, pseudo_values, standard_errors, student
-from segjudge.statistics import rankings, score_tables, significance
-from segjudge.statistics.rankings import (
+from segjudge.analysis import rankings, score_tables, significance
+from segjudge.analysis.rankings import (
     METHODS,
     Adjustment,
     Difference,
@@ -35,8 +33,10 @@ from segjudge.statistics.rankings import (
     redrawn,
     stability,
 )
-from segjudge.statistics.ranks import Ties, kendall, ranks_of
-from segjudge.statistics.significance import cases_needed, holm, jackknife_error, sign_flips, signed_rank
+from segjudge.analysis.ranks import Ties, kendall, ranks_of
+from segjudge.analysis.significance import cases_needed, holm, jackknife_error, sign_flips, signed_rank
+from segjudge.evaluation_script.families.base.intervals import dealt, interval, pseudo_values, standard_errors, student
+from segjudge.system.errors import UsageError
 
 from .data import ROOT
 

@@ -11,9 +11,9 @@ import pytest
 import segjudge
 from segjudge.cli import main as cli
 from segjudge.evaluation_script import main
-from segjudge.evaluation_script.archive_limits import UNIT_LIMITS
-from segjudge.evaluation_script.errors import SubmissionError
-from segjudge.evaluation_script.phase import PROTOCOLS, Phase, PhaseSplit
+from segjudge.evaluation_script.files.limits import UNIT_LIMITS
+from segjudge.evaluation_script.files.problems import SubmissionError
+from segjudge.evaluation_script.scoring.phase import PROTOCOLS, Phase, PhaseSplit
 
 from .data import TRACKS_DATA
 from .shared import needs_shared

@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script import instance_truth, instances, kernel, rle
-from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS
-from segjudge.evaluation_script.errors import SubmissionError
-from segjudge.evaluation_script.instance_overlaps import boundary_of, reach_of
-from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.families.instances import engine as instances
+from segjudge.evaluation_script.families.instances import truth as instance_truth
+from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
+from segjudge.evaluation_script.files.problems import SubmissionError
+from segjudge.evaluation_script.masks import kernel
+from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.masks.overlaps import boundary_of, reach_of
 
 from .builders import score_instances
 from .data import TRACKS_DATA

@@ -16,15 +16,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from segjudge.evaluation_script import main, panoptic, panoptic_files, unit_truth
-from segjudge.evaluation_script.archive_limits import UNIT_LIMITS
-from segjudge.evaluation_script.errors import HostError, SubmissionError
-from segjudge.evaluation_script.instance_overlaps import reach_of
-from segjudge.evaluation_script.panoptic_counting import BOUNDARY_RATIO, inner
-from segjudge.evaluation_script.panoptic_protocols import PANOPTIC_PROTOCOLS
-from segjudge.evaluation_script.phase import ScoringRules
-from segjudge.evaluation_script.unit_counts import UnitAccumulator, UnitCounts, decoded_unit
-from segjudge.evaluation_script.unit_truth import UnitTruth
+from segjudge.evaluation_script import main
+from segjudge.evaluation_script.families.base import unit_truth
+from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator, UnitCounts, decoded_unit
+from segjudge.evaluation_script.families.base.unit_truth import UnitTruth
+from segjudge.evaluation_script.families.panoptic import engine as panoptic
+from segjudge.evaluation_script.families.panoptic import files as panoptic_files
+from segjudge.evaluation_script.families.panoptic.counting import BOUNDARY_RATIO, inner
+from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROTOCOLS
+from segjudge.evaluation_script.files.limits import UNIT_LIMITS
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.evaluation_script.masks.overlaps import reach_of
+from segjudge.evaluation_script.scoring.phase import ScoringRules
 
 from .builders import png, zipped
 from .data import TRACKS_DATA

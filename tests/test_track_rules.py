@@ -12,35 +12,32 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from segjudge.evaluation_script import (
-    instance_overlaps,
-    instance_tubes,
-    kernel,
-    kernel_runs,
-    panoptic,
-    panoptic_counting,
-    rle,
-    semantic,
-    sequence_metrics,
-    tracks,
-    tracks_counting,
-    tracks_metrics,
-)
-from segjudge.evaluation_script.errors import Flaw, HostError, Problem, Problems
-from segjudge.evaluation_script.instance_overlaps import Masks
-from segjudge.evaluation_script.kernel_runs import Pairs
-from segjudge.evaluation_script.label_maps import LabelMap
-from segjudge.evaluation_script.mask_texts import of_texts
-from segjudge.evaluation_script.panoptic_files import SentFrame
-from segjudge.evaluation_script.panoptic_protocols import PANOPTIC_PROTOCOLS, PanopticProtocol
-from segjudge.evaluation_script.semantic_protocols import SemanticProtocol
-from segjudge.evaluation_script.sequence_metrics import ObjectScore, ScoreTable
-from segjudge.evaluation_script.sequence_protocols import BESIDE, SEQUENCE_PROTOCOLS
-from segjudge.evaluation_script.similarity import Counts
-from segjudge.evaluation_script.tracks_metrics import ComparedFrame
-from segjudge.evaluation_script.tracks_protocols import TRACKS_PROTOCOLS
-from segjudge.evaluation_script.unit_counts import UnitAccumulator, UnitCounts
-from segjudge.evaluation_script.unit_truth import TruthFrame, Unit, no_pixels
+from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator, UnitCounts
+from segjudge.evaluation_script.families.base.unit_truth import TruthFrame, Unit, no_pixels
+from segjudge.evaluation_script.families.instances import tubes as instance_tubes
+from segjudge.evaluation_script.families.panoptic import counting as panoptic_counting
+from segjudge.evaluation_script.families.panoptic import engine as panoptic
+from segjudge.evaluation_script.families.panoptic.files import SentFrame
+from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROTOCOLS, PanopticProtocol
+from segjudge.evaluation_script.families.semantic import engine as semantic
+from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
+from segjudge.evaluation_script.families.sequences import metrics as sequence_metrics
+from segjudge.evaluation_script.families.sequences.metrics import ObjectScore, ScoreTable
+from segjudge.evaluation_script.families.sequences.protocols import BESIDE, SEQUENCE_PROTOCOLS
+from segjudge.evaluation_script.families.tracking import counting as tracks_counting
+from segjudge.evaluation_script.families.tracking import engine as tracks
+from segjudge.evaluation_script.families.tracking import metrics as tracks_metrics
+from segjudge.evaluation_script.families.tracking.metrics import ComparedFrame
+from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
+from segjudge.evaluation_script.files.problems import Flaw, HostError, Problem, Problems
+from segjudge.evaluation_script.masks import kernel, kernel_runs
+from segjudge.evaluation_script.masks import overlaps as instance_overlaps
+from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.masks.kernel_runs import Pairs
+from segjudge.evaluation_script.masks.label_maps import LabelMap
+from segjudge.evaluation_script.masks.overlaps import Masks
+from segjudge.evaluation_script.masks.similarity import Counts
+from segjudge.evaluation_script.masks.texts import of_texts
 
 from .builders import png
 

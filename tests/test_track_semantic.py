@@ -15,13 +15,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from segjudge.evaluation_script import main, semantic, unit_truth
-from segjudge.evaluation_script.archive_limits import UNIT_LIMITS
-from segjudge.evaluation_script.errors import HostError, SubmissionError
-from segjudge.evaluation_script.phase import ScoringRules
-from segjudge.evaluation_script.semantic_protocols import SEMANTIC_PROTOCOLS
-from segjudge.evaluation_script.unit_counts import UnitAccumulator
-from segjudge.evaluation_script.unit_truth import UnitTruth
+from segjudge.evaluation_script import main
+from segjudge.evaluation_script.families.base import unit_truth
+from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator
+from segjudge.evaluation_script.families.base.unit_truth import UnitTruth
+from segjudge.evaluation_script.families.semantic import engine as semantic
+from segjudge.evaluation_script.families.semantic.protocols import SEMANTIC_PROTOCOLS
+from segjudge.evaluation_script.files.limits import UNIT_LIMITS
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.evaluation_script.scoring.phase import ScoringRules
 
 from .builders import chunk, png, raw_png, tarred, zipped
 from .data import TRACKS_DATA

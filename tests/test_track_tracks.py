@@ -15,15 +15,19 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from segjudge.evaluation_script import main, rle, tracks, tracks_files, unit_truth
-from segjudge.evaluation_script.archive_limits import UNIT_LIMITS
-from segjudge.evaluation_script.errors import Flaw, HostError, SubmissionError
-from segjudge.evaluation_script.matching import best_assignment
-from segjudge.evaluation_script.phase import ScoringRules
-from segjudge.evaluation_script.tracks_metrics import ALPHAS
-from segjudge.evaluation_script.tracks_protocols import DISTRACTORS, MERGED, TRACKS_PROTOCOLS
-from segjudge.evaluation_script.unit_counts import UnitAccumulator
-from segjudge.evaluation_script.unit_truth import UnitTruth
+from segjudge.evaluation_script import main
+from segjudge.evaluation_script.families.base import unit_truth
+from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator
+from segjudge.evaluation_script.families.base.unit_truth import UnitTruth
+from segjudge.evaluation_script.families.tracking import engine as tracks
+from segjudge.evaluation_script.families.tracking import files as tracks_files
+from segjudge.evaluation_script.families.tracking.metrics import ALPHAS
+from segjudge.evaluation_script.families.tracking.protocols import DISTRACTORS, MERGED, TRACKS_PROTOCOLS
+from segjudge.evaluation_script.files.limits import UNIT_LIMITS
+from segjudge.evaluation_script.files.problems import Flaw, HostError, SubmissionError
+from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.masks.matching import best_assignment
+from segjudge.evaluation_script.scoring.phase import ScoringRules
 
 from .builders import zipped
 from .data import TRACKS_DATA

@@ -11,10 +11,12 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script import instance_truth, kernel, rle
-from segjudge.evaluation_script.archive_limits import INSTANCE_LIMITS
-from segjudge.evaluation_script.errors import HostError, SubmissionError
-from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.families.instances import truth as instance_truth
+from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.evaluation_script.masks import kernel
+from segjudge.evaluation_script.masks import run_lengths as rle
 
 from .builders import score_instances, zipped
 from .data import TRACKS_DATA

@@ -9,11 +9,11 @@ import pytest
 
 import segjudge
 from segjudge.cli import main
-from segjudge.diagnosis.units import UNIT_LOSSES, UnitLosses
-from segjudge.evaluation_script.reports import Report
-from segjudge.evaluation_script.tracks_metrics import ALPHAS, HOTA_FIELDS
-from segjudge.evaluation_script.tracks_protocols import TRACKS_PROTOCOLS
-from segjudge.evaluation_script.unit_counts import UnitAccumulator, UnitCounts
+from segjudge.evaluation_script.families.base.reports import Report
+from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator, UnitCounts
+from segjudge.evaluation_script.families.tracking.metrics import ALPHAS, HOTA_FIELDS
+from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
+from segjudge.families.base.unit_losses import UNIT_LOSSES, UnitLosses
 
 from .data import TRACKS_DATA
 from .shared import needs_shared

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from segjudge.bundle.build import build
 from segjudge.evaluation_script import evaluate
-from segjudge.evaluation_script.errors import HostError
-from segjudge.hosted_worker.worker import hosted_worker
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.bundle.build import build
+from segjudge.platforms.evalai.hosted_worker.worker import hosted_worker
 
 from .builders import ROOT
 from .shared import IN_CI

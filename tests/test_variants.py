@@ -11,11 +11,18 @@ from typing import Any
 import pytest
 import yaml
 
-from segjudge.bundle.build import build
-from segjudge.bundle.check import check, refusal
-from segjudge.bundle.variants import DEFAULT_IMAGE, FLAGS, PREDICTION, VARIANTS, WITHOUT_ANNOTATIONS, with_variant
 from segjudge.cli import main
-from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.bundle.build import build
+from segjudge.platforms.evalai.bundle.check import check, refusal
+from segjudge.platforms.evalai.bundle.variants import (
+    DEFAULT_IMAGE,
+    FLAGS,
+    PREDICTION,
+    VARIANTS,
+    WITHOUT_ANNOTATIONS,
+    with_variant,
+)
 from segjudge.remote_challenge_evaluation.scoring_process import _score
 
 from .builders import ROOT

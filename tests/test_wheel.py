@@ -163,7 +163,7 @@ def test_commands_of_a_plain_installation_need_no_extra() -> None:
     code = (
         "import sys\n"
         f"sys.modules.update(dict.fromkeys({extras!r}))\n"  # None: an import fails
-        "import segjudge.rehearsal.code_uploads, segjudge.rehearsal.server\n"
+        "import segjudge.server.code_uploads, segjudge.server.server\n"
         "from segjudge.cli import COMMANDS, main\n"
         "for command in COMMANDS:\n"
         "    try:\n"

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from segjudge.evaluation_script.errors import Flaw
-from segjudge.evaluation_script.parallel import results_of_processes
+from segjudge.evaluation_script.files.problems import Flaw
+from segjudge.evaluation_script.runner.parallel import results_of_processes
 
 from .test_guard import is_gone
 
 CODE = """
 import os, sys, time
 sys.path.insert(0, sys.argv[1])
-from segjudge.evaluation_script.parallel import results_of_processes
+from segjudge.evaluation_script.runner.parallel import results_of_processes
 def work(number):
     os.write(1, b"%d\\n" % os.getpid())
     if sys.argv[2] == "sleeps":

@@ -15,7 +15,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from segjudge.code_upload.environments.gym import task_of
 from segjudge.code_upload.evaluation_proto import SERVICE
-from segjudge.evaluation_script.errors import HostError, SubmissionError
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 
 from .connections import established
 from .reporting import to_evalai, to_file

@@ -6,11 +6,11 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from segjudge.evalai import routes
-from segjudge.evalai.client import LONGEST, ApiError, Client, waits
-from segjudge.evalai.jobs import FINISHED, Jobs
-from segjudge.evalai.result_shapes import for_rest
-from segjudge.files import replace
+from segjudge.platforms.evalai import routes
+from segjudge.platforms.evalai.client import LONGEST, ApiError, Client, waits
+from segjudge.platforms.evalai.jobs import FINISHED, Jobs
+from segjudge.platforms.evalai.result_shapes import for_rest
+from segjudge.system.files import replace
 
 from .service import EvaluationOutcome
 from .settings import Target

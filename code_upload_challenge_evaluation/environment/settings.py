@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from segjudge.code_upload.addresses import LOCAL, PORT
-from segjudge.evalai.client import is_safe_for_token
-from segjudge.evalai.settings import DEFAULT_HOST
-from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.client import is_safe_for_token
+from segjudge.platforms.evalai.settings import DEFAULT_HOST
 
 from .service import TimeLimits
 

@@ -36,10 +36,10 @@ OUTSIDE = {name: name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.
 }
 #: What is described in the reference beside `segjudge.__all__`.
 DESCRIBED = (
-    "segjudge.evaluation_script.phase.Phase",
-    "segjudge.evaluation_script.phase.PhaseSplit",
-    "segjudge.evaluation_script.phase.Notify",
-    "segjudge.evaluation_script.archive_limits.ArchiveLimits",
+    "segjudge.evaluation_script.scoring.phase.Phase",
+    "segjudge.evaluation_script.scoring.phase.PhaseSplit",
+    "segjudge.evaluation_script.scoring.phase.Notify",
+    "segjudge.evaluation_script.files.limits.ArchiveLimits",
     "segjudge.agent.Environment",
     "segjudge.static.write_submission",
     "segjudge.torch.SegmentationMetric",

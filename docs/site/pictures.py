@@ -19,10 +19,10 @@ from track_pictures import panoptic, tracks
 
 import segjudge
 from segjudge.datasets.opening import TruthSource
-from segjudge.evaluation_script.masks import cropped, pack, unpack
-from segjudge.evaluation_script.similarity import Region, reach
-from segjudge.failures import failures
-from segjudge.prepared import ScoreRequest, named_protocol
+from segjudge.evaluation_script.masks.similarity import Region, reach
+from segjudge.evaluation_script.masks.stack import cropped, pack, unpack
+from segjudge.families.sequences.failures import failures
+from segjudge.scoring.requests import ScoreRequest, named_protocol
 
 FOLDER = Path(__file__).resolve().parents[1] / "metrics"
 SIDES = {"truth alone": TRUTH, "prediction alone": PREDICTION, "both": BOTH}

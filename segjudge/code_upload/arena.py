@@ -19,14 +19,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from segjudge import sandbox
-from segjudge.evaluation_script.errors import HostError
-from segjudge.files import temporary_folder
-from segjudge.hosted_worker.cpu_share import ResourceGroup
-from segjudge.process_tree import TreeBounds, TreeWatch
-from segjudge.processes import IMPORT_ROOT, Child, Streams, Tail, clean_environment
-from segjudge.sandbox import ProcessLimits
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.hosted_worker.cpu_share import ResourceGroup
 from segjudge.static import DATASET, FOLDER, NAMES, TAKEN
+from segjudge.system import sandbox
+from segjudge.system.files import temporary_folder
+from segjudge.system.process_tree import TreeBounds, TreeWatch
+from segjudge.system.processes import IMPORT_ROOT, Child, Streams, Tail, clean_environment
+from segjudge.system.sandbox import ProcessLimits
 
 from .addresses import ADDRESS, LOCAL
 

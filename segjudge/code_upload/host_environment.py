@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from segjudge import sandbox
-from segjudge.evaluation_script.errors import HostError
-from segjudge.processes import Child, Tail
-from segjudge.sandbox import ProcessLimits
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.system import sandbox
+from segjudge.system.processes import Child, Tail
+from segjudge.system.sandbox import ProcessLimits
 
 from .addresses import ADDRESS, PORT
 from .arena import GONE, LOG, START, Agent, agent_bounds, bounded, plain_environment, running, with_reason

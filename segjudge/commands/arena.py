@@ -8,12 +8,12 @@ import shutil
 import signal
 import tempfile
 
-from segjudge import sandbox
-from segjudge.errors import UsageError
-from segjudge.evaluation_script.errors import HostError, Problem, SubmissionError
-from segjudge.files import OutputFile, written
-from segjudge.hosted_worker.cpu_share import missing_bounds
-from segjudge.sandbox import MEMORY, PROCESSES, ProcessLimits
+from segjudge.evaluation_script.files.problems import HostError, Problem, SubmissionError
+from segjudge.platforms.evalai.hosted_worker.cpu_share import missing_bounds
+from segjudge.system import sandbox
+from segjudge.system.errors import UsageError
+from segjudge.system.files import OutputFile, written
+from segjudge.system.sandbox import MEMORY, PROCESSES, ProcessLimits
 
 from .shared import DONE, bundle_options, named_bundle, say, seconds, whole_number
 

@@ -7,22 +7,22 @@ import tempfile
 import time
 from typing import Any
 
-from segjudge.bundle.agreement import board_of, unseen_reports
-from segjudge.bundle.build import OUT, SAMPLES_FOLDER, samples, takes_kernel
-from segjudge.bundle.build import build as build_bundle
-from segjudge.bundle.bundle_source import BundleSource, find_bundle
-from segjudge.bundle.opened_bundle import Bundle
-from segjudge.bundle.schema import PATH, json_schema
-from segjudge.bundle.variants import VARIANTS, WITH_IMAGE
 from segjudge.datasets.layouts import layout_of
-from segjudge.errors import OptionError, UsageError
-from segjudge.evalai.result_shapes import is_descending
-from segjudge.evaluation_script.errors import HostError
-from segjudge.evaluation_script.phase import PROTOCOLS
-from segjudge.files import BuiltFile, OutputFile, written
-from segjudge.hosted_worker.interpreter import Interpreter, worker_interpreter
-from segjudge.hosted_worker.worker import HostedWorker, SubmissionOutcome, hosted_worker
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.scoring.phase import PROTOCOLS
 from segjudge.kernel.compiling import CompileError, cached_for_worker, compile_for_worker
+from segjudge.platforms.evalai.bundle.agreement import board_of, unseen_reports
+from segjudge.platforms.evalai.bundle.build import OUT, SAMPLES_FOLDER, samples, takes_kernel
+from segjudge.platforms.evalai.bundle.build import build as build_bundle
+from segjudge.platforms.evalai.bundle.bundle_source import BundleSource, find_bundle
+from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
+from segjudge.platforms.evalai.bundle.schema import PATH, json_schema
+from segjudge.platforms.evalai.bundle.variants import VARIANTS, WITH_IMAGE
+from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter, worker_interpreter
+from segjudge.platforms.evalai.hosted_worker.worker import HostedWorker, SubmissionOutcome, hosted_worker
+from segjudge.platforms.evalai.result_shapes import is_descending
+from segjudge.system.errors import OptionError, UsageError
+from segjudge.system.files import BuiltFile, OutputFile, written
 
 from .check import passes
 from .shared import DONE, OURS, THEIRS, bundle_options, named_bundle, program, say, say_version
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _run(source: BundleSource, folder: str, python: Interpreter) -> int:
     """Build the bundle, in the folder where its own takes no files; check it, score the samples."""
-    from segjudge.bundle.check import check as check_bundle
+    from segjudge.platforms.evalai.bundle.check import check as check_bundle
 
     root, dist = source.root, os.path.join(source.root, os.path.dirname(OUT))
     out = (
@@ -63,7 +63,7 @@ def _run(source: BundleSource, folder: str, python: Interpreter) -> int:
         print(f"What the worker's own log says, which no participant sees:\n{log}")
     print(_next_steps(source, [phase["codename"] for phase in worker.config["challenge_phases"]]))
     if built and not source.is_foreign:
-        from segjudge.evaluation_script import kernel
+        from segjudge.evaluation_script.masks import kernel
 
         about = f" The bundle was built {built.about_kernel()}." if built.about_kernel() else ""
         print(f"\nScored here by: {kernel.state()}.{about}")
@@ -72,7 +72,7 @@ def _run(source: BundleSource, folder: str, python: Interpreter) -> int:
 
 def _score_samples(worker: HostedWorker, root: str) -> int:
     """Submit every sample to its phase and print the leaderboards; return how many failed."""
-    from segjudge.bundle.trial import undefined_labels, unshown_scores
+    from segjudge.platforms.evalai.bundle.trial import undefined_labels, unshown_scores
     from segjudge.report.tables import leaderboard
 
     number = failed = 0
@@ -139,7 +139,7 @@ def _next_steps(source: BundleSource, codenames: list[str]) -> str:
 
 def build(args: argparse.Namespace) -> int:
     """Build the zip that EvalAI takes, for one of the four ways to run a challenge."""
-    from segjudge.bundle.check import web_form_problems
+    from segjudge.platforms.evalai.bundle.check import web_form_problems
 
     if args.environment_image and args.variant != WITH_IMAGE:
         raise UsageError(f"--environment-image goes with --variant {WITH_IMAGE}")

@@ -8,23 +8,23 @@ import tempfile
 import zipfile
 from collections import Counter
 
-from segjudge.bundle.build import BuiltBundle
-from segjudge.bundle.build import build as build_bundle
-from segjudge.bundle.bundle_source import BundleKind, BundleSource
-from segjudge.bundle.problems import ERROR, WARNING, BundleProblem
-from segjudge.bundle.server_state import ServerState, load_state
-from segjudge.bundle.starter_zip import build_starter_zip, unwanted_files
-from segjudge.bundle.variants import VARIANTS
-from segjudge.evaluation_script.errors import HostError
-from segjudge.hosted_worker.interpreter import PINNED_PYTHON, open_interpreter, worker_interpreter
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.bundle.build import BuiltBundle
+from segjudge.platforms.evalai.bundle.build import build as build_bundle
+from segjudge.platforms.evalai.bundle.bundle_source import BundleKind, BundleSource
+from segjudge.platforms.evalai.bundle.problems import ERROR, WARNING, BundleProblem
+from segjudge.platforms.evalai.bundle.server_state import ServerState, load_state
+from segjudge.platforms.evalai.bundle.starter_zip import build_starter_zip, unwanted_files
+from segjudge.platforms.evalai.bundle.variants import VARIANTS
+from segjudge.platforms.evalai.hosted_worker.interpreter import PINNED_PYTHON, open_interpreter, worker_interpreter
 
 from .shared import DONE, OURS, TAKEN, bundle_options, named_bundle, say
 
 
 def check(args: argparse.Namespace) -> int:
     """Check the bundle by EvalAI's rules (exit code 3), and by what goes wrong later (4)."""
-    from segjudge.bundle.check import check as check_bundle
-    from segjudge.bundle.check import web_form_problems
+    from segjudge.platforms.evalai.bundle.check import check as check_bundle
+    from segjudge.platforms.evalai.bundle.check import web_form_problems
     from segjudge.starting.lock import lock_problems, score_moves
 
     source = named_bundle(args)
@@ -70,8 +70,8 @@ def _print_members(path: str) -> None:
 
 def _server_state(root: str) -> tuple[ServerState | None, list[str]]:
     """Return what the server holds, without a token after the last push from here, and what could not be checked."""
-    from segjudge.bundle.push import ChallengePush, repository
-    from segjudge.evalai.settings import read_settings, server_address
+    from segjudge.platforms.evalai.bundle.push import ChallengePush, repository
+    from segjudge.platforms.evalai.settings import read_settings, server_address
 
     try:
         name = repository("", root)
@@ -89,7 +89,7 @@ def _server_state(root: str) -> tuple[ServerState | None, list[str]]:
 
 def _try(source: BundleSource, path: str, name: str | None, not_checked: list[str]) -> list[BundleProblem]:
     """Return the problems that pip and a worker find; what cannot be tried here is added to `not_checked`."""
-    from segjudge.bundle.trial import UntriedError, try_requirements, try_samples
+    from segjudge.platforms.evalai.bundle.trial import UntriedError, try_requirements, try_samples
 
     root, problems = source.root, list[BundleProblem]()
     python = worker_interpreter(name, root) if source.is_foreign else open_interpreter(name or sys.executable)

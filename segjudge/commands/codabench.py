@@ -13,14 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from segjudge.bundle.build import samples
-from segjudge.bundle.bundle_source import BundleSource, find_bundle
-from segjudge.bundle.problems import BundleProblem
-from segjudge.codabench.compute_worker import ComputeWorker
-from segjudge.codabench.opened_competition import OpenedCompetition, harmful, opened_competition
-from segjudge.errors import UsageError
-from segjudge.files import OutputFolder, file_name, make_folder
-from segjudge.hosted_worker.interpreter import open_interpreter
+from segjudge.platforms.codabench.compute_worker import ComputeWorker
+from segjudge.platforms.codabench.opened_competition import OpenedCompetition, harmful, opened_competition
+from segjudge.platforms.evalai.bundle.build import samples
+from segjudge.platforms.evalai.bundle.bundle_source import BundleSource, find_bundle
+from segjudge.platforms.evalai.bundle.problems import BundleProblem
+from segjudge.platforms.evalai.hosted_worker.interpreter import open_interpreter
+from segjudge.system.errors import UsageError
+from segjudge.system.files import OutputFolder, file_name, make_folder
 
 from .bundle import fetch_kernel, kernel_options
 from .check import has_errors, passes, print_problems
@@ -28,7 +28,7 @@ from .pages import write_html
 from .shared import DONE, OURS, THEIRS, bundle_options, named_bundle, say, say_version
 
 if TYPE_CHECKING:
-    from segjudge.codabench.build import BuiltCompetitions, CodabenchOptions
+    from segjudge.platforms.codabench.build import BuiltCompetitions, CodabenchOptions
 
 PLATFORM = "Codabench"
 
@@ -51,7 +51,7 @@ def build(args: argparse.Namespace) -> int:
 
 
 def _built(args: argparse.Namespace, source: BundleSource, out: str) -> BuiltCompetitions:
-    from segjudge.codabench.build import build as build_competitions
+    from segjudge.platforms.codabench.build import build as build_competitions
 
     say_version(source)
     if args.kernel:
@@ -63,8 +63,8 @@ def _built(args: argparse.Namespace, source: BundleSource, out: str) -> BuiltCom
 
 
 def _options(args: argparse.Namespace) -> CodabenchOptions:
-    from segjudge.codabench.build import CodabenchOptions
-    from segjudge.codabench.competition import IMAGE
+    from segjudge.platforms.codabench.build import CodabenchOptions
+    from segjudge.platforms.codabench.competition import IMAGE
 
     return CodabenchOptions(args.image or IMAGE, args.queue or "", args.hidden, not args.no_kernel, args.samples)
 
@@ -107,7 +107,7 @@ def _is_competition(path: str, *, named: bool) -> bool:
 
 def check(args: argparse.Namespace) -> int:
     """Check competitions by the rules of Codabench's unpacker, and by what goes wrong later."""
-    from segjudge.codabench.check import check as check_competition
+    from segjudge.platforms.codabench.check import check as check_competition
 
     found: dict[str, list[BundleProblem]] = {}
     with _targets(args) as targets:
@@ -131,7 +131,7 @@ def check(args: argparse.Namespace) -> int:
 
 def _try(args: argparse.Namespace, target: _Target) -> list[BundleProblem]:
     """Return the problems of a competition's samples, and those samples that are refused."""
-    from segjudge.codabench.trial import CompetitionTrial
+    from segjudge.platforms.codabench.trial import CompetitionTrial
 
     problems: list[BundleProblem] = []
     with opened_competition(target.path) as bundle:
@@ -169,7 +169,7 @@ def _print_json(found: dict[str, list[BundleProblem]], *, failed: bool) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Build competitions, check them, score every sample as Codabench's compute worker does, show the leaderboards."""
-    from segjudge.codabench.check import check as check_competition
+    from segjudge.platforms.codabench.check import check as check_competition
 
     code, worker = DONE, _worker(args)
     if not worker.is_boxed:
@@ -188,7 +188,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _score(target: _Target, worker: ComputeWorker, pages: str) -> int:
     """Score the samples of a competition, and print its leaderboard; their pages go into a folder, if any."""
-    from segjudge.codabench.trial import CompetitionTrial
+    from segjudge.platforms.codabench.trial import CompetitionTrial
     from segjudge.report.tables import leaderboard
 
     code, boards = DONE, dict[str, dict[str, dict[str, float]]]()
@@ -222,8 +222,8 @@ def _score(target: _Target, worker: ComputeWorker, pages: str) -> int:
 
 def push(args: argparse.Namespace) -> int:
     """Check competitions, upload those that Codabench does not have yet, wait until they are unpacked."""
-    from segjudge.codabench.check import check as check_competition
-    from segjudge.codabench.push import CompetitionPush, read_account
+    from segjudge.platforms.codabench.check import check as check_competition
+    from segjudge.platforms.codabench.push import CompetitionPush, read_account
 
     code, account = DONE, None if args.dry_run else read_account()
     with _targets(args) as targets:
@@ -239,7 +239,7 @@ def push(args: argparse.Namespace) -> int:
 
 
 def _push(push: Any, path: str, *, again: bool) -> int:
-    from segjudge.codabench.push import NotUnpackedError, digest_of
+    from segjudge.platforms.codabench.push import NotUnpackedError, digest_of
 
     name = os.path.basename(path)
     known = None if again else push.known(name)

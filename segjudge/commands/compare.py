@@ -7,21 +7,21 @@ import os
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from segjudge.errors import UsageError
-from segjudge.evaluation_script.phase import PROTOCOLS
-from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
-from segjudge.files import OutputFile, name_of
+from segjudge.evaluation_script.families.sequences.protocols import SequenceProtocol
+from segjudge.evaluation_script.scoring.phase import PROTOCOLS
+from segjudge.system.errors import UsageError
+from segjudge.system.files import OutputFile, name_of
 
 from .pages import options_of, page_options, write_page
 from .ranking import write_document
 from .shared import DONE, ProgressBar, jobs_option
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.reports import Report
-    from segjudge.prepared import PreparedScoring
+    from segjudge.evaluation_script.families.base.reports import Report
+    from segjudge.families.sequences.losses import LossReader
     from segjudge.report.comparison import ComparedMethods
     from segjudge.report.page import PageOptions, ReportPage
-    from segjudge.report.sequence_losses import LossReader
+    from segjudge.scoring.requests import PreparedScoring
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class _ScoredMethod:
 
 def compare(args: argparse.Namespace) -> int:
     """Compare methods on the same truth: differences, intervals, and which can be told apart."""
-    from segjudge.report.sequence_losses import LossReader
-    from segjudge.statistics.score_tables import ranking_metric
+    from segjudge.analysis.score_tables import ranking_metric
+    from segjudge.families.sequences.losses import LossReader
 
     if len(args.results) < 2:
         raise UsageError("compare needs two results at least")
@@ -80,10 +80,10 @@ def _page(found: ComparedMethods, methods: list[_ScoredMethod], reader: LossRead
 
 def _scored(text: str, args: argparse.Namespace) -> _ScoredMethod:
     """Score a method, given as RESULTS or as NAME=RESULTS."""
+    from segjudge.analysis.score_tables import chosen_split
     from segjudge.datasets.opening import TruthSource
-    from segjudge.prepared import ScoreRequest, prepared
-    from segjudge.scoring import scored_here
-    from segjudge.statistics.score_tables import chosen_split
+    from segjudge.scoring.requests import ScoreRequest, prepared
+    from segjudge.scoring.scores import scored_here
 
     name, _, path = text.rpartition("=") if not os.path.exists(text) else ("", "", text)
     name = name or name_of(path).partition(".")[0]
@@ -98,12 +98,12 @@ def _scored(text: str, args: argparse.Namespace) -> _ScoredMethod:
 
 def _compared(methods: list[_ScoredMethod], reader: LossReader, args: argparse.Namespace) -> ComparedMethods:
     """Return how methods compare, by sequence where the metric is a mean over objects; their losses are read too."""
-    from segjudge.diagnosis.tables import costs_of
-    from segjudge.evaluation_script.failure_kinds import KINDS
-    from segjudge.evaluation_script.reports import SequenceReport
-    from segjudge.failures import check_kinds
+    from segjudge.analysis.kinds import costs_of
+    from segjudge.analysis.score_tables import AlgorithmScores, grouped_sums, sums_of
+    from segjudge.evaluation_script.families.base.reports import SequenceReport
+    from segjudge.evaluation_script.families.sequences.failure_kinds import KINDS
+    from segjudge.families.sequences.failures import check_kinds
     from segjudge.report.comparison import ComparedMethods
-    from segjudge.statistics.score_tables import AlgorithmScores, grouped_sums, sums_of
 
     protocol, wanted = PROTOCOLS[args.protocol], args.kinds or args.out
     if not isinstance(protocol, SequenceProtocol):

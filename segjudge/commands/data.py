@@ -4,14 +4,14 @@ import argparse
 import json
 import os
 
-from segjudge.bundle.bundle_source import find_bundle
+from segjudge.datasets.demo import SEED
 from segjudge.datasets.layouts import INSTANCE_LAYOUTS, LAYOUTS, UNIT_LAYOUTS
-from segjudge.demo import SEED
-from segjudge.errors import UsageError
-from segjudge.evaluation_script.errors import only, verb
-from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS
-from segjudge.evaluation_script.truth import DEFAULT_SPLIT
-from segjudge.files import BuiltFile, OutputFile, OutputFolder, check_outputs, written
+from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT
+from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.files.problems import only, verb
+from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
+from segjudge.system.errors import UsageError
+from segjudge.system.files import BuiltFile, OutputFile, OutputFolder, check_outputs, written
 
 from .shared import DONE, ProgressBar, say
 
@@ -70,8 +70,8 @@ def _warn(lines: list[str]) -> None:
 
 def compress(args: argparse.Namespace) -> int:
     """Make results smaller for an upload, and prove that no pixel changed."""
-    from segjudge.compression import PNGS, RUN_LENGTHS
-    from segjudge.compression import compress as compress_results
+    from segjudge.datasets.compression import PNGS, RUN_LENGTHS
+    from segjudge.datasets.compression import compress as compress_results
 
     if not args.out.endswith((RUN_LENGTHS, PNGS)):
         raise UsageError(f"--out ends in {RUN_LENGTHS} (run lengths, the smallest) or in {PNGS} (PNGs), not {args.out}")
@@ -86,9 +86,9 @@ def compress(args: argparse.Namespace) -> int:
 def show(args: argparse.Namespace) -> int:
     """Draw truth, and detections beside it, over images: PNGs and one page."""
     from segjudge.datasets.opening import TruthSource, open_instances
-    from segjudge.evaluation_script.instance_records import read_records
-    from segjudge.prepared import LOCAL_LIMITS
+    from segjudge.evaluation_script.families.instances.submission import read_records
     from segjudge.report.drawing import View, draw_all
+    from segjudge.scoring.requests import LOCAL_LIMITS
 
     if not 0 < args.iou <= 1:
         raise UsageError(f"--iou is a fraction above 0, not {args.iou:g}")
@@ -115,7 +115,7 @@ def show(args: argparse.Namespace) -> int:
 
 def demo(args: argparse.Namespace) -> int:
     """Make the synthetic annotation files and sample submissions."""
-    from segjudge.demo.make import frames, make
+    from segjudge.datasets.demo.make import frames, make
 
     if args.frames:
         frames(args.frames, args.seed)

@@ -3,8 +3,8 @@
 import argparse
 import os
 
-from segjudge.files import OutputFolder
-from segjudge.grand_challenge.build import build as build_methods
+from segjudge.platforms.grand_challenge.build import build as build_methods
+from segjudge.system.files import OutputFolder
 
 from .shared import DONE, bundle_options, named_bundle, say, say_version
 

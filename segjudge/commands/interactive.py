@@ -11,12 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from segjudge.demo import SEED
-from segjudge.errors import UsageError
-from segjudge.evaluation_script.dataset_layouts import LAYOUTS
-from segjudge.evaluation_script.errors import HostError, Problem, SubmissionError
-from segjudge.evaluation_script.packed_file import NotWritten
-from segjudge.files import OutputFolder
+from segjudge.datasets.demo import SEED
+from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS
+from segjudge.evaluation_script.files.packed import NotWritten
+from segjudge.evaluation_script.files.problems import HostError, Problem, SubmissionError
+from segjudge.system.errors import UsageError
+from segjudge.system.files import OutputFolder
 
 from .shared import DONE, ProgressBar, listening, program, say, seconds, whole_number
 
@@ -62,11 +62,11 @@ def _serve(args: argparse.Namespace) -> int:
     """Hold sessions for users elsewhere."""
     import uvicorn
 
-    from segjudge.files import locked
     from segjudge.interactive.local_session import SessionTerms
     from segjudge.interactive.server import app
     from segjudge.interactive.session_host import SessionHost, SessionLimits, users_of
     from segjudge.interactive.uptime import Uptime
+    from segjudge.system.files import locked
 
     logging.basicConfig(format="%(asctime)s %(name)s %(message)s")
     _check_limits(args)
@@ -209,7 +209,7 @@ def _samples(args: argparse.Namespace) -> dict[Sample, int]:
 
 def _demo(args: argparse.Namespace) -> int:
     """Write a small synthetic dataset with pictures and scribbles, to try a method on."""
-    from segjudge.demo.davis_root import scenes, write
+    from segjudge.datasets.demo.davis_root import scenes, write
 
     write(Path(args.out), scenes(args.seed))
     command = f"{program()} interactive run segjudge.interactive.baseline:Baseline --root {args.out}"

@@ -7,9 +7,9 @@ import tempfile
 from itertools import groupby
 
 from segjudge.datasets.layouts import LAYOUTS
-from segjudge.errors import UsageError
-from segjudge.evaluation_script.errors import only
-from segjudge.evaluation_script.phase import PROTOCOLS
+from segjudge.evaluation_script.files.problems import only
+from segjudge.evaluation_script.scoring.phase import PROTOCOLS
+from segjudge.system.errors import UsageError
 
 from .shared import DONE, ProgressBar, program, say, shell_path
 
@@ -19,7 +19,7 @@ DEMO = "davis2017"
 
 def new(args: argparse.Namespace) -> int:
     """Write a small repository with a challenge: your truth, a protocol, samples, texts."""
-    from segjudge.demo.published import write_published
+    from segjudge.datasets.demo.published import write_published
 
     if args.demo and args.truth:
         raise UsageError("--demo brings its own truth; leave out --truth")

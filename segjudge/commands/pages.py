@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from segjudge.files import written
+from segjudge.system.files import written
 
 from .shared import say, whole_number
 

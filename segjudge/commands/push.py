@@ -7,29 +7,29 @@ import os
 import tempfile
 from typing import TYPE_CHECKING, Any
 
-from segjudge.bundle.agreement import scoring_of
-from segjudge.bundle.build import build, takes_kernel
-from segjudge.bundle.bundle_source import BundleSource
-from segjudge.bundle.opened_bundle import Bundle
-from segjudge.bundle.problems import mappings_in
-from segjudge.bundle.server_sentences import RejectedError, located_sentences
-from segjudge.bundle.server_state import load_state, save_state, state_after_push
-from segjudge.bundle.variants import VARIANTS
-from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.bundle.agreement import scoring_of
+from segjudge.platforms.evalai.bundle.build import build, takes_kernel
+from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
+from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
+from segjudge.platforms.evalai.bundle.problems import mappings_in
+from segjudge.platforms.evalai.bundle.server_sentences import RejectedError, located_sentences
+from segjudge.platforms.evalai.bundle.server_state import load_state, save_state, state_after_push
+from segjudge.platforms.evalai.bundle.variants import VARIANTS
 
 from .bundle import fetch_kernel, kernel_options
 from .check import passes, print_problems
 from .shared import DONE, OURS, bundle_options, named_bundle, say, say_version
 
 if TYPE_CHECKING:
-    from segjudge.bundle.push import ChallengePush, PushedChallenge
+    from segjudge.platforms.evalai.bundle.push import ChallengePush, PushedChallenge
 
 
 def push(args: argparse.Namespace) -> int:
     """Check the bundle, have EvalAI validate it, then create or update the challenge."""
-    from segjudge.bundle.check import check
-    from segjudge.bundle.push import ChallengePush, repository, without_sponsors
-    from segjudge.evalai.settings import read_settings
+    from segjudge.platforms.evalai.bundle.check import check
+    from segjudge.platforms.evalai.bundle.push import ChallengePush, repository, without_sponsors
+    from segjudge.platforms.evalai.settings import read_settings
 
     source = named_bundle(args)
     root = source.root
@@ -71,7 +71,7 @@ def _note(
     pushed: PushedChallenge,
 ) -> None:
     """Keep what was pushed, so that the next check knows what an update may not change."""
-    from segjudge.evalai.settings import server_address
+    from segjudge.platforms.evalai.settings import server_address
 
     try:
         source = process.source(pushed.number)

@@ -7,19 +7,19 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from segjudge.errors import UsageError
-from segjudge.files import OutputFile, OutputFolder, written
+from segjudge.system.errors import UsageError
+from segjudge.system.files import OutputFile, OutputFolder, written
 
 from .shared import DONE, say, whole_number
 
 if TYPE_CHECKING:
-    from segjudge.statistics.rankings import Rule, TaskScores
+    from segjudge.analysis.rankings import Rule, TaskScores
 
 
 def rank(args: argparse.Namespace) -> int:
     """Rank methods by their scores, and tell how far the ranking holds."""
-    from segjudge.statistics.rankings import Rule, complete, redrawn, stability
-    from segjudge.statistics.score_tables import read_scores, read_table, tasks_of
+    from segjudge.analysis.rankings import Rule, complete, redrawn, stability
+    from segjudge.analysis.score_tables import read_scores, read_table, tasks_of
 
     if len(args.scores) == 1 and args.scores[0].endswith(".csv"):
         tasks = read_table(args.scores[0], smaller=args.smaller)
@@ -62,7 +62,7 @@ def _missing(tasks: list[TaskScores], wanted: str | None) -> str:
 
 def _ranked(task: TaskScores, chosen: Rule) -> dict[str, Any]:
     """Return the ranking of a task by the rule, its ranks by the other methods, and which pairs are significant."""
-    from segjudge.statistics.rankings import METHODS, Rule, complete, heatmap, pairwise_p, ranking
+    from segjudge.analysis.rankings import METHODS, Rule, complete, heatmap, pairwise_p, ranking
 
     rules = {method: Rule(method, remove=chosen.remove) for method in METHODS}
     found, tested = ranking(complete(task, chosen), chosen), complete(task, rules["test-then-rank"])
@@ -100,8 +100,8 @@ def _print_task(task: TaskScores, ranked: dict[str, Any]) -> None:
 
 
 def _consensus(tasks: list[dict[str, Any]]) -> dict[str, float]:
+    from segjudge.analysis.rankings import consensus
     from segjudge.report.tables import table
-    from segjudge.statistics.rankings import consensus
 
     found = consensus({task["task"]: dict(zip(task["algorithms"], task["ranks"], strict=True)) for task in tasks})
     print(table(["all tasks", "mean rank"], [[name, f"{rank:.2f}"] for name, rank in found.items()]))
@@ -123,7 +123,7 @@ def write_document(document: dict[str, Any], path: str | None) -> None:
 
 def rank_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `rank`."""
-    from segjudge.statistics.rankings import METHODS
+    from segjudge.analysis.rankings import METHODS
 
     what = "JSONs of `score --json` or saved scores (or NAME=FILE), or one CSV: algorithm, case, value and maybe task"
     sub.add_argument("scores", nargs="+", metavar="SCORES", help=what)

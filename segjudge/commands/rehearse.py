@@ -13,24 +13,24 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from segjudge.bundle.agreement import agreement
-from segjudge.bundle.build import build
-from segjudge.bundle.bundle_source import BundleSource
-from segjudge.bundle.opened_bundle import Bundle
-from segjudge.errors import UsageError
-from segjudge.hosted_worker.cpu_share import missing_bounds
-from segjudge.hosted_worker.interpreter import PINNED_PYTHON, worker_interpreter
-from segjudge.hosted_worker.process import sandbox_for
+from segjudge.platforms.evalai.bundle.agreement import agreement
+from segjudge.platforms.evalai.bundle.build import build
+from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
+from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
+from segjudge.platforms.evalai.hosted_worker.cpu_share import missing_bounds
+from segjudge.platforms.evalai.hosted_worker.interpreter import PINNED_PYTHON, worker_interpreter
+from segjudge.platforms.evalai.hosted_worker.process import sandbox_for
+from segjudge.system.errors import UsageError
 
 from .shared import DONE, bundle_options, listening, named_bundle, say, seconds, whole_number
 
 if TYPE_CHECKING:
-    from segjudge.rehearsal.background import Background
-    from segjudge.rehearsal.code_uploads import AgentTable, CodeUploads
-    from segjudge.rehearsal.faults import Faults
-    from segjudge.rehearsal.first_run import Person
-    from segjudge.rehearsal.services import Services
-    from segjudge.rehearsal.workers import Scorer, Workers
+    from segjudge.server.background import Background
+    from segjudge.server.code_uploads import AgentTable, CodeUploads
+    from segjudge.server.faults import Faults
+    from segjudge.server.first_run import Person
+    from segjudge.server.services import Services
+    from segjudge.server.workers import Scorer, Workers
 
 PORT = 8899
 
@@ -53,11 +53,11 @@ def rehearse(args: argparse.Namespace) -> int:
 
 
 def _rehearse(args: argparse.Namespace) -> None:
-    from segjudge.rehearsal import first_run
-    from segjudge.rehearsal.code_uploads import read_table
-    from segjudge.rehearsal.server import LOOPBACK
-    from segjudge.rehearsal.services import Services
-    from segjudge.rehearsal.workers import Workers
+    from segjudge.server import first_run
+    from segjudge.server.code_uploads import read_table
+    from segjudge.server.server import LOOPBACK
+    from segjudge.server.services import Services
+    from segjudge.server.workers import Workers
 
     faults, clock = _faults(args.faults), _clock(args.now)
     source = named_bundle(args)
@@ -106,7 +106,7 @@ def _serve(
     """Serve until a signal: then nothing more is begun, and what is under way is given back to its queue."""
     import uvicorn
 
-    from segjudge.rehearsal.server import ServerOptions, app, server_config
+    from segjudge.server.server import ServerOptions, app, server_config
 
     def give_up() -> None:
         for part in background:
@@ -144,7 +144,7 @@ def _on_signals(end: Callable[[int, object], None]) -> None:
 
 def _faults(text: str | None) -> Faults | None:
     """Return the faults that calls meet; None where none were asked for."""
-    from segjudge.rehearsal.faults import Faults
+    from segjudge.server.faults import Faults
 
     try:
         return Faults.parsed(text) if text else None
@@ -154,7 +154,7 @@ def _faults(text: str | None) -> Faults | None:
 
 def _clock(date: str | None) -> Callable[[], float]:
     """Return the clock by which challenges are open: this machine's, or one that began at a date."""
-    from segjudge.rehearsal.timestamps import seconds
+    from segjudge.server.timestamps import seconds
 
     if not date:
         return time.time
@@ -167,7 +167,7 @@ def _clock(date: str | None) -> Callable[[], float]:
 
 def _scorer(args: argparse.Namespace, root: str) -> Scorer:
     """Return the stand-in for the worker, after checking that it runs."""
-    from segjudge.rehearsal.workers import Scorer
+    from segjudge.server.workers import Scorer
 
     python = worker_interpreter(args.python, root)
     return Scorer(python, args.seconds, sandbox_for(python, required=args.require_sandbox))
@@ -190,9 +190,9 @@ def _introduce(persons: list[Person]) -> None:
 
 
 def _print_challenge(services: Services, address: str, number: int, *, new: bool) -> None:
-    from segjudge.rehearsal.actions.submitting import PhaseTarget
-    from segjudge.rehearsal.first_run import closed, open_date
-    from segjudge.rehearsal.models import Challenge
+    from segjudge.server.actions.submitting import PhaseTarget
+    from segjudge.server.first_run import closed, open_date
+    from segjudge.server.models import Challenge
 
     challenge = services.store.one(Challenge, number)
     title = services.json.challenge(challenge, address)["title"]
@@ -209,9 +209,9 @@ def _print_challenge(services: Services, address: str, number: int, *, new: bool
 
 def _agents(services: Services, table: AgentTable | None, address: str) -> CodeUploads | None:
     """Return what runs code uploads, where the host has a table of agents."""
-    from segjudge.rehearsal.code_uploads import CodeUploads
-    from segjudge.rehearsal.first_run import HOST_NAME
-    from segjudge.rehearsal.models import Challenge
+    from segjudge.server.code_uploads import CodeUploads
+    from segjudge.server.first_run import HOST_NAME
+    from segjudge.server.models import Challenge
 
     host = services.accounts.named(HOST_NAME)
     if table is None or host is None:

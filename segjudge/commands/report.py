@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 
 from segjudge.datasets.layouts import LAYOUTS
-from segjudge.errors import UsageError
-from segjudge.evaluation_script.errors import only
-from segjudge.evaluation_script.phase import PROTOCOLS
-from segjudge.files import OutputFile, name_of
+from segjudge.evaluation_script.files.problems import only
+from segjudge.evaluation_script.scoring.phase import PROTOCOLS
+from segjudge.system.errors import UsageError
+from segjudge.system.files import OutputFile, name_of
 
 from .pages import options_of, page_options, write_html, write_page
 from .shared import DONE, ProgressBar, jobs_option, names
@@ -17,10 +17,10 @@ from .shared import DONE, ProgressBar, jobs_option, names
 def report(args: argparse.Namespace) -> int:
     """Write one page, for a browser without network, that shows what results scored and where they fail."""
     from segjudge.commands.score import request_of
-    from segjudge.evaluation_script.tuning import reuse_memory
-    from segjudge.prepared import prepared
-    from segjudge.reporting import report_page
-    from segjudge.scoring import scored_here
+    from segjudge.evaluation_script.runner.tuning import reuse_memory
+    from segjudge.report.making import report_page
+    from segjudge.scoring.requests import prepared
+    from segjudge.scoring.scores import scored_here
 
     reuse_memory()
     if not args.truth:
@@ -38,7 +38,7 @@ def report(args: argparse.Namespace) -> int:
 
 def _stored(args: argparse.Namespace) -> int:
     """Write the page of what a phase, or `score --json`, left."""
-    from segjudge.stored_report import read_stored, stored_page
+    from segjudge.report.stored import read_stored, stored_page
 
     if not args.results:
         raise UsageError("report needs --truth, or what a phase left of a submission")
@@ -52,8 +52,8 @@ def _stored(args: argparse.Namespace) -> int:
 
 def _truth_alone(args: argparse.Namespace) -> int:
     from segjudge.datasets.opening import TruthSource, open_truth
-    from segjudge.prepared import with_sequences
-    from segjudge.reporting import truth_page
+    from segjudge.report.making import truth_page
+    from segjudge.scoring.requests import with_sequences
 
     source = TruthSource(args.truth, args.layout or "", args.subset, args.unseen or "", args.categories or "")
     with ProgressBar() as bar:

@@ -7,21 +7,21 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from segjudge.bundle.bundle_source import find_bundle
 from segjudge.datasets.layouts import LAYOUTS
-from segjudge.errors import UsageError
-from segjudge.evaluation_script.instance_protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE
-from segjudge.evaluation_script.phase import PROTOCOLS
-from segjudge.evaluation_script.tuning import reuse_memory
-from segjudge.files import OutputFile, name_of
+from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE
+from segjudge.evaluation_script.runner.tuning import reuse_memory
+from segjudge.evaluation_script.scoring.phase import PROTOCOLS
+from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
+from segjudge.system.errors import UsageError
+from segjudge.system.files import OutputFile, name_of
 
 from .score_output import check_hub, output_options, show
 from .shared import DONE, ProgressBar, jobs_option, names, part, say
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.phase import Phase, TrackProtocol
-    from segjudge.prepared import ScoreRequest
-    from segjudge.scoring import Scores
+    from segjudge.evaluation_script.scoring.phase import Phase, TrackProtocol
+    from segjudge.scoring.requests import ScoreRequest
+    from segjudge.scoring.scores import Scores
 
 #: Our names of options, and the official tools' names: Places 2017's script, then DAVIS's.
 NAMES = {
@@ -36,7 +36,7 @@ TASKS = {"semi-supervised": "davis2017", "unsupervised": "davis2017-unsupervised
 
 def score(args: argparse.Namespace) -> int:
     """Score a results folder, zip or JSON, exactly as the server would."""
-    from segjudge.scoring import score_by_phase
+    from segjudge.scoring.scores import score_by_phase
 
     reuse_memory()
     _take_official_names(args)
@@ -64,10 +64,10 @@ def score(args: argparse.Namespace) -> int:
 def _write_report(scores: Scores, args: argparse.Namespace) -> None:
     """Write the page that `segjudge report` writes."""
     from segjudge.commands.pages import write_page
-    from segjudge.prepared import prepared
+    from segjudge.report.making import report_page
     from segjudge.report.page import PageOptions
-    from segjudge.reporting import report_page
-    from segjudge.scoring import prepared_by_phase
+    from segjudge.scoring.requests import prepared
+    from segjudge.scoring.scores import prepared_by_phase
 
     job = prepared_by_phase(*_phase(args)) if scores.request is None else prepared(scores.request)
     write_page(report_page(job, scores, name_of(args.results), PageOptions()), args.report)
@@ -87,7 +87,7 @@ def _hidden(args: argparse.Namespace) -> frozenset[str]:
     """Return the splits whose scores a file for public hubs may not hold; refuses to write one of nothing else."""
     if not (args.phase and args.results_yaml):
         return frozenset()
-    from segjudge.bundle.agreement import hidden_splits
+    from segjudge.platforms.evalai.bundle.agreement import hidden_splits
 
     source = find_bundle()
     phase = source.phase(args.phase)
@@ -100,11 +100,11 @@ def _hidden(args: argparse.Namespace) -> frozenset[str]:
 
 
 def _scored_on_truth(args: argparse.Namespace, bar: ProgressBar) -> Scores:
-    from segjudge.scoring import scored
+    from segjudge.scoring.scores import scored
 
     if not args.scheduler:
         return scored(request_of(args), None, bar)
-    from segjudge.sharing import connected
+    from segjudge.scoring.sharing import connected
 
     with connected(args.scheduler) as client:
         return scored(request_of(args), client, bar)
@@ -113,7 +113,7 @@ def _scored_on_truth(args: argparse.Namespace, bar: ProgressBar) -> Scores:
 def request_of(args: argparse.Namespace) -> ScoreRequest:
     """Return what a command's options ask to score."""
     from segjudge.datasets.opening import TruthSource
-    from segjudge.prepared import ScoreRequest
+    from segjudge.scoring.requests import ScoreRequest
 
     files = [args.layout or "", args.subset or "", args.unseen or "", args.categories or ""]
     source = TruthSource(args.truth, *files)
@@ -121,9 +121,9 @@ def request_of(args: argparse.Namespace) -> ScoreRequest:
 
 
 def _score_part(args: argparse.Namespace) -> int:
-    from segjudge.evaluation_script.parallel import Part
-    from segjudge.prepared import prepared
-    from segjudge.sharing import PartCounter
+    from segjudge.evaluation_script.runner.parallel import Part
+    from segjudge.scoring.requests import prepared
+    from segjudge.scoring.sharing import PartCounter
 
     with ProgressBar() as bar:
         PartCounter(prepared(request_of(args), bar)).write(Part(*args.part), args.out, bar)

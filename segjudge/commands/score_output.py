@@ -8,18 +8,18 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
-from segjudge.errors import OptionError
-from segjudge.files import OutputFile, OutputFolder, check_outputs, make_folder, written
+from segjudge.system.errors import OptionError
+from segjudge.system.files import OutputFile, OutputFolder, check_outputs, make_folder, written
 
 from .shared import DONE, say
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.reports import Report
+    from segjudge.evaluation_script.families.base.reports import Report
 
 
 def merge(args: argparse.Namespace) -> int:
     """Merge the parts that `score --part` wrote into the scores of one run."""
-    from segjudge.parts import merged
+    from segjudge.scoring.parts import merged
 
     check_hub(args)
     show(*merged(args.parts), args)
@@ -46,11 +46,11 @@ def show(
 
     The scores of `hidden` splits are not for the file that hubs publish.
     """
-    from segjudge.evaluation_script.answer import public_warnings
-    from segjudge.evaluation_script.reports import InstanceReport
+    from segjudge.analysis.score_tables import comparable
+    from segjudge.evaluation_script.families.base.reports import InstanceReport
+    from segjudge.evaluation_script.scoring.answer import public_warnings
     from segjudge.report import score_files
     from segjudge.report.tables import of_report
-    from segjudge.statistics.score_tables import comparable
 
     for note in public_warnings(notes):
         say(f"truth: {note}")

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Callable
 from typing import Any, Self
 
-from segjudge.bundle.bundle_source import BUNDLE, SCRIPT_FOLDER, BundleKind, BundleSource, find_bundle
-from segjudge.errors import UsageError
-from segjudge.evaluation_script.version import VERSION
-from segjudge.files import OutputFile, check_outputs, without_secrets
+from segjudge.evaluation_script.scoring.version import VERSION
+from segjudge.platforms.evalai.bundle.bundle_source import BUNDLE, SCRIPT_FOLDER, BundleKind, BundleSource, find_bundle
+from segjudge.system.errors import UsageError
+from segjudge.system.files import OutputFile, check_outputs, without_secrets
 
 #: Exit codes: 0 done, 1 a problem in the participant's files, 2 usage, 3 a broken truth or bundle, or a defect.
 DONE, THEIRS, USAGE, OURS = 0, 1, 2, 3

@@ -1,8 +1,8 @@
 """The names of layouts in which datasets are published."""
 
-from segjudge.evaluation_script.dataset_layouts import ALIASES
-from segjudge.evaluation_script.dataset_layouts import LAYOUTS as PUBLISHED
-from segjudge.evaluation_script.phase import TRACKS, TrackProtocol
+from segjudge.evaluation_script.families.sequences.layouts import ALIASES
+from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS as PUBLISHED
+from segjudge.evaluation_script.scoring.phase import TRACKS, TrackProtocol
 
 #: How a dataset of mask sequences can be laid out.
 LAYOUTS = tuple(sorted({*PUBLISHED, *ALIASES}))

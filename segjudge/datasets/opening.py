@@ -5,20 +5,22 @@ import os
 import re
 from dataclasses import dataclass, replace
 
-from segjudge.addresses import RemoteFolder
-from segjudge.errors import OptionError, UsageError
-from segjudge.evaluation_script import dataset_reader, instance_truth, sequence_truth
-from segjudge.evaluation_script.annotation_file import is_packed
-from segjudge.evaluation_script.archive import open_files
-from segjudge.evaluation_script.dataset_layouts import ALIASES, HOST_LIMITS
-from segjudge.evaluation_script.engine import engine_of
-from segjudge.evaluation_script.errors import HostError, only
-from segjudge.evaluation_script.instance_truth import InstanceTruth
-from segjudge.evaluation_script.packed_file import track_of
-from segjudge.evaluation_script.phase import TRACKS, TrackProtocol
-from segjudge.evaluation_script.progress import Progress, ignore_progress
-from segjudge.evaluation_script.sequence_truth import Split
-from segjudge.evaluation_script.truth import DEFAULT_SPLIT, AnnotationFile, SplitTruth
+from segjudge.evaluation_script.families.base.engine import engine_of
+from segjudge.evaluation_script.families.base.progress import Progress, ignore_progress
+from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT, AnnotationFile, SplitTruth
+from segjudge.evaluation_script.families.instances import truth as instance_truth
+from segjudge.evaluation_script.families.instances.truth import InstanceTruth
+from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
+from segjudge.evaluation_script.families.sequences import truth as sequence_truth
+from segjudge.evaluation_script.families.sequences.layouts import ALIASES, HOST_LIMITS
+from segjudge.evaluation_script.families.sequences.truth import Split
+from segjudge.evaluation_script.files.archive import open_files
+from segjudge.evaluation_script.files.packed import track_of
+from segjudge.evaluation_script.files.problems import HostError, only
+from segjudge.evaluation_script.scoring.annotation_file import is_packed
+from segjudge.evaluation_script.scoring.phase import TRACKS, TrackProtocol
+from segjudge.scoring.addresses import RemoteFolder
+from segjudge.system.errors import OptionError, UsageError
 
 from .layouts import LAYOUTS
 

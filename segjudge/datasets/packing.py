@@ -4,16 +4,18 @@ import json
 import os
 from dataclasses import replace
 
-from segjudge.errors import UsageError
-from segjudge.evaluation_script import instance_truth, sequence_truth, unit_truth
-from segjudge.evaluation_script.annotation_file import is_packed
-from segjudge.evaluation_script.archive import open_files
-from segjudge.evaluation_script.dataset_layouts import HOST_LIMITS
-from segjudge.evaluation_script.engine import engine_of
-from segjudge.evaluation_script.errors import HostError
-from segjudge.evaluation_script.progress import Progress, ignore_progress
-from segjudge.evaluation_script.truth import DEFAULT_SPLIT, AnnotationFile
-from segjudge.files import make_folder
+from segjudge.evaluation_script.families.base import unit_truth
+from segjudge.evaluation_script.families.base.engine import engine_of
+from segjudge.evaluation_script.families.base.progress import Progress, ignore_progress
+from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT, AnnotationFile
+from segjudge.evaluation_script.families.instances import truth as instance_truth
+from segjudge.evaluation_script.families.sequences import truth as sequence_truth
+from segjudge.evaluation_script.families.sequences.layouts import HOST_LIMITS
+from segjudge.evaluation_script.files.archive import open_files
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.scoring.annotation_file import is_packed
+from segjudge.system.errors import UsageError
+from segjudge.system.files import make_folder
 
 from .opening import TruthSource, check_subset, read_published
 from .places import convert

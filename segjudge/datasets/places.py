@@ -14,8 +14,8 @@ from typing import Any, TypedDict
 import numpy as np
 from PIL import Image
 
-from segjudge.evaluation_script.errors import HostError, listed
-from segjudge.evaluation_script.progress import Progress
+from segjudge.evaluation_script.families.base.progress import Progress
+from segjudge.evaluation_script.files.problems import HostError, listed
 from segjudge.masks.run_lengths import encoded
 
 

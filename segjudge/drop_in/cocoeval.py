@@ -11,17 +11,22 @@ from typing import Any, Protocol
 import numpy as np
 from pycocotools import cocoeval as incumbent
 
-from segjudge.errors import UsageError
-from segjudge.evaluation_script.errors import HostError, SubmissionError
-from segjudge.evaluation_script.instance_counts import InstanceCounts, by_falling_score, joined
-from segjudge.evaluation_script.instance_precision import RECALLS, MatchedDetections
-from segjudge.evaluation_script.instance_protocols import AREAS, INSTANCE_PROTOCOLS, THRESHOLDS, InstanceProtocol
-from segjudge.evaluation_script.instance_records import checked_records
-from segjudge.evaluation_script.instance_truth import truth_of
-from segjudge.evaluation_script.instances import blocks_of, matched
-from segjudge.evaluation_script.masks import Array
-from segjudge.evaluation_script.rle import compressed
-from segjudge.in_memory.frame_masks import run_lengths
+from segjudge.evaluation_script.families.instances.counts import InstanceCounts, by_falling_score, joined
+from segjudge.evaluation_script.families.instances.engine import blocks_of, matched
+from segjudge.evaluation_script.families.instances.precision import RECALLS, MatchedDetections
+from segjudge.evaluation_script.families.instances.protocols import (
+    AREAS,
+    INSTANCE_PROTOCOLS,
+    THRESHOLDS,
+    InstanceProtocol,
+)
+from segjudge.evaluation_script.families.instances.submission import checked_records
+from segjudge.evaluation_script.families.instances.truth import truth_of
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.evaluation_script.masks.run_lengths import compressed
+from segjudge.evaluation_script.masks.stack import Array
+from segjudge.families.base.frame_masks import run_lengths
+from segjudge.system.errors import UsageError
 
 #: Its classes, whose attributes programs set to anything.
 Incumbent: Any = incumbent.COCOeval

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from segjudge.errors import UsageError
-from segjudge.evaluation_script.errors import only
-from segjudge.evaluation_script.reports import SequenceReport
-from segjudge.evaluation_script.sequence_metrics import ObjectScore
-from segjudge.scoring import Scores, score
+from segjudge.evaluation_script.families.base.reports import SequenceReport
+from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
+from segjudge.evaluation_script.files.problems import only
+from segjudge.scoring.scores import Scores, score
+from segjudge.system.errors import UsageError
 
 #: Our protocol for each task.
 TASKS = {"semi-supervised": "davis2017", "unsupervised": "davis2017-unsupervised"}

@@ -3,8 +3,8 @@
 import os
 from collections.abc import Sequence
 
-from segjudge.errors import UsageError
-from segjudge.scoring import score
+from segjudge.scoring.scores import score
+from segjudge.system.errors import UsageError
 
 #: Of each video J and F of its objects, by their numbers.
 VideoValues = dict[str, tuple[dict[int, float], dict[int, float]]]

@@ -3,7 +3,7 @@
 Written from the published behaviour of the DAVIS interactive framework, whose names programs import.
 """
 
-from segjudge.errors import install_line
+from segjudge.system.errors import install_line
 
 try:
     from .davis_session import DavisInteractiveSession

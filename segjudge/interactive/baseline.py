@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 from scipy.ndimage import distance_transform_edt, gaussian_filter
 
-from segjudge.evaluation_script.masks import Array
+from segjudge.evaluation_script.masks.stack import Array
 from segjudge.interactive.utils.scribbles import Scribbles, annotated_frames, scribbles2mask
 
 #: The width to which frames are scaled.

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from PIL import Image
 
-from segjudge.evaluation_script.masks import Array
+from segjudge.evaluation_script.masks.stack import Array
 from segjudge.interactive.utils.scribbles import Scribbles
 from segjudge.masks.comparison import VOID
 

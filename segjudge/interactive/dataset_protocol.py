@@ -5,7 +5,7 @@ from typing import NotRequired, Protocol, TypedDict, TypeVar
 
 from numpy.typing import DTypeLike
 
-from segjudge.evaluation_script.masks import Array
+from segjudge.evaluation_script.masks.stack import Array
 from segjudge.interactive.utils.scribbles import Scribbles
 
 ValueT = TypeVar("ValueT")

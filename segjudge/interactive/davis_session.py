@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from segjudge.files import written
 from segjudge.interactive.utils.scribbles import Scribbles
+from segjudge.system.files import written
 
 from .dataset_protocol import InteractiveDataset
 from .local_connector import LocalConnector

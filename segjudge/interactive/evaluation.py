@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from segjudge.evaluation_script.masks import Array
+from segjudge.evaluation_script.masks.stack import Array
 from segjudge.interactive.utils.scribbles import Scribbles
 from segjudge.masks.comparison import FrameComparison
 

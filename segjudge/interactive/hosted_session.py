@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from segjudge.evaluation_script.masks import Array
+from segjudge.evaluation_script.masks.stack import Array
 
 from .dataset_protocol import InteractiveDataset, shape_of
 from .local_connector import LocalConnector

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from PIL import Image
 
-from segjudge.evaluation_script.masks import Array
-from segjudge.files import file_name, replace
+from segjudge.evaluation_script.masks.stack import Array
 from segjudge.interactive.utils.mask import encode_frames
 from segjudge.interactive.utils.scribbles import Scribbles
+from segjudge.system.files import file_name, replace
 
 from .davis_session import DavisInteractiveSession
 from .metrics import as_ids

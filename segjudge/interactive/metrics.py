@@ -8,8 +8,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from segjudge.evaluation_script.masks import Array
-from segjudge.evaluation_script.similarity import BOUNDARY_TOLERANCE, Counts, boundary_similarity, region_similarity
+from segjudge.evaluation_script.masks.similarity import (
+    BOUNDARY_TOLERANCE,
+    Counts,
+    boundary_similarity,
+    region_similarity,
+)
+from segjudge.evaluation_script.masks.stack import Array
 from segjudge.masks.comparison import VOID, FrameComparison, disk_of
 
 

@@ -10,9 +10,9 @@ from numpy.typing import DTypeLike
 from segjudge.datasets.frame_images import frame_images_of
 from segjudge.datasets.layouts import LAYOUTS
 from segjudge.datasets.opening import TruthSource, open_sequences
-from segjudge.evaluation_script.annotation_file import is_packed
-from segjudge.evaluation_script.masks import Array
-from segjudge.evaluation_script.sequence_truth import Sequence
+from segjudge.evaluation_script.families.sequences.truth import Sequence
+from segjudge.evaluation_script.masks.stack import Array
+from segjudge.evaluation_script.scoring.annotation_file import is_packed
 from segjudge.interactive.utils.scribbles import ScribbleLine, Scribbles
 from segjudge.masks.comparison import VOID, ids_of, labels_of
 

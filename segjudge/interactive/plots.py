@@ -12,9 +12,9 @@ import pandas as pd
 from markupsafe import Markup
 from PIL import Image
 
-from segjudge.evaluation_script.png import davis_palette
-from segjudge.files import make_folder, replace
+from segjudge.evaluation_script.masks.png import davis_palette
 from segjudge.report.page import ReportPage, Section, rendered
+from segjudge.system.files import make_folder, replace
 
 from .method_run import steps_of
 from .session import MOST_INTERACTIONS

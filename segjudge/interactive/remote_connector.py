@@ -10,7 +10,7 @@ import pandas as pd
 import requests
 from requests.exceptions import ChunkedEncodingError
 
-from segjudge.evalai.client import waits
+from segjudge.platforms.evalai.client import waits
 
 from . import wire_format
 from .local_connector import LocalConnector

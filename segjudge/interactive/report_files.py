@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from segjudge.files import replace
+from segjudge.system.files import replace
 
 from .summary import Summary
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from segjudge.evaluation_script.masks import Array
+from segjudge.evaluation_script.masks.stack import Array
 from segjudge.interactive.utils.operations import MOST_POINTS, bezier_curve
 from segjudge.interactive.utils.scribbles import ScribbleLine, Scribbles
 

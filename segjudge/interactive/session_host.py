@@ -17,7 +17,7 @@ from typing import TypedDict, cast
 
 import pandas as pd
 
-from segjudge.files import replace
+from segjudge.system.files import replace
 
 from .dataset_protocol import InteractiveDataset, first_scribbles, shape_of
 from .hosted_session import SUMMARY, HostedSession, means_of

@@ -5,7 +5,7 @@ import json
 import threading
 from pathlib import Path
 
-from segjudge.files import replace
+from segjudge.system.files import replace
 
 
 class SessionLedger:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy import ndimage
 from skimage.morphology import medial_axis
 
-from segjudge.evaluation_script.masks import Array
+from segjudge.evaluation_script.masks.stack import Array
 
 try:
     from skimage.morphology._skeletonize_various_cy import (  # type: ignore[import-not-found,unused-ignore]

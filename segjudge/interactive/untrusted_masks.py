@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from segjudge.evaluation_script.errors import Flaw
-from segjudge.evaluation_script.masks import Array
+from segjudge.evaluation_script.files.problems import Flaw
+from segjudge.evaluation_script.masks.stack import Array
 from segjudge.interactive.utils.mask import decode_frames
 
 #: The bytes of a request, in memory or in a temporary file.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from segjudge.files import replace
+from segjudge.system.files import replace
 
 _UPTIME = "uptime"
 #: Seconds between two notes of the time.

@@ -1,1 +1,1 @@
-"""The kernel's C sources, and what compiles them; `evaluation_script/kernel.py` loads the result."""
+"""The kernel's C sources, and what compiles them; `evaluation_script/masks/kernel.py` loads the result."""

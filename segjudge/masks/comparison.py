@@ -7,10 +7,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from segjudge.evaluation_script.masks import WORD, Stacks, cropped, empty_labels, pack, unpack
-from segjudge.evaluation_script.sequence_truth import VOID as VOID_LABEL
-from segjudge.evaluation_script.sequence_truth import Block, Sequence, blocks_of, label_order
-from segjudge.evaluation_script.similarity import (
+from segjudge.evaluation_script.families.sequences.truth import VOID as VOID_LABEL
+from segjudge.evaluation_script.families.sequences.truth import Block, Sequence, blocks_of, label_order
+from segjudge.evaluation_script.masks.similarity import (
     BOUNDARY_TOLERANCE,
     Counts,
     Disk,
@@ -20,6 +19,7 @@ from segjudge.evaluation_script.similarity import (
     joined,
     region_similarity,
 )
+from segjudge.evaluation_script.masks.stack import WORD, Stacks, cropped, empty_labels, pack, unpack
 
 #: The label of pixels that do not count; no object has this id.
 VOID = 255

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from segjudge.evaluation_script import rle
-from segjudge.evaluation_script.errors import Flaw
+from segjudge.evaluation_script.files.problems import Flaw
+from segjudge.evaluation_script.masks import run_lengths as rle
 
 
 def encoded(labels: ArrayLike) -> dict[int, str]:

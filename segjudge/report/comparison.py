@@ -9,19 +9,19 @@ from itertools import permutations
 
 from markupsafe import Markup
 
-from segjudge.diagnosis.units import UNIT_LOSSES
-from segjudge.evaluation_script.failure_kinds import KINDS
-from segjudge.evaluation_script.intervals import bounds_of
-from segjudge.evaluation_script.reports import Report, Row
-from segjudge.evaluation_script.sequence_losses import SequenceLosses
-from segjudge.evaluation_script.unit_counts import UnitAccumulator
-from segjudge.statistics.rankings import Difference, Mean, Sums, differences, means
-from segjudge.statistics.significance import cases_needed
+from segjudge.analysis.rankings import Difference, Mean, Sums, differences, means
+from segjudge.analysis.significance import cases_needed
+from segjudge.evaluation_script.families.base.intervals import bounds_of
+from segjudge.evaluation_script.families.base.reports import Report, Row
+from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator
+from segjudge.evaluation_script.families.sequences.failure_kinds import KINDS
+from segjudge.evaluation_script.families.sequences.losses import SequenceLosses
+from segjudge.families.base.unit_losses import UNIT_LOSSES
+from segjudge.families.sequences.losses import LossReader
+from segjudge.families.sequences.sections import frames_section, loss_cells, parts_of_bar
 
 from .overview import first_metric, listed, origins
 from .page import PageOptions, Section, link
-from .sequence_losses import LossReader
-from .sequence_sections import frames_section, loss_cells, parts_of_bar
 from .tables import number, table
 
 #: What is compared: sequences, of metrics that are means over their objects; else groups, always as many.

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from segjudge.errors import UsageError, install_line
-from segjudge.evaluation_script.instance_accumulator import InstanceAccumulator
-from segjudge.evaluation_script.instance_precision import RECALLS
-from segjudge.evaluation_script.instance_protocols import THRESHOLDS
-from segjudge.evaluation_script.masks import Array
-from segjudge.evaluation_script.reports import InstanceReport, Report, Row, SequenceReport
+from segjudge.evaluation_script.families.base.reports import InstanceReport, Report, Row, SequenceReport
+from segjudge.evaluation_script.families.instances.accumulator import InstanceAccumulator
+from segjudge.evaluation_script.families.instances.precision import RECALLS
+from segjudge.evaluation_script.families.instances.protocols import THRESHOLDS
+from segjudge.evaluation_script.masks.stack import Array
+from segjudge.system.errors import UsageError, install_line
 
 if TYPE_CHECKING:
     from pandas import DataFrame

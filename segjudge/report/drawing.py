@@ -12,11 +12,11 @@ import numpy as np
 import pycocotools.mask as coco
 from PIL import Image, ImageDraw, ImageFont
 
-from segjudge.evaluation_script.instance_records import InstanceRecords
-from segjudge.evaluation_script.instance_truth import InstanceTruth
-from segjudge.evaluation_script.packed_file import replaced
-from segjudge.evaluation_script.progress import Progress
-from segjudge.files import make_folder, written
+from segjudge.evaluation_script.families.base.progress import Progress
+from segjudge.evaluation_script.families.instances.submission import InstanceRecords
+from segjudge.evaluation_script.families.instances.truth import InstanceTruth
+from segjudge.evaluation_script.files.packed import replaced
+from segjudge.system.files import make_folder, written
 
 from .page import ReportPage, Section, rendered
 from .painting import (

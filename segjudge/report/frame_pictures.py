@@ -12,11 +12,10 @@ from markupsafe import Markup
 from PIL import Image, features
 
 from segjudge.datasets.frame_images import frame_images_of
-from segjudge.evaluation_script.errors import HostError
-from segjudge.evaluation_script.mask_stream import in_page
-from segjudge.evaluation_script.sequence_losses import SequenceLosses
-
-from .moments import Moment
+from segjudge.evaluation_script.families.sequences.losses import SequenceLosses
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.masks.stream import in_page
+from segjudge.families.sequences.moments import Moment
 
 #: Pictures are so wide at most, so good, and take so many bytes, in the page a third more.
 SIDE, QUALITY, PICTURE_BYTES = 320, 45, 7000

@@ -6,8 +6,8 @@ import json
 import re
 from collections.abc import Mapping
 
-from segjudge.evaluation_script.reports import Report, Row
-from segjudge.evaluation_script.sequence_protocols import BESIDE
+from segjudge.evaluation_script.families.base.reports import Report, Row
+from segjudge.evaluation_script.families.sequences.protocols import BESIDE
 
 from .page import Section, environment
 from .tables import citations, published

@@ -14,8 +14,8 @@ from functools import lru_cache
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from segjudge.evaluation_script.errors import counted
-from segjudge.evaluation_script.version import VERSION
+from segjudge.evaluation_script.files.problems import counted
+from segjudge.evaluation_script.scoring.version import VERSION
 
 from .tables import number
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from segjudge.evaluation_script import rle
-from segjudge.evaluation_script.errors import HostError
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.masks import run_lengths as rle
 
 Colour = tuple[int, int, int]
 Font = ImageFont.FreeTypeFont | ImageFont.ImageFont

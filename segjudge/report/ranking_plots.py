@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from segjudge.errors import UsageError, install_line
-from segjudge.evaluation_script.packed_file import replaced
-from segjudge.files import file_name, make_folder
-from segjudge.statistics.rankings import TaskScores
-from segjudge.statistics.ranks import ranks_of
+from segjudge.analysis.rankings import TaskScores
+from segjudge.analysis.ranks import ranks_of
+from segjudge.evaluation_script.files.packed import replaced
+from segjudge.system.errors import UsageError, install_line
+from segjudge.system.files import file_name, make_folder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from segjudge.evaluation_script.reports import InstanceReport, Report, SequenceReport
-from segjudge.evaluation_script.sequence_metrics import ObjectScore
-from segjudge.evaluation_script.sequence_truth import is_number
-from segjudge.evaluation_script.version import VERSION
-from segjudge.files import file_name, written
+from segjudge.evaluation_script.families.base.reports import InstanceReport, Report, SequenceReport
+from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
+from segjudge.evaluation_script.families.sequences.truth import is_number
+from segjudge.evaluation_script.scoring.version import VERSION
+from segjudge.system.files import file_name, written
 
 from .tables import number
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from segjudge.errors import UsageError
+from segjudge.system.errors import UsageError
 
 
 def refuse(found: str) -> NoReturn:

@@ -7,9 +7,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
-from segjudge.evaluation_script.errors import printable
-from segjudge.evaluation_script.reports import Report
-from segjudge.evaluation_script.sequence_protocols import BESIDE
+from segjudge.evaluation_script.families.base.reports import Report
+from segjudge.evaluation_script.families.sequences.protocols import BESIDE
+from segjudge.evaluation_script.files.problems import printable
 
 PUBLISHED = os.path.join(os.path.dirname(__file__), "published.json")
 #: The sequences of DAVIS, and the sets that they are in.

@@ -22,7 +22,7 @@ FILES = {
     "toolkit": ("pyproject.toml",),
     "client": ("tests/client-pinned.txt", "tests/client-requirements.txt"),
     "worker": (
-        "segjudge/bundle/worker-3.9.txt",
+        "segjudge/platforms/evalai/bundle/worker-3.9.txt",
         "evaluation_script/requirements.txt",
         "tests/worker-requirements.txt",
     ),

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from segjudge.evaluation_script.errors import counted, verb
-from segjudge.evaluation_script.instance_protocols import InstanceProtocol
-from segjudge.evaluation_script.instance_truth import InstanceTruth
-from segjudge.evaluation_script.panoptic_protocols import PanopticProtocol
-from segjudge.evaluation_script.phase import TrackProtocol
-from segjudge.evaluation_script.sequence_protocols import MissingRule, SequenceProtocol
-from segjudge.evaluation_script.sequence_truth import Split
-from segjudge.evaluation_script.tracks_protocols import TracksProtocol
-from segjudge.evaluation_script.unit_truth import UnitTruth
+from segjudge.evaluation_script.families.base.unit_truth import UnitTruth
+from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
+from segjudge.evaluation_script.families.instances.truth import InstanceTruth
+from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
+from segjudge.evaluation_script.families.sequences.protocols import MissingRule, SequenceProtocol
+from segjudge.evaluation_script.families.sequences.truth import Split
+from segjudge.evaluation_script.families.tracking.protocols import TracksProtocol
+from segjudge.evaluation_script.files.problems import counted, verb
+from segjudge.evaluation_script.scoring.phase import TrackProtocol
 
 Facts = dict[str, Any]
 

@@ -14,9 +14,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
-from segjudge.bundle.problems import BundleProblems, breaks_later, warning
-from segjudge.errors import UsageError
-from segjudge.evaluation_script.version import VERSION
+from segjudge.evaluation_script.scoring.version import VERSION
+from segjudge.platforms.evalai.bundle.problems import BundleProblems, breaks_later, warning
+from segjudge.system.errors import UsageError
 
 from .wheel import PROJECT, installed_wheel
 

@@ -21,19 +21,20 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from segjudge.datasets import packing
 from segjudge.datasets.layouts import LAYOUTS
 from segjudge.datasets.opening import TruthSource
-from segjudge.errors import UsageError
-from segjudge.evaluation_script import annotation_file, packed_file
-from segjudge.evaluation_script.engine import check_fits, engine_of, report_of
-from segjudge.evaluation_script.errors import HostError, SubmissionError, listed
-from segjudge.evaluation_script.instance_protocols import InstanceProtocol
-from segjudge.evaluation_script.panoptic_protocols import PanopticProtocol
-from segjudge.evaluation_script.phase import PROTOCOLS, ScoringRules, TrackProtocol
-from segjudge.evaluation_script.progress import Progress
-from segjudge.evaluation_script.semantic_protocols import SemanticProtocol
-from segjudge.evaluation_script.sequence_protocols import SequenceProtocol
-from segjudge.evaluation_script.tracks_protocols import TracksProtocol
-from segjudge.files import make_folder
-from segjudge.prepared import LOCAL_LIMITS
+from segjudge.evaluation_script.families.base.engine import check_fits, engine_of, report_of
+from segjudge.evaluation_script.families.base.progress import Progress
+from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
+from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
+from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
+from segjudge.evaluation_script.families.sequences.protocols import SequenceProtocol
+from segjudge.evaluation_script.families.tracking.protocols import TracksProtocol
+from segjudge.evaluation_script.files import packed as packed_file
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError, listed
+from segjudge.evaluation_script.scoring import annotation_file
+from segjudge.evaluation_script.scoring.phase import PROTOCOLS, ScoringRules, TrackProtocol
+from segjudge.scoring.requests import LOCAL_LIMITS
+from segjudge.system.errors import UsageError
+from segjudge.system.files import make_folder
 
 from . import facts, samples
 from .lock import FILE as LOCK

@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from segjudge.compression import CompressedMask, code_png, label_png, run_lengths_of
-from segjudge.evaluation_script.instance_protocols import InstanceProtocol
-from segjudge.evaluation_script.instance_truth import InstanceTruth
-from segjudge.evaluation_script.label_maps import LabelMap
-from segjudge.evaluation_script.masks import Array
-from segjudge.evaluation_script.panoptic_protocols import PanopticProtocol
-from segjudge.evaluation_script.rle import compressed_many, runs_of
-from segjudge.evaluation_script.semantic_protocols import SemanticProtocol
-from segjudge.evaluation_script.sequence_protocols import ObjectRule, SequenceProtocol
-from segjudge.evaluation_script.sequence_truth import Sequence, Split
-from segjudge.evaluation_script.tracks_files import CATEGORY, IGNORED, MASK, TRACK_ID
-from segjudge.evaluation_script.tracks_protocols import TracksProtocol
-from segjudge.evaluation_script.unit_truth import Rows, TruthFrame, UnitTruth
+from segjudge.datasets.compression import CompressedMask, code_png, label_png, run_lengths_of
+from segjudge.evaluation_script.families.base.unit_truth import Rows, TruthFrame, UnitTruth
+from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
+from segjudge.evaluation_script.families.instances.truth import InstanceTruth
+from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
+from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
+from segjudge.evaluation_script.families.sequences.protocols import ObjectRule, SequenceProtocol
+from segjudge.evaluation_script.families.sequences.truth import Sequence, Split
+from segjudge.evaluation_script.families.tracking.files import CATEGORY, IGNORED, MASK, TRACK_ID
+from segjudge.evaluation_script.families.tracking.protocols import TracksProtocol
+from segjudge.evaluation_script.masks.label_maps import LabelMap
+from segjudge.evaluation_script.masks.run_lengths import compressed_many, runs_of
+from segjudge.evaluation_script.masks.stack import Array
 from segjudge.masks.comparison import VOID, ids_of, labels_of
 
 #: The most proposals of protocols that match them, and the most objects of a phase.

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from segjudge.errors import UsageError
-from segjudge.evaluation_script.packed_file import add_member
-from segjudge.evaluation_script.version import VERSION
+from segjudge.evaluation_script.files.packed import add_member
+from segjudge.evaluation_script.scoring.version import VERSION
+from segjudge.system.errors import UsageError
 
 PROJECT = "segjudge"
 #: A kernel inside is used on the system that its name says; the wheel itself installs everywhere.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.evaluation_script import sequence_metrics
+from segjudge.evaluation_script.families.sequences import metrics as sequence_metrics
 
 EXACT = 1e-9
 #: Evaluator → the protocol that is equal to it.

@@ -21,8 +21,8 @@ from typing import Any
 
 import requests
 
-from segjudge.bundle.build import build
 from segjudge.evaluation_script import evaluate
+from segjudge.platforms.evalai.bundle.build import build
 from tests.builders import ROOT
 from tests.rehearsals import FINAL, Rehearsal, bundle_with
 

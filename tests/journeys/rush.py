@@ -17,8 +17,8 @@ from typing import Any
 
 import requests
 
-from segjudge.rehearsal.accounts import PARTICIPANT
-from segjudge.rehearsal.services import Services
+from segjudge.server.accounts import PARTICIPANT
+from segjudge.server.services import Services
 from tests.rehearsals import FINAL, Rehearsal
 
 

@@ -4,7 +4,7 @@
 `gymnasium.make("segjudge/InteractiveSegmentation-v0", truth=…, frames=…)` need no network.
 """
 
-from segjudge.errors import install_line
+from segjudge.system.errors import install_line
 
 try:
     import gymnasium

@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as PillowImage
 
-from segjudge.bundle.bundle_source import find_bundle
 from segjudge.datasets.frame_images import frame_images_of
 from segjudge.datasets.opening import TruthSource, open_sequences
-from segjudge.evaluation_script import main, sequence_truth
-from segjudge.evaluation_script.errors import HostError
-from segjudge.evaluation_script.phase import Phase, PhaseSplit
-from segjudge.evaluation_script.sequence_protocols import SEQUENCE_PROTOCOLS
-from segjudge.evaluation_script.sequence_truth import Sequence
+from segjudge.evaluation_script import main
+from segjudge.evaluation_script.families.sequences import truth as sequence_truth
+from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
+from segjudge.evaluation_script.families.sequences.truth import Sequence
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
+from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 
 from .tasks import Picture
 

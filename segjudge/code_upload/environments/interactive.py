@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from segjudge.evaluation_script.errors import Flaw
+from segjudge.evaluation_script.files.problems import Flaw
 from segjudge.interactive.dataset_protocol import InteractiveDataset, SequenceRecord, shape_of
 from segjudge.interactive.local_connector import LocalConnector
 from segjudge.interactive.local_session import LocalSession, SessionTerms

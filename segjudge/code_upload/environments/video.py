@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from segjudge.evaluation_script import main, sequence_truth
-from segjudge.evaluation_script.errors import Flaw
-from segjudge.evaluation_script.phase import Phase
-from segjudge.evaluation_script.sequence_truth import Sequence
+from segjudge.evaluation_script import main
+from segjudge.evaluation_script.families.sequences import truth as sequence_truth
+from segjudge.evaluation_script.families.sequences.truth import Sequence
+from segjudge.evaluation_script.files.problems import Flaw
+from segjudge.evaluation_script.scoring.phase import Phase
 from segjudge.masks.comparison import FrameComparison, ids_of, labels_of
 from segjudge.masks.run_lengths import decoded, encoded
 from segjudge.static import SequenceRuns

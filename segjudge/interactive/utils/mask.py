@@ -6,8 +6,8 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import ArrayLike
 
-from segjudge.evaluation_script import rle
-from segjudge.evaluation_script.masks import Array, Size
+from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.masks.run_lengths import decoded, encoded
 
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.special import comb
 from skimage.draw import line
 
-from segjudge.evaluation_script.masks import Array
+from segjudge.evaluation_script.masks.stack import Array
 
 #: The most samples of a curve.
 MOST_POINTS = 1000

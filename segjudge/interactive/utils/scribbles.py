@@ -4,7 +4,7 @@ from typing import NotRequired, TypedDict
 
 import numpy as np
 
-from segjudge.evaluation_script.masks import Array
+from segjudge.evaluation_script.masks.stack import Array
 
 from .operations import MOST_POINTS, bezier_curve
 from .operations import bresenham as bresenham_lines

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from PIL import Image, ImageDraw
 from scipy.ndimage import binary_dilation
 
-from segjudge.evaluation_script.masks import Array
-from segjudge.evaluation_script.png import davis_palette
+from segjudge.evaluation_script.masks.png import davis_palette
+from segjudge.evaluation_script.masks.stack import Array
 
 from .scribbles import Scribbles
 

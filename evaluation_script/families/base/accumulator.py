@@ -1,0 +1,185 @@
+"""What every track counts a split with.
+
+One run, a pool of processes and parts fill the same accumulators.  Nothing is summed before all is there, and
+then in the truth's order, so merging is exact, in any order and with repeats.
+"""
+
+from __future__ import annotations
+
+import abc
+import json
+import struct
+from typing import Any, Callable, ClassVar, Dict, Generic, Iterable, List, Sequence, Tuple, TypeVar
+
+from ...files.problems import HostError, Problem, Problems, counted, listed
+from ...masks.stack import Array
+
+Rules = TypeVar("Rules")
+Counts = TypeVar("Counts")
+
+
+class Accumulator(abc.ABC, Generic[Rules, Counts]):
+    """The counts of one split; those of several processes or parts merge into one."""
+
+    #: What is counted at once.
+    noun: ClassVar[str] = "unit"
+    #: What was noted before anything was decoded.
+    notes: Sequence[object]
+
+    def __init__(self, protocol: Rules, *, strict: bool = False) -> None:
+        self.protocol, self.strict = protocol, strict
+
+    @abc.abstractmethod
+    def described(self) -> Dict[str, Any]:
+        """Return which units the counts are of, and the notes, as JSON that `restored` reads."""
+
+    @classmethod
+    @abc.abstractmethod
+    def restored(cls, protocol: Rules, described: Dict[str, Any], *, strict: bool) -> Accumulator[Rules, Counts]:
+        """Return an empty accumulator."""
+
+    @abc.abstractmethod
+    def update(self, counts: Counts) -> None:
+        """Add counts; equal counts again change nothing, different ones raise ValueError."""
+
+    @abc.abstractmethod
+    def missing(self) -> List[str]:
+        """Return what was not counted yet, in the truth's order."""
+
+    @abc.abstractmethod
+    def state_dict(self) -> Dict[str, bytes]:
+        """Return all that was counted as bytes; equal contents give equal bytes."""
+
+    @abc.abstractmethod
+    def load_state_dict(self, state: Dict[str, bytes]) -> None:
+        """Replace the contents by a state from `state_dict`; raises ValueError where it is not one."""
+
+    @abc.abstractmethod
+    def held(self) -> Iterable[Counts]:
+        """Return all that was counted."""
+
+    def merge(self, other: Accumulator[Rules, Counts]) -> None:
+        """Add the counts of another accumulator of the same split; raises ValueError where they contradict."""
+        mine, theirs = [(one.protocol, one.strict, one.described()) for one in (self, other)]
+        if mine != theirs:
+            raise ValueError("they are of different splits, protocols or submissions")
+        for counts in other.held():
+            self.update(counts)
+
+    def refuse_missing(self) -> None:
+        """Raise HostError unless all was counted."""
+        missing = self.missing()
+        if missing:
+            raise HostError(f"{counted(len(missing), self.noun)} not counted yet: {listed(missing)}")
+
+    def refuse_problems(self) -> None:
+        """Raise SubmissionError with every problem that counting found; some tracks find all problems earlier."""
+
+
+def problems_of(header: Dict[str, Any]) -> Tuple[List[Problem], int]:
+    """Return the problems of a header, and how many there are; raises ValueError where they cannot be counted."""
+    problems = [Problem(str(where), str(found), str(remedy)) for where, found, remedy in header["problems"]]
+    count = header["problem_count"]
+    if type(count) is not int or count < len(problems) or (count > 0) != bool(problems):
+        raise ValueError("has problems that cannot be counted")
+    return problems, count
+
+
+class NamedCounts(abc.ABC):
+    """The counts of one image, video or sequence."""
+
+    name: str
+    #: What is wrong with its prediction: the first ones, and how many there are.
+    problems: List[Problem]
+    problem_count: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing more is to be counted."""
+        return True
+
+    @abc.abstractmethod
+    def described(self) -> Dict[str, object]:
+        """Return what a header says beside the name and the problems; JSON can hold it."""
+
+    @abc.abstractmethod
+    def numbers(self) -> Iterable[Array]:
+        """Return its tables, little-endian."""
+
+    def encoded(self) -> bytes:
+        """Return the bytes that `decoded_with` reads: the length of a JSON header, the header, and the numbers."""
+        problems = [[one.where, one.found, one.remedy] for one in self.problems]
+        header = {"name": self.name, **self.described(), "problems": problems, "problem_count": self.problem_count}
+        text = json.dumps(header, separators=(",", ":")).encode("ascii")
+        return struct.pack("<I", len(text)) + text + b"".join(table.tobytes() for table in self.numbers())
+
+    def merged(self: Named, other: Named) -> Named:  # noqa: PYI019 - Python 3.9 has no Self
+        """Return the union of both counts; raises ValueError where they contradict."""
+        if other is not self and other.encoded() != self.encoded():
+            raise ValueError(f"{self.name} was counted twice, with different results")
+        return self
+
+
+Named = TypeVar("Named", bound=NamedCounts)
+
+
+def decoded_with(read: Callable[[Dict[str, Any], bytes], Named], data: bytes, most: int) -> Named:
+    """Return what `read` makes of a header, of at most so many bytes, and of numbers; ValueError where it cannot."""
+    length = int.from_bytes(data[:4], "little")
+    if not 0 < length <= min(most, len(data) - 4):
+        raise ValueError("has no header")
+    try:
+        return read(json.loads(data[4 : 4 + length]), data[4 + length :])
+    except (KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
+        raise ValueError(f"has a header that cannot be read ({error!r})") from None
+
+
+class NamedAccumulator(Accumulator[Rules, Named]):
+    """Counts by name."""
+
+    def __init__(self, protocol: Rules, names: List[str], *, strict: bool = False) -> None:
+        super().__init__(protocol, strict=strict)
+        #: What is scored, in the truth's order.
+        self.names = names
+        self._known = frozenset(names)
+        if len(self._known) != len(names):
+            raise ValueError(f"a {self.noun}'s name stands twice")
+        self._counts: Dict[str, Named] = {}
+
+    @staticmethod
+    @abc.abstractmethod
+    def decoded(data: bytes) -> Named:
+        """Return the counts of these bytes; raises ValueError where they cannot be such."""
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def update(self, counts: Named) -> None:
+        if counts.name not in self._known:
+            raise ValueError(f"{counts.name} is no {self.noun} of this split")
+        known = self._counts.get(counts.name)
+        self._counts[counts.name] = counts if known is None else known.merged(counts)
+
+    def missing(self) -> List[str]:
+        have = self._counts
+        return [name for name in self.names if name not in have or not have[name].is_complete]
+
+    def state_dict(self) -> Dict[str, bytes]:
+        return {counts.name: counts.encoded() for counts in self.held()}
+
+    def load_state_dict(self, state: Dict[str, bytes]) -> None:
+        self._counts = {}
+        for name, data in state.items():
+            counts = self.decoded(data)
+            if counts.name != name:
+                raise ValueError(f"{name} holds {counts.name}")
+            self.update(counts)
+
+    def held(self) -> List[Named]:
+        return [self._counts[name] for name in self.names if name in self._counts]
+
+    def refuse_problems(self) -> None:
+        problems = Problems()
+        for counts in self.held():
+            problems.extend(counts.problems, counts.problem_count)
+        problems.raise_if_any()

@@ -1,0 +1,71 @@
+"""What a track does: open truths and submissions, count, and say what follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Callable, Generic, Mapping, Protocol, Type, TypeVar
+
+from ...files.problems import HostError
+from ...runner.parallel import WHOLE, Part
+from ...scoring.phase import TRACKS, ScoringRules, TrackProtocol
+from .accumulator import Accumulator
+from .progress import Progress, ignore_progress
+from .reports import Report
+from .truth import AnnotationFile, SplitTruth
+
+Truth = TypeVar("Truth", bound=SplitTruth)
+Rules = TypeVar("Rules")
+Counts = TypeVar("Counts", bound=Accumulator[Any, Any])
+
+
+class OpenedSubmission(Protocol):
+    """A submission beside its truth, opened once for any number of parts."""
+
+    def counted(self, part: Part = WHOLE, progress: Progress = ignore_progress) -> Accumulator[Any, Any]:
+        """Count a part, by the processes that the rules allow."""
+
+    def close(self) -> None:
+        """Close the submission's file."""
+
+
+@dataclass(frozen=True)
+class Engine(Generic[Truth, Rules, Counts]):
+    """Scores the benchmarks of a track."""
+
+    accumulator: Type[Counts]
+    #: Reads the splits of a packed annotation file.
+    read_packed: Callable[[str], Mapping[str, Truth]]
+    #: Reads a dataset as it was published, as one split: a subset, or what is called val by default; and where its
+    #: files allow several readings, as that of a protocol.
+    read_published: Callable[[str, str, str], AnnotationFile[Truth]]
+    #: Opens a submission; raises SubmissionError where it cannot be read.
+    opened: Callable[[str, Truth, Rules, ScoringRules], OpenedSubmission]
+    #: Says what a split scored of which all was counted; raises SubmissionError with every problem.
+    report: Callable[[str, Counts], Report]
+    #: Raises ValueError where counts that a file brought are such as no counting gives.
+    check: Callable[[Counts], None] = lambda _counts: None
+    #: Parts for each worker of a cluster: the last ones keep none waiting for long, and each costs little to begin.
+    parts_each: int = 4
+
+
+def check_fits(truth: SplitTruth, protocol: TrackProtocol, split: str) -> None:
+    """Raise HostError unless a protocol scores what the truth of a split holds."""
+    held = truth.track if truth.track != protocol.track else truth.form if truth.form != protocol.form else ""
+    if held:
+        raise HostError(f"the truth of {split} holds {held}, which the protocol {protocol.name} does not score")
+
+
+def report_of(split: str, counts: Accumulator[Any, Any]) -> Report:
+    """Return the scores of a split of which all was counted; raises SubmissionError with every problem."""
+    report: Report = engine_of(counts.protocol.track).report(split, counts)
+    report.counted = counts
+    return report
+
+
+def engine_of(track: str) -> Engine[Any, Any, Any]:
+    """Return the engine of a track."""
+    if track not in TRACKS:
+        raise HostError(f"there is no track {track!r} in this version, only {', '.join(TRACKS)}")
+    engine: Engine[Any, Any, Any] = import_module(f".{TRACKS[track].module}", __package__).ENGINE
+    return engine

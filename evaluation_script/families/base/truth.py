@@ -1,0 +1,90 @@
+"""What the truths of all tracks have in common."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass, field
+from typing import Dict, Generic, Iterable, List, Mapping, TypeVar
+from unicodedata import normalize
+
+from ...files.problems import counted, listed, verb
+
+#: The split of a published dataset that names none.
+DEFAULT_SPLIT = "val"
+
+
+class SplitTruth(abc.ABC):
+    """The truth of one split."""
+
+    #: The track that scores it.
+    track: str
+    #: What is odd about it, for the host.
+    notes: List[str]
+
+    @property
+    def form(self) -> str:
+        """What it holds, where truths of its track hold one thing or another; each is scored by other protocols."""
+        return ""
+
+    @property
+    def item_names(self) -> List[str]:
+        """What it can be asked for by name; nothing where it is one whole."""
+        return []
+
+    def only(self, names: List[str]) -> SplitTruth:
+        """Return the truth of what is named; raises KeyError for what it does not have.  Without names it is whole."""
+        del names
+        return self
+
+    @abc.abstractmethod
+    def read_through(self) -> str:
+        """Read all masks, and return in words how much there is; raises HostError where any cannot be read."""
+
+
+class TruthNames:
+    """The names of a truth.  A submission may have their letters in another Unicode form, as macOS writes them."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        ordered = dict.fromkeys(names)
+        self._names = ordered.keys()
+        self._by_form = {composed(name): name for name in ordered if not name.isascii()}
+        #: The names that were sent in another form, by the truth's.
+        self.respelled: Dict[str, str] = {}
+
+    def own(self, name: str) -> str:
+        """Return a name as the truth spells it; a name that it does not have as it is."""
+        if name.isascii() or name in self._names or composed(name) not in self._by_form:
+            return name
+        own = self._by_form[composed(name)]
+        self.respelled[own] = name
+        return own
+
+    def contain(self, letter: str) -> bool:
+        """Return whether any name has this letter."""
+        return any(letter in name for name in self._names)
+
+    @property
+    def notes(self) -> List[str]:
+        """What a participant should know of names in another form."""
+        if not self.respelled:
+            return []
+        count = len(self.respelled)
+        found = f"{counted(count, 'name')} {verb(count, 'is', 'are')} in another Unicode form than the truth's"
+        return [f"{found}, and {verb(count, 'was', 'were')} taken for the same: {listed(sorted(self.respelled))}"]
+
+
+def composed(name: str) -> str:
+    """Return a name in the form in which equal letters are equal characters."""
+    return name if name.isascii() else normalize("NFC", name)
+
+
+Truth_co = TypeVar("Truth_co", bound=SplitTruth, covariant=True)
+
+
+@dataclass(frozen=True)
+class AnnotationFile(Generic[Truth_co]):
+    """The splits of an annotation file or of a published dataset, all of one track."""
+
+    splits: Mapping[str, Truth_co]
+    #: What the host should know, e.g. that a packed file would score faster.
+    notes: List[str] = field(default_factory=list)

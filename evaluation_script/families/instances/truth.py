@@ -1,0 +1,237 @@
+"""The truth of instance masks: COCO's JSON as it is, alone or packed with other datasets as splits."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zipfile
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import Any, Dict, Iterable, List, Optional
+
+import numpy as np
+
+from ...files.packed import FORMAT, MANIFEST, add_member, opened_packed, replaced, splits_of, track_of
+from ...files.problems import Flaw, HostError, counted, listed
+from ...masks import run_lengths as rle
+from ...masks.polygons import polygon_mask
+from ...masks.stack import Array
+from ...masks.texts import MaskTexts, of_texts
+from ...runner.tuning import without_collector
+from ..base.truth import SplitTruth
+from .columns import Category, KnownImages
+from .video_truth import as_images
+
+TRACK = "instances"
+
+
+@dataclass(frozen=True)
+class InstanceTruth(SplitTruth):
+    """The annotated images of one dataset."""
+
+    images: KnownImages
+    categories: List[Category]
+    #: One entry for each annotation.
+    ids: Array
+    image: Array
+    category: Array
+    #: As annotated, and pixels of the mask.
+    area: Array
+    pixels: Array
+    crowd: Array
+    masks: MaskTexts
+    boxes: Array
+    #: File names of images by id, where the document has them.
+    names: Dict[int, str] = field(default_factory=dict)
+    notes: List[str] = field(default_factory=list)
+    #: Image and category, as one number, where the truth says that there is nothing, or that not all is annotated; the
+    #: first is None where it says so of no image.
+    negative: Optional[Array] = None
+    inexhaustive: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    #: How much of each instance is hidden, -1 where nothing is known.
+    occlusion: Array = field(default_factory=lambda: np.zeros(0))
+    track: str = TRACK
+
+    @property
+    def form(self) -> str:
+        return "images" if self.images.frames is None else "videos"
+
+    def read_through(self) -> str:
+        """Return in words how much there is, all of which was read."""
+        return f"{len(self.images.ids)} images"
+
+
+def read(path: str, split: str = "val") -> Dict[str, InstanceTruth]:
+    """Open an annotation file: packed, or a COCO-format document (plain, gzipped or zipped) as one split."""
+    try:
+        if track_of(path):
+            file, manifest = opened_packed(path, TRACK)
+            return {name: read_document(file.read(_member(name)), f"{path}, {name}") for name in manifest["splits"]}
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as file:
+                names = [name for name in file.namelist() if name.endswith(".json")]
+                if len(names) != 1:
+                    content = f"{len(names)} JSON files" if names else "no JSON file"
+                    raise HostError(f"{path}: holds {content}; an annotation file has one")
+                return {split: read_document(file.read(names[0]), path)}
+        with open(path, "rb") as plain:
+            data = plain.read()
+        return {split: read_document(gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data, path)}
+    except (OSError, EOFError, zipfile.BadZipFile) as error:
+        raise HostError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+
+
+def documents(path: str) -> Dict[str, bytes]:
+    """Return the documents of a packed file, by split."""
+    if track_of(path) != TRACK:
+        raise HostError(f"{path}: holds no packed instance masks, so no split can be added")
+    with zipfile.ZipFile(path) as file:
+        return {name: file.read(_member(name)) for name in splits_of(path)}
+
+
+def write(path: str, splits: Dict[str, bytes]) -> None:
+    """Pack COCO-format documents as splits; the same documents give the same bytes."""
+    manifest = {"format": FORMAT, "track": TRACK, "splits": {name: _counts(data) for name, data in splits.items()}}
+    with replaced(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as out:
+        for name, data in splits.items():
+            add_member(out, _member(name), data)
+        add_member(out, MANIFEST, json.dumps(manifest, indent=1).encode())
+
+
+def _counts(data: bytes) -> Dict[str, int]:
+    document = json.loads(data)
+    return {key: len(document[key]) for key in ("images", "videos", "categories", "annotations") if key in document}
+
+
+def _member(split: str) -> str:
+    return f"instances/{split}.json"
+
+
+def read_document(data: bytes, where: str) -> InstanceTruth:
+    """Return the truth of a COCO-format document."""
+    try:
+        with without_collector():
+            return truth_of(json.loads(data), where)
+    except (ValueError, OverflowError) as error:
+        raise HostError(f"{where}: is not an annotation file in COCO's format ({_reason(error)})") from None
+
+
+def truth_of(document: Any, where: str) -> InstanceTruth:
+    """Return the truth of a document in COCO's format that was parsed."""
+    try:
+        if not isinstance(document, dict):
+            raise HostError(f"{where}: is JSON, but not an annotation file in COCO's format: not an object")
+        notes: List[str] = []
+        if "videos" in document and "images" not in document:
+            document = as_images(document, notes)
+        return _Document(document, where, notes).truth()
+    except HostError:
+        raise
+    except Flaw as flaw:
+        raise HostError(f"{where}: {flaw.found}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise HostError(f"{where}: is not an annotation file in COCO's format ({_reason(error)})") from None
+
+
+def _reason(error: Exception) -> str:
+    """Return what kept a document from being read."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"not JSON: {error}"
+    if isinstance(error, KeyError):
+        return f"{error} is missing"
+    return f"{type(error).__name__}: {error}"
+
+
+class _Document:
+    """Reads a COCO-format document."""
+
+    def __init__(self, document: Dict[str, Any], where: str, notes: List[str]) -> None:
+        self._where = where
+        self._images = sorted(document["images"], key=lambda image: image["id"])
+        self._categories = sorted(document["categories"], key=lambda category: category["id"])
+        self._annotations = document["annotations"]
+        self._notes = notes
+
+    def truth(self) -> InstanceTruth:
+        """Return everything as arrays; raises HostError, or what a malformed document leads to."""
+        ids = np.array([image["id"] for image in self._images], np.int64)
+        sizes = self._sizes()
+        categories = np.array([category["id"] for category in self._categories], np.int64)
+        frames = [image["frames"] for image in self._images if "frames" in image]
+        known = KnownImages(ids, sizes, categories, np.array(frames, np.int64) if frames else None)
+        annotation_ids = [annotation["id"] for annotation in self._annotations]
+        self._check_unique(ids.tolist(), "images")
+        self._check_unique(categories.tolist(), "categories")
+        self._check_unique(annotation_ids, "annotations")
+        image = known.image_indices([annotation["image_id"] for annotation in self._annotations])
+        unlisted = [annotation_ids[index] for index in np.flatnonzero(image < 0)]
+        if unlisted:
+            raise HostError(f"{self._where}: annotations of images that are not listed: {listed(unlisted)}")
+        category = known.category_indices([annotation["category_id"] for annotation in self._annotations])
+        masks = [self._mask(annotation, *size) for annotation, size in zip(self._annotations, sizes[image].tolist())]
+        checked = rle.check_many(masks, sizes[image, 0] * sizes[image, 1])
+        faulty = np.flatnonzero(checked.fault)
+        if len(faulty):
+            fault = rle.FAULTS[int(checked.fault[faulty[0]])]
+            raise HostError(f"{self._where}: annotation {annotation_ids[faulty[0]]} {fault}")
+        return InstanceTruth(
+            known,
+            [
+                Category(int(category["id"]), str(category["name"]), str(category.get("frequency", "")))
+                for category in self._categories
+            ],
+            np.array(annotation_ids, np.int64),
+            image,
+            category,
+            np.array(self._given("area", checked.area.tolist(), "from the mask"), float),
+            checked.area,
+            np.array(list(map(bool, self._given("iscrowd", repeat(0), "to be 0"))), bool),
+            of_texts(masks),
+            self._boxes(),
+            {int(image["id"]): str(image["file_name"]) for image in self._images if "file_name" in image},
+            self._notes,
+            self._pairs(known, "neg_category_ids") if any("neg_category_ids" in one for one in self._images) else None,
+            self._pairs(known, "not_exhaustive_category_ids"),
+            np.array([annotation.get("hidden", -1) for annotation in self._annotations], float),
+        )
+
+    def _pairs(self, known: KnownImages, key: str) -> Array:
+        """Return images with each of the categories that they list, as one number."""
+        listed_ids = [image.get(key) or [] for image in self._images]
+        image = np.repeat(np.arange(len(listed_ids)), list(map(len, listed_ids)))
+        category = known.category_indices([number for ids in listed_ids for number in ids])
+        pairs: Array = (image * len(known.categories) + category)[category >= 0]
+        return pairs
+
+    def _sizes(self) -> Array:
+        lacking = [image["id"] for image in self._images if not {"height", "width"} <= image.keys()]
+        if lacking:
+            raise HostError(f"{self._where}: images without height and width: {listed(lacking)}")
+        return np.array([(image["height"], image["width"]) for image in self._images], np.int64).reshape(-1, 2)
+
+    def _check_unique(self, ids: List[Any], kind: str) -> None:
+        if len(set(ids)) < len(ids):
+            ordered = sorted(ids)
+            repeated = [following for own, following in zip(ordered, ordered[1:]) if own == following]
+            raise HostError(f"{self._where}: {kind} with the same id: {listed(repeated)}")
+
+    def _mask(self, annotation: Dict[str, Any], height: int, width: int) -> str:
+        segmentation = annotation["segmentation"]
+        if isinstance(segmentation, list):
+            return polygon_mask(segmentation, height, width)
+        if list(segmentation["size"]) != [height, width]:
+            found = f"has the size {segmentation['size']} but its image is [{height}, {width}]"
+            raise HostError(f"{self._where}: the mask of annotation {annotation['id']} {found}")
+        counts = segmentation["counts"]
+        return counts if isinstance(counts, str) else rle.compressed(rle.runs_of(counts, height * width).tolist())
+
+    def _given(self, key: str, missing: Iterable[float], origin: str) -> List[Any]:
+        """Return what annotations say, or what it is taken to be where they say nothing."""
+        lacking = sum(key not in annotation for annotation in self._annotations)
+        if lacking:
+            self._notes.append(f"{counted(lacking, 'annotation')} without {key}: it is taken {origin}")
+        return [annotation.get(key, own) for annotation, own in zip(self._annotations, missing)]
+
+    def _boxes(self) -> Array:
+        boxes = [annotation.get("bbox", (0, 0, 0, 0)) for annotation in self._annotations]
+        return np.array(boxes, float).reshape(-1, 4)

@@ -1,0 +1,104 @@
+"""The track of panoptic segmentation: PQ of images, VPQ and STQ of videos."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional
+
+import numpy as np
+
+from ...masks.stack import Array
+from ..base import codings
+from ..base.unit_counts import Shapes, UnitAccumulator
+from ..base.unit_engine import unit_engine
+from ..sequences.metrics import Values
+from .counting import IOU, MATCHED, MISSED, SURPLUS, count
+from .files import PanopticSubmission, read_truth
+from .protocols import GROUPS, QUALITIES, PanopticProtocol
+
+
+def qualities(counts: Array) -> Array:
+    """Return PQ, SQ and RQ (rows) of each category (columns); NaN where it has no segment on either side."""
+    matched = counts[:, MATCHED]
+    most = matched + counts[:, SURPLUS] / 2 + counts[:, MISSED] / 2
+    seen = np.where(most > 0, most, np.nan)
+    return np.stack((counts[:, IOU] / seen, counts[:, IOU] / np.maximum(matched, 1) + 0 * seen, matched / seen))
+
+
+def averages(counts: Array, things: List[bool]) -> Dict[str, Values]:
+    """Return the means of PQ, SQ and RQ over each group of categories; None where none of them has a segment."""
+    table, flags = qualities(counts), np.array(things, bool)
+    means: Dict[str, Values] = {}
+    for group, members in zip(GROUPS, (np.ones_like(flags), flags, ~flags)):
+        of_group = table[:, members & ~np.isnan(table[0])]
+        values = [float(row.mean()) if row.size else None for row in of_group]
+        means[group] = dict(zip(QUALITIES, values))
+    return means
+
+
+def values(accumulator: UnitAccumulator[PanopticProtocol]) -> Values:
+    """Return the benchmark's metrics of all units."""
+    protocol, things = accumulator.protocol, [entry[2] for entry in accumulator.facts["categories"]]
+    totals = accumulator.stacked("quality").sum(axis=0)
+    by_window = [averages(counts, things) for counts in totals]
+    if not protocol.video:
+        return {f"{quality}{group}": by_window[0][group][quality] for group in GROUPS for quality in QUALITIES}
+    found: Values = {f"VPQ{group}": _mean([window[group]["PQ"] for window in by_window]) for group in GROUPS}
+    for frames, window in zip(protocol.windows, by_window):
+        found[f"VPQ{frames}"] = window[""]["PQ"]
+    return {**found, **_tube_quality(accumulator, len(things))}
+
+
+def _mean(parts: List[Optional[float]]) -> Optional[float]:
+    known = [part for part in parts if part is not None]
+    return sum(known) / len(known) if len(known) == len(parts) else None
+
+
+def _tube_quality(accumulator: UnitAccumulator[PanopticProtocol], void: int) -> Values:
+    """Return STQ, and its parts: how well pixels are classified, and how well tubes are kept apart."""
+    confusion = np.zeros((void + 1) ** 2, np.int64)
+    for counts in accumulator.complete():
+        cells, pixels = counts.tables["cells"]
+        confusion[cells] += pixels
+    table = confusion.reshape(void + 1, void + 1)
+    hits = np.diagonal(table)
+    union = table.sum(0) + table.sum(1) - hits
+    seen = union > 0
+    if not seen.any():
+        return {"STQ": None, "AQ": None, "IoU": None}
+    # Pixels that were left unlabelled are a category of their own, which is never right.
+    iou = float((hits[seen] / union[seen]).sum() / np.count_nonzero(seen))
+    quality, tubes = accumulator.stacked("association").sum(axis=0).tolist()
+    association = quality / tubes if tubes else 0.0
+    return {"STQ": float(np.sqrt(association * iou)), "AQ": association, "IoU": iou}
+
+
+def tables(accumulator: UnitAccumulator[PanopticProtocol]) -> Dict[str, List[Dict[str, Any]]]:
+    """Return a row for each category, for windows of the first length."""
+    totals = accumulator.stacked("quality").sum(axis=0)[0]
+    name = "VPQ1" if accumulator.protocol.video else "PQ"
+    rows = [
+        {
+            "id": category[0],
+            "name": category[1],
+            **{key: None if np.isnan(value) else float(value) for key, value in zip((name, "SQ", "RQ"), column)},
+            "matched": int(counts[MATCHED]), "surplus": int(counts[SURPLUS]), "missed": int(counts[MISSED]),
+        }
+        for category, column, counts in zip(accumulator.facts["categories"], qualities(totals).T, totals)
+    ]  # fmt: skip
+    return {"categories": rows}
+
+
+def shapes(protocol: PanopticProtocol, facts: Dict[str, Any]) -> Shapes:
+    """Return the shapes of what is counted in an image or a video."""
+    quality: Shapes = {"quality": (len(protocol.windows), len(facts["categories"]), 4)}
+    return {**quality, "cells": (2, "n"), "association": (2,)} if protocol.video else quality
+
+
+def oddities(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
+    """Return what is odd about the segments of all units."""
+    totals = accumulator.stacked("quality").sum(axis=(0, 2))[0]
+    matched, surplus, missed = (int(totals[field]) for field in (MATCHED, SURPLUS, MISSED))
+    return codings.of_matches("segment", matched + missed, matched + surplus, matched)
+
+
+ENGINE = unit_engine(read_truth, PanopticSubmission, count, values, tables, shapes, oddities)

@@ -1,0 +1,169 @@
+"""A phase of mask sequences: pair truth with prediction, gather what is wrong, score.
+
+Sequences are independent of each other and stream block by block, so peak
+memory is a few frames whatever their length.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import List, Optional, Tuple
+
+import numpy as np
+
+from ...files.archive import UPLOAD
+from ...files.problems import Problem, SubmissionError, counted, listed, verb
+from ...masks.files import MaskFiles, ObjectMasks, RequiredFrames
+from ...runner.parallel import WHOLE, Part, results_of_processes
+from ...scoring.phase import ScoringRules
+from ..base.engine import Engine
+from ..base.progress import Progress, ignore_progress
+from ..base.reports import SequenceReport
+from . import dataset as dataset_reader
+from . import truth as sequence_truth
+from .accumulator import SequenceAccumulator, Warnings
+from .counting import count, frames_to_read
+from .counts import decoded
+from .protocols import MissingRule, SequenceProtocol
+from .submission import SequenceSubmission
+from .truth import Sequence, Split
+
+#: Whose size MeViS's script takes for that of all frames.
+FIRST_FRAME = "00000"
+SEND_FOLDERS = "Send a folder of masks for each sequence"
+
+
+class OpenedSequences:
+    """A submission beside its truth, opened once for any number of parts."""
+
+    def __init__(self, path: str, split: Split, protocol: SequenceProtocol, rules: ScoringRules) -> None:
+        self._split, self._protocol, self._rules = split, protocol, rules
+        truth = [sequence for sequence in split.sequences if not protocol.salient or sequence.salient]
+        elsewhere = split.elsewhere
+        if protocol.rounds:
+            truth = [replace(one, name=f"{part}/{one.name}") for part in protocol.rounds for one in truth]
+            of_rounds = split.of_rounds or {one.name for one in truth}
+            others = {f"{part}/{name}" for part in protocol.rounds for name in elsewhere}
+            elsewhere = elsewhere | others | ({one.name for one in truth} - of_rounds)
+            truth = [one for one in truth if one.name in of_rounds]
+        self._submission = SequenceSubmission(path, truth, protocol, rules.limits, elsewhere)
+        self._warnings = Warnings(strict=rules.strict, problems=self._submission.problems)
+        for line in self._submission.warnings:
+            self._warnings.add("extra", Problem("extra files", line, "Leave them out"))
+        # Nobody chose how a computer writes names, so these refuse nothing, even where warnings do.
+        self._warnings.kept += [("names", Problem("names", line, "")) for line in self._submission.notes]
+        try:
+            #: Every sequence with its masks; None where it was not sent.
+            self.pairs = self._paired(truth)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the submission's file."""
+        self._submission.close()
+
+    def counted(self, part: Part = WHOLE, progress: Progress = ignore_progress) -> SequenceAccumulator:
+        """Count a part of the sequences."""
+        names = [sequence.name for sequence, _ in self.pairs]
+        accumulator = SequenceAccumulator(self._protocol, names, strict=self._rules.strict)
+        accumulator.notes = self._warnings.kept
+        chosen = [self.pairs[number] for number in part.of([cost(sequence) for sequence, _ in self.pairs])]
+
+        def work(number: int) -> bytes:
+            sequence, masks = chosen[number]
+            return count(sequence, masks, self._protocol, self._split).encoded()
+
+        def started(number: int) -> None:
+            progress(chosen[number][0].name, len(accumulator), len(chosen))
+
+        costs = [cost(sequence) for sequence, _ in chosen]
+        for data in results_of_processes(work, costs, self._rules.jobs, started):
+            accumulator.update(decoded(data))
+        progress("", len(chosen), len(chosen))
+        return accumulator
+
+    def _paired(self, truth: List[Sequence]) -> List[Tuple[Sequence, Optional[MaskFiles]]]:
+        """Return every sequence with its masks; what is missing is found before anything is decoded."""
+        self._check_sequences(truth)
+        pairs: List[Tuple[Sequence, Optional[MaskFiles]]] = []
+        for whole in truth:
+            sequence, masks = whole, self._submission.sequence(whole.name)
+            if masks is not None:
+                if self._protocol.missing_object is not MissingRule.EMPTY:
+                    sequence = self._with_objects(sequence, masks)
+                self._check_frames(sequence, masks)
+            if masks is not None or self._protocol.missing is MissingRule.ZEROS:
+                pairs.append((sequence, masks))
+        self._submission.problems.raise_if_any()
+        if not pairs:
+            raise SubmissionError.of(Problem(UPLOAD, "holds none of the sequences of this phase", SEND_FOLDERS))
+        return pairs
+
+    def _check_sequences(self, truth: List[Sequence]) -> None:
+        """Report the sequences that were not sent."""
+        sent = self._submission.names()
+        missing = [sequence.name for sequence in truth if sequence.name not in sent]
+        if not missing:
+            return
+        are = verb(len(missing), "is", "are")
+        found = f"{counted(len(missing), 'sequence', len(truth))} {are} missing: {listed(missing, 5)}"
+        if self._protocol.missing is MissingRule.ERROR:
+            self._submission.problems.add(Problem(UPLOAD, found, f"{SEND_FOLDERS} of the phase"))
+        else:
+            meaning = "scored as 0" if self._protocol.missing is MissingRule.ZEROS else "left out of the means"
+            self._warnings.add("missing", Problem(UPLOAD, f"{found} ({meaning})", "Send all sequences"))
+
+    def _with_objects(self, sequence: Sequence, masks: MaskFiles) -> Sequence:
+        """Report the objects of a sequence that were not sent; return it without those that are left out."""
+        required = self._required(sequence)
+        sent = set(masks.labels()) if isinstance(masks, ObjectMasks) else set()
+        if self._protocol.missing_object is MissingRule.LEFT_OUT and isinstance(masks, ObjectMasks):
+            sent = {
+                label
+                for label in sent & required.keys()
+                if not masks.missing_frames({label: [FIRST_FRAME, *required[label]]})
+            }
+            masks.left_out = frozenset(masks.labels()) - sent
+        missing = [label for label in required if label and label not in sent]
+        if not missing:
+            return sequence
+        lacking = f"{counted(len(missing), 'expression', len(required))} {verb(len(missing), 'lacks', 'lack')}"
+        found, remedy = f"{lacking} masks: {listed(missing)}", "Send a folder of masks for each expression"
+        if self._protocol.missing_object is MissingRule.ERROR:
+            masks.problems.add(Problem(sequence.name, found, remedy))
+            return sequence
+        self._warnings.add("objects", Problem(sequence.name, f"{found} (left out of the means)", remedy))
+        left = {label: facts for label, facts in sequence.objects.items() if label not in missing}
+        return replace(sequence, objects=left)
+
+    def _required(self, sequence: Sequence) -> RequiredFrames:
+        return {
+            label: [sequence.frames[frame] for frame in np.flatnonzero(counted_frames)]
+            for label, counted_frames in frames_to_read(sequence, self._protocol).items()
+        }
+
+    def _check_frames(self, sequence: Sequence, masks: MaskFiles) -> None:
+        """Report the frames of a sequence that were not sent, and those that the truth does not have."""
+        for problem in masks.missing_frames(self._required(sequence)):
+            masks.problems.add(problem)
+        surplus = sorted(masks.frames() - set(sequence.frames))
+        if surplus:
+            were = verb(len(surplus), "is not in the truth and was", "are not in the truth and were")
+            found = f"{counted(len(surplus), 'frame')} {were} ignored: {listed(surplus)}"
+            self._warnings.add("frames", Problem(sequence.name, found, "Name the frames as the truth does"))
+
+
+def cost(sequence: Sequence) -> int:
+    """Return how long a sequence takes beside others: the pixels of its frames, for each object and once more."""
+    pixels = sum((block.stop - block.start) * block.size[0] * block.size[1] for block in sequence.blocks)
+    return pixels * (1 + len(sequence.objects))
+
+
+ENGINE = Engine(
+    SequenceAccumulator,
+    lambda path: sequence_truth.read(path).splits,
+    lambda path, subset, protocol: dataset_reader.read(path, dataset_reader.layout_of(protocol), subset),
+    OpenedSequences,
+    lambda split, counts: SequenceReport(split, counts.protocol, *counts.compute()),
+)

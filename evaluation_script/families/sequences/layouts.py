@@ -1,0 +1,249 @@
+"""The files of a dataset in its published layout, sorted into masks, lists and facts.
+
+Masks lie in `[Annotations[_…]/][480p/]SEQUENCE/[OBJECT/]FRAME.png`; lists of
+sequences in `ImageSets/…/SUBSET.txt`; facts about objects in a JSON file with
+`videos` (LVOS, YouTube-VOS, MOSEv2).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field, replace
+from typing import Any, Dict, Iterable, List, Tuple
+
+from ...files.limits import LONE_SEPARATOR, ArchiveLimits, Files
+from ...files.problems import HostError, listed
+from ..base.truth import TruthNames
+from .protocols import YOUTUBE_UNSEEN
+
+#: A host's own files are trusted more than a participant's.
+HOST_LIMITS = ArchiveLimits(
+    members=5_000_000,
+    member_bytes=1 << 30,
+    total_bytes=1 << 42,
+    memory_bytes=1 << 31,
+    json_bytes=1 << 31,
+    ratio=100_000,
+    objects=65_535,
+    links=True,
+    backslash=LONE_SEPARATOR,
+    send="Name the folder or the zip of a dataset",
+    smaller="Leave it out",
+)
+RESOLUTION = re.compile(r"\d+p|Full-Resolution", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a dataset is published, where its files allow several readings."""
+
+    name: str
+    #: The folder of masks, where there are several.
+    masks: str = "Annotations"
+    #: The year in `ImageSets/YEAR/…`, where there are several.
+    years: Tuple[str, ...] = ("2017", "2019", "2016", "480p")
+    unseen_categories: Tuple[str, ...] = ()
+    object_folders: bool = False
+    #: Frames are sorted as numbers, not as text.
+    numeric: bool = False
+    #: Objects are expressions; so their entries name the masks that they are the union of.
+    names_masks: str = ""
+
+
+GENERIC = Layout("generic")
+_UNSUPERVISED = Layout("davis2017-unsupervised", masks="Annotations_unsupervised", years=("2019", "2017"))
+LAYOUTS = {
+    layout.name: layout
+    for layout in (
+        GENERIC,
+        Layout("davis2016", years=("2016", "480p", "2017")),
+        Layout("davis2017"),
+        _UNSUPERVISED,
+        replace(_UNSUPERVISED, name="ref-davis17"),
+        Layout("mevis", names_masks="anno_id"),
+        Layout("ref-youtube-vos", names_masks="obj_id"),
+        Layout("lvos"),
+        Layout("vost"),
+        Layout("youtube-vos", unseen_categories=YOUTUBE_UNSEEN),
+        Layout("mose"),
+        Layout("mosev2", numeric=True),
+        Layout("sav", masks="Annotations_6fps", object_folders=True),
+    )
+}
+
+#: Protocols whose truth is laid out as that of another.
+ALIASES = {
+    "lvos-unsupervised": "lvos", "lvos-unsupervised-single": "lvos", "mevis-official": "mevis", "mevis-v2": "mevis",
+    "ref-davis17-strict": "ref-davis17",
+}  # fmt: skip
+
+
+def layout_of(protocol: str) -> Layout:
+    """Return how the truth of a protocol is laid out."""
+    return LAYOUTS.get(ALIASES.get(protocol, protocol), GENERIC)
+
+
+#: Sequence → object ("" for label images) → frame → file.
+Masks = Dict[str, Dict[str, Dict[str, str]]]
+#: The facts of the meta file, by sequence.
+Facts = Dict[str, Any]
+
+
+@dataclass
+class DatasetFolder:
+    """The files of a dataset, sorted by what they hold."""
+
+    files: Files
+    root: str
+    masks: Masks
+    #: Sequence → frames of its video.
+    pictures: Dict[str, List[str]]
+    notes: List[str] = field(default_factory=list)
+
+
+def recognized_dataset(files: Files, root: str, layout: Layout, subset: str) -> DatasetFolder:
+    """Return a dataset's files sorted into masks, by sequence, object and frame, and pictures."""
+    homes: Dict[str, List[Tuple[List[str], str]]] = {}
+    pictures: Dict[str, List[str]] = {}
+    for name in files.sizes:
+        parts = name.split("/")
+        if len(parts) > 1 and any(part.startswith("JPEGImages") for part in parts):
+            pictures.setdefault(parts[-2], []).append(parts[-1].rpartition(".")[0])
+        elif parts[-1].lower().endswith(".png"):
+            home, rest = _home(parts)
+            homes.setdefault(home, []).append((rest, name))
+    if not homes:
+        raise HostError(f"{root}: holds no PNG masks")
+    home = _best_home(sorted(homes), layout, subset)
+    folder = DatasetFolder(files, root, _sorted_masks(homes[home], 3 if layout.object_folders else 2), pictures)
+    others = [other for other in homes if other != home]
+    if others:
+        folder.notes.append(f"masks are read from {home or root}, not from {listed(others)}")
+    return folder
+
+
+def _home(parts: List[str]) -> Tuple[str, List[str]]:
+    """Return the folder of masks in a path, and the path below it; a folder without others in it is a sequence."""
+    stop = max((index for index, part in enumerate(parts[:-2], 1) if part.startswith("Annotations")), default=0)
+    if 0 < stop < len(parts) - 2 and RESOLUTION.fullmatch(parts[stop]):
+        stop += 1
+    return "/".join(parts[:stop]), parts[stop:]
+
+
+def _best_home(homes: List[str], layout: Layout, subset: str) -> str:
+    """Return the folder of masks that fits subset and layout best; 480p before other resolutions.
+
+    PNGs outside of any folder of masks, whose home is "", are a last resort.
+    """
+    subsets = {subset, "valid" if subset == "val" else subset}
+
+    def misfits(home: str) -> Tuple[bool, ...]:
+        parts = home.split("/")
+        other_subset = bool(subset) and subsets.isdisjoint(parts)
+        return not home, other_subset, layout.masks not in parts, "Annotations" not in parts, parts[-1] != "480p"
+
+    return min(homes, key=misfits)
+
+
+def _sorted_masks(files: List[Tuple[List[str], str]], depth: int) -> Masks:
+    """Return masks, each a path below their folder and a name, by sequence, object and frame."""
+    first, wrapping = files[0][0], 0
+    while all(len(path) > wrapping + depth and path[wrapping] == first[wrapping] for path, _ in files):
+        wrapping += 1
+    masks: Masks = {}
+    for path, name in files:
+        *folders, file = path[wrapping:]
+        sequence, label = (folders or [""])[0], "/".join(folders[1:])
+        masks.setdefault(sequence, {}).setdefault(label, {})[file.rpartition(".")[0]] = name
+    return masks
+
+
+def listed_in(folder: DatasetFolder, file: str) -> List[str]:
+    """Return the words of a list, wherever it is in the dataset; none where there is no such list."""
+    for name in sorted(folder.files.sizes, key=len):
+        if name == file or name.endswith("/" + file):
+            return folder.files.read(name).decode("utf-8").split()
+    return []
+
+
+def unseen_names(folder: DatasetFolder, path: str) -> List[str]:
+    """Return unseen sequences or categories: of the file at `path`, else of the dataset's own list."""
+    if not path:
+        return listed_in(folder, "unseen_videos.txt")
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read().split()
+    except (OSError, UnicodeError) as error:
+        raise HostError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+
+
+def names_and_facts(folder: DatasetFolder, layout: Layout, subset: str) -> Tuple[List[str], Facts]:
+    """Return the sequences to score, in the order of their list, and the facts of the meta file."""
+    lists = _lists(folder, layout)
+    metas = _metas(folder)
+    chosen = subset or ("val" if "val" in lists else next(iter(lists)) if len(lists) == 1 else "")
+    own = TruthNames(folder.masks).own  # a list may be written in another Unicode form than the names of folders
+    meta = {own(name): facts for name, facts in _meta(metas, chosen).items()}
+    if chosen in lists:
+        names = list(map(own, lists[chosen]))
+    elif subset and not (meta and fitting(metas, subset)):
+        raise HostError(
+            f"{folder.root}: has no list of sequences for {subset!r}; found {listed(sorted(lists)) or 'none'}"
+        )
+    elif lists and not subset and not meta:
+        raise HostError(
+            f"{folder.root}: has several lists of sequences; choose one with --subset: {listed(sorted(lists))}"
+        )
+    else:
+        names = [name for name in meta if name in folder.masks] if meta else sorted(folder.masks)
+    absent = [name for name in names if name not in folder.masks]
+    if absent:
+        raise HostError(f"{folder.root}: its list names sequences without masks: {listed(absent)}")
+    return names, meta
+
+
+def _lists(folder: DatasetFolder, layout: Layout) -> Dict[str, List[str]]:
+    """Return the lists of sequences by subset; the year that fits the layout wins."""
+    best: Dict[str, Tuple[int, str]] = {}
+    for name in folder.files.sizes:
+        parts = name.split("/")
+        if not name.endswith(".txt") or not ("ImageSets" in parts or parts[-1].startswith("sav_")):
+            continue
+        subset = parts[-1][:-4].replace("sav_", "")
+        year = layout.years.index(parts[-2]) if parts[-2:-1] and parts[-2] in layout.years else len(layout.years)
+        if subset not in best or year < best[subset][0]:
+            best[subset] = (year, name)
+    return {subset: _listed_names(folder.files.read(name)) for subset, (_, name) in best.items()}
+
+
+def _listed_names(data: bytes) -> List[str]:
+    """Return names in their order, once each; DAVIS-2016 lists pairs of files instead."""
+    names = [line.split()[0] for line in data.decode("utf-8").splitlines() if line.strip()]
+    return list(dict.fromkeys(name.split("/")[-2] if "/" in name else name for name in names))
+
+
+def _metas(folder: DatasetFolder) -> Dict[str, Facts]:
+    """Return the facts of each meta file, by the file's name."""
+    metas = {}
+    for name in folder.files.sizes:
+        file = name.lower().rpartition("/")[2]
+        if file.endswith(".json") and "meta" in file and "expressions" not in file:
+            try:
+                document = json.loads(folder.files.read(name))
+                metas[name] = dict(document["videos"])
+            except (ValueError, KeyError, TypeError) as error:
+                folder.notes.append(f"{name} is not read: it is not a JSON object with videos ({error!r})")
+    return metas
+
+
+def fitting(metas: Iterable[str], subset: str) -> List[str]:
+    """Return the files whose names fit a subset."""
+    return [name for name in metas if subset in name or (subset == "val" and "valid" in name)]
+
+
+def _meta(metas: Dict[str, Facts], subset: str) -> Facts:
+    names = fitting(metas, subset) if subset else list(metas)
+    if len(metas) > 1 and len(names) != 1:
+        raise HostError(f"there are several meta files ({listed(list(metas))}); choose one with --subset")
+    return metas[names[0]] if names else (next(iter(metas.values())) if len(metas) == 1 else {})

@@ -1,0 +1,265 @@
+"""The annotation file: one zip that describes itself, in the form that scores fastest.
+
+`manifest.json` says which splits, sequences, frames and objects there are;
+`masks/<split>/<sequence>/<block>` holds the packed masks of some frames: a
+table (object, top, left, rows, words) and then the words, object by object.
+Nothing in it depends on a protocol: any of them can read any truth.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from dataclasses import dataclass, field, replace
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional, Tuple
+
+import numpy as np
+
+from ...files.inflate import Inflated, whole_member
+from ...files.packed import FORMAT, MANIFEST, Source, add_member, opened_packed, replaced, unreadable
+from ...files.problems import HostError
+from ...masks.stack import Array, Size, Stack, Stacks
+from ..base.truth import AnnotationFile, SplitTruth, TruthNames
+
+TRACK = "sequences"
+
+#: The label of pixels that most datasets leave out of the comparison.
+VOID = "255"
+
+#: A block holds this many pixels, in 1 to 16 frames: a few megabytes while it is scored.
+BLOCK_PIXELS = 8 << 20
+BLOCK_FRAMES = 16
+
+#: Intervals of frames as (start, stop).
+Ranges = List[Tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive frames of one size, from `start` up to `stop`."""
+
+    start: int
+    stop: int
+    size: Size
+
+
+@dataclass(frozen=True)
+class ObjectFacts:
+    """What the truth says of an object, besides its masks."""
+
+    #: The frames in which it is visible.
+    visible: Ranges
+    #: Its own interval or files, where the dataset gives any.
+    lifespan: Optional[Ranges] = None
+    category: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """One sequence of the truth; its masks are read block by block."""
+
+    name: str
+    frames: List[str]
+    blocks: List[Block]
+    objects: Dict[str, ObjectFacts]
+    read_block: Callable[[int], Stacks] = field(repr=False)
+    #: Of a class that training data lacks, and suited to one salient mask (LVOS).
+    unseen: bool = False
+    salient: bool = True
+    #: The dataset lists its objects: those with a lifespan, in its order.
+    lists_objects: bool = False
+
+
+@dataclass(frozen=True)
+class Split(SplitTruth):
+    """The sequences of one dataset."""
+
+    sequences: List[Sequence]
+    layout: str = ""
+    #: The dataset says which sequences or categories are unseen.
+    unseen_known: bool = False
+    unseen_categories: List[str] = field(default_factory=list)
+    #: Sequences of other splits, and those that are not scored, which a submission may hold too.
+    elsewhere: FrozenSet[str] = frozenset()
+    #: Of a protocol with rounds, the sequences of rounds that are scored; all where none is named.
+    of_rounds: FrozenSet[str] = frozenset()
+    notes: List[str] = field(default_factory=list)
+    track: str = TRACK
+
+    @property
+    def item_names(self) -> List[str]:
+        return [sequence.name for sequence in self.sequences]
+
+    def only(self, names: List[str]) -> Split:
+        """Return the truth of some sequences; raises KeyError for those that it does not have."""
+        known = {sequence.name: sequence for sequence in self.sequences}
+        names = list(map(TruthNames(known).own, names))
+        if not known.keys() >= set(names):
+            raise KeyError(*[name for name in names if name not in known])
+        chosen = [known[name] for name in names]
+        return replace(self, sequences=chosen, elsewhere=(self.elsewhere | known.keys()) - set(names))
+
+    def read_through(self) -> str:
+        """Read all masks, and return in words how many there are."""
+        for sequence in self.sequences:
+            for number in range(len(sequence.blocks)):
+                sequence.read_block(number)
+        return f"{len(self.sequences)} sequences of {sum(len(sequence.frames) for sequence in self.sequences)} frames"
+
+
+def ranges_of(flags: Array) -> Ranges:
+    """Return the runs of True."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(np.int8)))
+    return [(int(start), int(stop)) for start, stop in zip(edges[::2], edges[1::2])]
+
+
+def flags_of(ranges: Ranges, count: int) -> Array:
+    """Return booleans for `count` frames, True inside the ranges."""
+    flags = np.zeros(count, bool)
+    for start, stop in ranges:
+        flags[start:stop] = True
+    return flags
+
+
+def blocks_of(sizes: Iterable[Size]) -> Iterator[Block]:
+    """Yield the blocks into which frames of these sizes are cut, each once the size after it is known."""
+    start = stop = 0
+    first: Size = (0, 0)
+    for size in sizes:
+        most = max(1, min(BLOCK_FRAMES, BLOCK_PIXELS // max(1, first[0] * first[1])))
+        if stop > start and (size != first or stop - start == most):
+            yield Block(start, stop, first)
+            start = stop
+        first, stop = size, stop + 1
+    if stop > start:
+        yield Block(start, stop, first)
+
+
+def pack_block(stacks: Stacks, labels: List[str]) -> bytes:
+    """Return the masks of a block as bytes."""
+    visible = [(labels.index(label), stack) for label, stack in sorted(stacks.items()) if stack.words.size]
+    rows = [(index, stack.top, stack.left, *stack.words.shape[1:]) for index, stack in visible]
+    table = np.array([(len(rows), 0, 0, 0, 0), *rows], "<i4").tobytes()
+    return table + b"".join(stack.words.astype("<u8").tobytes() for _, stack in visible)
+
+
+def unpack_block(data: Inflated, block: Block, labels: List[str]) -> Stacks:
+    """Return the masks that `pack_block` packed."""
+    table = np.frombuffer(data, "<i4", count=5 * (1 + int.from_bytes(data[:4], "little"))).reshape(-1, 5)
+    stacks, position, frames = {}, table.nbytes, block.stop - block.start
+    for index, top, left, rows, words in table[1:].tolist():
+        count = frames * rows * words
+        bits = np.frombuffer(data, "<u8", count=count, offset=position).reshape(frames, rows, words)
+        stacks[labels[index]] = Stack(bits, top, left, block.size)
+        position += bits.nbytes
+    return stacks
+
+
+def write(path: str, splits: Dict[str, Split]) -> None:
+    """Write an annotation file; the same splits give the same bytes."""
+    manifest: Dict[str, Any] = {"format": FORMAT, "track": TRACK, "splits": {}}
+    with replaced(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+        for split_name, split in splits.items():
+            entries = [_write_sequence(archive, split_name, sequence) for sequence in split.sequences]
+            manifest["splits"][split_name] = {
+                "layout": split.layout,
+                "tells_unseen": split.unseen_known,
+                "unseen_categories": split.unseen_categories,
+                "sequences": entries,
+            }
+        add_member(archive, MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False).encode())
+
+
+def _write_sequence(archive: zipfile.ZipFile, split: str, sequence: Sequence) -> Dict[str, Any]:
+    digest, labels = hashlib.sha256(), list(sequence.objects)
+    for index in range(len(sequence.blocks)):
+        data = pack_block(sequence.read_block(index), labels)
+        digest.update(data)
+        add_member(archive, _member(split, sequence.name, index), data)
+    return {
+        "name": sequence.name,
+        "frames": sequence.frames,
+        "blocks": [[block.start, block.stop, *block.size] for block in sequence.blocks],
+        "objects": {label: _facts_entry(facts) for label, facts in sequence.objects.items()},
+        "unseen": sequence.unseen,
+        "salient": sequence.salient,
+        "told": sequence.lists_objects,
+        "sha256": digest.hexdigest(),
+    }
+
+
+def _facts_entry(facts: ObjectFacts) -> Dict[str, Any]:
+    entry: Dict[str, Any] = {"visible": facts.visible}
+    if facts.lifespan is not None:
+        entry["frames"] = facts.lifespan
+    if facts.category is not None:
+        entry["category"] = facts.category
+    return entry
+
+
+def _member(split: str, sequence: str, index: int) -> str:
+    return f"masks/{split}/{sequence}/{index:05d}"
+
+
+def read(source: Source) -> AnnotationFile[Split]:
+    """Open a packed annotation file: its manifest at once, its masks block by block."""
+    archive, manifest = opened_packed(source, TRACK)
+    try:
+        names = frozenset(one["name"] for entry in manifest["splits"].values() for one in entry["sequences"])
+        return AnnotationFile({name: _split(archive, name, entry, names) for name, entry in manifest["splits"].items()})
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise unreadable(source, error) from None
+
+
+def _split(archive: zipfile.ZipFile, name: str, entry: Dict[str, Any], names: FrozenSet[str]) -> Split:
+    return Split(
+        [_sequence(archive, name, sequence) for sequence in entry["sequences"]],
+        entry["layout"],
+        entry["tells_unseen"],
+        entry["unseen_categories"],
+        names - {sequence["name"] for sequence in entry["sequences"]},
+    )
+
+
+def _sequence(archive: zipfile.ZipFile, split: str, entry: Dict[str, Any]) -> Sequence:
+    blocks = [Block(start, stop, (height, width)) for start, stop, height, width in entry["blocks"]]
+    labels = list(entry["objects"])
+
+    def read_block(index: int) -> Stacks:
+        try:
+            member = archive.getinfo(_member(split, entry["name"], index))
+            data = whole_member(archive, member) or archive.read(member)
+            return unpack_block(data, blocks[index], labels)
+        except (OSError, zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
+            raise HostError(f"annotation file: {split}/{entry['name']} cannot be read ({error!r})") from None
+
+    return Sequence(
+        entry["name"],
+        entry["frames"],
+        blocks,
+        {label: _facts(facts) for label, facts in entry["objects"].items()},
+        read_block,
+        entry["unseen"],
+        entry["salient"],
+        entry["told"],
+    )
+
+
+def _facts(entry: Dict[str, Any]) -> ObjectFacts:
+    lifespan = entry.get("frames")
+    return ObjectFacts(
+        [(start, stop) for start, stop in entry["visible"]],
+        None if lifespan is None else [(start, stop) for start, stop in lifespan],
+        entry.get("category"),
+    )
+
+
+def label_order(label: str) -> Tuple[int, str]:
+    """Return a sort key: numbers by value, other labels after them."""
+    return (int(label), label) if is_number(label) else (1 << 62, label)
+
+
+def is_number(label: str) -> bool:
+    """Return whether a label is a number that an image can hold, without leading zeros."""
+    return label.isascii() and label.isdecimal() and len(label) <= 5 and not label.startswith("0")

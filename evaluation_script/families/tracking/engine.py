@@ -1,0 +1,134 @@
+"""The track of tracks on masks: HOTA, CLEAR and identity, and BURST's AP, over all sequences."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Tuple
+
+import numpy as np
+
+from ...masks.stack import Array
+from ..base import codings
+from ..base.unit_counts import Shapes, UnitAccumulator
+from ..base.unit_engine import unit_engine
+from ..sequences.metrics import Values
+from .counting import TRACK_THRESHOLDS, count
+from .files import TracksSubmission, read_truth
+from .metrics import ALPHAS, CLEAR_FIELDS, HOTA_FIELDS
+from .protocols import BURST, CLEAR, COMMON, HOTA, TracksProtocol
+
+#: AP looks at precision at these recalls.
+RECALLS = np.linspace(0, 1, 101)
+
+
+def hota_values(counts: Array) -> Dict[str, Array]:
+    """Return HOTA and its parts at each alpha."""
+    of = dict(zip(HOTA_FIELDS, counts))
+    matched = np.maximum(1, of["matched"])
+    found = {name: of[name] / matched for name in ("AssA", "AssRe", "AssPr")}
+    found["LocA"] = np.maximum(1e-10, of["similarity"]) / np.maximum(1e-10, of["matched"])
+    found["DetRe"] = of["matched"] / np.maximum(1, of["matched"] + of["missed"])
+    found["DetPr"] = of["matched"] / np.maximum(1, of["matched"] + of["surplus"])
+    found["DetA"] = of["matched"] / np.maximum(1, of["matched"] + of["missed"] + of["surplus"])
+    found["HOTA"] = np.sqrt(found["DetA"] * found["AssA"])
+    found["OWTA"] = np.sqrt(found["DetRe"] * found["AssA"])
+    return found
+
+
+def clear_values(counts: Array) -> Dict[str, float]:
+    """Return the measures of CLEAR, and IDF1."""
+    of = dict(zip(CLEAR_FIELDS, counts.tolist()))
+    objects = max(1.0, of["matched"] + of["missed"])
+    errors = of["surplus"] + of["switches"]
+    return {
+        "sMOTSA": (of["similarity"] - errors) / objects,
+        "MOTSA": (of["matched"] - errors) / objects,
+        "MOTSP": of["similarity"] / max(1.0, of["matched"]),
+        "IDSW": of["switches"],
+        "IDF1": 2 * of["identical"] / max(1.0, 2 * of["matched"] + of["missed"] + of["surplus"]),
+    }
+
+
+def _classes(accumulator: UnitAccumulator[TracksProtocol]) -> List[Tuple[str, int]]:
+    return list(accumulator.protocol.classes) or [(name, one) for name, one in accumulator.facts["classes"]]
+
+
+def _by_class(accumulator: UnitAccumulator[TracksProtocol]) -> List[Dict[str, float]]:
+    """Return the measures of each category."""
+    units, classes = [counts.tables for counts in accumulator.complete()], len(_classes(accumulator))
+
+    def total(key: str, *shape: int) -> Array:
+        sums = np.zeros((classes, *shape))
+        for tables in units:
+            sums[tables["classes"]] += tables[key]
+        return sums
+
+    hota, clear = total("hota", len(HOTA_FIELDS), len(ALPHAS)), total("clear", len(CLEAR_FIELDS))
+    found = [
+        {**{name: float(values.mean()) for name, values in hota_values(one).items()}, **clear_values(two)}
+        for one, two in zip(hota, clear)
+    ]
+    if accumulator.protocol.burst:
+        tracks = np.concatenate([tables["tracks"] for tables in units])
+        tracks = tracks[np.argsort(tracks[:, 0], kind="stable")]
+        of_each = np.split(tracks, np.searchsorted(tracks[:, 0], np.arange(1, classes)))
+        for values, objects, of_class in zip(found, total("objects").tolist(), of_each):
+            values["AP"] = _average_precision(of_class, objects)
+    return found
+
+
+def _average_precision(tracks: Array, objects: float) -> float:
+    """Return the mean precision over recalls and thresholds."""
+    if not len(tracks) or not objects:
+        return 0.0
+    ordered = tracks[np.argsort(-tracks[:, 1], kind="stable")]
+    hits = (ordered[:, 2].astype(int) >> np.arange(len(TRACK_THRESHOLDS))[:, None] & 1).astype(bool)
+    right = np.cumsum(hits, axis=1, dtype=float)
+    surplus = np.cumsum(~hits & (ordered[:, 3] == 0), axis=1, dtype=float)
+    precision = np.zeros((len(hits), len(ordered) + 1))
+    precision[:, :-1] = right / (surplus + right + np.spacing(1))
+    envelope = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
+    places = np.stack([np.searchsorted(recall, RECALLS) for recall in right / objects])
+    return float(np.take_along_axis(envelope, places, axis=1).mean(axis=1).mean())
+
+
+def values(accumulator: UnitAccumulator[TracksProtocol]) -> Values:
+    """Return the benchmark's metrics of all sequences: means over categories."""
+    found, classes = _by_class(accumulator), _classes(accumulator)
+    if not accumulator.protocol.burst:
+        single = (*HOTA, *CLEAR)
+        means: Values = {name: float(np.mean([one[name] for one in found])) for name in single}
+        if len(classes) > 1:
+            means.update({f"{name}-{label}": one[name] for (label, _), one in zip(classes, found) for name in single})
+        return means
+    groups = {"": [True] * len(classes), "-common": [one in COMMON for _, one in classes]}
+    groups["-uncommon"] = [not flag for flag in groups["-common"]]
+    return {
+        f"{name}{group}": float(np.mean([one[name] for one, flag in zip(found, flags) if flag])) if any(flags) else None
+        for group, flags in groups.items()
+        for name in BURST
+    }
+
+
+def tables(accumulator: UnitAccumulator[TracksProtocol]) -> Dict[str, List[Dict[str, Any]]]:
+    """Return a row for each category."""
+    return {
+        "categories": [
+            {"id": one, "name": name, **row} for (name, one), row in zip(_classes(accumulator), _by_class(accumulator))
+        ]
+    }
+
+
+def shapes(protocol: TracksProtocol, _facts: Dict[str, Any]) -> Shapes:
+    """Return the shapes of what is counted in a sequence."""
+    found: Shapes = {"classes": ("n",), "hota": ("n", len(HOTA_FIELDS), len(ALPHAS)), "clear": ("n", len(CLEAR_FIELDS))}
+    return {**found, "objects": ("n",), "tracks": ("t", 4)} if protocol.burst else found
+
+
+def oddities(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
+    """Return what is odd about the masks of all sequences."""
+    total = sum((counts.tables["clear"].sum(axis=0) for counts in accumulator.complete()), np.zeros(len(CLEAR_FIELDS)))
+    matched, missed, surplus = map(int, total[:3])
+    return codings.of_matches("mask", matched + missed, matched + surplus, matched)
+
+
+ENGINE = unit_engine(read_truth, TracksSubmission, count, values, tables, shapes, oddities)

@@ -1,0 +1,189 @@
+"""What the archive of a submission may hold: its limits, and checks of its members."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Iterator
+
+from .problems import Flaw, Problems
+
+#: What operating systems leave in archives.
+LITTER = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini", "$RECYCLE.BIN"})
+
+ARCHIVE_ENDINGS = (".zip", ".tar", ".gz", ".tgz", ".rar", ".7z", ".bz2", ".xz")
+SEND_ZIP = "Send one zip with a folder of PNG masks for each sequence, or one JSON file"
+SEND_SMALLER = "Send a zip of PNG masks"
+SEND_LESS = "Leave out what is not part of the results"
+PACK_AGAIN = "Make the archive again and repeat the upload"
+
+#: The first bytes of files that people send in place of archives and masks.
+KINDS = (
+    (b"Rar!", "a RAR archive"), (b"7z\xbc\xaf\x27\x1c", "a 7z archive"), (b"PK\x03\x04", "a zip archive"),
+    (b"BZh", "a bzip2 file"), (b"\xfd7zXZ", "an xz file"), (b"\x28\xb5\x2f\xfd", "a zstd file"),
+    (b"\x1f\x8b", "gzipped"), (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"), (b"BM", "a BMP image"), (b"RIFF", "a WebP image"), (b"II*\0", "a TIFF image"),
+    (b"MM\0*", "a TIFF image"), (b"%PDF", "a PDF"), (b"\x89HDF", "an HDF5 file"), (b"\x93NUMPY", "a numpy file"),
+    (b"\x80\x04", "a pickle"), (b"\xff\xfe", "UTF-16 text"), (b"\xfe\xff", "UTF-16 text"),
+)  # fmt: skip
+
+#: No file system has longer paths.
+LONGEST_NAME = 4096
+_UNFIT = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+
+
+#: What a backslash in a name is: what some programs on Windows write between folders, in place of a slash or beside
+#: one; the same, but where a name has no slash alone; or a letter as any other.
+SEPARATOR, LONE_SEPARATOR, LETTER = "separator", "lone separator", "letter"
+
+
+@dataclass(frozen=True)
+class ArchiveLimits:
+    """How much a submission may hold."""
+
+    #: Files and folders in an archive.
+    members: int = 200_000
+    #: One file, inflated.
+    member_bytes: int = 64 << 20
+    #: All files, inflated.
+    total_bytes: int = 8 << 30
+    #: What has to be held in memory at once: a compressed tar, or what JSON becomes.
+    memory_bytes: int = 192 << 20
+    #: A JSON file.
+    json_bytes: int = 48 << 20
+    #: Inflated to deflated size, for files above `ratio_from` bytes.
+    ratio: int = 200
+    ratio_from: int = 4 << 20
+    #: Folders inside folders.
+    depth: int = 12
+    #: Objects that a prediction may hold in one sequence.
+    objects: int = 255
+    #: Instance masks in a submission.
+    records: int = 1_000_000
+    #: Links in a folder are followed: on one's own machine, never on a server.
+    links: bool = False
+    #: What a backslash in a name is.
+    backslash: str = SEPARATOR
+    #: Remedies in the words of the track: what it reads, and what takes less room than JSON does.
+    send: str = SEND_ZIP
+    smaller: str = SEND_SMALLER
+
+
+#: A JSON file of instance masks is read in chunks, so it may be larger than what fits into memory.
+INSTANCE_LIMITS = ArchiveLimits(json_bytes=512 << 20)
+
+#: The JSON of panoptic segments and of tracks is held in memory.
+UNIT_LIMITS = ArchiveLimits(
+    json_bytes=192 << 20, memory_bytes=448 << 20, send="Send one zip, or one JSON file", smaller="Send less in it"
+)
+
+#: Bytes read at a time.
+CHUNK_BYTES = 1 << 20
+
+
+class Files:
+    """The files of a submission by name; litter is left out, names are checked."""
+
+    def __init__(self) -> None:
+        self.sizes: dict[str, int] = {}
+
+    def read(self, name: str) -> bytes:
+        """Return the bytes of one file."""
+        return b"".join(self.parts(name))
+
+    def parts(self, name: str) -> Iterator[bytes]:
+        """Yield the same bytes, some at a time."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Close the archive."""
+
+
+class MemberChecks:
+    """Checks the members of an archive one by one, and adds up their sizes."""
+
+    def __init__(self, limits: ArchiveLimits) -> None:
+        self.limits = limits
+        self.problems = Problems()
+        self._members = 0
+        self._total = 0
+        self._names: set[str] = set()
+
+    def count(self) -> None:
+        """Count one more header; a Flaw when there are too many."""
+        self._members += 1
+        if self._members > self.limits.members:
+            raise Flaw(f"holds more than {self.limits.members:,} files", SEND_LESS)
+
+    def with_slashes(self, raw: str) -> str:
+        """Return a name with slashes between its folders."""
+        rule = self.limits.backslash
+        separates = rule == SEPARATOR or (rule == LONE_SEPARATOR and "/" not in raw)
+        return raw.replace("\\", "/") if separates else raw
+
+    def clean_name(self, raw: str, size: int, packed: int, *, folder: bool = False) -> str | None:
+        """Return the name to read a member by; None for folders, litter and what is refused."""
+        raw = self.with_slashes(raw)
+        parts = [part for part in raw.split("/") if part not in ("", ".")]
+        flaw = _name_flaw(raw, parts, self.limits.depth)
+        if flaw is None and (folder or is_litter(parts)):
+            return None
+        name = "/".join(parts)
+        flaw = flaw or self._size_flaw(name, size, packed)
+        if flaw is not None:
+            self.problems.add(flaw.at(raw or "a file"))
+            return None
+        self._names.add(name)
+        return name
+
+    def _size_flaw(self, name: str, size: int, packed: int) -> Flaw | None:
+        limits = self.limits
+        is_json = name.lower().endswith(".json")
+        most = limits.json_bytes if is_json else limits.member_bytes
+        if size > most:
+            remedy = limits.smaller if is_json else SEND_LESS
+            return Flaw(f"has {size_text(size)} unpacked; {size_text(most)} is the limit", remedy)
+        self._total += size
+        if self._total > limits.total_bytes:
+            raise Flaw(f"would unpack to more than {size_text(limits.total_bytes)}", SEND_LESS)
+        if size > limits.ratio_from and size > limits.ratio * max(packed, 1):
+            return Flaw(f"unpacks to more than {limits.ratio} times its size, as a zip bomb does", PACK_AGAIN)
+        if name in self._names:
+            return Flaw("is in the archive twice", PACK_AGAIN)
+        if name.lower().endswith(ARCHIVE_ENDINGS):
+            return Flaw("is an archive among the files", "Unpack it, and send what it holds")
+        return None
+
+
+def _name_flaw(raw: str, parts: list[str], depth: int) -> Flaw | None:
+    if len(raw) > LONGEST_NAME:
+        return Flaw(f"has a name of more than {LONGEST_NAME:,} characters", "Rename it")
+    if _UNFIT.search(raw):
+        return Flaw("has characters in its name that no file should have", "Rename it, in UTF-8")
+    if not parts:
+        return None if raw in (".", "./") else Flaw("has no name", PACK_AGAIN)
+    if raw.startswith("/") or re.match(r"[A-Za-z]:/", raw):
+        return Flaw("is an absolute path", "Zip the folder from inside, so that names are relative")
+    if ".." in parts:
+        return Flaw("points outside the archive", "Zip the folder from inside, so that no name contains ..")
+    if len(parts) > depth:
+        return Flaw(f"lies {len(parts) - 1} folders deep; {depth - 1} is the limit", "Move it up")
+    return None
+
+
+def is_litter(parts: list[str]) -> bool:
+    """Return whether a path holds what operating systems and editors leave behind."""
+    return not parts or any(part in LITTER or part.startswith(".") for part in parts)
+
+
+def kind_of(start: bytes) -> str:
+    """Return what a file is by its first bytes; "" where these say nothing."""
+    return next((kind for first, kind in KINDS if start.startswith(first)), "")
+
+
+def size_text(count: int) -> str:
+    """Return a number of bytes for people."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:,.0f} {unit}"
+    return f"{count} bytes"

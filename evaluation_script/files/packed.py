@@ -1,0 +1,124 @@
+"""Packed annotation files of both tracks: a zip with a manifest, written in one step."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import zipfile
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO, Dict, Iterator, List, Tuple, Union
+
+from .positioned_file import PositionedFile
+from .problems import HostError
+
+FORMAT = "segjudge truth 1"
+MANIFEST = "manifest.json"
+
+#: Zip has no time zone and no earlier day; equal input gives equal bytes.
+EPOCH = (1980, 1, 1, 0, 0, 0)
+
+#: The errors of a disk that takes no more.
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+#: A path, or an open file.
+Source = Union[str, BinaryIO]
+
+
+class NotWritten(OSError):
+    """Raised when a file could not be written completely; an older file of that name is kept."""
+
+    def __str__(self) -> str:
+        return f"{self.filename}: cannot be written ({self.strerror})"
+
+
+@contextmanager
+def replaced(path: str) -> Iterator[str]:
+    """Yield the name of a partial file, which replaces `path` at the end of the block and is removed on failure."""
+    real = os.path.realpath(path)
+    if os.path.isdir(real):
+        raise NotWritten(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if os.path.exists(real) and not os.path.isfile(real):
+        try:
+            yield path  # a device or a pipe
+        except OSError as error:
+            if error.errno in (*DISK_FULL, errno.EPIPE) or error.filename == path:
+                raise NotWritten(error.errno, error.strerror, path) from None
+            raise
+        return
+    partial = f"{real}.{os.getpid()}.partial"
+    try:
+        yield partial
+        with suppress(OSError):
+            shutil.copymode(real, partial)
+        os.replace(partial, real)
+    except BaseException as error:
+        with suppress(OSError):
+            os.remove(partial)
+        if isinstance(error, OSError) and (error.errno in DISK_FULL or error.filename == partial):
+            raise NotWritten(error.errno, error.strerror, path) from None
+        raise
+
+
+def add_member(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+    """Add a file to a zip without anything that differs from run to run."""
+    info = zipfile.ZipInfo(name, EPOCH)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    info.external_attr = 0o644 << 16
+    info.create_system = 3
+    archive.writestr(info, data)
+
+
+def table_of(path: str) -> bytes:
+    """Return a zip's table of contents as it is written, names, sizes and checksums; nothing for other files."""
+    with open(path, "rb") as file:
+        end = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # noqa: SLF001 - as zipfile finds it
+        if not end:
+            return b""
+        size, stop = end[5], end[9] - (76 if end[0] == b"PK\6\6" else 0)
+        file.seek(max(0, stop - size))
+        return file.read(size)
+
+
+def manifest_of(source: Source) -> Dict[str, Any]:
+    """Return the manifest of a file made by `segjudge pack`; an empty one for other files."""
+    if not zipfile.is_zipfile(source) or (isinstance(source, str) and MANIFEST.encode() not in table_of(source)):
+        return {}  # of a large zip the table is searched much sooner than parsed
+    try:
+        with zipfile.ZipFile(source) as archive:
+            return dict(json.loads(archive.read(MANIFEST))) if MANIFEST in archive.namelist() else {}
+    except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError) as error:
+        raise unreadable(source, error) from None
+
+
+def opened_packed(source: Source, track: str = "") -> Tuple[zipfile.ZipFile, Dict[str, Any]]:
+    """Open a packed file, and return its manifest too; raises HostError where it is of another track than is named."""
+    try:
+        archive = zipfile.ZipFile(PositionedFile(source) if isinstance(source, str) else source)
+        manifest = dict(json.loads(archive.read(MANIFEST)))
+        held, form, splits = manifest["track"], manifest["format"], dict(manifest["splits"])
+    except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError) as error:
+        raise unreadable(source, error) from None
+    if track not in ("", held):
+        raise HostError(f"{source}: holds {held}, not {track}; choose another file or protocol")
+    if form != FORMAT:
+        raise HostError(f"{source}: has the format {form!r}; this version reads {FORMAT!r}. Pack it anew")
+    if not splits:
+        raise HostError(f"{source}: holds no splits, so nothing can be scored. Pack it anew")
+    return archive, manifest
+
+
+def unreadable(source: Source, error: Exception) -> HostError:
+    """Return the error to raise for an annotation file that is damaged."""
+    return HostError(f"{source}: is not an annotation file that can be read ({error!r}). Pack it anew")
+
+
+def track_of(source: Source) -> str:
+    """Return the track of a packed file; "" for other files."""
+    return str(manifest_of(source).get("track", ""))
+
+
+def splits_of(source: Source) -> List[str]:
+    """Return the names of a packed file's splits; none for other files."""
+    return list(manifest_of(source).get("splits", {}))

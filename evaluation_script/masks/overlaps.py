@@ -1,0 +1,167 @@
+"""The IoU of pairs of masks or boxes; with a crowd, the share of the detection that lies in it.
+
+Or that of the boundaries of masks, which says how well outlines agree where masks are large.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, List
+
+import numpy as np
+
+from . import kernel, kernel_runs
+from .kernel_runs import Pairs
+from .run_lengths import compressed, runs_of
+from .stack import Array
+from .texts import MaskTexts
+
+if TYPE_CHECKING:
+    from pycocotools import _EncodedRLE
+
+
+@dataclass(frozen=True)
+class Masks:
+    """Masks whose runs were all checked, the pixels of each, and the sizes of their images."""
+
+    texts: MaskTexts
+    area: Array
+    sizes: Array
+    #: Some runs may be empty.
+    empty_runs: bool = False
+
+
+def mask_overlaps(pairs: Pairs, sent: Masks, real: Masks, crowd: Array) -> Array:
+    """Return the IoU of each pair of masks: by the kernel, or by pycocotools."""
+    library = kernel.library()
+    if library is None:
+        return _by_pycocotools(pairs, sent, real, crowd)
+    shared = kernel_runs.overlaps(sent.texts, real.texts, pairs, library)
+    area = sent.area[pairs.sent]
+    joint = np.where(crowd[pairs.real], area, area + real.area[pairs.real] - shared)
+    return np.where(shared > 0, shared / np.maximum(joint, 1), 0.0)
+
+
+def _by_pycocotools(pairs: Pairs, sent: Masks, real: Masks, crowd: Array) -> Array:
+    from pycocotools.mask import iou
+
+    ious = np.zeros(len(pairs.sent))
+    for start, stop in zip(pairs.bounds[:-1].tolist(), pairs.bounds[1:].tolist()):
+        if start < stop:
+            rows, row = np.unique(pairs.sent[start:stop], return_inverse=True)
+            columns, column = np.unique(pairs.real[start:stop], return_inverse=True)
+            crowds = crowd[columns].astype(np.uint8).tolist()
+            table = np.asarray(iou(encoded(sent, rows), encoded(real, columns), crowds))
+            ious[start:stop] = table.reshape(len(rows), len(columns))[row, column]
+    return ious
+
+
+def encoded(masks: Masks, indices: Array) -> List[_EncodedRLE]:
+    """Return some of the masks as pycocotools takes them."""
+    texts = [masks.texts[index] for index in indices.tolist()]
+    sizes = masks.sizes[indices].tolist()
+    if masks.empty_runs:  # which pycocotools does not take
+        texts = [compressed(_without_empty(runs_of(text, h * w)).tolist()) for text, (h, w) in zip(texts, sizes)]
+    return [{"size": size, "counts": text} for size, text in zip(sizes, texts)]
+
+
+def _without_empty(runs: Array) -> Array:
+    """Return the same mask in runs of which the first alone may be empty."""
+    ends = np.cumsum(runs)
+    borders, times = np.unique(ends[:-1], return_counts=True)
+    return np.diff(borders[(times % 2 == 1) & (borders < ends[-1])], prepend=0, append=ends[-1])
+
+
+def box_overlaps(pairs: Pairs, sent: Array, real: Array, crowd: Array) -> Array:
+    """Return the IoU of each pair of boxes (left, top, width, height)."""
+    mine, other = sent[pairs.sent], real[pairs.real]
+    end = np.minimum(mine[:, 2:] + mine[:, :2], other[:, 2:] + other[:, :2])
+    sides = end - np.maximum(mine[:, :2], other[:, :2])
+    meet = (sides > 0).all(axis=1)
+    shared = sides[:, 0] * sides[:, 1]
+    area = mine[:, 2] * mine[:, 3]
+    joint = np.where(crowd[pairs.real], area, area + other[:, 2] * other[:, 3] - shared)
+    ious = np.zeros(len(meet))
+    ious[meet] = shared[meet] / joint[meet]
+    return ious
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """The boundary of a mask: booleans (columns, rows) of the box around it, and where that begins."""
+
+    flags: Array
+    left: int
+    top: int
+    pixels: int
+
+
+def smaller_of_both(pairs: Pairs, sent: Masks, real: Masks, ious: Array, wanted: Array, share: float) -> Array:
+    """Return the IoU of each pair, that of the boundaries where it is wanted and smaller.
+
+    Boundaries are as wide as this share of the image's diagonal.
+    """
+    ious = ious.copy()
+    group = np.searchsorted(pairs.bounds, np.arange(len(ious)), side="right")
+    boundary_sent = lru_cache(maxsize=1)(partial(_boundary_of, sent, share=share))
+    boundary_real = lru_cache(maxsize=None)(partial(_boundary_of, real, share=share))
+    last = -1
+    for index in np.flatnonzero(wanted).tolist():
+        if group[index] != last:
+            boundary_real.cache_clear()
+            last = group[index]
+        ious[index] = min(ious[index], _iou(boundary_sent(pairs.sent[index]), boundary_real(pairs.real[index])))
+    return ious
+
+
+def reach_of(height: int, width: int, share: float) -> int:
+    """Return how wide boundaries are; halves are rounded to even numbers, as in the original."""
+    return max(1, round(share * math.sqrt(height**2 + width**2)))
+
+
+def boundary_of(flags: Array, reach: int) -> Array:
+    """Return the pixels of a mask that are at most so far from one outside it, or from the array's border."""
+    inside, boundary = whole_windows(flags, 2 * reach + 1, 2 * reach + 1), flags.copy()
+    if inside.size:
+        boundary[reach:-reach, reach:-reach] &= ~inside
+    return boundary
+
+
+def whole_windows(flags: Array, *sides: int) -> Array:
+    """Return which windows with these sides are flagged all over."""
+    for side in sides:  # along the first axis, then, turned, along the other
+        span = 1
+        while span < side:
+            step = min(span, side - span)
+            flags = flags[:-step] & flags[step:]
+            span += step
+        flags = flags.T
+    return flags
+
+
+def _boundary_of(masks: Masks, index: int, share: float) -> Boundary:
+    height, width = masks.sizes[index].tolist()
+    runs = runs_of(masks.texts[index], height * width)
+    ends = np.cumsum(runs)
+    first, last = int(ends[0]) // height, int(ends[len(ends) // 2 * 2 - 1] - 1) // height + 1
+    runs[0] -= first * height
+    flags = np.repeat(np.arange(len(runs)) % 2 == 1, runs)[: (last - first) * height].reshape(last - first, height)
+    rows = np.flatnonzero(flags.any(axis=0))
+    top, bottom = int(rows[0]), int(rows[-1]) + 1
+    boundary = boundary_of(flags[:, top:bottom], reach_of(height, width, share))
+    return Boundary(boundary, first, top, int(np.count_nonzero(boundary)))
+
+
+def _iou(one: Boundary, other: Boundary) -> float:
+    left, top = max(one.left, other.left), max(one.top, other.top)
+    right = min(one.left + one.flags.shape[0], other.left + other.flags.shape[0])
+    bottom = min(one.top + one.flags.shape[1], other.top + other.flags.shape[1])
+    if right <= left or bottom <= top:
+        return 0.0
+    cut = (
+        mask.flags[left - mask.left : right - mask.left, top - mask.top : bottom - mask.top] for mask in (one, other)
+    )
+    shared = int(np.count_nonzero(np.logical_and(*cut)))
+    return shared / (one.pixels + other.pixels - shared)

@@ -1,0 +1,279 @@
+"""PNG bytes → the label of every pixel, exactly as the file holds it.
+
+The image must have the size of its frame, so an untrusted header never decides
+how much memory is taken. Only the chunks that make the picture are read.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import List, Optional, Tuple
+
+import numpy as np
+
+from ..files.inflate import Inflated, crc32, quickly_inflated, whole_stream
+from ..files.limits import kind_of
+from ..files.problems import Flaw
+from . import kernel
+from .kernel_frames import codes_of
+from .stack import Array, Size
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+#: Where the header's chunk ends.
+_HEADER_END = 33
+GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6
+CHANNELS = {RGB: 3, RGBA: 4}
+DEPTHS = {GREY: (1, 2, 4, 8, 16), RGB: (8, 16), PALETTE: (1, 2, 4, 8), GREY_ALPHA: (8, 16), RGBA: (8, 16)}
+#: Encoders write a few dozen; an untrusted file could hold millions of empty ones.
+MOST_CHUNKS = 4096
+#: A mask takes no more bytes than this for a pixel, and this beside its pixels.
+BYTES_PER_PIXEL, BYTES_BESIDE = 8, 1 << 20
+#: The rectangles that an interlaced PNG holds one after the other: first column and row, steps between them.
+ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+#: The value of pixels that are not decoded yet: no label of 4 bits, and no colour of a palette.
+UNDECODED = 173
+SAVE_AGAIN = "Save the mask again as a palette or grey PNG"
+UPLOAD_AGAIN = "Write the file again and repeat the upload"
+
+
+@dataclass(frozen=True)
+class _Header:
+    width: int
+    height: int
+    depth: int
+    colour: int
+    interlaced: int
+
+    @property
+    def channels(self) -> int:
+        return CHANNELS.get(self.colour, 1)
+
+    def row_bytes(self, width: int) -> int:
+        """Return the bytes of so many pixels of a row, and of its filter."""
+        return 1 + (width * self.depth * self.channels + 7) // 8
+
+    def inflated_bytes(self) -> int:
+        """Return the bytes of all pixels."""
+        if not self.interlaced:
+            return self.height * self.row_bytes(self.width)
+        sizes = [(-(-(self.width - x) // dx), -(-(self.height - y) // dy)) for x, y, dx, dy in ADAM7]
+        return sum(height * self.row_bytes(width) for width, height in sizes if width > 0 and height > 0)
+
+
+def read_labels(data: bytes, size: Size) -> Array:
+    """Return the labels of a mask of this (height, width), in 8 or 16 bits."""
+    header, pixels = _chunks_of_size(data, size)
+    if header.colour == GREY_ALPHA:
+        raise Flaw("is grey with an alpha channel", SAVE_AGAIN)
+    if header.colour in (RGB, RGBA) and header.depth == 16:
+        raise Flaw("is a 16-bit colour image", SAVE_AGAIN)
+    codes = _codes(header, pixels) if header.channels == 1 else None
+    labels = _decoded(header, pixels) if codes is None else codes
+    return labels if labels.ndim == 2 else _by_colour(labels)
+
+
+def read_codes(data: bytes, size: Size) -> Array:
+    """Return red + 256 × green + 65,536 × blue for every pixel of a picture of this (height, width)."""
+    header, pixels = _chunks_of_size(data, size)
+    if (header.colour, header.depth) not in ((RGB, 8), (RGBA, 8)):
+        raise Flaw("is not an RGB picture of 8 bits a channel", "Write the ids of segments as colours, in RGB")
+    codes = _codes(header, pixels)
+    return _code(_decoded(header, pixels)) if codes is None else codes
+
+
+def _codes(header: _Header, pixels: bytes) -> Optional[Array]:
+    """Return the bytes of each pixel as one number, by the kernel; None where it cannot say."""
+    library = kernel.library()
+    if library is None or header.interlaced or header.depth != 8 or header.colour == GREY_ALPHA:
+        return None
+    return codes_of(
+        whole_stream(pixels, header.inflated_bytes()), (header.height, header.width), header.channels, library
+    )
+
+
+def is_coloured(data: bytes) -> bool:
+    """Return whether a picture has channels of colours; False for what is no PNG."""
+    return data[:8] == SIGNATURE and data[25:26] in (bytes([RGB]), bytes([RGBA]))
+
+
+def filtered_rows(data: bytes, size: Size) -> Optional[Tuple[Inflated, int]]:
+    """Return the rows of a grey or palette mask before their filters are undone, and its depth.
+
+    None for other kinds, other sizes, and whatever is not quite as it should be: `read_labels` has the words.
+    """
+    header, pixels = _chunks(data)
+    if (header.height, header.width) != size or header.colour not in (GREY, PALETTE):
+        return None
+    if header.depth > 8 or header.interlaced:
+        return None
+    rows = whole_stream(pixels, header.inflated_bytes())
+    return None if rows is None else (rows, header.depth)
+
+
+def check_length(length: int, size: Size) -> None:
+    """Refuse a file that is far larger than any mask of this (height, width), before it is read."""
+    most = BYTES_BESIDE + BYTES_PER_PIXEL * size[0] * size[1]
+    if length > most:
+        raise Flaw(f"has {length:,} bytes, and a mask of this size never takes more than {most:,}", SAVE_AGAIN)
+
+
+def size_of(data: bytes) -> Size:
+    """Return the (height, width) in the header, which is all that is looked at where it is sound."""
+    start = data[:_HEADER_END]
+    sound = len(start) == _HEADER_END and start.startswith(SIGNATURE + b"\0\0\0\rIHDR")
+    sound = sound and crc32(start[12:29]) == int.from_bytes(start[29:], "big")
+    header = _header(start[16:29]) if sound else _chunks(data)[0]
+    return header.height, header.width
+
+
+def _chunks_of_size(data: bytes, size: Size) -> Tuple[_Header, bytes]:
+    """Return the same as `_chunks` for a picture of this (height, width)."""
+    header, pixels = _chunks(data)
+    if (header.height, header.width) != size:
+        raise Flaw(
+            f"is {header.width}×{header.height} pixels but the frame is {size[1]}×{size[0]}",
+            "Save masks at the size of the frames, without resizing",
+        )
+    return header, pixels
+
+
+def _chunks(data: bytes) -> tuple[_Header, bytes]:
+    """Return the header and the compressed pixels; everything else in the file is left out."""
+    if not data.startswith(SIGNATURE):
+        kind = kind_of(data)
+        found = f"is {kind}, not a PNG" if kind else "is not a PNG" if data else "is empty"
+        raise Flaw(found, "Save masks as PNG")
+    header: Optional[_Header] = None
+    pixels: List[bytes] = []
+    position, view = len(SIGNATURE), memoryview(data)
+    for _ in range(MOST_CHUNKS):
+        if position + 12 > len(data):
+            raise Flaw("is cut off: the file ends before its last chunk", UPLOAD_AGAIN)
+        length, kind = struct.unpack_from(">I4s", data, position)
+        end = position + 8 + length
+        if end + 4 > len(data):
+            raise Flaw("is cut off: the file ends inside a chunk", UPLOAD_AGAIN)
+        if kind in (b"IHDR", b"IDAT"):
+            if crc32(view[position + 4 : end]) != int.from_bytes(view[end : end + 4], "big"):
+                raise Flaw(f"is damaged: the checksum of its {kind.decode()} chunk is wrong", UPLOAD_AGAIN)
+            body = data[position + 8 : end]
+            if kind == b"IHDR":
+                if header is not None:
+                    raise Flaw("is damaged: it has two headers", UPLOAD_AGAIN)
+                header = _header(body)
+            else:
+                pixels.append(body)
+        if header is None:
+            raise Flaw("is damaged: it does not begin with its header", UPLOAD_AGAIN)
+        if kind == b"IEND":
+            break
+        position = end + 4
+    else:
+        raise Flaw(f"has more than {MOST_CHUNKS} chunks", SAVE_AGAIN)
+    if not pixels:
+        raise Flaw("is damaged: it has no pixels", UPLOAD_AGAIN)
+    return header, b"".join(pixels)
+
+
+def _header(body: bytes) -> _Header:
+    if len(body) != 13:
+        raise Flaw("is damaged: its header has the wrong length", UPLOAD_AGAIN)
+    width, height, depth, colour, compression, filtering, interlaced = struct.unpack(">IIBBBBB", body)
+    if depth not in DEPTHS.get(colour, ()) or compression or filtering or interlaced > 1 or not width or not height:
+        raise Flaw("is damaged: its header holds values that no PNG may have", UPLOAD_AGAIN)
+    return _Header(width, height, depth, colour, interlaced)
+
+
+def _decoded(header: _Header, pixels: bytes) -> Array:
+    """Return the pixels, by Pillow's decoder alone, which takes half the time of opening a file with Pillow.
+
+    Grey of up to 8 bits is decoded as if it had a palette: Pillow would stretch
+    2 and 4 bits to 255, and a palette index is the raw value.  Pillow accepts
+    pixels that end between two rows and leaves the rows below as they were.
+    """
+    from PIL import Image  # only for what the kernel does not read: it takes as long as a tenth of a small submission
+
+    mode, raw_mode = _modes(header)
+    value = UNDECODED if header.channels == 1 else (UNDECODED,) * header.channels
+    image = Image.new(mode, (header.width, header.height), value)
+    try:
+        image.frombytes(quickly_inflated(pixels, header.inflated_bytes()), "zip", raw_mode, header.interlaced)
+        labels = np.asarray(image)
+        suspicious = header.interlaced or (labels[-1, -1] == UNDECODED).all()  # rarely: to inflate again is slow
+        if suspicious and len(_inflated(header, pixels)) < header.inflated_bytes():
+            raise ValueError("rows are missing")
+    except (ValueError, OSError, SyntaxError, zlib.error):
+        raise _decoding_flaw(header, pixels) from None
+    return labels
+
+
+def _modes(header: _Header) -> Tuple[str, str]:
+    """Return what Pillow calls this kind of image, and its pixels in the file."""
+    if header.colour in CHANNELS:
+        return ("RGB",) * 2 if header.colour == RGB else ("RGBA",) * 2
+    if header.depth == 16:
+        return "I;16", "I;16B"
+    return "P", "P" if header.depth == 8 else f"P;{header.depth}"
+
+
+def _decoding_flaw(header: _Header, pixels: bytes) -> Flaw:
+    """Return what is wrong with pixels that could not be decoded."""
+    try:
+        raw = _inflated(header, pixels)
+    except zlib.error:
+        return Flaw("is damaged: its pixels cannot be inflated", UPLOAD_AGAIN)
+    if len(raw) < header.inflated_bytes() and not header.interlaced:
+        row = len(raw) // header.row_bytes(header.width)
+        return Flaw(f"is cut off: its pixels end in row {row} of {header.height}", UPLOAD_AGAIN)
+    return Flaw("is damaged: its pixels cannot be decoded", UPLOAD_AGAIN)
+
+
+def _inflated(header: _Header, pixels: bytes) -> bytes:
+    return zlib.decompressobj().decompress(pixels, header.inflated_bytes())
+
+
+def davis_palette(bright: int = 192) -> Array:
+    """Return the colours that DAVIS gives to the labels 0 to 255 (PASCAL VOC's order of bits)."""
+    labels = np.arange(256)[:, None]
+    channels = np.arange(3)[None, :]
+    levels = np.zeros((256, 3), np.int64)
+    for bit in range(3):
+        levels |= (labels >> (channels + 3 * bit) & 1) << (7 - bit)
+    levels[(levels == 192)] = bright
+    return levels.astype(np.uint8)
+
+
+def _known_colours() -> tuple[Array, Array]:
+    """Return colour codes in rising order, and their labels.
+
+    Some tools of DAVIS write 191 for 192, and white is the foreground of DAVIS-2016.
+    """
+    palettes = [davis_palette(), davis_palette(bright=191), np.full((1, 3), 255, np.uint8)]
+    labels = np.concatenate([np.arange(256), np.arange(256), [255]])
+    codes, first = np.unique(_code(np.concatenate(palettes)), return_index=True)
+    return codes, labels[first].astype(np.uint8)
+
+
+def _by_colour(image: Array) -> Array:
+    """Return the labels of an RGB(A) picture painted in the DAVIS palette."""
+    if image.shape[2] == 4 and image[:, :, 3].min() < 255:
+        y, x = np.argwhere(image[:, :, 3] < 255)[0]
+        raise Flaw(f"is transparent at pixel ({x}, {y})", SAVE_AGAIN)
+    colours, labels = _known_colours()
+    code = _code(image)
+    index = np.searchsorted(colours, code)  # always within: white is the highest code
+    if (unknown := colours[index] != code).any():
+        y, x = np.argwhere(unknown)[0]
+        raise Flaw(
+            f"is a colour image whose pixel ({x}, {y}) has the colour {tuple(int(c) for c in image[y, x, :3])}, "
+            "which is not in the DAVIS palette",
+            SAVE_AGAIN,
+        )
+    return labels[index]
+
+
+def _code(image: Array) -> Array:
+    wide = image[..., :3].astype(np.uint32)
+    return wide[..., 0] | wide[..., 1] << 8 | wide[..., 2] << 16

@@ -1,0 +1,297 @@
+"""COCO run lengths → packed masks, checked before they are believed.
+
+Runs go down the columns, beginning with background; compressed ones are
+written as text, five bits a character, as differences to the run before last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import Iterable, Iterator, List, Optional, Tuple, TypeVar
+
+import numpy as np
+
+from ..files.problems import Flaw
+from . import kernel, kernel_runs
+from .stack import Array, Size, empty_labels
+
+Pixels = TypeVar("Pixels", int, Array)
+
+#: Characters of one run length; six hold thirty bits.
+LONGEST_VALUE = 6
+#: Even a mask of one pixel may take a few characters.
+LEAST_LENGTH = 64
+#: Characters stand for six bits; this one says that the number goes on.
+HIGHEST_CODE, CONTINUED = 63, 0x20
+#: Characters decoded at a time: what fits into a core's own cache.
+CHARACTERS = 1 << 16
+WRITE_AGAIN = "Write it as pycocotools' encode does"
+
+FAULTS = {
+    1: "has counts with characters that run lengths do not have",
+    2: "has counts that break off or are endless",
+    3: "has counts below zero",
+    4: "has counts that do not add up to the pixels of its image",
+    5: "has counts that are longer than its image can need",
+}
+
+
+def flags(rle: object, size: Size) -> Array:
+    """Return booleans (1, height, whole words) of run lengths that must fill a frame of this size."""
+    if not isinstance(rle, dict) or not {"size", "counts"} <= rle.keys():
+        raise Flaw('is not {"size": [height, width], "counts": …}', WRITE_AGAIN)
+    if rle["size"] != list(size) or any(type(side) is not int for side in rle["size"]):
+        raise Flaw(
+            f"has the size {str(rle['size'])[:40]} but the frame is [{size[0]}, {size[1]}] (height, width)",
+            "Encode the mask at the size of the frame",
+        )
+    runs = runs_of(rle["counts"], size[0] * size[1])
+    height, width = size
+    mask = empty_labels(1, size, bool)
+    down = np.repeat(np.arange(len(runs)) % 2 == 1, runs)
+    mask[0, :, :width] = down.reshape(width, height).T
+    return mask
+
+
+def longest(pixels: Pixels) -> Pixels:
+    """Return how many characters or numbers the run lengths of so many pixels can need."""
+    most: Pixels = 2 * pixels + LEAST_LENGTH
+    return most
+
+
+def runs_of(counts: object, pixels: int) -> Array:
+    """Return the run lengths of either form, checked."""
+    if isinstance(counts, (str, list)) and len(counts) > longest(pixels):
+        raise Flaw(f"has counts of length {len(counts):,}, more than {pixels} pixels can need", WRITE_AGAIN)
+    if isinstance(counts, str):
+        try:
+            runs = np.concatenate([np.zeros(0, np.int64), *_windows(counts)])
+        except _FaultyError as error:
+            raise Flaw(FAULTS[error.fault], WRITE_AGAIN) from None
+    elif isinstance(counts, list):
+        if not set(map(type, counts)) <= {int}:
+            raise Flaw("has counts that are not all whole numbers", WRITE_AGAIN)
+        if counts and (min(counts) < 0 or max(counts) > pixels):  # before they overflow
+            raise Flaw("has counts below zero or beyond the frame", WRITE_AGAIN)
+        runs = np.array(counts, np.int64)
+    else:
+        raise Flaw("has counts that are neither text nor a list", WRITE_AGAIN)
+    if len(runs) and (runs.min() < 0 or runs.max() > pixels):
+        raise Flaw("has counts below zero or beyond the frame", WRITE_AGAIN)
+    if runs.sum() != pixels:
+        raise Flaw(f"has counts that add up to {runs.sum()}, not to the {pixels} pixels of the frame", WRITE_AGAIN)
+    return runs
+
+
+class _FaultyError(Exception):
+    """Raised where the text of a mask cannot be decoded, with a key of FAULTS."""
+
+    def __init__(self, fault: int) -> None:
+        super().__init__(fault)
+        self.fault = fault
+
+
+def _windows(text: str) -> Iterator[Array]:
+    """Yield the run lengths of one mask, some at a time, so that a long text takes no more memory than a short one."""
+    if not text.isascii():
+        raise _FaultyError(1)
+    codes = np.frombuffer(text.encode("ascii"), np.uint8) - np.uint8(48)
+    if len(codes) and codes.max() > HIGHEST_CODE:
+        raise _FaultyError(1)
+    start = 0
+    before = np.zeros(0, np.int64)
+    while start < len(codes):
+        part = codes[start : start + CHARACTERS]
+        ends = np.flatnonzero(part < CONTINUED)
+        if not len(ends) or (start + len(part) == len(codes) and ends[-1] != len(part) - 1):
+            raise _FaultyError(2)
+        values, sizes = _values(part, np.concatenate(([0], ends[:-1] + 1)), ends)
+        if sizes.max() > LONGEST_VALUE:
+            raise _FaultyError(2)
+        background, covered, _ = _runs(np.concatenate((before, values)), np.zeros(1, np.int64))
+        runs = np.stack((background, covered), axis=1).reshape(-1)[: len(before) + len(values)]
+        yield runs[len(before) :]
+        start += int(ends[-1]) + 1
+        # A window is decoded as a mask that begins with the last run of either colour, at the places of its colour.
+        before = runs if len(runs) < 3 else np.concatenate((np.zeros(2 - len(runs) % 2, np.int64), runs[-2:]))
+
+
+@dataclass(frozen=True)
+class CheckedMasks:
+    """The faults and areas of many compressed masks."""
+
+    #: 0 where a mask is good, else a key of FAULTS.
+    fault: Array
+    area: Array
+
+
+def check_many(texts: List[str], pixels: Array) -> CheckedMasks:
+    """Decode compressed masks far enough to know that every run is sound, and their areas.
+
+    Nothing else in this file keeps a C library from an endless loop: pycocotools
+    never returns from runs that do not fill the image.  It reads the UTF-8 bytes
+    of a text, so only ASCII passes: there they are the characters looked at here.
+    """
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    fault, area = np.zeros(len(texts), np.int8), np.zeros(len(texts), np.int64)
+    too_long = lengths > longest(pixels)
+    if too_long.any():
+        texts, lengths = ["" if flag else text for text, flag in zip(texts, too_long)], np.where(too_long, 0, lengths)
+    ends = np.cumsum(lengths)
+    start = 0
+    while start < len(texts):
+        reached = (ends[start - 1] if start else 0) + CHARACTERS
+        stop = max(start + 1, int(np.searchsorted(ends, reached, side="right")))
+        part = slice(start, stop)
+        if lengths[start] > CHARACTERS:
+            fault[start], area[start] = _check_long(texts[start], int(pixels[start]))
+        else:
+            _check_part(texts[part], lengths[part], pixels[part], fault[part], area[part])
+        start = stop
+    fault[too_long] = 5
+    return CheckedMasks(fault, area)
+
+
+def _check_long(text: str, pixels: int) -> Tuple[int, int]:
+    """Return the fault and the area of one long mask."""
+    total = area = count = 0
+    try:
+        for runs in _windows(text):
+            if runs.min() < 0:
+                return 3, 0
+            total, area = total + int(runs.sum()), area + int(runs[1 - count % 2 :: 2].sum())
+            count += len(runs)
+    except _FaultyError as error:
+        return error.fault, 0
+    return (0 if total == pixels else 4), area
+
+
+def _check_part(texts: List[str], lengths: Array, pixels: Array, fault: Array, area: Array) -> None:
+    library = kernel.library()
+    if library is not None:
+        fault[:], area[:] = kernel_runs.check_runs(texts, pixels, library)
+        _mark_foreign(texts, fault)
+        return
+    text = "".join(texts)
+    codes = np.frombuffer(text.encode("ascii", "replace"), np.uint8) - np.uint8(48)
+    empty = lengths == 0
+    fault[empty & (pixels > 0)] = 4
+    if not len(codes) or empty.all():
+        return
+    nonempty = np.flatnonzero(~empty)
+    first = (np.cumsum(lengths) - lengths)[nonempty]
+    last = codes < CONTINUED
+    final = first + lengths[nonempty] - 1
+    broken = ~last[final]
+    last[final] = True  # so that a mask that breaks off does not run into the next
+    ends = np.flatnonzero(last)
+    starts = np.concatenate(([0], ends[:-1] + 1))
+    heads = np.searchsorted(starts, first)
+    values, sizes = _values(codes, starts, ends)
+    background, covered, first_pairs = _runs(values, heads)
+    area[nonempty] = np.add.reduceat(covered, first_pairs)
+    fault[nonempty[np.add.reduceat(background, first_pairs) + area[nonempty] != pixels[nonempty]]] = 4
+    fault[nonempty[np.minimum.reduceat(np.minimum(background, covered), first_pairs) < 0]] = 3
+    fault[nonempty[broken | (np.maximum.reduceat(sizes, heads) > LONGEST_VALUE)]] = 2
+    fault[nonempty[np.maximum.reduceat(codes, first) > HIGHEST_CODE]] = 1
+    _mark_foreign(texts, fault)
+
+
+def _mark_foreign(texts: List[str], fault: Array) -> None:
+    """Give masks with characters beyond ASCII their fault."""
+    if not all(map(str.isascii, texts)):
+        fault[[index for index, mask in enumerate(texts) if not mask.isascii()]] = 1
+
+
+def decoded(texts: List[str]) -> Tuple[Array, Array, Array]:
+    """Return the runs of background and of object of masks that were checked and have pixels, and where each begins."""
+    if not texts:
+        return (np.zeros(0, np.int64),) * 3
+    codes = np.frombuffer("".join(texts).encode("ascii"), np.uint8) - np.uint8(48)
+    ends = np.flatnonzero(codes < CONTINUED)
+    starts, lengths = np.concatenate(([0], ends[:-1] + 1)), np.array(list(map(len, texts)))
+    return _runs(_values(codes, starts, ends)[0], np.searchsorted(starts, np.cumsum(lengths) - lengths))
+
+
+def _values(codes: Array, starts: Array, ends: Array) -> Tuple[Array, Array]:
+    """Return the numbers written between these characters, and how many characters each has."""
+    sizes = ends - starts + 1
+    values = (codes[starts] & np.uint8(0x1F)).astype(np.int64)
+    more = np.flatnonzero(sizes > 1)  # one in five
+    for step in range(1, LONGEST_VALUE):
+        values[more] |= (codes[starts[more] + step] & np.uint8(0x1F)).astype(np.int64) << (5 * step)
+        more = more[sizes[more] > step + 1]
+    negative = np.flatnonzero(codes[ends] & np.uint8(0x10))
+    values[negative] -= np.int64(1) << (5 * np.minimum(sizes[negative], LONGEST_VALUE))
+    return values, sizes
+
+
+def _runs(values: Array, heads: Array) -> Tuple[Array, Array, Array]:
+    """Return the runs of background and of object of masks whose values begin at `heads`, and where each mask begins.
+
+    From the fourth on, a value is the difference to the run before last.  Each mask gets whole pairs of runs, so that
+    both chains of sums are plain strides.
+    """
+    counts = np.diff(np.append(heads, len(values)))
+    pairs = (counts + 1) // 2
+    first = np.cumsum(pairs) - pairs
+    grid = np.zeros(2 * int(pairs.sum()), np.int64)
+    grid[np.arange(len(values)) + np.repeat(2 * first - heads, counts)] = values
+    even, odd = grid[0::2], grid[1::2]
+    opening = even[first]
+    even[first] = 0  # the first value is no part of a chain
+    background, covered = np.cumsum(even), np.cumsum(odd)
+    background -= np.repeat(background[first], pairs)
+    covered -= np.repeat(covered[first] - odd[first], pairs)
+    background[first] = opening
+    covered[(first + pairs - 1)[counts % 2 == 1]] = 0  # the empty half of a last pair
+    return background, covered, first
+
+
+def compressed(runs: Iterable[int]) -> str:
+    """Return COCO's text form of run lengths."""
+    return compressed_many([list(runs)])[0]
+
+
+def compressed_many(masks: List[List[int]], pixels: Optional[Array] = None) -> List[str]:
+    """Return COCO's text form of the run lengths of many masks.
+
+    With `pixels`, raise ValueError or TypeError unless each mask is whole numbers that fill its image.
+    """
+    lengths = np.fromiter(map(len, masks), np.int64, len(masks))
+    ends = np.cumsum(lengths)
+    flat = list(chain.from_iterable(masks))
+    if pixels is not None:
+        whole = set(map(type, flat)) <= {int}
+        if not whole or not lengths.all() or (lengths > longest(pixels)).any():
+            raise TypeError
+    runs = np.fromiter(flat, np.int64, len(flat))
+    if pixels is not None:
+        if (runs < 0).any() or (runs > pixels.max(initial=0)).any():
+            raise ValueError
+        if (np.add.reduceat(runs, ends - lengths) != pixels).any():
+            raise ValueError
+    return texts_of(runs, ends)
+
+
+def texts_of(runs: Array, ends: Array) -> List[str]:
+    """Return COCO's text form of masks whose run lengths stand one after the other and end at `ends`."""
+    lengths = np.diff(ends, prepend=0)
+    first, values = np.repeat(ends - lengths, lengths), runs.copy()
+    values[3:] -= np.where(np.arange(3, len(runs)) - first[3:] > 2, runs[1:-2], 0)
+    columns, more = [], np.ones(len(values), bool)
+    written = np.zeros(len(values), np.int64)
+    while more.any():
+        bits = (values & 0x1F).astype(np.uint8)
+        values >>= 5
+        written += more
+        again = more & (values != np.where(bits & 0x10, -1, 0))
+        columns.append(np.where(again, bits | CONTINUED, bits) + np.uint8(48))
+        more = again
+    if not columns:
+        return [""] * len(ends)
+    taken = np.arange(len(columns)) < written[:, None]
+    text = np.stack(columns, axis=1)[taken].tobytes().decode("ascii")
+    bounds = np.concatenate(([0], np.cumsum(written)))[np.concatenate(([0], ends))].tolist()
+    return [text[start:stop] for start, stop in zip(bounds, bounds[1:])]

@@ -1,0 +1,261 @@
+"""J and F of masks: region overlap and boundary agreement, counted in pixels.
+
+Everything here works on stacks of one object over some frames and returns one
+number for each frame.  What comes out are counts; two functions at the end
+turn them into J and F, so that the same counts also serve sums over a video.
+
+Two facts inherited from DAVIS: the border of the image never makes a boundary
+(a full frame has none), and a boundary lies on the pixel above or left of the
+change, so a mirrored mask may score differently.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Dict, Optional, Tuple
+
+import numpy as np
+
+from . import kernel, kernel_frames
+from .stack import WORD, Array, Size, Stack, ones, overlap, padded
+
+#: A boundary pixel is matched within this fraction of the image's diagonal.
+BOUNDARY_TOLERANCE = 0.008
+
+#: Which pixels around a boundary pixel match it: column offset → rows from, to (inclusive).
+Disk = Tuple[Tuple[int, int, int], ...]
+
+
+def diagonal_tolerance(size: Size) -> float:
+    """Return the tolerance in pixels, before it is rounded up."""
+    return BOUNDARY_TOLERANCE * float(np.linalg.norm(size))
+
+
+@lru_cache(maxsize=None)
+def reach(size: Size) -> int:
+    """Return how many pixels apart two boundary pixels may be and still match."""
+    return math.ceil(diagonal_tolerance(size))
+
+
+@lru_cache(maxsize=None)
+def disk(radius: int) -> Disk:
+    """All offsets within this distance, column by column."""
+    heights = [(dx, math.isqrt(radius * radius - dx * dx)) for dx in range(-radius, radius + 1)]
+    return tuple((dx, -height, height) for dx, height in heights)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Pixels that two masks have, share and match; one entry for each frame."""
+
+    truth: Array
+    prediction: Array
+    shared: Array
+    truth_boundary: Array
+    prediction_boundary: Array
+    truth_matched: Array
+    prediction_matched: Array
+
+    @property
+    def fields(self) -> Tuple[Array, ...]:
+        """All of these, in this order."""
+        return tuple(vars(self).values())
+
+    @property
+    def union(self) -> Array:
+        """The number of pixels in either mask."""
+        union: Array = self.truth + self.prediction - self.shared
+        return union
+
+    def at(self, frames: Array) -> Counts:
+        """Return the counts of some frames."""
+        return Counts(*(field[frames] for field in self.fields))
+
+    def summed(self) -> Counts:
+        """Return the sums over all frames, as one frame."""
+        return Counts(*(np.add.reduce(field, keepdims=True) for field in self.fields))
+
+
+def joined(parts: list[Counts]) -> Counts:
+    """Return the frames of several counts, one after the other."""
+    return Counts(*map(np.concatenate, zip(*(part.fields for part in parts))))
+
+
+class Region:
+    """One object in some frames, with its boundary, ready to be compared."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+        self._pixels: Optional[_Pixels] = None
+        self._grown: Dict[Disk, _Grown] = {}
+
+    @cached_property
+    def area(self) -> Array:
+        """The number of pixels in each frame."""
+        return self.stack.area
+
+    @cached_property
+    def boundary(self) -> Stack:
+        """The pixels of the boundary."""
+        return _boundary(self.stack)
+
+    @cached_property
+    def boundary_size(self) -> Array:
+        """The number of boundary pixels in each frame."""
+        return self.boundary.area
+
+    def frame(self, index: int) -> Region:
+        """Return one frame alone."""
+        return Region(self.stack.frames(np.array([index])))
+
+    def compared(self, prediction: Region, match: Disk) -> Counts:
+        """Return the counts of this truth and a prediction over the same frames."""
+        rows = kernel_frames.compare(self.stack, prediction.stack, match, kernel.library())
+        if rows is not None:
+            truth, predicted, shared, *boundaries = rows.T
+            return Counts(truth, predicted, shared, *boundaries)
+        return Counts(
+            self.area,
+            prediction.area,
+            shared_pixels(self.stack, prediction.stack),
+            self.boundary_size,
+            prediction.boundary_size,
+            self._matched_by(prediction, match),
+            prediction._matched_by(self, match),
+        )
+
+    def _matched_by(self, other: Region, match: Disk) -> Array:
+        """Return how many boundary pixels have one of the other's within reach."""
+        frames = len(self.area)
+        if not (self.boundary_size.any() and other.boundary_size.any()):
+            return np.zeros(frames, np.int64)
+        if self._pixels is None:
+            self._pixels = _Pixels(self.boundary)
+        if match not in other._grown:
+            other._grown[match] = _Grown(other.boundary, match)
+        return other._grown[match].count(self._pixels, frames)
+
+
+def shared_pixels(a: Stack, b: Stack) -> Array:
+    """Return how many pixels two masks share in each frame."""
+    parts = overlap(a, b)
+    if parts is None:
+        return np.zeros(len(a.words), np.int64)
+    both = a.words[parts[0]] & b.words[parts[1]]
+    return ones(both.reshape(len(both), -1))
+
+
+def _boundary(stack: Stack) -> Stack:
+    """Return the pixels that differ from the one to their right, below, or diagonal."""
+    if not stack.words.size:
+        return stack
+    height, width = stack.size
+    up, back = int(stack.top > 0), int(stack.left > 0)
+    bits = padded(stack.words, up, 0, back, 0)
+    top, left = stack.top - up, stack.left - back
+    right = bits >> 1
+    right[:, :, :-1] |= bits[:, :, 1:] << (WORD - 1)
+    last_word, last_bit = divmod(width - 1, WORD)
+    if left + bits.shape[2] > last_word:  # nothing lies right of the last column
+        right[:, :, last_word - left] |= bits[:, :, last_word - left] & np.uint64(1 << last_bit)
+    some, every = bits | right, np.bitwise_and(bits, right, out=right)
+    edge = some.copy()
+    edge[:, :-1] |= some[:, 1:]
+    every[:, :-1] &= every[:, 1:]
+    if top + bits.shape[1] < height:  # below a window that ends inside the frame all is empty
+        every[:, -1] = 0
+    edge ^= every  # of the four pixels some are set, and not all
+    return Stack(edge, top, left, stack.size)
+
+
+class _Pixels:
+    """The words of a boundary that are not zero, and where they are."""
+
+    def __init__(self, boundary: Stack) -> None:
+        _, rows, across = boundary.words.shape
+        flat = np.flatnonzero(boundary.words)
+        self.words = boundary.words.reshape(-1)[flat]
+        lines, self.column = np.divmod(flat, across)
+        self.frame, self.row = np.divmod(lines, rows)
+        self.row += boundary.top
+        self.column += boundary.left
+
+
+class _Grown:
+    """A boundary, grown by a disk, computed only where the other boundary has pixels.
+
+    Down the columns the whole window is grown, once for each height that the
+    disk has; along the rows only the words of the other boundary are put together.  On
+    480×854 frames this takes a third of growing everything both ways.
+    """
+
+    def __init__(self, boundary: Stack, match: Disk) -> None:
+        self._reach = max(max(-low, high, 0) for _, low, high in match)
+        self._words = max(max(-(dx // WORD), dx // WORD + 1) for dx, _, _ in match)
+        margin, side = 2 * self._reach, 2 * self._words
+        edge = padded(boundary.words, margin, margin, side, side)
+        self._top = boundary.top - self._reach
+        self._left = boundary.left - side
+        spans = sorted({(low, high) for _, low, high in match}, key=lambda span: span[1] - span[0])
+        frames, rows, across = edge.shape
+        #: Of each span, the rows from low to high joined.
+        self._grown = np.empty((len(spans), frames, rows - margin, across), np.uint64)
+        for number, (span, inner) in enumerate(zip(spans, [None, *spans])):
+            self._grow(edge, number, span, inner)
+        #: Of each column of the disk, its span, and by how many pixels it is moved.
+        self._columns = [(spans.index((low, high)), dx) for dx, low, high in match]
+
+    def _grow(self, edge: Array, number: int, span: Tuple[int, int], inner: Optional[Tuple[int, int]]) -> None:
+        """Join the rows of a span, starting from the one before if that lies inside."""
+        low, high = span
+        rows, grown = self._grown.shape[2], self._grown[number]
+
+        def moved(dy: int) -> Array:
+            start = self._reach + dy
+            return edge[:, start : start + rows]
+
+        if inner is None or not (low <= inner[0] and inner[1] <= high):
+            inner = (low, low)
+            grown[:] = moved(low)
+        else:
+            np.bitwise_or(self._grown[number - 1], moved(low), out=grown)
+        for dy in (high, *range(low + 1, inner[0]), *range(inner[1] + 1, high)):
+            grown |= moved(dy)
+
+    def count(self, pixels: _Pixels, frames: int) -> Array:
+        """Return how many of these pixels lie in the grown boundary, for each frame."""
+        _, _, rows, across = self._grown.shape
+        row, column = pixels.row - self._top, pixels.column - self._left
+        near = (row >= 0) & (row < rows) & (column >= self._words) & (column < across - self._words)
+        frame, boundary = pixels.frame[near], pixels.words[near]
+        index = (frame * rows + row[near]) * across + column[near]
+        sides = np.arange(-self._words, self._words + 1)
+        spans = np.arange(len(self._grown)) * self._grown[0].size
+        words = self._grown.reshape(-1).take((spans[:, None] + sides)[..., None] + index)
+        grown = np.zeros_like(boundary)
+        for span, dx in self._columns:
+            offset, shift = divmod(dx, WORD)
+            side = offset + self._words
+            grown |= words[span, side] >> shift
+            if shift:
+                grown |= words[span, side + 1] << (WORD - shift)
+        matched = ones((grown & boundary).reshape(-1, 1))
+        return np.bincount(frame, weights=matched, minlength=frames).astype(np.int64)
+
+
+def region_similarity(counts: Counts) -> Array:
+    """J: intersection over union; two empty masks agree."""
+    union = counts.union
+    return np.where(union == 0, 1.0, counts.shared / np.maximum(union, 1))
+
+
+def boundary_similarity(counts: Counts) -> Array:
+    """F: the harmonic mean of boundary precision and recall; no boundary on both sides agrees."""
+    precision = counts.prediction_matched / np.maximum(counts.prediction_boundary, 1)
+    recall = counts.truth_matched / np.maximum(counts.truth_boundary, 1)
+    total = precision + recall
+    score = 2 * precision * recall / np.where(total == 0, 1, total)
+    none = (counts.truth_boundary == 0) & (counts.prediction_boundary == 0)
+    return np.where(none, 1.0, score)

@@ -1,0 +1,143 @@
+"""The masks of a sequence for a page: small label images, as runs along the rows."""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from typing import Dict, Iterable, List, Tuple, Type
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .stack import WORD, Array, Size, Stack, Stacks, Window, overlaps
+
+#: What a stream is compressed by: more takes longer, and gains little.
+EFFORT = 6
+#: A run length has at most so many groups of seven bits.
+GROUPS = 4
+#: A stream has no more labels.
+MOST_LABELS = 1 << 14
+
+#: Widths of masks in pixels, and how many bytes a frame of one side takes for each pixel of it, by measurement.
+WIDTHS, BYTES = (480, 320, 240, 160), 2.1
+#: What masks may take of a page, alone and where pictures are wanted too.
+ALONE, BESIDE_PICTURES = 0.9, 0.7
+
+
+def width_for(frames: int, methods: int, budget: int, *, pictures: bool) -> int:
+    """Return how wide masks may be in a page of so many bytes."""
+    room = budget * (BESIDE_PICTURES if pictures else ALONE)
+    fitting = [width for width in WIDTHS if frames * (1 + methods) * width * BYTES <= room]
+    return fitting[0] if fitting else WIDTHS[-1]
+
+
+def in_page(streams: Iterable[bytes]) -> int:
+    """Return how many bytes streams take in a page."""
+    return sum(-(-len(stream) // 3) * 4 for stream in streams)
+
+
+class MaskStream:
+    """Collects the masks of some objects, block by block; pixels of several objects have labels of their own.
+
+    Masks of more runs than `most` are left out.
+    """
+
+    def __init__(self, objects: List[str], size: Size, width: int, most: float = math.inf) -> None:
+        across = min(width, size[1])
+        #: Height and width in the page.
+        self.size: Size = (max(1, round(size[0] * across / size[1])), across)
+        self._places = {name: place for place, name in enumerate(objects)}
+        #: What each label is: places of objects; label 0 is nothing.
+        self._groups: List[Tuple[int, ...]] = [()]
+        self._known: Dict[Tuple[int, ...], int] = {(): 0}
+        self._labels: List[Array] = []
+        self._lengths: List[Array] = []
+        self._runs, self._most = 0, most
+
+    def packed(self, header: Dict[str, object], *, bare: bool = False) -> bytes:
+        """Return a zlib stream: a line of JSON, which says what follows, then runs: labels, and their lengths.
+
+        Bare it has no runs.
+        """
+        bare = bare or self.is_full
+        labels = np.concatenate([np.zeros(0, np.uint16), *(() if bare else self._labels)])
+        lengths = np.concatenate([np.zeros(0, np.int64), *(() if bare else self._lengths)])
+        groups = [()] if bare else self._groups
+        about = {**header, "size": self.size, "groups": groups, "runs": len(labels)}
+        text = json.dumps(about, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+        data = text.encode("ascii") + b"\n" + _in_groups(labels.astype(np.int64)) + _in_groups(lengths)
+        return zlib.compress(data, EFFORT)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there were more runs or labels than a stream may have."""
+        return self._runs > self._most or len(self._groups) > MOST_LABELS
+
+    def add(self, stacks: Stacks, frames: int, size: Size) -> None:
+        """Take the masks of some frames, at the size that they have in the page."""
+        if self.is_full:
+            return
+        rows, columns = (
+            ((np.arange(count) + 0.5) * whole / count).astype(int) for count, whole in zip(self.size, size)
+        )
+        image = np.zeros((frames, *self.size), self._kind())
+        painted: List[Stack] = []
+        for name, stack in stacks.items():
+            if name not in self._places or not stack.words.size:
+                continue
+            top, bottom = np.searchsorted(rows, [stack.top, stack.top + stack.words.shape[1]])
+            left = stack.left * WORD
+            first, last = np.searchsorted(columns, [left, left + stack.words.shape[2] * WORD])
+            lines = np.ascontiguousarray(stack.words[:, rows[top:bottom] - stack.top])
+            bits = np.unpackbits(lines.view(np.uint8), axis=-1, bitorder="little")
+            flags = bits.take(columns[first:last] - left, axis=-1).view(bool)
+            if any(overlaps(stack, one) for one in painted):
+                image = self._paint_over(image, (slice(None), slice(top, bottom), slice(first, last)), flags, name)
+            else:
+                part = image[:, top:bottom, first:last]
+                np.maximum(part, np.multiply(flags, self._label((self._places[name],)), dtype=image.dtype), out=part)
+            painted.append(stack)
+        self._take(image.reshape(frames, -1))
+
+    def _paint_over(self, image: Array, window: Window, flags: Array, name: str) -> Array:
+        """Return images with an object added; where another one is, the label becomes that of both."""
+        place, below = self._places[name], image[window][flags]
+        found, numbers = np.unique(below, return_inverse=True)
+        labels = [self._label((*self._groups[label], place)) for label in found.tolist()]
+        if not self.is_full:
+            image = image.astype(self._kind(), copy=False)
+            image[window][flags] = np.array(labels, image.dtype)[numbers]
+        return image
+
+    def _kind(self) -> Type[np.generic]:
+        """Return the kind of numbers that holds all labels, and those that objects may yet have alone."""
+        return np.uint8 if len(self._groups) + len(self._places) <= 1 << 8 else np.uint16
+
+    def _label(self, group: Tuple[int, ...]) -> int:
+        if group not in self._known:
+            self._known[group] = len(self._groups)
+            self._groups.append(group)
+        return self._known[group]
+
+    def _take(self, images: Array) -> None:
+        """Take the runs of label images; none goes on into the next image."""
+        changes = np.ones(images.shape, bool)
+        np.not_equal(images[:, 1:], images[:, :-1], out=changes[:, 1:])
+        starts: Array = np.flatnonzero(changes)
+        self._runs += len(starts)
+        self._labels.append(images.reshape(-1)[starts])
+        self._lengths.append(np.diff(np.append(starts, images.size)))
+
+
+def _in_groups(numbers: NDArray[np.int64]) -> bytes:
+    """Return numbers as bytes of seven bits each, the lowest first; all but a number's last have the eighth bit."""
+    counts = np.ones(len(numbers), int)
+    for group in range(1, GROUPS):
+        counts += numbers >= 1 << 7 * group
+    ends = np.cumsum(counts)
+    out = np.zeros(int(ends[-1]) if len(ends) else 0, np.uint8)
+    for group in range(GROUPS):
+        has = np.flatnonzero(counts > group)
+        out[(ends - counts)[has] + group] = numbers[has] >> 7 * group & 127 | (counts[has] > group + 1) * 128
+    return out.tobytes()

@@ -1,0 +1,275 @@
+"""Score in a forked child with limits, so that the worker survives whatever it is sent.
+
+EvalAI calls `evaluate()` inside its own long-lived process.  A child that is
+killed, hangs, exits or runs out of memory becomes a sentence.  A keeper stands
+between both (`supervisor.py`), so that nothing that the child started outlives it,
+wherever it went, and nothing outlives the worker.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+import traceback
+import warnings
+from contextlib import suppress
+from typing import Any, Callable, Iterator, List, NoReturn, Optional, Tuple
+
+from ..files.problems import HostError, SubmissionError
+from . import supervisor
+from .messages import (
+    ANSWER_END,
+    ANSWER_PART,
+    LINE_END,
+    LINE_PART,
+    MessageReader,
+    MessageSender,
+    OutputRelay,
+    plain,
+    take_messages,
+)
+
+Say = Callable[[str], None]
+Job = Callable[[Say], object]
+
+#: The longest answer, in bytes of JSON.
+ANSWER = 64 << 20
+#: A job that has answered ends by itself within this time in seconds, mostly.
+_GRACE = 0.1
+#: Why no process could be forked, once the participant has read it.
+_reported: List[str] = []
+
+
+class CrashError(Exception):
+    """Raised for a defect of ours in the child; the text is its traceback, for the operator."""
+
+
+def run_guarded(job: Job, *, memory: int, seconds: float, say: Say) -> Any:
+    """Run a job in a child and return what it returns, which JSON must be able to hold.
+
+    Raises SubmissionError, also for a child that ended without an answer, and CrashError for a defect of ours.
+    """
+    try:
+        kept = _KeptJob(lambda writer: _work(job, writer, memory))
+    except (AttributeError, OSError) as error:
+        if not _reported:
+            _reported.append(str(error))
+            say(f"Scoring runs without limits here: no process can be forked ({error}).")
+        return job(say)
+    try:
+        return _outcome(kept, MessageReader(say), memory, seconds)
+    finally:
+        kept.end()
+
+
+class _KeptJob:
+    """A job in a forked child, with a keeper; OSError is raised where none can be forked."""
+
+    def __init__(self, work: Callable[[int], object]) -> None:
+        self.reader, writer = os.pipe()
+        self._leash, keepers_end = socket.socketpair()
+        parent, self._keeper = os.getpid(), -1
+        try:
+            with warnings.catch_warnings():  # numpy's idle threads; none of them holds a lock here
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self._keeper = os.fork()
+            if self._keeper == 0:
+                supervisor.keep_forked(lambda: work(writer), keepers_end.fileno(), parent)
+        finally:
+            os.close(writer)
+            keepers_end.close()
+            if self._keeper < 0:
+                self._close()
+        _, _, error = self._line().partition(" ")
+        if error not in ("", "0"):  # without a line its keeper was ended, and the job began
+            self.end()
+            raise OSError(int(error), os.strerror(int(error)))
+
+    def fileno(self) -> int:
+        """Return what `poll` finds readable when the job has ended, and all that it started."""
+        return self._leash.fileno()
+
+    def status(self) -> Optional[supervisor.Status]:
+        """Return how the job ended, once it has; None when the keeper was ended first."""
+        line = self._line()
+        return int(line) if line else None
+
+    def end(self) -> None:
+        """End the job and all that it started."""
+        if not self._is_over(_GRACE):
+            with suppress(OSError):
+                self._leash.shutdown(socket.SHUT_WR)
+            if not self._is_over(supervisor.GIVEN_UP):
+                os.kill(self._keeper, signal.SIGKILL)
+        self._close()
+        with suppress(ChildProcessError):
+            os.waitpid(self._keeper, 0)
+
+    def _is_over(self, seconds: float) -> bool:
+        waiting = select.poll()
+        waiting.register(self.fileno(), select.POLLIN)
+        return bool(waiting.poll(1000 * seconds))
+
+    def _line(self) -> str:
+        text = b""
+        with suppress(OSError):
+            while not text.endswith(b"\n"):
+                part = self._leash.recv(1)
+                if not part:
+                    return ""
+                text += part
+        return text.decode().strip()
+
+    def _close(self) -> None:
+        self._leash.close()
+        os.close(self.reader)
+
+
+# ── in the child ────────────────────────────────────────────────────────────
+
+
+def _work(job: Job, writer: int, memory: int) -> NoReturn:
+    """Answer and end, in the child."""
+    try:
+        _limit_memory(memory)
+        sender = MessageSender(writer)
+        sender.answer(_answer(job, sender))
+    finally:
+        os._exit(0)
+
+
+def _answer(job: Job, sender: MessageSender) -> bytes:
+    """Return how the job ended, as JSON."""
+    streams = sys.stdout, sys.stderr = OutputRelay(sender.say), OutputRelay(_log)
+    try:
+        ending = _ending(job, sender.say)
+        for stream in streams:
+            stream.finish()
+        answer = json.dumps(ending).encode()
+    except MemoryError:
+        return b'["memory", null]'
+    except (TypeError, ValueError, RecursionError):  # an answer that JSON cannot hold is a defect of ours
+        return json.dumps(["crash", traceback.format_exc()]).encode()
+    if len(answer) > ANSWER:
+        return json.dumps(["crash", f"the answer has {len(answer) >> 20} MB, the most is {ANSWER >> 20}"]).encode()
+    return answer
+
+
+def _log(line: str) -> None:
+    """Write a line to the worker's own log: what a library warns of is not for the participant."""
+    with suppress(OSError):
+        os.write(2, f"{plain(line)}\n".encode("utf-8", "replace") if line else b"")
+
+
+def _ending(job: Job, say: Say) -> Tuple[str, object]:
+    """Run the job; return how it ended, and what it returned or said at the end."""
+    try:
+        return "done", job(say)
+    except SubmissionError as error:
+        return "refused", str(error)
+    except MemoryError:
+        return "memory", None
+    except HostError as error:
+        return "crash", f"HostError: {error}"
+    except SystemExit as error:
+        return "exit", repr(error.code)
+    except BaseException:  # noqa: BLE001 - whatever it is, the worker must hear of it
+        return "crash", traceback.format_exc()
+
+
+def _limit_memory(memory: int) -> None:
+    """Limit what this process may add to the memory it began with."""
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        with open("/proc/self/statm", encoding="ascii") as file:
+            most = int(file.read().split()[0]) * resource.getpagesize() + memory
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    except (ImportError, OSError, ValueError):
+        return  # not on this system; the wall clock still holds
+
+
+# ── in the parent ───────────────────────────────────────────────────────────
+
+
+def _messages(kept: _KeptJob, deadline: float) -> Iterator[Tuple[bytes, bytes]]:
+    """Yield what the child writes, until it has ended; raises TimeoutError when its time is over."""
+    data = bytearray()
+    waiting = select.poll()  # select itself ends at 1024 open files
+    for source in (kept.reader, kept.fileno()):
+        waiting.register(source, select.POLLIN)
+    while True:
+        ready = [source for source, _ in waiting.poll(1000 * max(0.0, deadline - time.monotonic()))]
+        if kept.reader in ready:
+            part = os.read(kept.reader, 1 << 20)
+            if not part:  # it closed its end; whether it is still running the keeper knows
+                waiting.unregister(kept.reader)
+            data += part
+            yield from take_messages(data)
+        elif ready:
+            return
+        if time.monotonic() > deadline:  # checked last: what was written in time counts
+            raise TimeoutError
+
+
+def _outcome(kept: _KeptJob, reader: MessageReader, memory: int, seconds: float) -> Any:
+    parts: List[bytes] = []
+    size = 0
+    try:
+        for kind, data in _messages(kept, time.monotonic() + seconds):
+            if kind in (LINE_PART, LINE_END):
+                reader.receive(kind, data)
+                continue
+            parts.append(data)
+            size += len(data)
+            if kind not in (ANSWER_PART, ANSWER_END) or size > ANSWER:
+                raise CrashError("something else than messages came from the scoring process")
+            if kind == ANSWER_END:
+                return _result_of(b"".join(parts), memory)
+    except TimeoutError:
+        raise SubmissionError(_sentence(f"it takes longer than {seconds:g} seconds")) from None
+    except UnicodeDecodeError:
+        raise CrashError("something else than text came from the scoring process") from None
+    raise _death(kept.status())
+
+
+def _result_of(answer: bytes, memory: int) -> Any:
+    """Return what the job returned, or raise what it ended with."""
+    try:
+        kind, value = json.loads(answer)
+    except (ValueError, TypeError, RecursionError):
+        raise CrashError("the scoring process did not answer in JSON") from None
+    if kind == "done":
+        return value
+    if kind == "refused":
+        raise SubmissionError(plain(str(value)))
+    if kind == "memory":
+        raise SubmissionError(_sentence(f"it needs more than {memory >> 20} MB of memory"))
+    if kind == "exit":
+        raise SubmissionError(_sentence(f"the scoring process ended itself with {plain(str(value))}"))
+    raise CrashError(str(value))
+
+
+def _death(status: Optional[supervisor.Status]) -> Exception:
+    """Return the error for a child that ended without an answer."""
+    if status is None:
+        return CrashError("the keeper of the scoring process was ended")
+    if os.WIFSIGNALED(status):
+        names = {known.value: known.name for known in signal.Signals}
+        name = names.get(os.WTERMSIG(status), f"signal {os.WTERMSIG(status)}")
+        reason = ", as happens when memory runs out" if name == "SIGKILL" else ""
+        return SubmissionError(_sentence(f"the scoring process was ended by {name}{reason}"))
+    code = os.WEXITSTATUS(status)
+    return SubmissionError(_sentence(f"the scoring process ended without an answer (exit {code})"))
+
+
+def _sentence(cause: str) -> str:
+    return f"Your submission could not be scored: {cause}. Check it with a local run, then tell the organisers."

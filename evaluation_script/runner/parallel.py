@@ -1,0 +1,182 @@
+"""Several processes for one job, where a machine has cores to spare (EvalAI's worker has half a one)."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import os
+import signal
+import traceback
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Callable, Generic, Iterator, List, Sequence, Tuple, TypeVar, Union
+
+from ..files.problems import Flaw, HostError, SubmissionError
+from .supervisor import die_with_parent
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import ForkProcess
+
+Result = TypeVar("Result")
+
+#: So many numbers of 4 bytes fit into any pipe.
+_TICKETS = 1024
+#: What a child may raise that its parent raises too; all else is a defect.
+_RAISED = (SubmissionError, HostError, Flaw, MemoryError)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of several parts of the work, counted from 1."""
+
+    number: int
+    count: int
+
+    def of(self, costs: Sequence[int]) -> List[int]:
+        """Return which items are this part's, in order; all parts cost about the same."""
+        return shares(costs, self.count)[self.number - 1]
+
+
+WHOLE = Part(1, 1)
+
+
+def shares(costs: Sequence[int], count: int) -> List[List[int]]:
+    """Deal items out, the most expensive first and each to whom has least to do; every share is in order."""
+    dealt: List[List[int]] = [[] for _ in range(count)]
+    least = [(0, share) for share in range(count)]
+    for number in sorted(range(len(costs)), key=lambda number: -costs[number]):
+        total, share = least[0]
+        dealt[share].append(number)
+        heapq.heapreplace(least, (total + costs[number], share))
+    return [sorted(share) for share in dealt]
+
+
+def cores() -> int:
+    """Return how many cores this process may really use: its affinity, and the quota of its control group."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, int(min(allowed, _quota())))
+
+
+def _quota() -> float:
+    """Return the cores that control groups grant; infinity where they set no limit."""
+    least, folders = math.inf, ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu"]
+    with suppress(OSError):
+        with open("/proc/self/cgroup", encoding="ascii", errors="replace") as file:
+            paths = [line.rstrip("\n").split(":", 2)[2].strip("/") for line in file if line.count(":") >= 2]
+        for path in paths:
+            parts = path.split("/") if path else []
+            folders += [os.path.join(root, *parts[:end]) for root in folders[:2] for end in range(1, len(parts) + 1)]
+    for folder in folders:
+        with suppress(OSError, ValueError, ZeroDivisionError):
+            with open(os.path.join(folder, "cpu.max"), encoding="ascii") as file:
+                quota, period = file.read().split()
+            if quota != "max":
+                least = min(least, int(quota) / int(period))
+        with suppress(OSError, ValueError, ZeroDivisionError):
+            with open(os.path.join(folder, "cpu.cfs_quota_us"), encoding="ascii") as file:
+                micros = int(file.read())
+            with open(os.path.join(folder, "cpu.cfs_period_us"), encoding="ascii") as file:
+                least = min(least, micros / int(file.read())) if micros > 0 else least
+    return least
+
+
+def results_of_processes(
+    work: Callable[[int], Result], costs: Sequence[int], jobs: int, started: Callable[[int], None]
+) -> Iterator[Result]:
+    """Yield the results for all items as they come, the most expensive begun first, from so many processes.
+
+    `started` is called in this process with each item: before it is done where there is one process, else
+    when its result is there.  Where no process can be forked this one does the work.
+    """
+    jobs = min(jobs, len(costs))
+    pool = _Pool(work, costs, jobs) if jobs > 1 and _may_fork() else None
+    if pool is None or not pool.readers:
+        for number in range(len(costs)):
+            started(number)
+            yield work(number)
+        return
+    try:
+        for number, result in pool.results():
+            started(number)
+            yield result
+    finally:
+        pool.end()
+
+
+def _may_fork() -> bool:
+    import multiprocessing  # it takes a while, and one process does without it
+
+    return "fork" in multiprocessing.get_all_start_methods() and not multiprocessing.current_process().daemon
+
+
+class _Pool(Generic[Result]):
+    """Forked processes that take items, one after the other, until there are none."""
+
+    def __init__(self, work: Callable[[int], Result], costs: Sequence[int], jobs: int) -> None:
+        import multiprocessing
+
+        self._work, self._count = work, len(costs)
+        self._order = sorted(range(len(costs)), key=lambda number: -costs[number])
+        self.readers: List[Connection] = []
+        self._children: List[ForkProcess] = []
+        self._tickets, writing = os.pipe()
+        os.write(writing, b"".join(number.to_bytes(4, "little") for number in range(min(self._count, _TICKETS))))
+        os.close(writing)  # whoever reads after the last ticket reads nothing
+        context, parent = multiprocessing.get_context("fork"), os.getpid()
+        for _ in range(jobs):
+            reader, writer = context.Pipe(duplex=False)
+            child = context.Process(target=self._take_items, args=(writer, parent), daemon=True)
+            try:
+                child.start()
+            except OSError:  # no process may be started, or no other one: those that run do the work
+                reader.close()
+                break
+            finally:
+                writer.close()
+            self.readers.append(reader)
+            self._children.append(child)
+
+    def results(self) -> Iterator[Tuple[int, Result]]:
+        """Yield items and their results; raises what a child raised, and MemoryError where one was ended."""
+        from multiprocessing import connection
+
+        waiting = list(self.readers)
+        while waiting:
+            ready = connection.wait(waiting)
+            for reader in [one for one in waiting if one in ready]:
+                try:
+                    message: Union[Tuple[int, Result], Exception, None] = reader.recv()
+                except (EOFError, OSError):  # between messages, or in one
+                    raise MemoryError("a process that scored was ended") from None
+                if isinstance(message, Exception):
+                    raise message
+                if message is None:
+                    waiting.remove(reader)
+                else:
+                    yield message
+
+    def end(self) -> None:
+        """End all processes, whatever they are doing."""
+        for child, reader in zip(self._children, self.readers):
+            child.kill()  # before its reader goes: writing to a closed pipe is an error
+            child.join()
+            reader.close()
+        os.close(self._tickets)
+
+    def _take_items(self, writer: Connection, parent: int) -> None:
+        """Do the work of a child."""
+        die_with_parent(parent)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends this process
+        for reader in self.readers:  # else a pipe would stay open after its reader has ended
+            reader.close()
+        with suppress(BrokenPipeError):  # the parent was ended
+            try:
+                while ticket := os.read(self._tickets, 4):
+                    for place in range(int.from_bytes(ticket, "little"), self._count, _TICKETS):
+                        writer.send((self._order[place], self._work(self._order[place])))
+                writer.send(None)
+            except BrokenPipeError:
+                raise
+            except Exception as error:  # noqa: BLE001 - raised again where it is received
+                writer.send(error if isinstance(error, _RAISED) else RuntimeError(traceback.format_exc()))

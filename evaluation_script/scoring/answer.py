@@ -1,0 +1,189 @@
+"""Scores → what EvalAI stores: plain finite floats, tables, error bars, timings."""
+
+from __future__ import annotations
+
+import platform
+import re
+from typing import Any, Dict, List, Optional, Tuple
+
+import numpy as np
+import PIL
+
+from ..families.base.intervals import FEWEST_CASES, FEWEST_SHOWN
+from ..families.base.reports import Report, Row
+from ..families.sequences.metrics import Values
+from ..files.problems import HostError, only
+from .phase import DETAILS, Phase, PhaseSplit
+from .version import VERSION
+
+#: More lines of warnings than this are counted, not shown.
+WARNING_LINES = 20
+#: Decimals of the fractions in files that participants read.
+DECIMALS = 3
+#: What rows of tables are called by.
+_NAMES = ("split", "sequence", "id", "name")
+#: With an object's number this would show when the truth has which objects.
+_FIRST_FRAME = re.compile(r" \(first in frame [^()]*\)(?= is not in the truth)")
+
+
+def public_warnings(lines: List[str]) -> List[str]:
+    """Return at most twenty lines, the last of which counts those left out."""
+    if len(lines) <= WARNING_LINES:
+        return lines
+    return [*lines[: WARNING_LINES - 1], f"… and {len(lines) - WARNING_LINES + 1} more warnings"]
+
+
+def build_answer(phase: Phase, reports: List[Report], timings: Dict[str, float]) -> Dict[str, Any]:
+    """Return the dict that `evaluate()` returns."""
+    scored = list(zip(phase.splits, reports))
+    answer: Dict[str, Any] = {
+        "result": [{split.codename: _leaderboard(phase, split, report.values)} for split, report in scored],
+        "submission_result": public(phase, reports),
+        "submission_metadata": {
+            "phase": phase.codename,
+            # Whole seconds, since time depends on the truth.
+            "seconds": {name: round(spent) for name, spent in timings.items() if name not in phase.hidden},
+            "versions": versions(),
+            # With these the hosts' leaderboard tells which submissions differ.
+            "sums": {split.codename: _sums(phase, split, report) for split, report in scored},
+        },
+    }
+    undefined = {
+        split.codename: [name for name in split.metrics if report.values[name] is None] for split, report in scored
+    }
+    if any(undefined.values()):  # which the leaderboard shows as 0
+        answer["submission_metadata"]["undefined"] = undefined
+    error_bars = [_error_bars(phase, split, report) for split, report in scored]
+    if all(error_bars):
+        answer["error"] = error_bars
+    shown = [{split.codename: _ends(phase, split, report)} for split, report in scored]
+    answer["interval"] = [ends for ends in shown if any(ends.values())]
+    return answer
+
+
+def _intervals(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, Tuple[float, float]]:
+    """Return the intervals of the leaderboard's metrics that are of enough cases where participants see them."""
+    found, least = report.intervals(metrics=split.metrics), _fewest(phase)
+    return {metric: found[metric] for metric in split.metrics if metric in found and report.cases(metric) >= least}
+
+
+def _ends(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, List[float]]:
+    """Return the intervals of the leaderboard's labels as a page may show them, rounded."""
+    decimals, found = DECIMALS - 2 * phase.percent, _intervals(phase, split, report)
+    return {metric: [round(_number(phase, end), decimals) for end in ends] for metric, ends in found.items()}
+
+
+def shown_intervals(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, Tuple[float, float]]:
+    """Return the intervals that a participant may read beside the leaderboard's metrics, as fractions."""
+    found = _intervals(phase, split, report)
+    if phase.detail == DETAILS[2]:
+        return found
+    return {metric: (round(low, DECIMALS), round(high, DECIMALS)) for metric, (low, high) in found.items()}
+
+
+def _sums(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, List[List[float]]]:
+    """Return sums and counts of the leaderboard's metrics that may be compared where participants see it."""
+    return {
+        metric: [sums.tolist(), counts.tolist()]
+        for metric, (sums, counts) in report.sums(split.metrics).items()
+        if report.cases(metric) >= _fewest(phase)
+    }
+
+
+def _fewest(phase: Phase) -> int:
+    """Return how many cases an interval or a place is known from where participants see it."""
+    return FEWEST_CASES if phase.detail == DETAILS[2] else FEWEST_SHOWN
+
+
+def public(phase: Phase, reports: List[Report]) -> Dict[str, Any]:
+    """Return what a participant may read: rounded means of what the leaderboard shows, and nothing of hidden splits.
+
+    Whoever knows each mask that was sent learns the truth from any number that depends on few frames; so more than
+    that is there only where the phase says so.
+    """
+    visible = [(split, report) for split, report in zip(phase.splits, reports) if not split.hidden]
+    if phase.detail == DETAILS[2]:
+        return tables([report for _, report in visible])
+    warnings = [line for _, report in visible for line in report.warnings]
+    return {
+        "protocol": _protocol([report for _, report in visible]),
+        "result": [
+            {split.codename: _rounded({metric: report.values.get(metric) for metric in split.metrics}, DECIMALS)}
+            for split, report in visible
+        ],
+        "scored": [split.codename for split in phase.splits],
+        **(_coarse_rows(visible) if phase.detail == DETAILS[1] else {}),
+        "warnings": public_warnings([_FIRST_FRAME.sub("", line) for line in warnings]),
+        "versions": versions(),
+    }
+
+
+def _coarse_rows(visible: List[Tuple[PhaseSplit, Report]]) -> Dict[str, List[Row]]:
+    """Return the leaderboard's metrics of each sequence or category, too coarse to tell of single frames."""
+    tables: Dict[str, List[Row]] = {}
+    for split, report in visible:
+        name, rows = next(iter(report.rows().items()))
+        for row in rows:
+            coarse = _rounded({metric: row[metric] for metric in split.metrics if metric in row}, 2)
+            tables.setdefault(name, []).append({**{key: row[key] for key in _NAMES if key in row}, **coarse})
+    return tables
+
+
+def _rounded(values: Values, decimals: int) -> Values:
+    return {metric: None if value is None else round(float(value), decimals) for metric, value in values.items()}
+
+
+def _protocol(reports: List[Report]) -> str:
+    names = {report.protocol.name for report in reports}
+    return names.pop() if len(names) == 1 else "several" if names else ""
+
+
+def tables(reports: List[Report]) -> Dict[str, Any]:
+    """Return all scores with full precision, for a file on one's own machine."""
+    return {
+        "protocol": _protocol(reports),
+        "result": [{report.split: report.values} for report in reports],
+        **joined_rows(reports),
+        "warnings": public_warnings([line for report in reports for line in report.warnings]),
+        "versions": versions(),
+    }
+
+
+def joined_rows(reports: List[Report]) -> Dict[str, List[Row]]:
+    """Return the tables of several splits as one each."""
+    joined: Dict[str, List[Row]] = {}
+    for report in reports:
+        for name, rows in report.rows().items():
+            joined.setdefault(name, []).extend(rows)
+    return joined
+
+
+def versions() -> Dict[str, str]:
+    """Return the versions of what scored."""
+    return {
+        "segjudge": VERSION,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "pillow": PIL.__version__,
+    }
+
+
+def _leaderboard(phase: Phase, split: PhaseSplit, values: Values) -> Dict[str, float]:
+    unknown = [metric for metric in split.metrics if metric not in values]
+    if unknown:
+        raise HostError(f"phases.py: {split.protocol} has no metric {', '.join(unknown)}{only(unknown[0], values)}")
+    return {metric: _number(phase, values[metric]) for metric in split.metrics}
+
+
+def _number(phase: Phase, value: Optional[float]) -> float:
+    """Return a finite float: EvalAI knows no null, so nothing to average is 0."""
+    number = float(value) if value is not None and np.isfinite(value) else 0.0
+    return number * 100 if phase.percent else number
+
+
+def _error_bars(phase: Phase, split: PhaseSplit, report: Report) -> Optional[Dict[str, Dict[str, float]]]:
+    """Return a standard error for every label, or None: EvalAI's page breaks on a partial one."""
+    errors = report.errors(split.metrics)
+    if not set(split.metrics) <= set(errors):
+        return None
+    return {split.codename: {f"error_{metric}": _number(phase, errors[metric]) for metric in split.metrics}}

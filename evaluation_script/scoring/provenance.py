@@ -1,0 +1,98 @@
+"""What scores come from: the version, the protocol of each split, what counted, and digests of truth and submission."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import asdict
+from typing import Any, Dict, FrozenSet, Iterator, Mapping, Tuple
+
+from ..files.limits import ArchiveLimits
+from ..files.packed import table_of
+from ..masks import kernel
+from .phase import PROTOCOLS, TrackProtocol
+from .version import VERSION
+
+#: Bytes read at a time.
+_CHUNK = 1 << 20
+
+
+def digest_of(path: str) -> str:
+    """Return what tells files or folders apart.
+
+    Of a zip its table of contents counts (names, sizes, checksums, dates), of a folder names and sizes, of any
+    other file its bytes: that takes little time beside scoring.
+    """
+    digest = hashlib.sha256()
+    if os.path.isdir(path):
+        for name, size in _sizes(path):
+            digest.update(f"{name}\0{size}\n".encode("utf-8", "surrogateescape"))
+        return f"folder:{digest.hexdigest()}"
+    table = table_of(path)
+    if table:
+        return f"zip:{hashlib.sha256(table).hexdigest()}"
+    with open(path, "rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            digest.update(chunk)
+    return f"file:{digest.hexdigest()}"
+
+
+def _sizes(root: str) -> Iterator[Tuple[str, int]]:
+    """Yield name and size of each file of a folder, links followed; a link back to a folder above is not entered."""
+    nothing: FrozenSet[Tuple[int, int]] = frozenset()
+    waiting = [("", nothing)]
+    while waiting:
+        inside, above = waiting.pop()
+        try:
+            status = os.stat(os.path.join(root, inside))
+            names = sorted(os.listdir(os.path.join(root, inside)))
+        except OSError:
+            continue
+        here = (status.st_dev, status.st_ino)
+        if here in above:
+            continue
+        for name in names:
+            entry = os.path.join(inside, name)
+            if os.path.isdir(os.path.join(root, entry)):
+                waiting.append((entry, above | {here}))
+            else:
+                yield entry, _size(os.path.join(root, entry))
+
+
+def _size(path: str) -> int:
+    """Return the bytes of a file; -1 for a link that leads nowhere."""
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return -1
+
+
+def counting() -> str:
+    """Return what counts pixels in this process; scores do not depend on it."""
+    return "numpy" if kernel.library() is None else "kernel"
+
+
+def numbers_of(limits: ArchiveLimits) -> Dict[str, int]:
+    """Return limits without their sentences."""
+    return {name: value for name, value in asdict(limits).items() if isinstance(value, int)}
+
+
+def provenance(
+    protocols: Mapping[str, TrackProtocol], truth: str, submission: str, counted_by: str, limits: Mapping[str, int]
+) -> Dict[str, Any]:
+    """Return what scores come from: the protocol of each split, two digests, what counted, and within which limits."""
+    return {
+        "version": VERSION,
+        "protocols": {
+            split: {
+                "name": protocol.name,
+                "revision": protocol.revision,
+                "changed": protocol != PROTOCOLS.get(protocol.name),
+            }
+            for split, protocol in protocols.items()
+        },
+        "truth": truth,
+        "submission": submission,
+        "counted_by": counted_by,
+        "limits": dict(limits),
+    }

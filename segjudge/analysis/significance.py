@@ -1,0 +1,123 @@
+"""Paired tests, their adjustment for how many there are, and the errors of ratios by the jackknife."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from segjudge.evaluation_script.families.base.intervals import standard_errors
+from segjudge.evaluation_script.masks.stack import Array
+
+from .ranks import Floats
+
+#: Sign flips are all tried up to so many cases, and so many are drawn beyond.
+EXACT_FLIPS, DRAWN_FLIPS = 16, 9_999
+#: So many weights are looked at together, which stay in the processor's cache.
+CELLS = 1 << 17
+#: Sums of flipped differences that differ by less are equal.
+SAME = 1e-12
+
+
+def signed_rank(differences: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Return p of Wilcoxon's signed-rank test: that differences are greater than 0, and that they are less.
+
+    A row of weights says how often each case counts; one that counts twice ties with itself. Differences that are
+    missing (NaN) or zero do not count. The law of the statistic is approximated by a normal one, as R does for ties.
+    """
+    from scipy.special import erfc
+
+    used = np.flatnonzero(~np.isnan(differences) & (differences != 0))
+    used = used[np.argsort(np.abs(differences[used]), kind="stable")]
+    _, group, alike = np.unique(np.abs(differences[used]), return_inverse=True, return_counts=True)
+    positive, rows = differences[used] > 0, max(1, CELLS // max(1, len(used)))
+    parts = [
+        _center_and_variance(np.take(weights[start : start + rows], used, axis=1), positive, group, alike)
+        for start in range(0, len(weights), rows)
+    ]
+    center, variance = np.concatenate(parts, axis=1)
+    with np.errstate(divide="ignore"):  # the half corrects for continuity
+        far = (center - 0.5) / np.sqrt(variance), -(center + 0.5) / np.sqrt(variance)
+    return erfc(far[0] / math.sqrt(2)) / 2, erfc(far[1] / math.sqrt(2)) / 2
+
+
+def _center_and_variance(weights: Floats, positive: Array, group: Array, alike: Array) -> tuple[Floats, Floats]:
+    """Return by how much the ranks of positive differences sum to more than is expected, and the variance of that.
+
+    Cases are in the order of their differences: `alike` ones, each in its group. Whole numbers and halves have sums
+    that are exact in any order.
+    """
+    reached = np.take(np.cumsum(weights, axis=1), np.cumsum(alike) - 1, axis=1)
+    tied = np.diff(reached, axis=1, prepend=0)
+    ranks = reached - (tied - 1) / 2
+    statistic = np.einsum("ij,ij->i", weights[:, positive], ranks[:, group[positive]])
+    count = weights.sum(axis=1)
+    variance = count * (count + 1) * (2 * count + 1) / 24 - (np.einsum("ij,ij,ij->i", tied, tied, tied) - count) / 48
+    return statistic - count * (count + 1) / 4, variance
+
+
+def sign_flips(differences: Floats) -> Floats:
+    """Return the two-sided p of the sum of each row of paired differences under random signs.
+
+    All signs are tried for 16 cases and fewer; beyond, the same ones for every row.  A difference of zero is no case.
+    """
+    found = np.ones(len(differences))
+    cases = np.count_nonzero(differences, axis=1)
+    for count in np.unique(cases[cases > 0]).tolist():
+        rows = np.flatnonzero(cases == count)
+        nonzero = differences[rows]
+        nonzero = nonzero[nonzero != 0].reshape(len(rows), count)
+        observed = np.abs([math.fsum(row) for row in nonzero]) - SAME * np.maximum(1.0, np.abs(nonzero).max(axis=1))
+        found[rows] = (_all_flips if count <= EXACT_FLIPS else _drawn_flips)(nonzero, observed)
+    return found
+
+
+def _all_flips(differences: Floats, observed: Floats) -> Floats:
+    """Return the share of all patterns of signs in which the sum of a row is as large as was observed."""
+    shares = []
+    for row, least in zip(differences, observed, strict=True):
+        sums = np.zeros(1)
+        for difference in row:
+            sums = np.concatenate([sums + difference, sums - difference])
+        shares.append(np.count_nonzero(np.abs(sums) >= least) / len(sums))
+    return np.array(shares)
+
+
+def _drawn_flips(differences: Floats, observed: Floats) -> Floats:
+    generator, cases = np.random.Generator(np.random.PCG64(0)), differences.shape[1]
+    reached = np.zeros(len(differences))
+    for drawn in np.array_split(np.arange(DRAWN_FLIPS), max(1, cases // 64)):
+        signs = generator.integers(0, 2, (len(drawn), cases)) * 2.0 - 1
+        reached += np.count_nonzero(np.abs(signs @ differences.T) >= observed, axis=0)
+    share: Floats = (1 + reached) / (1 + DRAWN_FLIPS)
+    return share
+
+
+def holm(p_values: Floats) -> Floats:
+    """Return p adjusted by Holm for the number of tests along the last axis; missing ones (NaN) are not counted."""
+    tests = np.count_nonzero(~np.isnan(p_values), axis=-1, keepdims=True)
+    order = np.argsort(p_values, axis=-1)
+    ascending = np.take_along_axis(p_values, order, axis=-1)
+    stepped = np.maximum.accumulate((tests - np.arange(p_values.shape[-1])) * ascending, axis=-1)
+    result = np.empty_like(p_values)
+    np.put_along_axis(result, order, np.minimum(1, stepped), axis=-1)
+    return result
+
+
+def jackknife_error(sums: Floats, counts: Floats) -> float:
+    """Return the standard error of total sum / total count, leaving out one case at a time; NaN of a single case."""
+    without = (sums.sum() - sums) / (counts.sum() - counts) if len(sums) > 1 else sums
+    return standard_errors({"": without}).get("", math.nan)
+
+
+def cases_needed(difference: float, error: float, cases: int, algorithms: int) -> int | None:
+    """Return how many cases would tell a difference four times out of five, None where that cannot be said.
+
+    The spread is taken from so many cases.  No fewer are needed than all of them agreeing would be significant.
+    """
+    if not difference or not error or math.isnan(error):
+        return None
+    power = 2.80 * error * math.sqrt(cases) / abs(difference)
+    pairs = algorithms * (algorithms - 1) / 2
+    fewest = math.ceil(math.log2(2 * pairs / 0.05))
+    return max(math.ceil(power**2), fewest)

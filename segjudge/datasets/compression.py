@@ -1,0 +1,271 @@
+"""`segjudge compress`: results in the smallest form that scores the same, compared pixel by pixel before it is kept.
+
+Run lengths in gzipped JSON are the smallest; PNGs of few bits in a zip are what other evaluators read too.
+"""
+
+import json
+import os
+import re
+import struct
+import zipfile
+import zlib
+from dataclasses import dataclass
+from itertools import chain
+from typing import TypedDict
+
+import numpy as np
+
+from segjudge.evaluation_script.families.base.progress import Progress
+from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
+from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
+from segjudge.evaluation_script.families.sequences.submission import SequenceSubmission
+from segjudge.evaluation_script.families.sequences.truth import Sequence
+from segjudge.evaluation_script.files.archive import open_files
+from segjudge.evaluation_script.files.inflate import LIBDEFLATE, crc32
+from segjudge.evaluation_script.files.limits import ArchiveLimits, Files, size_text
+from segjudge.evaluation_script.files.packed import EPOCH, add_member, replaced
+from segjudge.evaluation_script.files.problems import Flaw, HostError, Problem, SubmissionError
+from segjudge.evaluation_script.masks import png
+from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.masks.stack import WORD, Array, Size, Stack, Stacks, unpack
+from segjudge.masks.run_lengths import runs_of_mask
+from segjudge.scoring.requests import LOCAL_LIMITS
+
+RUN_LENGTHS, PNGS = ".json.gz", ".zip"
+LIBDEFLATE_EFFORT = 12
+#: zlib's numbers for its own form and for gzip's.
+ZLIB, GZIP = zlib.MAX_WBITS, 31
+#: What folders of objects are called; any other folder is a sequence.
+OBJECT = re.compile(r"\d{1,3}")
+#: One salient mask may be written in grey levels, which are no objects.
+GREY = range(127, 256)
+#: A PNG's palette has no more labels.
+HIGHEST_COLOUR = 255
+TRY_PNGS = f"Write PNGs, with a name that ends in {PNGS}"
+
+
+@dataclass(frozen=True)
+class Saving:
+    """How many bytes results had, and have; folders by the sum of their files."""
+
+    before: int
+    after: int
+    #: What was compared: frames or bytes.
+    compared: str
+
+
+def compress(results: str, out: str, progress: Progress) -> Saving:
+    """Write results in a smaller form, or raise SubmissionError where there is none."""
+    files = open_files(results, LOCAL_LIMITS)
+    try:
+        pngs = [name for name in files.sizes if name.lower().endswith(".png")]
+        documents = [name for name in files.sizes if name.lower().endswith(".json")]
+        # Segments: the colours of their PNGs are ids, which the JSON beside them describes.
+        beside = documents if pngs and documents and png.is_coloured(files.read(pngs[0])) else []
+        with replaced(out) as partial:
+            if out.endswith(PNGS):
+                compared = _write_pngs(files, pngs, beside, partial, progress)
+            elif beside:
+                raise _refused(beside[0], "describes segments, which run lengths do not hold", TRY_PNGS)
+            elif pngs:
+                compared = _write_run_lengths(results, pngs, partial, progress)
+            else:
+                compared = _write_document(files, documents, partial)
+            before, after = _size_of(results, files), os.path.getsize(partial)
+            if after >= before:
+                found = f"has {size_text(before)} and would have {size_text(after)}, so nothing was written"
+                raise _refused(results, found, "Send it as it is, or try the other form")
+    except HostError as error:
+        raise SubmissionError(str(error)) from None
+    finally:
+        files.close()
+    return Saving(before, after, compared)
+
+
+def _refused(where: str, found: str, remedy: str) -> SubmissionError:
+    return SubmissionError.of(Problem(where, found, remedy))
+
+
+def _size_of(results: str, files: Files) -> int:
+    return sum(files.sizes.values()) if os.path.isdir(results) else os.path.getsize(results)
+
+
+def _write_document(files: Files, documents: list[str], out: str) -> str:
+    """Write JSON, gzipped as well as can be."""
+    if len(documents) != 1:
+        raise _refused("the results", f"hold no PNGs and {len(documents)} JSON files", "Name a folder or zip of masks")
+    _write_gzipped(files.read(documents[0]), out)
+    return f"{size_text(len(files.read(documents[0])))} of JSON"
+
+
+def _write_gzipped(data: bytes, out: str) -> None:
+    packed = deflated(data, GZIP)
+    if zlib.decompress(packed, GZIP) != data:
+        raise AssertionError("what was gzipped is not what is read")
+    with open(out, "wb") as file:
+        file.write(packed)
+
+
+def deflated(data: bytes, form: int, effort: int = LIBDEFLATE_EFFORT) -> bytes:
+    """Return bytes in one of zlib's forms, by default as small as can be."""
+    if LIBDEFLATE:
+        import deflate
+
+        pack = deflate.gzip_compress if form == GZIP else deflate.zlib_compress
+        return bytes(pack(data, effort))
+    packer = zlib.compressobj(min(effort, zlib.Z_BEST_COMPRESSION), wbits=form)
+    return packer.compress(data) + packer.flush()
+
+
+# ── run lengths ─────────────────────────────────────────────────────────────
+
+
+def _write_run_lengths(results: str, pngs: list[str], out: str, progress: Progress) -> str:
+    sequences = _sequences(results, pngs)
+    document = {}
+    for done, sequence in enumerate(sequences):
+        progress(sequence.name, done, len(sequences))
+        document[sequence.name] = run_lengths_of(sequence)
+    _write_gzipped(json.dumps(document, separators=(",", ":")).encode(), out)
+    _compare(sequences, out)
+    return f"{sum(len(sequence.frames) for sequence in sequences):,} frames"
+
+
+def _sequences(results: str, pngs: list[str]) -> list[Sequence]:
+    """Return the sequences of results, read as a dataset is; raise where its files could be read in another way."""
+    by_object = all(name.count("/") > 1 and OBJECT.fullmatch(name.split("/")[-2]) for name in pngs)
+    layout = dataset_reader.LAYOUTS["sav"] if by_object else dataset_reader.GENERIC
+    (split,) = dataset_reader.read(results, layout).splits.values()
+    read = 0
+    for sequence in split.sequences:
+        labels, frames = sequence.objects, sequence.frames
+        if not sequence.name or (sequence.lists_objects and not by_object):
+            raise _refused(results, "does not show which folders are sequences", "Make one folder for each sequence")
+        if not by_object and len(labels) > 1 and any(int(label) in GREY for label in labels):
+            raise _refused(sequence.name, "holds numbers of objects from 127 on, which may be grey levels", TRY_PNGS)
+        if all(map(str.isdecimal, frames)) and sorted(frames, key=int) != frames:
+            raise _refused(sequence.name, "has frames whose numbers and names are in different order", TRY_PNGS)
+        ranges = chain.from_iterable(facts.lifespan or [] for facts in labels.values())
+        read += sum(stop - start for start, stop in ranges) if by_object else len(frames)
+    if read != len(pngs):
+        raise _refused(results, f"holds {len(pngs)} PNGs, of which {read} belong to its sequences", TRY_PNGS)
+    return split.sequences
+
+
+class CompressedMask(TypedDict):
+    """A mask as COCO's compressed run lengths."""
+
+    size: tuple[int, int]
+    counts: str
+
+
+def run_lengths_of(sequence: Sequence) -> dict[str, list[CompressedMask | None]]:
+    """Return the masks of each object, frame by frame; None where it is not to be seen."""
+    objects: dict[str, list[CompressedMask | None]] = {
+        label: [None] * len(sequence.frames) for label in sequence.objects
+    }
+    for index, block in enumerate(sequence.blocks):
+        for label, stack in sequence.read_block(index).items():
+            masks = {place: _runs_of(stack, place, block.size) for place in np.flatnonzero(stack.area).tolist()}
+            for place, counts in zip(masks, rle.compressed_many(list(masks.values())), strict=True):
+                objects[label][block.start + place] = {"size": block.size, "counts": counts}
+    return objects
+
+
+def _runs_of(stack: Stack, place: int, size: Size) -> list[int]:
+    """Return the uncompressed run lengths of one frame of a stack."""
+    rows, words = stack.words.shape[1:]
+    mask = np.zeros(size, bool)
+    covered = mask[stack.top : stack.top + rows, stack.left * WORD : (stack.left + words) * WORD]
+    covered[:] = unpack(stack.words[place], covered.shape[1])
+    return runs_of_mask(mask)
+
+
+def _compare(sequences: list[Sequence], out: str) -> None:
+    """Read a submission as a phase reads it; raise unless each object has the pixels that it had."""
+    submission = SequenceSubmission(out, sequences, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits(), frozenset())
+    for sequence in sequences:
+        masks = submission.sequence(sequence.name)
+        for index, block in enumerate(sequence.blocks):
+            read = masks.stacks(sequence.frames[block.start : block.stop], block.size) if masks else None
+            submission.problems.raise_if_any()
+            if read is None or not _are_equal(read, sequence.read_block(index)):
+                raise AssertionError(f"{sequence.name}: what was written is not what is read")
+    submission.close()
+
+
+def _are_equal(these: Stacks, those: Stacks) -> bool:
+    return these.keys() == those.keys() and all(
+        (one.top, one.left) == (those[label].top, those[label].left) and np.array_equal(one.words, those[label].words)
+        for label, one in these.items()
+    )
+
+
+# ── PNGs ────────────────────────────────────────────────────────────────────
+
+
+def _write_pngs(files: Files, names: list[str], beside: list[str], out: str, progress: Progress) -> str:
+    """Write PNGs; with documents beside them, which are copied, their colours are ids and stay."""
+    read = png.read_codes if beside else png.read_labels
+    if not names:
+        raise _refused("the results", "hold no PNGs", f"Name the output with the ending {RUN_LENGTHS}")
+    with zipfile.ZipFile(out, "w") as archive:
+        for done, name in enumerate(names):
+            progress(name, done, len(names))
+            data = files.read(name)
+            try:
+                smallest = _smallest(data, read(data, png.size_of(data)), coded=bool(beside))
+            except Flaw as flaw:
+                raise SubmissionError.of(flaw.at(name)) from None
+            archive.writestr(zipfile.ZipInfo(name, EPOCH), min(data, smallest, key=len))
+        for name in beside:
+            add_member(archive, name, files.read(name))
+    with zipfile.ZipFile(out) as archive:
+        for name in names:
+            first, second = files.read(name), archive.read(name)
+            size = png.size_of(first)
+            if not np.array_equal(read(first, size), read(second, size)):
+                raise AssertionError(f"{name}: what was written is not what is read")
+    return f"{len(names):,} PNGs"
+
+
+def _smallest(data: bytes, values: Array, *, coded: bool) -> bytes:
+    if coded:
+        return code_png(values)
+    return data if values.max(initial=0) > HIGHEST_COLOUR else label_png(values.astype(np.uint8))
+
+
+def code_png(codes: Array, effort: int = LIBDEFLATE_EFFORT) -> bytes:
+    """Return an image whose colours are numbers of 24 bits."""
+    channels = codes.astype("<u4")[..., None].view(np.uint8)[..., :3]
+    return _png(codes.shape, (8, png.RGB), channels.reshape(len(codes), -1), effort=effort)
+
+
+def label_png(labels: Array, effort: int = LIBDEFLATE_EFFORT) -> bytes:
+    """Return a label image in DAVIS's palette, with as few bits a pixel as its labels need."""
+    height, width = labels.shape
+    highest = int(labels.max(initial=0))
+    depth = next(bits for bits in (1, 2, 4, 8) if highest < 1 << bits)
+    in_byte = 8 // depth
+    columns = np.pad(labels, ((0, 0), (0, -width % in_byte))).reshape(height, -1, in_byte)
+    rows = np.zeros(columns.shape[:2], np.uint8)
+    for place in range(in_byte):
+        rows |= columns[:, :, place] << (8 - depth * (place + 1))
+    palette = png.davis_palette()[: highest + 1].tobytes()
+    return _png((height, width), (depth, png.PALETTE), rows, ((b"PLTE", palette),), effort)
+
+
+def _png(
+    size: tuple[int, ...],
+    kind: tuple[int, int],
+    rows: Array,
+    palette: tuple[tuple[bytes, bytes], ...] = (),
+    effort: int = LIBDEFLATE_EFFORT,
+) -> bytes:
+    """Return a PNG of a (height, width), a (depth, colour type) and rows of bytes."""
+    raw = np.pad(rows, ((0, 0), (1, 0))).tobytes()  # no filter: the others make masks larger
+    header = struct.pack(">IIBBBBB", size[1], size[0], *kind, 0, 0, 0)
+    chunks = ((b"IHDR", header), *palette, (b"IDAT", deflated(raw, ZLIB, effort)), (b"IEND", b""))
+    return png.SIGNATURE + b"".join(
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", crc32(kind + body)) for kind, body in chunks
+    )

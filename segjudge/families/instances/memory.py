@@ -1,0 +1,162 @@
+"""Instance masks in memory: matching in each image or video, and the scores of all of them."""
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from segjudge.evaluation_script.families.instances.accumulator import InstanceAccumulator
+from segjudge.evaluation_script.families.instances.columns import Category
+from segjudge.evaluation_script.families.instances.counts import InstanceCounts, decoded, joined
+from segjudge.evaluation_script.families.instances.engine import blocks_of, matched
+from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
+from segjudge.evaluation_script.families.instances.submission import checked_records, notes_of
+from segjudge.evaluation_script.families.instances.truth import truth_of
+from segjudge.families.base.frame_masks import plain_array, run_lengths
+from segjudge.families.base.memory import CountedFrames, MemoryTrack, check_no_map, in_order, refused
+from segjudge.system.errors import UsageError
+
+Record = dict[str, Any]
+#: Columns of detection models, as the keys that COCO gives them.
+COLUMNS = {"labels": "category_id", "scores": "score", "iscrowd": "iscrowd", "area": "area", "ids": "id"}
+#: How many categories there are, records of unknown ones, and records.
+HEAD = "<III"
+#: What a truth may say of a whole image.
+IMAGE_FACTS = ("height", "width", "neg_category_ids", "not_exhaustive_category_ids")
+
+
+class InstancesInMemory(MemoryTrack):
+    """Matches the instances of images or videos."""
+
+    def __init__(self, protocol: InstanceProtocol, categories: Sequence[Mapping[str, Any]] = ()) -> None:
+        self.protocol, self._categories = protocol, sorted(map(dict, categories), key=lambda one: one["id"])
+        self._shape = "segmentations" if protocol.tubes else "segmentation"
+
+    def sequences_of(self, masks: object) -> dict[str, object]:
+        """Return images or videos by name; one alone has the name 1."""
+        alone = isinstance(masks, Mapping) and ("labels" in masks or "annotations" in masks)
+        return {"1": masks} if alone else super().sequences_of(masks)
+
+    def counted(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
+        if frame and self.protocol.tubes:
+            raise UsageError(
+                f"{self.protocol.name} compares whole videos: the frame is None, and masks are of all frames"
+            )
+        where = f"{sequence}, frame {frame}" if frame else sequence
+        annotations = self._records(truth, f"truth of {where}")
+        records = self._records(prediction, f"prediction of {where}")
+        facts = {key: truth[key] for key in IMAGE_FACTS if key in truth} if isinstance(truth, Mapping) else {}
+        real = truth_of(self._document([*annotations, *records], annotations, facts), f"truth of {where}")
+        keys = {"video_id" if self.protocol.tubes else "image_id": 1}
+        sent = checked_records([{**one, **keys} for one in records], real.images, self.protocol)
+        ids = [category.id for category in real.categories]
+        unknown = int((sent.category < 0).sum())
+        head = struct.pack(f"{HEAD}{len(ids)}q", len(ids), unknown, len(records), *ids)
+        (block,) = blocks_of(sent, real, self.protocol, np.arange(1), 1)
+        return head + matched(block).encoded()
+
+    def _records(self, side: object, where: str) -> list[Record]:
+        """Return records as COCO has them, of columns or of records with masks of any form."""
+        check_no_map(side, self.protocol.name, "COCO's records, or labels, scores and masks")
+        if isinstance(side, Mapping) and "annotations" not in side:
+            side = self._of_columns(side, where)
+        listed = side["annotations"] if isinstance(side, Mapping) else side
+        if not isinstance(listed, Iterable) or not all(isinstance(one, Mapping) for one in listed):
+            raise refused(where, "is neither records nor columns", "Give COCO's records, or labels, scores and masks")
+        records = [dict(one) for one in listed]
+        for record in records:
+            mask = record.get(self._shape)
+            if self.protocol.tubes and mask is not None:
+                record[self._shape] = [one if one is None else run_lengths(one, where) for one in mask]
+            elif mask is not None and not isinstance(mask, list):  # polygons stay
+                record[self._shape] = run_lengths(mask, where)
+        return records
+
+    def _of_columns(self, side: Mapping[str, Any], where: str) -> list[Record]:
+        """Return the records of labels, scores, masks and boxes (left, top, right, bottom)."""
+        columns = {key: plain_array(side[name], where).tolist() for name, key in COLUMNS.items() if name in side}
+        if "masks" in side:
+            columns[self._shape] = list(side["masks"])
+        if "boxes" in side:
+            boxes = plain_array(side["boxes"], where).astype(float).reshape(-1, 4)
+            columns["bbox"] = np.hstack((boxes[:, :2], boxes[:, 2:] - boxes[:, :2])).tolist()
+        if len({len(column) for column in columns.values()}) > 1:
+            lengths = ", ".join(f"{len(column)} {key}" for key, column in columns.items())
+            raise refused(where, f"has {lengths}", "Give as many of each")
+        return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+    def _document(self, records: list[Record], annotations: list[Record], facts: Mapping[str, Any]) -> Record:
+        """Return a truth of one image or video in COCO's form."""
+        size, length = self._size(records)
+        size = facts.get("height", size[0]), facts.get("width", size[1])
+        kind = "video" if self.protocol.tubes else "image"
+        ids = sorted({int(one.get("category_id", 0)) for one in records})
+        nothing = {"size": list(size), "counts": [size[0] * size[1]]}
+        completed = []
+        for number, one in enumerate(annotations, start=1):
+            more: Record = {"id": number, f"{kind}_id": 1}
+            if self.protocol.boxes:
+                more |= {"segmentation": nothing, "area": float(np.prod(one["bbox"][2:]))}
+            completed.append({**more, **one, f"{kind}_id": 1})
+        return {
+            f"{kind}s": [{"id": 1, "length": length, **facts, "height": size[0], "width": size[1]}],
+            "categories": self._categories or [{"id": number, "name": str(number)} for number in ids],
+            "annotations": completed,
+        }
+
+    def _size(self, records: list[Record]) -> tuple[tuple[int, int], int]:
+        """Return the size of an image or of a video's frames, and how many there are."""
+        shapes = [one[self._shape] for one in records if self._shape in one]
+        length = max(map(len, shapes), default=1) if self.protocol.tubes else 1
+        for masks in shapes:
+            for mask in masks or [] if self.protocol.tubes else [masks]:
+                if isinstance(mask, Mapping):
+                    height, width = mask["size"]
+                    return (int(height), int(width)), length
+        return (1, 1), length
+
+    def check(self, data: bytes) -> None:
+        if _image_counts(data).counts.images["image"].tolist() != [0]:
+            raise ValueError("is not what matching found in one image")
+
+    def accumulator(self, frames: CountedFrames) -> InstanceAccumulator:
+        parts = [_image_counts(frames[name][frame]) for name in in_order(frames) for frame in in_order(frames[name])]
+        known = self._categories or [
+            {"id": number, "name": str(number)} for number in sorted({number for part in parts for number in part.ids})
+        ]
+        categories = [Category(one["id"], str(one["name"]), str(one.get("frequency", ""))) for one in known]
+        place = {category.id: number for number, category in enumerate(categories)}
+        moved = []
+        for image, part in enumerate(parts):
+            places = [place[number] + aspect * len(place) for aspect in range(2) for number in part.ids]
+            tables = [table.copy() for table in part.counts.tables]
+            for table in tables:
+                table["image"] = image
+            for table in tables[1:]:
+                table["category"] = np.array(places, np.int64)[table["category"]]
+            moved.append(InstanceCounts(*tables))
+        accumulator = InstanceAccumulator(self.protocol, list(range(len(parts))), categories)
+        accumulator.notes = notes_of(sum(part.unknown for part in parts), sum(part.records for part in parts))
+        accumulator.update(joined(moved))
+        return accumulator
+
+
+@dataclass(frozen=True)
+class _ImageCounts:
+    """The matches of one image, with the ids of its categories."""
+
+    ids: tuple[int, ...]
+    unknown: int
+    records: int
+    counts: InstanceCounts
+
+
+def _image_counts(data: bytes) -> _ImageCounts:
+    try:
+        length, unknown, records = struct.unpack_from(HEAD, data)
+        ids = struct.unpack_from(f"<{length}q", data, struct.calcsize(HEAD))
+    except struct.error as error:
+        raise ValueError(f"has no categories ({error})") from None
+    return _ImageCounts(ids, unknown, records, decoded(data[struct.calcsize(HEAD) + 8 * length :]))

@@ -1,0 +1,56 @@
+"""Semantic maps in memory; how steady labels are over time is seen in all frames, so those wait compressed."""
+
+import struct
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from segjudge.evaluation_script.families.semantic.engine import check_labels, counted_maps
+from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
+from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
+from segjudge.evaluation_script.masks.stack import Array
+from segjudge.families.base.frame_masks import label_map
+from segjudge.families.base.memory import KeptFrames, UnitsInMemory, one_size, refused
+
+#: Labels that 16 bits can hold.
+MOST_LABEL = (1 << 16) - 1
+
+
+class SemanticInMemory(UnitsInMemory):
+    """Counts label maps (height, width)."""
+
+    protocol: SemanticProtocol
+
+    def __init__(self, protocol: SemanticProtocol) -> None:
+        self.protocol = protocol
+
+    def counted(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
+        where = f"{sequence}, frame {frame}"
+        real, sent = label_map(truth, f"truth of {where}"), label_map(prediction, f"prediction of {where}")
+        one_size((real.shape, sent.shape), "maps", where)
+        if max(real.max(), sent.max()) > MOST_LABEL:
+            raise refused(where, f"has a label beyond {MOST_LABEL}", "Use small numbers for classes, 255 for void")
+        try:
+            check_labels(sent, real, self.protocol)
+        except Flaw as flaw:
+            raise SubmissionError.of(flaw.at(f"prediction of {where}")) from None
+        return struct.pack("<II", *real.shape) + zlib.compress(np.stack((real, sent)).astype("<u2").tobytes(), 1)
+
+    def check(self, data: bytes) -> None:
+        _maps(data)
+
+    def tables(self, frames: KeptFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
+        del facts
+        pairs = ((maps[0], maps[1]) for maps in map(_maps, frames.values()))
+        return counted_maps(pairs, len(frames), self.protocol)
+
+
+def _maps(data: bytes) -> Array:
+    """Return the labels of truth and prediction."""
+    try:
+        height, width = struct.unpack_from("<II", data)
+        return np.frombuffer(zlib.decompress(data[8:]), "<u2").reshape(2, height, width)
+    except (struct.error, zlib.error) as error:
+        raise ValueError(f"is no pair of maps ({error})") from None

@@ -1,0 +1,39 @@
+"""What each kind of failure takes of the objects of mask sequences, for tables and programs."""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+from segjudge.evaluation_script.families.base.reports import SequenceReport
+from segjudge.evaluation_script.families.sequences.engine import OpenedSequences
+from segjudge.evaluation_script.families.sequences.failure_kinds import KINDS
+from segjudge.evaluation_script.families.sequences.losses import ScoredSequence, kinds_known, scored_sequences, viewed
+from segjudge.evaluation_script.families.sequences.protocols import SequenceProtocol
+from segjudge.evaluation_script.families.sequences.truth import Split
+from segjudge.scoring.requests import PreparedScoring, ScoreRequest, prepared
+from segjudge.system.errors import UsageError
+
+
+def failures(request: ScoreRequest, reports: list[SequenceReport]) -> list[dict[str, float]]:
+    """Return of each scored object, in the order of the reports, how much of 1 - J&F each kind takes."""
+    job, losses = prepared(request), []
+    for report in reports:
+        check_kinds(report.protocol)
+        for opened in sequences_of(job, report):
+            objects = viewed(opened, report.protocol, "", 0).losses.objects
+            losses += [dict(zip(KINDS, one.shares, strict=True)) for one in objects]
+    return losses
+
+
+def check_kinds(protocol: SequenceProtocol) -> None:
+    """Raise UsageError where the kinds do not sum to what a protocol's mean loses."""
+    if not kinds_known(protocol):
+        raise UsageError(f"failures of {protocol.name} have no kinds: J&F is not the mean over its frames")
+
+
+def sequences_of(job: PreparedScoring, report: SequenceReport) -> Iterator[ScoredSequence]:
+    """Yield the sequences of a split that was scored."""
+    truth = job.splits[report.split]
+    if not isinstance(truth, Split):
+        raise UsageError(f"failures of {report.protocol.name} have no kinds")
+    with closing(OpenedSequences(job.path, truth, report.protocol, job.rules)) as opened:
+        yield from scored_sequences(opened, report)

@@ -1,1 +1,0 @@
-"""Scoring masks in memory, one module for each track."""

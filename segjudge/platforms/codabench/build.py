@@ -1,0 +1,275 @@
+"""`segjudge build --platform codabench`: competitions from the bundle that EvalAI takes."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+from PIL import Image
+
+from segjudge.evaluation_script.files.packed import add_member, replaced
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.scoring.phase import PROTOCOLS, Phase
+from segjudge.kernel.compiling import CompileError
+from segjudge.platforms.evalai.bundle.agreement import check_secrecy
+from segjudge.platforms.evalai.bundle.build import build as build_for_evalai
+from segjudge.platforms.evalai.bundle.build import samples
+from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
+from segjudge.platforms.evalai.bundle.fields import CONFIG
+from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
+from segjudge.report.page import environment
+
+from . import competition, scoring_program
+from .chains import Chain, DatedPhase, Notes, board_columns, chains, dated_phases, note
+from .program_parts import PAGE_LOCK, page_files, wheel_files
+
+OUT = os.path.join("dist", "codabench")
+#: The formats that Codabench takes, by the endings that it expects.
+_PICTURES = {"PNG": ".png", "JPEG": ".jpg", "GIF": ".gif", "WEBP": ".webp"}
+_WIDTH = 256
+#: Tracks that are scored with pycocotools.
+WITH_PACKAGES = frozenset({"instances", "tracks"})
+_PROGRAM, _COMMAND = "score.py", "command: python3 score.py /app/input /app/output\n"
+_SCRIPT = "evaluation_script"
+
+
+@dataclass(frozen=True)
+class CodabenchOptions:
+    """What the host decides about competitions on Codabench."""
+
+    #: The Docker image that scores.
+    image: str = competition.IMAGE
+    #: The UUID of the queue of one's own; "" for the public one.
+    queue: str = ""
+    #: Keep hidden splits, as columns that Codabench's page hides.
+    hidden: bool = False
+    kernel: bool = True
+    #: Offer the samples for download; many are made from the truth.
+    samples: bool = False
+
+
+@dataclass(frozen=True)
+class BuiltCompetition:
+    """A competition's zip, and its phases."""
+
+    path: str
+    title: str
+    codenames: list[str]
+
+    def __str__(self) -> str:
+        size = os.path.getsize(self.path) / 1e3
+        return f"{os.path.relpath(self.path)} ({size:,.0f} kB): {', '.join(self.codenames)}"
+
+
+@dataclass(frozen=True)
+class BuiltCompetitions:
+    """All competitions of a bundle, and what differs from the challenge on EvalAI."""
+
+    competitions: list[BuiltCompetition] = field(default_factory=list)
+    #: Each text with what it is about.
+    notes: Notes = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The bundle that EvalAI takes, opened, with what is the same in all competitions."""
+
+    root: str
+    bundle: Bundle
+    options: CodabenchOptions
+    #: The phases of `phases.py` by codename.
+    scored: Mapping[str, Phase]
+    script: Mapping[str, bytes]
+    notes: Notes
+
+
+def build(bundle: BundleSource, out: str = "", options: CodabenchOptions | None = None) -> BuiltCompetitions:
+    """Write one zip for each competition into a folder; the same files give the same bytes."""
+    options = options or CodabenchOptions()
+    out = out or os.path.join(bundle.root, OUT)
+    notes: Notes = {}
+    phases = {phase.codename: phase for phase in bundle.phases()}
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        path = bundle.archive
+        if not path:
+            path = build_for_evalai(bundle.root, os.path.join(folder, "bundle.zip"), kernel=options.kernel).path
+        try:
+            with Bundle(path, for_evalai=False) as opened:
+                source = _Source(bundle.root, opened, options, phases, _script_of(opened), notes)
+                return BuiltCompetitions(_build_all(source, out), notes)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise HostError(f"{CONFIG}: lacks or holds what EvalAI refuses ({error!r}). Run `segjudge check`") from None
+
+
+def _script_of(bundle: Bundle) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(bundle.read(bundle.config["evaluation_script"]))) as script:
+        return {name: script.read(name) for name in script.namelist()}
+
+
+def _build_all(source: _Source, out: str) -> list[BuiltCompetition]:
+    config = source.bundle.config
+    if source.bundle.has_flag("is_docker_based"):
+        raise HostError("is_docker_based: Codabench takes results here, no code; build it without that flag")
+    if source.bundle.has_flag("remote_evaluation"):
+        own = "a queue of your own (--queue) has yours do it"
+        note(source.notes, "remote_evaluation", f"Codabench's worker scores; {own}")
+    check_secrecy(config, source.scored.values())
+    phases = dated_phases(config, hidden=source.options.hidden)
+    for phase in phases:
+        if not phase.columns:
+            note(source.notes, phase.codename, "is left out, since all of its splits are hidden (--hidden keeps it)")
+    found = chains([phase for phase in phases if phase.columns], source.notes)
+    if not found:
+        raise HostError("no phase has a split that participants see")
+    built = []
+    for chain in found:
+        names = " and ".join(str(phase.config["name"]) for phase in chain)
+        title = config["title"] if len(found) == 1 else f"{config['title']}: {names}"
+        path = os.path.join(out, "+".join(phase.codename for phase in chain) + ".zip")
+        try:
+            os.makedirs(out, exist_ok=True)
+            with replaced(path) as partial:
+                Path(partial).write_bytes(_zip_of(_files(source, chain, title)))
+        except OSError as error:
+            raise HostError(f"{path}: cannot be written ({error.strerror})") from None
+        built.append(BuiltCompetition(path, title, [phase.codename for phase in chain]))
+    return built
+
+
+def _files(source: _Source, chain: Chain, title: str) -> dict[str, bytes]:
+    """Return the files of a competition by their paths."""
+    config, options = source.bundle.config, source.options
+    texts = {key: source.bundle.read(config[key]) for key in competition.PAGES if config.get(key)}
+    document = competition.competition(config, chain, title, texts, options.queue, options.image)
+    logo, picture = _logo(source)
+    document.update(image=logo, tasks=[], phases=[], leaderboards=[competition.leaderboard_entry(chain)])
+    terms = competition.page_text(source.bundle.read(config["terms_and_conditions"]))
+    files = {logo: picture, competition.TERMS: terms.encode(), competition.SCORING: _scoring_zip(source, chain)}
+    for key in [key for key in texts if texts[key]]:
+        files[f"pages/{key}.html"] = competition.page_text(texts[key]).encode()
+        if key == "evaluation_details":  # with what the columns mean, for which Codabench's leaderboard has no room
+            columns = [column for column in board_columns(chain) if column.description]
+            files[f"pages/{key}.html"] += environment().get_template("columns.html").render(columns=columns).encode()
+    for index, phase in enumerate(chain):
+        seconds = _seconds(source, phase)
+        description = competition.page_text(source.bundle.read(phase.config["description"]))
+        entry = competition.phase_entry(phase, index, description, seconds)
+        files[competition.REFERENCE.format(phase.codename)] = _reference_zip(source, phase, title, seconds)
+        paths = samples(source.root, phase.codename) if options.samples else []
+        if paths:
+            kit = {os.path.basename(path): Path(path).read_bytes() for path in paths}
+            entry["starting_kit"] = competition.KIT.format(phase.codename)
+            files[entry["starting_kit"]] = _zip_of(kit)
+        document["tasks"].append(competition.task_entry(phase, index))
+        document["phases"].append(entry)
+    competition.check_lengths(document)
+    competition.note_losses(config, chain, source.notes)
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
+    return {"competition.yaml": text.encode(), **files}
+
+
+def _seconds(source: _Source, phase: DatedPhase) -> int:
+    """Return how long a submission may be scored."""
+    wanted = source.scored[phase.codename].seconds
+    seconds = wanted if source.options.queue else min(wanted, competition.CAP - competition.SPARE)
+    if seconds < wanted:
+        cap = f"the public queue allows {competition.CAP} for a run (--queue names your own)"
+        note(source.notes, phase.codename, f"scoring may take {seconds} seconds, not {wanted}, since {cap}")
+    return seconds
+
+
+def _needs_packages(source: _Source, phase: DatedPhase) -> bool:
+    """Return whether a phase is scored with pycocotools."""
+    tracks = {PROTOCOLS[split.protocol].track for split in source.scored[phase.codename].splits}
+    return not tracks.isdisjoint(WITH_PACKAGES)
+
+
+def _logo(source: _Source) -> tuple[str, bytes]:
+    """Return the name and the bytes of the picture, which Codabench requires; one is made where there is none."""
+    name = source.bundle.config.get("image")
+    if not name:
+        note(source.notes, "image", "there is none, and Codabench requires one, so a plain one was made")
+        return _saved(Image.new("RGB", (_WIDTH, _WIDTH), "#3b6fb6"))
+    data = source.bundle.read(name)
+    try:
+        with Image.open(io.BytesIO(data)) as picture:
+            ending = _PICTURES.get(picture.format or "")
+            return (competition.LOGO + ending, data) if ending else _saved(picture)
+    except (OSError, ValueError) as error:
+        raise HostError(f"{name}: cannot be opened as a picture, and Codabench requires one ({error})") from None
+
+
+def _saved(picture: Image.Image) -> tuple[str, bytes]:
+    out = io.BytesIO()
+    picture.convert("RGB").save(out, "PNG")
+    return f"{competition.LOGO}.png", out.getvalue()
+
+
+def _scoring_zip(source: _Source, chain: Chain) -> bytes:
+    """Return the scoring program: Codabench's command, what it runs, the scorers, and packages that the image lacks."""
+    files = {"metadata.yaml": _COMMAND.encode(), _PROGRAM: Path(scoring_program.__file__).read_bytes()}
+    files.update({f"{_SCRIPT}/{name}": data for name, data in source.script.items()})
+    codenames = [phase.codename for phase in chain if _needs_packages(source, phase)]
+    if codenames and source.options.image == competition.IMAGE:
+        try:
+            packages = wheel_files()
+            files.update({f"{scoring_program.PACKAGES}/{name}": data for name, data in packages.items()})
+        except CompileError as error:
+            reason = f"pycocotools, which the image lacks, cannot be fetched ({error})"
+            note(source.notes, ", ".join(codenames), f"cannot be scored on Codabench, since {reason}")
+    elif codenames:
+        note(source.notes, ", ".join(codenames), f"needs pycocotools, which {source.options.image} must have")
+    codenames = [phase.codename for phase in chain if _page_of(source, phase)]
+    if codenames:
+        try:
+            files.update({f"{scoring_program.PACKAGES}/{name}": data for name, data in wheel_files(PAGE_LOCK).items()})
+            files.update(page_files(scoring_program.PAGE_PROGRAM))
+        except CompileError as error:
+            reason = f"Jinja2, which makes the other one, cannot be fetched ({error})"
+            note(source.notes, ", ".join(codenames), f"has a plain page of its submissions, since {reason}")
+    return _zip_of(files)
+
+
+def _page_of(source: _Source, phase: DatedPhase) -> str:
+    """Return what the page of a submission shows: all, means, or nothing beside the leaderboard's numbers.
+
+    Everybody reads it, so sequences are shown where the truth is public alone.
+    """
+    scored = source.scored[phase.codename]
+    return "" if not scored.report else "all" if scored.detail == "all" else "means"
+
+
+def _reference_zip(source: _Source, phase: DatedPhase, title: str, seconds: int) -> bytes:
+    """Return the truth of a phase, with what the scoring program needs to know about it."""
+    name = phase.config.get("test_annotation_file")
+    if not name:
+        raise HostError(f"{phase.codename}: has no test_annotation_file, and Codabench's worker scores")
+    annotations = os.path.basename(name)
+    task = {
+        "phase": phase.codename,
+        "title": f"{title}: {phase.config['name']}" if str(phase.config["name"]) not in title else title,
+        "annotations": annotations,
+        "seconds": seconds,
+        "page": _page_of(source, phase),
+        "columns": [
+            {"key": column.key, "split": column.split, "label": column.label, "hidden": column.hidden}
+            for column in phase.columns
+        ],
+    }
+    text = json.dumps(task, indent=1, ensure_ascii=False) + "\n"
+    return _zip_of({scoring_program.TASK: text.encode(), annotations: source.bundle.read(name)})
+
+
+def _zip_of(files: Mapping[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            add_member(archive, name, data)
+    return out.getvalue()

@@ -1,0 +1,243 @@
+"""A stand-in for Codabench's compute worker: its folders, variables, time limit and answers, without Docker."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+import yaml
+
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.hosted_worker.cpu_share import missing_bounds
+from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
+from segjudge.platforms.evalai.hosted_worker.process import disk_bounds, sandbox_for
+from segjudge.system.files import temporary_folder
+from segjudge.system.process_tree import TreeBounds, TreeWatch
+from segjudge.system.processes import Child, Streams, Tail, clean_environment
+from segjudge.system.sandbox import MEMORY, SCORER_PROCESSES, SCORER_TMPFS, scorer_command
+
+from .data_sets import METADATA, GivenUpError, command_of, unpack
+from .scoring_program import ADDED, LOG, TOO_LARGE
+
+FINISHED, FAILED = "Finished", "Failed"
+#: Seconds for a run where a phase names none.
+LIMIT = 600
+#: Where the folders are in the container.
+_APP = "/app"
+_FOLDERS = ("program", "input", "output", "shared", "input_data")
+_VARIABLES = (
+    ("$input", "/app/input"),
+    ("$output", "/app/output"),
+    ("$program", "/app/program"),
+    ("$ingestion_program", "/app/program"),
+    ("$hidden", "/app/input/ref"),
+    ("$shared", "/app/shared"),
+    ("$submission_program", "/app/ingested_program"),
+    ("$tmp", "/app/output"),
+    ("$predictions", "/app/input/res"),
+)
+#: What the worker leaves in a submission that ran no program.
+_ADDED_TEXT = "elapsedTime: null\nexitCode: null\ningestionElapsedTime: null\ningestionExitCode: null\n"
+_OUTPUT_BYTES, _PAGE_BYTES = 1 << 20, 16 << 20
+
+
+@dataclass(frozen=True)
+class ScoredSubmission:
+    """How Codabench would show a submission."""
+
+    status: str
+    #: Codabench's own words, if it failed.
+    details: str = ""
+    stdout: str = ""
+    stderr: str = ""
+    #: What the program wrote, before the site looked at it.
+    written: Any = None
+    #: Column → value, as the site stores it.
+    scores: Mapping[str, Decimal] = field(default_factory=dict)
+    #: The names of the files in the output.
+    output: tuple[str, ...] = ()
+    seconds: float = 0.0
+    #: What the program kept from the participant.
+    log: str = ""
+    #: The detailed results.
+    page: str = ""
+
+
+class ComputeWorker:
+    """A worker that plays Codabench's on this machine, in the sandbox where there is one."""
+
+    def __init__(self, python: Interpreter, *, required: bool = False) -> None:
+        self._python, self._box = python, sandbox_for(python, required=required)
+
+    def missing_bounds(self) -> list[str]:
+        """Return what does not hold for scoring programs here, a sentence each."""
+        return missing_bounds(self._box)
+
+    @property
+    def is_boxed(self) -> bool:
+        """Whether there is a sandbox, without which there is a network too."""
+        return self._box is not None
+
+    def score(
+        self, task: Mapping[str, str], submission: str, columns: list[str], seconds: int = LIMIT
+    ) -> ScoredSubmission:
+        """Score a zip by a task: its file keys and the paths behind them."""
+        if task.get("ingestion_program"):
+            raise HostError("tasks with an ingestion program run code of participants, which is not played here")
+        with temporary_folder("segjudge-") as folder:
+            try:
+                self._prepare(task, submission, folder)
+                return self._run(command_of(task["scoring_program"]), folder, columns, seconds)
+            except GivenUpError as error:
+                return ScoredSubmission(FAILED, str(error))
+
+    def _prepare(self, task: Mapping[str, str], submission: str, folder: str) -> None:
+        """Make the folders of the scoring step; the prediction step of results does no more than add a file."""
+        results = os.path.join(folder, "input", "res")
+        unpack(submission, results)
+        if not os.listdir(results) or any(os.path.exists(os.path.join(results, name)) for name in METADATA):
+            # Such a file makes it a program, whose results are not there.
+            raise GivenUpError("Bad or empty zip file")
+        with open(os.path.join(results, ADDED), "w", encoding="ascii") as file:
+            file.write(_ADDED_TEXT)
+        places = {"scoring_program": "program", "reference_data": "input/ref", "input_data": "input_data"}
+        for key, place in places.items():
+            if task.get(key):
+                unpack(task[key], os.path.join(folder, place))
+        for name in ("output", "shared", "tmp"):
+            os.makedirs(os.path.join(folder, name))
+
+    def _run(self, command: str, folder: str, columns: list[str], seconds: int) -> ScoredSubmission:
+        for variable, place in _VARIABLES:
+            command = command.replace(variable, place)
+        words, started = shlex.split(command), time.monotonic()
+        if not words:  # the real worker goes on, and finds nothing
+            raise GivenUpError("Could not find scores file, did the scoring program output it?")
+        if os.path.basename(words[0]) in ("python", "python3"):
+            words[0] = self._python.path
+        program, words, environment = self._words(words, folder)
+        try:
+            child = Child(
+                words, Streams(output=subprocess.PIPE, errors=subprocess.PIPE), environment=environment, folder=program
+            )
+        except OSError as error:
+            raise GivenUpError(f"Child task failed or non-zero return code ({error})") from None
+        bounds = TreeBounds(MEMORY, SCORER_PROCESSES, SCORER_TMPFS if self.is_boxed else (), *disk_bounds(folder))
+        tree = TreeWatch(child, bounds)
+        tails = [Tail(child.output, _OUTPUT_BYTES), Tail(child.errors, _OUTPUT_BYTES)]
+        code = child.wait(seconds)
+        child.end()
+        output, log = os.path.join(folder, "output"), os.path.join(folder, "shared", LOG)
+        streams = [tail.text() for tail in tails]
+        found = ScoredSubmission(
+            FINISHED, "", streams[0], streams[1],
+            output=tuple(sorted(os.listdir(output))), seconds=time.monotonic() - started, log=_read(log),
+            page=_read(os.path.join(output, "detailed_results.html"), _PAGE_BYTES),
+        )  # fmt: skip
+        try:
+            written = _written(found, code, output, seconds, tree.sentence)
+        except GivenUpError as error:
+            return replace(found, status=FAILED, details=str(error))
+        return replace(found, written=written, scores=stored(written, columns))
+
+    def _words(self, words: list[str], folder: str) -> tuple[str, list[str], dict[str, str]]:
+        """Return the program's folder, command and environment variables, in the sandbox where there is one."""
+        variables = {"PYTHONUNBUFFERED": "1", "http_proxy": "", "https_proxy": ""}
+        program = os.path.join(folder, "program")
+        if self._box is None:
+            words = [word.replace(f"{_APP}/", f"{folder}/") for word in words]
+            log = os.path.join(folder, "shared", LOG)
+            return program, words, clean_environment(HOME=folder, **variables, **{LOG: log})
+        names = [name for name in _FOLDERS if os.path.isdir(os.path.join(folder, name))]
+        # First, since the interpreter may lie in it.
+        mounts = [(os.path.join(folder, "tmp"), "/tmp")]  # noqa: S108 - inside the sandbox
+        mounts += [(os.path.join(folder, name), f"{_APP}/{name}") for name in names]
+        boxed = scorer_command(
+            self._box, words, self._python.folders, mounts, (), f"{_APP}/program", python=self._python.path
+        )
+        return program, boxed, clean_environment(HOME="/tmp", **variables, **{LOG: f"{_APP}/shared/{LOG}"})  # noqa: S108
+
+
+def _read(path: str, most: int = _OUTPUT_BYTES) -> str:
+    if not os.path.isfile(path):
+        return ""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read(most)
+
+
+def _written(found: ScoredSubmission, code: int | None, output: str, seconds: int, excess: str) -> Any:
+    """Return the scores of a run that ended as the worker takes them; `code` is None where its time was over."""
+    if excess:
+        raise GivenUpError(f"The scoring program was ended: {excess}")
+    if code is None:
+        raise GivenUpError(f"Execution Time Limit exceeded. Limit was {seconds} seconds")
+    if code:
+        raise GivenUpError("Child task failed or non-zero return code")
+    written = _scores_in(output)
+    if ADDED in found.output:
+        raise GivenUpError("Error, the output directory already contains a metadata file.")
+    return written
+
+
+def _scores_in(output: str) -> Any:
+    """Return what the program wrote as its scores."""
+    path = os.path.join(output, "scores.json")
+    if os.path.exists(path):
+        try:
+            return json.loads(_read(path))
+        except ValueError as error:
+            reason = getattr(error, "msg", error)
+            raise GivenUpError(f"Could not decode scores json properly, it contains an error.\n{reason}") from None
+    path = os.path.join(output, "scores.txt")
+    if os.path.exists(path):
+        try:
+            return yaml.safe_load(_read(path))
+        except (yaml.YAMLError, ValueError):
+            return None
+    raise GivenUpError("Could not find scores file, did the scoring program output it?")
+
+
+def stored(written: object, columns: list[str]) -> dict[str, Decimal]:
+    """Return what the site stores: up to the first value that it cannot, and nothing where JSON has none."""
+    found: dict[str, Decimal] = {}
+    if not isinstance(written, dict) or any(isinstance(v, float) and not math.isfinite(v) for v in written.values()):
+        return found
+    for key, value in written.items():
+        if key not in columns:
+            continue
+        try:
+            number = Decimal(str(int(value) if isinstance(value, bool) else value))
+        except (ArithmeticError, ValueError, TypeError):
+            break
+        if not number.is_finite() or abs(number) >= TOO_LARGE:
+            break
+        found[key] = number.quantize(Decimal(1).scaleb(-10))
+    return found
+
+
+@contextmanager
+def as_zip(path: str) -> Iterator[str]:
+    """Yield a submission as the zip that Codabench alone takes: a zip itself, anything else in one."""
+    if zipfile.is_zipfile(path):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        zipped = os.path.join(folder, "submission.zip")
+        if os.path.isdir(path):
+            shutil.make_archive(zipped.removesuffix(".zip"), "zip", path)
+        else:
+            with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.write(path, os.path.basename(path))
+        yield zipped

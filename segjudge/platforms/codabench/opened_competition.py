@@ -1,0 +1,191 @@
+"""A competition's bundle, zip or folder, opened as Codabench's unpacker does."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import uuid
+import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import yaml
+
+from segjudge.platforms.evalai.bundle.opened_bundle import BundleRefusedError
+from segjudge.platforms.evalai.bundle.problems import WARNING, BundleProblem, BundleProblems, mappings_in
+from segjudge.platforms.evalai.bundle.yaml_lines import YamlLines, read_yaml
+
+CONFIG = "competition.yaml"
+#: Where a key is missing that should be at the top.
+FIRST_LINE = f"{CONFIG}:1:1"
+#: How Codabench words what its unpacker did not expect: this, and Python's own text.
+ERROR_LOG = "Unpacking the bundle failed. Here is the error log: "
+#: More than the quota of an account, once unpacked.
+_UNPACKED_BYTES = 20 << 30
+
+
+def refused(rule: int, where: str, found: str, remedy: str, quote: str) -> BundleProblem:
+    """Return a problem that Codabench refuses, with its own words."""
+    return BundleProblem(where, found, remedy, quote, rule)
+
+
+def crashed(rule: int, where: str, found: str, remedy: str, text: str) -> BundleProblem:
+    """Return a problem that Codabench answers with a text of Python's."""
+    return BundleProblem(where, found, remedy, ERROR_LOG + text, rule)
+
+
+def harmful(rule: int, where: str, found: str, remedy: str) -> BundleProblem:
+    """Return a problem that Codabench accepts, and that goes wrong later or is not intended."""
+    return BundleProblem(where, found, remedy, rule=rule, severity=WARNING, accepted=True)
+
+
+class OpenedCompetition:
+    """The files of a bundle in a folder, and its config with the lines."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = os.path.realpath(folder)
+        path = self.path(CONFIG)
+        if not os.path.exists(path):
+            quote = "is missing from zip, check your folder structure to make sure it is in the root directory."
+            remedy = "Zip the files themselves, not the folder around them"
+            found = "is not there, at the top of the bundle"
+            raise BundleRefusedError(refused(1, CONFIG, found, remedy, f"{CONFIG} {quote}"))
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+        except OSError as error:
+            found = "is a folder" if os.path.isdir(path) else f"cannot be read ({error.strerror})"
+            text = f"[Errno {error.errno}] {error.strerror}: '<temporary folder>/{CONFIG}'"
+            problem = crashed(1, CONFIG, found, "Put the file itself there", text)
+            raise BundleRefusedError(problem) from None
+        self.config, self.lines = _parsed(data)
+
+    def path(self, name: str) -> str:
+        """Return where the unpacker looks for a file; it does not keep paths inside the bundle."""
+        return os.path.join(self.folder, name)
+
+    def is_inside(self, name: str) -> bool:
+        """Return whether a path stays in the bundle."""
+        path = os.path.realpath(self.path(name))
+        return not os.path.isabs(name) and (path == self.folder or path.startswith(self.folder + os.sep))
+
+    def data(self, name: object) -> str:
+        """Return the path of a data set that lies in the bundle; "" for what leads elsewhere or is not there."""
+        path = self.path(name) if isinstance(name, str) else ""
+        return path if path and os.path.exists(path) and self.is_inside(str(name)) else ""
+
+    def mappings(self, key: str) -> list[tuple[str, dict[Any, Any]]]:
+        """Return the mappings of a list in the config, each with its path."""
+        return [(f"{key}[{index}]", item) for index, item in enumerate(mappings_in(self.config, key))]
+
+    def located(self, problem: BundleProblem) -> BundleProblem:
+        """Return a problem with the line of what it is about."""
+        return replace(problem, location=problem.location or self.lines.location(problem.where) or FIRST_LINE)
+
+
+def listed(rule: int, bundle: OpenedCompetition, key: str, asked: str = "") -> BundleProblems:
+    """Yield why a block is not a list of mappings; `asked` is the method of a mapping that the unpacker calls."""
+    block, remedy = bundle.config.get(key), "Write a list: - key: value"
+    if not isinstance(block, Iterable):
+        text = f"'{type(block).__name__}' object is not iterable"
+        yield crashed(rule, key, "is not a list", remedy, text)
+        return
+    odd = [item for item in block if not isinstance(block, list) or not isinstance(item, dict)]
+    if odd:
+        kind = type(odd[0]).__name__
+        text = {
+            "str": "string indices must be integers, not 'str'",
+            "list": "list indices must be integers or slices, not str",
+        }.get(kind, f"'{kind}' object is not subscriptable")
+        text = f"'{kind}' object has no attribute '{asked}'" if asked else text
+        yield crashed(rule, key, "is not a list of mappings", remedy, text)
+
+
+def can_be_path(name: str) -> bool:
+    """Return whether a file may be called so: without NUL and without half characters."""
+    try:
+        return b"\0" not in os.fsencode(name)
+    except UnicodeEncodeError:
+        return False
+
+
+def not_a_path(rule: int, where: str, name: object) -> BundleProblem:
+    """Return what the unpacker says of a path that is no text."""
+    found, remedy = f"is {name!r:.60}, not the path of a file", "Write a path, or leave the key out"
+    text = f"join() argument must be str, bytes, or os.PathLike object, not '{type(name).__name__}'"
+    return crashed(rule, where, found, remedy, text)
+
+
+def is_uuid(text: str) -> bool:
+    """Return whether a text can be the key of something on the site."""
+    try:
+        return bool(uuid.UUID(text))
+    except ValueError:
+        return False
+
+
+def data_problems(
+    bundle: OpenedCompetition, rule: int, where: str, item: dict[Any, Any], keys: Iterable[str]
+) -> BundleProblems:
+    """Yield which data sets are not found: neither as files nor, as far as can be known here, on the site."""
+    for key in keys:
+        name, path = item.get(key), f"{where}.{key}"
+        if isinstance(name, str) and can_be_path(name) and os.path.realpath(bundle.path(name)) == os.sep:
+            found = f"{name} is the root of the site's own machine, which it would zip as a whole"
+            yield crashed(rule, path, found, "Name a finished zip in the bundle", "")
+            continue
+        if not isinstance(name, str) or os.path.exists(bundle.path(name)):
+            continue
+        if is_uuid(name):
+            kind = "solution" if key == "path" else key
+            found = f"is the key of a {kind} on the site, which cannot be looked up here"
+            yield harmful(rule, path, found, "See that it exists there")
+        else:
+            quote = f'Cannot find dataset: "{name}"'
+            yield refused(rule, path, f"{name} is not in the bundle", "Build it, or correct the path", quote)
+
+
+@contextmanager
+def opened_competition(path: str) -> Iterator[OpenedCompetition]:
+    """Open a bundle; raises `BundleRefusedError` where Codabench comes no further than its config."""
+    if os.path.isdir(path):
+        yield OpenedCompetition(path)
+        return
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        _extract(path, folder)
+        yield OpenedCompetition(folder)
+
+
+def _extract(path: str, folder: str) -> None:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if sum(member.file_size for member in archive.infolist()) > _UNPACKED_BYTES:
+                found = f"unpacks to more than {_UNPACKED_BYTES >> 30} GiB, above the quota of an account"
+                raise BundleRefusedError(BundleProblem(path, found, "Leave out what is not needed", rule=7))
+            archive.extractall(folder)
+    except zipfile.BadZipFile:
+        problem = refused(2, path, "is not a zip", "Zip it again", "Bad zip file uploaded.")
+        raise BundleRefusedError(problem) from None
+    except (OSError, RuntimeError, NotImplementedError, ValueError, EOFError) as error:
+        problem = crashed(2, path, f"cannot be unpacked ({error})", "Zip it again, without encryption", str(error))
+        raise BundleRefusedError(problem) from None
+
+
+def _parsed(data: bytes) -> tuple[dict[Any, Any], YamlLines]:
+    """Return the config and its lines; the content comes from PyYAML's own loader, as on the site."""
+    try:
+        config = yaml.safe_load(data.decode("utf-8"))
+        _, lines = read_yaml(CONFIG, data)
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        location = f"{CONFIG}:{mark.line + 1}:{mark.column + 1}" if mark else FIRST_LINE
+        found = f"is not YAML in UTF-8: {getattr(error, 'problem', None) or error}"
+        problem = crashed(3, CONFIG, found, "Correct that line or the one above", str(error))
+        raise BundleRefusedError(replace(problem, location=location)) from None
+    if not isinstance(config, dict):
+        text = f"'{type(config).__name__}' object has no attribute 'get'"
+        problem = crashed(3, CONFIG, "is empty or not a mapping", "Write it as key: value", text)
+        raise BundleRefusedError(replace(problem, location=FIRST_LINE))
+    return config, lines

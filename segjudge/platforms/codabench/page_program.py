@@ -1,0 +1,27 @@
+"""Write the page of a submission on Codabench: title and stored result as JSON on stdin, HTML on stdout.
+
+A program of its own: it runs beside the scoring program, whose process holds the scorers under another name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+
+def main() -> None:
+    """Write the page."""
+    program = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    sys.path.append(os.path.join(program, "packages"))  # after the image's own
+    import segjudge
+
+    segjudge.__path__.append(program)  # which has the scorers
+    from segjudge.report.stored import stored_page
+
+    wanted = json.load(sys.stdin)
+    sys.stdout.buffer.write(stored_page(wanted["result"], wanted["title"]).encode("utf-8"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,237 @@
+"""Rules for what Codabench accepts although it breaks later, or is probably not intended."""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from segjudge.platforms.evalai.bundle.problems import BundleProblems, mappings_in
+
+from .competition import CAP, TITLE
+from .competition_rules import AFTER_PHASES, BEFORE_PAGES
+from .data_sets import METADATA, GivenUpError, command_of, names_in
+from .opened_competition import OpenedCompetition, can_be_path, harmful
+from .phase_rules import BOARD, COLUMN, PHASE, PHASE_FILES, moment, ordered_phases
+from .program_rules import program_rules
+from .task_rules import TASK, TASK_FILES
+
+#: The keys that are read in each block.
+_TOP = ("version", "image", "terms", "pages", "queue", "tasks", "phases", "leaderboards", "solutions")
+_KNOWN = {
+    "": {*BEFORE_PAGES, *AFTER_PHASES, *_TOP},
+    "pages": {"title", "file"},
+    "tasks": {"index", "key", *TASK, *TASK_FILES},
+    "solutions": {"index", "key", "tasks", "path", "name", "description"},
+    "phases": {"index", "start", "end", "tasks", *PHASE, *PHASE_FILES},
+    "leaderboards": {*BOARD},
+    "columns": {*COLUMN, "computation_indexes"},
+}
+#: Keys that hosts write because some guide has them, and what to do instead.
+_UNREAD = {
+    "leaderboard": "Write leaderboards, a list",
+    "sort": "Write sorting: asc or desc",
+    "rank": "Write primary_index in the leaderboard",
+    "max_submissions_per_person": "Write max_submissions",
+    "accepts_only_result_submissions": "Remove it",
+    "published": "Publish it on its page",
+    "collaborators": "Enter them in the editor",
+    "allow_robot_submissions": "Set it in the editor",
+    "whitelist_emails": "Enter them in the editor",
+}
+_LARGE, _LARGE_SOLUTIONS = 500 << 20, 100 << 20
+_AMBIGUOUS = re.compile(r"\s*(0?[1-9]|1[0-2])[/.-](0?[1-9]|1[0-2])[/.-]\d{4}")
+_ZONE = re.compile(r"\d\s*(?:[+-]\d\d:?\d\d|Z|[A-Z]{3,4})\s*$")
+
+
+def pitfalls(bundle: OpenedCompetition, path: str) -> BundleProblems:
+    """Yield warnings: problems that appear later, although Codabench accepts the bundle."""
+    for rule in (_keys, _top, _paths, _task_rules, program_rules, _phase_rules, _board_rules):
+        yield from rule(bundle)
+    if os.path.isfile(path) and os.path.getsize(path) > _LARGE:
+        found = f"has {os.path.getsize(path) >> 20} MB; unpacking takes long, and an account may hold 15 GB"
+        yield harmful(7, os.path.basename(path), found, "Leave out what is not needed")
+    named = [item["path"] for _, item in bundle.mappings("solutions") if isinstance(item.get("path"), str)]
+    solutions = map(bundle.path, named)
+    if sum(os.path.getsize(solution) for solution in solutions if os.path.isfile(solution)) > _LARGE_SOLUTIONS:
+        yield harmful(7, "solutions", "are large, and unpacking takes long", "Put samples into starting_kit")
+
+
+def _blocks(bundle: OpenedCompetition) -> Iterator[tuple[str, str, dict[Any, Any]]]:
+    yield "", "", bundle.config
+    for key in ("pages", "tasks", "solutions", "phases", "leaderboards"):
+        for where, item in bundle.mappings(key):
+            yield key, where, item
+            for index, column in enumerate(mappings_in(item, "columns") if key == "leaderboards" else []):
+                yield "columns", f"{where}.columns[{index}]", column
+
+
+def _keys(bundle: OpenedCompetition) -> BundleProblems:
+    for key in bundle.lines.duplicate_keys:
+        yield harmful(8, key, "is there twice, and the last one counts", "Remove one")
+    for block, where, item in _blocks(bundle):
+        for key in [str(key) for key in item if key not in _KNOWN[block]]:
+            near = difflib.get_close_matches(key, _KNOWN[block], 1)
+            hint = _UNREAD.get(key) or (f"Did you mean {near[0]}?" if near else "Remove it")
+            yield harmful(8, f"{where}.{key}".lstrip("."), "is read by nobody", hint.rstrip("."))
+
+
+def _top(bundle: OpenedCompetition) -> BundleProblems:
+    config = bundle.config
+    title = str(config.get("title") or "")
+    if len(title) > TITLE:
+        found = f"has {len(title)} characters; with a long user name the competition is left half made"
+        yield harmful(9, "title", found, f"Keep it below {TITLE + 1}")
+    if "docker_image" not in config:
+        found = "is missing, so that programs run in codalab/codalab-legacy:py37, which has Python 3.7"
+        yield harmful(14, "docker_image", found, "Write docker_image: codalab/codalab-legacy:py312, or your own")
+    if "registration_auto_approve" not in config:
+        found = "is missing, so that you approve each participant by hand"
+        yield harmful(19, "registration_auto_approve", found, "Write it, true or false")
+
+
+def _paths(bundle: OpenedCompetition) -> BundleProblems:
+    named = [(key, bundle.config.get(key)) for key in ("image", "terms")]
+    named += [(f"{where}.file", item.get("file")) for where, item in bundle.mappings("pages")]
+    data = [(f"{where}.{key}", item.get(key)) for where, item in bundle.mappings("tasks") for key in TASK_FILES]
+    data += [(f"{where}.{key}", item.get(key)) for where, item in bundle.mappings("phases") for key in PHASE_FILES]
+    data += [(f"{where}.path", item.get("path")) for where, item in bundle.mappings("solutions")]
+    for where, name in named + data:
+        if isinstance(name, str) and can_be_path(name) and not bundle.is_inside(name):
+            yield harmful(5, where, f"{name} leads out of the bundle, to files of the site", "Put it into the bundle")
+    for where, name in data:
+        path = bundle.data(name)
+        if not path:
+            continue
+        if os.path.isdir(path):
+            found = "is a folder, which the site zips; without a final slash, into a place that all uploads share"
+            yield harmful(6, where, found, "Ship a finished zip")
+            continue
+        try:
+            names_in(path)
+        except GivenUpError:
+            found = "is no zip; every submission would fail with 'Bad or empty zip file' after 200 seconds"
+            yield harmful(6, where, found, "Zip it")
+
+
+def _task_rules(bundle: OpenedCompetition) -> BundleProblems:
+    used = [index for _, phase in bundle.mappings("phases") for index in _listed(phase.get("tasks"))]
+    for where, task in bundle.mappings("tasks"):
+        if "index" in task and task["index"] not in used:
+            yield harmful(27, where, "is in no phase", "Name its index in a phase, or remove it")
+        for key in ("scoring_program", "reference_data"):
+            path = bundle.data(task.get(key))
+            if path:
+                with suppress(GivenUpError):  # said of its path already
+                    yield from _data(f"{where}.{key}", key, path)
+
+
+def _data(where: str, key: str, path: str) -> BundleProblems:
+    """Yield what is wrong with the content of a scoring program or of reference data."""
+    names = names_in(path)
+    tops = {name.split("/")[0] for name in names}
+    if names and len(tops) == 1 and all("/" in name for name in names):
+        found = f"everything in it is in the folder {tops.pop()}"
+        yield harmful(29, where, found, "Zip the files themselves, not the folder around them")
+    if key != "scoring_program":
+        return
+    command = command_of(path)
+    if not command:
+        what = "no command" if any(name in names for name in METADATA) else f"no {METADATA[0]} at its root"
+        found = f"has {what}: nothing runs, and each submission fails with 'Could not find scores file…'"
+        yield harmful(25, where, found, "Write metadata.yaml with command: python3 FILE.py")
+        return
+    if re.search(r"[|;<>*]|&&|\$\(|`", command):
+        yield harmful(26, where, f"its command needs a shell, and there is none: {command}", "Put it into a script")
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        yield harmful(26, where, f"its command cannot be split into words ({error})", "Correct its quotes")
+        return
+    scripts = [re.sub(r"^(\$program|/app/program)/", "", word) for word in words if re.search(r"\.(py|sh)$", word)]
+    for script in [script for script in scripts[:1] if not script.startswith("/")]:
+        if os.path.normpath(script) not in names:
+            yield harmful(26, where, f"its command runs {script}, which is not in it", "Correct the command")
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _phase_rules(bundle: OpenedCompetition) -> BundleProblems:
+    now, ends = datetime.datetime.now(datetime.UTC).replace(tzinfo=None), []
+    for where, phase in ordered_phases(bundle):
+        if phase.get("tasks") == []:
+            yield harmful(32, f"{where}.tasks", "is empty, so that nothing can be scored", "Name a task")
+        if len(_listed(phase.get("tasks"))) > 1:
+            found = "has several, and the leaderboard shows what was scored last, or sums"
+            yield harmful(43, f"{where}.tasks", found, "Score all in one task, in columns of their own")
+        yield from _dates(where, phase)
+        try:
+            start, end = moment(phase.get("start")), moment(phase.get("end"))
+        except (ValueError, OverflowError, TypeError):
+            continue
+        ends.append(end)
+        if start and end and end <= start:
+            yield harmful(39, f"{where}.end", "is not after its start, so that the phase takes nothing", "Correct it")
+        yield from _limits(bundle, where, phase)
+    if ends and all(end is not None and end < now for end in ends):
+        yield harmful(39, "phases", "have all ended", "Correct their dates")
+
+
+def _dates(where: str, phase: dict[Any, Any]) -> BundleProblems:
+    for key in ("start", "end"):
+        value, path = phase.get(key), f"{where}.{key}"
+        if isinstance(value, datetime.datetime) and value.time() != datetime.time():
+            yield harmful(33, path, "loses its time, since it is not in quotes", f"Write '{value}'")
+        zoned = value.tzinfo if isinstance(value, datetime.datetime) else isinstance(value, str) and _ZONE.search(value)
+        if zoned and not str(value).endswith(("Z", "UTC", "+00:00")):
+            yield harmful(34, path, "its zone is dropped, not converted", "Write the time in UTC")
+        if isinstance(value, str) and _AMBIGUOUS.match(value):
+            yield harmful(35, path, f"{value} is read with the month first", "Write year-month-day")
+
+
+def _limits(bundle: OpenedCompetition, where: str, phase: dict[Any, Any]) -> BundleProblems:
+    for key, default in (("max_submissions_per_day", 5), ("max_submissions", 100)):
+        if key not in phase:
+            yield harmful(40, f"{where}.{key}", f"is missing, which means {default}", "Write it, null for no limit")
+    limit = phase.get("execution_time_limit")
+    if isinstance(limit, int) and limit > CAP and not bundle.config.get("queue"):
+        found = f"is {limit}, and the public queue allows {CAP} seconds"
+        yield harmful(41, f"{where}.execution_time_limit", found, "Name a queue of your own, or write less")
+
+
+def _board_rules(bundle: OpenedCompetition) -> BundleProblems:
+    boards = bundle.mappings("leaderboards")
+    for where, _ in boards[1:]:
+        found = "belongs to no phase: only the first leaderboard counts"
+        yield harmful(45, where, found, "Make a competition of its own")
+    for where, board in boards[:1]:
+        if board.get("submission_rule", "Add") == "Add":
+            found = "is Add, so that the board stays empty until participants put something there"
+            yield harmful(47, f"{where}.submission_rule", found, "Write Force_Best, which is EvalAI's way")
+        if board.get("hidden") in (True, "true", "yes"):
+            found = "hides it on the page alone; the API gives it to anybody"
+            yield harmful(58, f"{where}.hidden", found, "Do not let scores be a secret")
+        columns = mappings_in(board, "columns")
+        primary = board.get("primary_index", 0)
+        if columns and not any(column.get("index") == primary and not column.get("hidden") for column in columns):
+            found = f"no visible column has the index {primary}, and the board breaks"
+            yield harmful(53, f"{where}.primary_index", found, "Name the index of a visible column")
+        if columns and all(column.get("hidden") for column in columns):
+            yield harmful(54, f"{where}.columns", "are all hidden", "Show one")
+        for index, column in enumerate(columns):
+            yield from _column(f"{where}.columns[{index}]", column)
+
+
+def _column(where: str, column: dict[Any, Any]) -> BundleProblems:
+    precision = column.get("precision", 2)
+    if isinstance(precision, int) and not 0 <= precision <= 10:
+        yield harmful(51, f"{where}.precision", f"is {precision}; ten places are stored", "Write 0 to 10")
+    if column.get("hidden") in (True, "true", "yes"):
+        yield harmful(58, f"{where}.hidden", "hides it on the page alone", "Leave out what is a secret")

@@ -1,0 +1,203 @@
+"""`segjudge push --platform codabench`: upload competitions through its API, and remember them.
+
+A second upload makes a second competition: the site knows none again, has no update and no dry run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.client import ApiError, Client, is_plain_token, is_safe_for_token
+from segjudge.platforms.evalai.http_exchange import WireError, blocks_of, exchange, within
+from segjudge.platforms.evalai.settings import account_values
+from segjudge.system import files
+
+HOST, TOKEN, USER, PASSWORD = "CODABENCH_HOST", "CODABENCH_TOKEN", "CODABENCH_USERNAME", "CODABENCH_PASSWORD"
+DEFAULT_HOST = "https://www.codabench.org"
+#: KEY=VALUE lines, mode 0600.
+FILE = os.path.join("~", ".config", "segjudge", "codabench")
+#: What was pushed from a folder: server → name of the zip → competition.
+STATE = os.path.join(".segjudge", "codabench.json")
+LOGIN, DATA_SETS, COMPLETED = "/api/api-token-auth/", "/api/datasets/", "/api/datasets/completed/{key}/"
+STATUS, COMPETITION = "/api/competitions/{status:int}/creation_status/", "/api/competitions/{competition:int}/"
+PAGE = "{host}/competitions/{number}/"
+#: Seconds for the bytes of a bundle, between two looks at the outcome, and until that is given up.
+_UPLOAD, PAUSE, PATIENCE = 3600.0, 2.0, 1800.0
+_NAME = 64
+
+
+class CodabenchClient(Client):
+    """Calls of one user of Codabench."""
+
+    SERVER, SCHEME = "a Codabench server", "Token"
+
+
+@dataclass(frozen=True)
+class CodabenchAccount:
+    """One account on one server."""
+
+    host: str
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class PushedCompetition:
+    """A bundle that was uploaded, with its outcome as far as it is known."""
+
+    #: The number of the upload, whose outcome can be asked for.
+    status: int
+    #: The checksum of the bundle.
+    digest: str
+    #: The competition's number; 0 as long as it is being unpacked.
+    number: int = 0
+
+
+class NotUnpackedError(Exception):
+    """Raised, with Codabench's words, when a bundle was refused."""
+
+
+def read_account(environment: Mapping[str, str] = os.environ, file: str = FILE) -> CodabenchAccount:
+    """Return the account: a token, or one got by name and password; raises HostError with what is missing."""
+    values = account_values((HOST, TOKEN, USER, PASSWORD), environment, file)
+    host = values.get(HOST, DEFAULT_HOST).strip().rstrip("/")
+    host = host if "://" in host else f"https://{host}"
+    if not is_safe_for_token(host):
+        raise HostError(f"{HOST} is {host}: a token goes over https only, or to this machine")
+    token = values.get(TOKEN, "").strip()
+    if not token and values.get(USER) and values.get(PASSWORD):
+        try:
+            login = {"username": values[USER], "password": values[PASSWORD]}
+            answer = CodabenchClient(host, "").call("POST", LOGIN, json=login)
+        except ApiError as error:
+            message = error.message.replace(values[PASSWORD], "…")
+            remedy = "Try again later" if error.transient else f"Correct {USER} and {PASSWORD}"
+            raise HostError(f"the login at {host} failed: {message}. {remedy}") from None
+        token = str(answer.get("token", "")) if isinstance(answer, dict) else ""
+    if not token or not is_plain_token(token):
+        raise HostError(f"set {TOKEN}, or {USER} and {PASSWORD}, in the environment or {FILE} (mode 0600)")
+    return CodabenchAccount(host, token)
+
+
+class CompetitionPush:
+    """Uploads a folder's competitions to one server."""
+
+    def __init__(self, account: CodabenchAccount, root: str, sleep: Callable[[float], object] = time.sleep) -> None:
+        self._account, self._path, self._sleep = account, Path(root, STATE), sleep
+        self._client = CodabenchClient(account.host, account.token)
+
+    def known(self, name: str) -> PushedCompetition | None:
+        """Return the outcome of the last upload of a competition; None where the site no longer has it."""
+        row = self._state().get(self._account.host, {}).get(name)
+        pushed = PushedCompetition(**row) if row else None
+        if pushed is None or not pushed.number:
+            return pushed
+        try:
+            self._client.call("GET", COMPETITION, {"competition": pushed.number})
+        except ApiError as error:
+            if error.status == 404:  # deleted there
+                return None
+            raise HostError(self._explained(error)) from None
+        return pushed
+
+    def upload(self, name: str, path: str) -> PushedCompetition:
+        """Upload a bundle; it is remembered before its outcome is known, so that none is uploaded twice."""
+        file, size = os.path.basename(path), os.path.getsize(path)
+        wanted = {"type": "competition_bundle", "file_name": file[-_NAME:], "file_size": size}
+        wanted["request_sassy_file_name"] = file
+        try:
+            place = self._client.call("POST", DATA_SETS, json=wanted)
+            self._send(str(place["sassy_url"]), path)
+            answer = self._client.call("PUT", COMPLETED, {"key": str(place["key"])}, json={})
+            pushed = PushedCompetition(int(answer["status_id"]), digest_of(path))
+        except ApiError as error:
+            raise HostError(self._explained(error)) from None
+        except (KeyError, TypeError, ValueError) as error:
+            raise HostError(f"{self._account.host}: does not answer as Codabench does ({error!r})") from None
+        self._remember(name, pushed)
+        return pushed
+
+    def outcome(self, name: str, pushed: PushedCompetition, patience: float = PATIENCE) -> PushedCompetition:
+        """Wait until a bundle is unpacked; raises `NotUnpackedError` where it is refused."""
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline:
+            try:
+                answer = self._client.call("GET", STATUS, {"status": pushed.status})
+            except ApiError as error:
+                if not error.transient:
+                    raise HostError(self._explained(error)) from None
+                answer = {}
+            status = answer.get("status") if isinstance(answer, dict) else None
+            if status == "Finished":
+                done = replace(pushed, number=int(answer["resulting_competition"]))
+                self._remember(name, done)
+                return done
+            if status == "Failed":
+                self._remember(name, None)
+                raise NotUnpackedError(str(answer.get("details") or "Codabench gives no reason."))
+            self._sleep(PAUSE)
+        raise HostError(
+            f"{self._account.host}: still unpacks upload {pushed.status} after {patience:.0f} s; its worker may have "
+            "died. Push again to go on waiting, or with --again to upload it once more"
+        )
+
+    def page(self, pushed: PushedCompetition) -> str:
+        """Return the address of a competition."""
+        return PAGE.format(host=self._account.host, number=pushed.number)
+
+    def _send(self, url: str, path: str) -> None:
+        """Put the bytes where the site said; the token does not go there."""
+        if not is_safe_for_token(url):
+            raise HostError(f"{self._account.host}: has the bundle uploaded without encryption, to {url[:100]}")
+
+        def send(session: Any) -> tuple[int, str]:
+            with open(path, "rb") as file:
+                session.trust_env = False  # nothing of ~/.netrc either
+                headers = {"Content-Type": "application/zip"}
+                options = {"timeout": (10, _UPLOAD), "allow_redirects": False, "stream": True}
+                with session.put(url, data=file, headers=headers, **options) as answer:
+                    text = next(blocks_of(answer), b"").decode("utf-8", "replace")
+            return answer.status_code, text[:300]
+
+        try:
+            status, text = exchange(send, within(_UPLOAD))
+        except WireError as error:
+            raise HostError(f"the upload broke off ({error}); nothing was created. Push again") from None
+        if not 200 <= status < 300:
+            raise HostError(f"the storage refuses the bundle ({status}: {text}); nothing was created")
+
+    def _explained(self, error: ApiError) -> str:
+        hint = f"\nYour token is wrong: set {TOKEN}, or {USER} and {PASSWORD}." if error.status == 401 else ""
+        return f"{self._account.host} says: {error.message}{hint}"
+
+    def _state(self) -> dict[str, dict[str, Any]]:
+        try:
+            found: dict[str, dict[str, Any]] = json.loads(self._path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise HostError(f"{self._path}: cannot be read ({error}); it holds which competitions exist") from None
+        return found
+
+    def _remember(self, name: str, pushed: PushedCompetition | None) -> None:
+        state = self._state()
+        row = state.setdefault(self._account.host, {})
+        if pushed is None:
+            row.pop(name, None)
+        else:
+            row[name] = asdict(pushed)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        files.replace(self._path, json.dumps(state, indent=1) + "\n")
+
+
+def digest_of(path: str) -> str:
+    """Return the checksum of a bundle."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

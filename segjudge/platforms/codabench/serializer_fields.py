@@ -1,0 +1,154 @@
+"""The fields of Codabench's serializers, and the error of each for a value."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from segjudge.platforms.evalai.bundle.problems import BundleProblems
+
+from .opened_competition import refused
+
+TEXT, FLAG, NATURAL, INTEGER = "text", "flag", "natural number", "whole number"
+CHOICE, EMAIL, JSON, LIST = "choice", "e-mail", "JSON", "list"
+#: Stands for a key that is not there.
+MISSING = object()
+_FLAGS = {"t", "y", "yes", "true", "on", "1", 1, "f", "n", "no", "false", "off", "0", 0}
+#: The largest number that the database takes.
+_LARGEST = 2**31 - 1
+_USER = re.compile(
+    r"[-!#$%&'*+/=?^_`{}|~0-9A-Z]+(?:\.[-!#$%&'*+/=?^_`{}|~0-9A-Z]+)*"
+    r'|"(?:[\x01-\x08\x0b\x0c\x0e-\x1f!#-\[\]-\x7f]|\\[\x01-\x09\x0b\x0c\x0e-\x7f])*"',
+    re.IGNORECASE,
+)
+_DOMAIN = re.compile(r"(?:[A-Z0-9](?:[A-Z0-9-]{0,61}[A-Z0-9])?\.)+(?:[A-Z0-9-]{2,63}(?<!-))|localhost", re.IGNORECASE)
+#: The most characters of an address.
+_ADDRESS = 320
+#: Half a character, which neither UTF-8 nor the database has.
+SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class SerializerField:
+    """The rules of one field."""
+
+    kind: str
+    #: The number of the rule that is broken.
+    rule: int
+    #: The most characters.
+    most: int = 0
+    required: bool = False
+    null: bool = False
+    blank: bool = False
+    choices: tuple[str, ...] = ()
+
+    def answer(self, value: object) -> str:
+        """Return Codabench's message about a value that it refuses; "" for one that it accepts."""
+        if value is MISSING:
+            return "This field is required." if self.required else ""
+        if value is None:
+            return "" if self.null else "This field may not be null."
+        return _ANSWERS[self.kind](self, value)
+
+
+def _text(field: SerializerField, value: object) -> str:
+    if str(value).strip() == "":
+        return "" if field.blank else "This field may not be blank."
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return "Not a valid string."
+    if field.most and len(str(value).strip()) > field.most:
+        return f"Ensure this field has no more than {field.most} characters."
+    if "\0" in str(value):
+        return "Null characters are not allowed."
+    half = SURROGATE.search(str(value))
+    return f"Surrogate characters are not allowed: U+{ord(half[0]):X}." if half else ""
+
+
+def _flag(_field: SerializerField, value: object) -> str:
+    known = value.lower() if isinstance(value, str) else value
+    return "" if isinstance(known, (str, int, float)) and known in _FLAGS else "Must be a valid boolean."
+
+
+def whole(value: object) -> int:
+    """Return a value as the whole number that Codabench takes it for; raises ValueError where it is none."""
+    return int(re.sub(r"\.0*\s*$", "", str(value)))
+
+
+def _integer(field: SerializerField, value: object) -> str:
+    try:
+        number = whole(value)
+    except ValueError:
+        return "A valid integer is required."
+    least = 0 if field.kind == NATURAL else -_LARGEST - 1
+    if number > _LARGEST:
+        return f"Ensure this value is less than or equal to {_LARGEST}."
+    return f"Ensure this value is greater than or equal to {least}." if number < least else ""
+
+
+def _choice(field: SerializerField, value: object) -> str:
+    known = str(value) in field.choices or (value == "" and field.blank)
+    return "" if known else f'"{value}" is not a valid choice.'
+
+
+def _email(field: SerializerField, value: object) -> str:
+    words = _text(field, value)
+    if words or str(value).strip() == "":
+        return words
+    user, _, domain = str(value).strip().rpartition("@")
+    known = len(str(value).strip()) <= _ADDRESS and _USER.fullmatch(user) and _is_domain(domain)
+    return "" if known else "Enter a valid email address."
+
+
+def _is_domain(domain: str) -> bool:
+    """Return whether an address may end so: a name, also in other scripts, or a number in brackets."""
+    if domain.startswith("[") and domain.endswith("]"):
+        try:
+            return bool(ipaddress.ip_address(domain[1:-1]))
+        except ValueError:
+            return False
+    if _DOMAIN.fullmatch(domain):
+        return True
+    try:
+        return bool(_DOMAIN.fullmatch(domain.encode("idna").decode("ascii")))
+    except UnicodeError:
+        return False
+
+
+def _json(_field: SerializerField, value: object) -> str:
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return "Value must be valid JSON."
+    return ""
+
+
+def _list(_field: SerializerField, value: object) -> str:
+    return "" if isinstance(value, list) else f'Expected a list of items but got type "{type(value).__name__}".'
+
+
+_ANSWERS = {TEXT: _text, FLAG: _flag, NATURAL: _integer, INTEGER: _integer}
+_ANSWERS |= {CHOICE: _choice, EMAIL: _email, JSON: _json, LIST: _list}
+
+
+def field_problems(
+    where: str, fields: Mapping[str, SerializerField], item: Mapping[Any, Any], prefix: str = ""
+) -> BundleProblems:
+    """Yield what a serializer refuses in a mapping, in its order; `prefix` is what it puts before a field's name."""
+    for key, field in fields.items():
+        words = field.answer(item.get(key, MISSING))
+        if not words:
+            continue
+        path = f"{where}.{key}".lstrip(".")
+        quote = f"{prefix}{key}: {words}\n" + ("\n" if prefix else "")
+        found = "is missing" if key not in item else f"is {item[key]!r:.60}"
+        yield refused(field.rule, path, f"{found}, and Codabench takes {_kind(field)}", f"Correct {key}", quote)
+
+
+def _kind(field: SerializerField) -> str:
+    if field.choices:
+        return " or ".join(field.choices)
+    return f"a {field.kind}" + (f" of up to {field.most} characters" if field.most else "")

@@ -1,0 +1,213 @@
+"""Whether `phases.py`, the YAML and the annotation files say the same."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from segjudge.evaluation_script.families.sequences.protocols import BESIDE, SEQUENCE_PROTOCOLS
+from segjudge.evaluation_script.files import packed as packed_file
+from segjudge.evaluation_script.files.problems import HostError, only
+from segjudge.evaluation_script.scoring.phase import DETAILS, PROTOCOLS, Phase, PhaseSplit
+
+from .bundle_source import PHASES_FILE, SCRIPT_FOLDER, BundleSource, read_phases
+from .opened_bundle import Bundle
+from .problems import BundleProblems, breaks_later, hashable_value, mappings_in, warning
+from .server_state import ServerState
+from .yaml_lines import read_yaml
+
+#: The visibility of a split that participants see; every other one keeps it from them.
+PUBLIC = "3"
+
+
+def agreement(bundle: Bundle) -> BundleProblems:
+    """Yield where `phases.py`, the YAML and the annotation files differ; nothing where the scorers are not ours."""
+    if bundle.is_foreign:
+        return
+    try:
+        phases = read_phases(bundle.script[PHASES_FILE], f"{SCRIPT_FOLDER}/{PHASES_FILE}")
+    except HostError as error:
+        yield breaks_later(PHASES_FILE, f"cannot be read ({error})", "Correct it")
+        return
+    configured = {str(phase.get("codename")): phase for phase in mappings_in(bundle.config, "challenge_phases")}
+    scored = {phase.codename: phase for phase in phases}
+    for codename in [name for name in configured if name not in scored]:
+        yield breaks_later("phases.py", f"lacks the phase {codename}", "Add a row, or remove it from the YAML")
+    for codename in [name for name in scored if name not in configured]:
+        found = f"has the phase {codename}, which the YAML lacks"
+        yield breaks_later("phases.py", found, "Remove it, or add it there")
+    for codename in [name for name in configured if name in scored]:
+        yield from _phase_agreement(bundle, configured[codename], scored[codename])
+    yield from unseen_reports(bundle, phases)
+
+
+def scoring_of(bundle: Bundle) -> dict[str, str]:
+    """Return in words how a bundle has each phase scored, by its codename; nothing where the scorers are not ours."""
+    if bundle.is_foreign:
+        return {}
+    found = {}
+    for phase in read_phases(bundle.script[PHASES_FILE], f"{SCRIPT_FOLDER}/{PHASES_FILE}"):
+        named = [(split.codename, PROTOCOLS[split.protocol]) for split in phase.splits if split.protocol in PROTOCOLS]
+        rules = [f"{codename} by {protocol.name}, revision {protocol.revision}" for codename, protocol in named]
+        found[phase.codename] = "; ".join([*rules, "in percent" if phase.percent else "from 0 to 1"])
+    return found
+
+
+def rescoring(bundle: Bundle, state: ServerState | None) -> BundleProblems:
+    """Yield a warning for each phase whose new scores would stand among old ones that were made in another way."""
+    before = state.scoring if state is not None else {}
+    try:
+        now = scoring_of(bundle) if before else {}
+    except HostError:  # said already
+        return
+    for codename in [codename for codename in now if before.get(codename, now[codename]) != now[codename]]:
+        found = f"is scored otherwise than at the last push ({now[codename]}; before: {before[codename]})"
+        remedy = "The leaderboard sorts old scores among new ones: re-run every submission of the phase after the push"
+        yield warning(f"phases.py, {codename}", found, remedy)
+
+
+def unseen_reports(bundle: Bundle, phases: Iterable[Phase]) -> BundleProblems:
+    """Yield a warning for each phase whose page of a submission nobody would see."""
+    for phase in phases if bundle.has_flag("remote_evaluation") else ():
+        if phase.report:
+            found = (
+                "has report=True, and EvalAI takes no result file from a remote worker, so that nobody sees the page"
+            )
+            remedy = "Remove it, and make pages yourself with `segjudge report`; the remote worker leaves it out"
+            yield warning(f"phases.py, {phase.codename}", found, remedy)
+
+
+def _phase_agreement(bundle: Bundle, configured: dict[str, Any], phase: Phase) -> BundleProblems:
+    where = f"phases.py, {phase.codename}"
+    if phase.detail not in DETAILS:
+        yield breaks_later(where, f"has detail={phase.detail!r}", f"Write one of {', '.join(DETAILS)}")
+    if phase.report not in (True, False):
+        yield breaks_later(where, f"has report={phase.report!r}", "Write True or False")
+    yield from _notify_agreement(where, phase)
+    schemas, _ = splits_of(bundle.config, configured)
+    yield from _secrecy(bundle.config, configured, phase)
+    for split in phase.splits:
+        yield from _metrics_agreement(where, split, schemas.get(split.codename, {}))
+    if phase.annotations != (configured.get("test_annotation_file") or phase.annotations):
+        yield breaks_later(where, f"reads {phase.annotations}, not the file of the YAML", "Make them agree")
+    elif bundle.has(phase.annotations) and bundle.size(phase.annotations):
+        yield from _truth_agreement(bundle, where, phase)
+
+
+def _secrecy(config: dict[str, Any], configured: dict[str, Any], phase: Phase) -> BundleProblems:
+    """Yield where a phase shows what the YAML keeps from participants; the scorers know `phases.py` alone."""
+    where = f"phases.py, {phase.codename}"
+    schemas, hidden = splits_of(config, configured)
+    if set(schemas) != {split.codename for split in phase.splits}:
+        found = f"its splits are not the YAML's ({', '.join(map(str, schemas))})"
+        yield breaks_later(where, found, "Make them agree")
+    for split in phase.splits:
+        if split.codename in hidden and not split.hidden:
+            found = f"shows the scores of {split.codename}, which the visibility in the YAML keeps from participants"
+            remedy = f'Write PhaseSplit("{split.codename}", …, hidden=True), or set visibility: 3'
+            yield breaks_later(where, found, remedy)
+
+
+def check_secrecy(config: dict[str, Any], phases: Iterable[Phase]) -> None:
+    """Raise `HostError` where `phases.py` shows what the YAML hides, or lacks a phase: nothing is built of that."""
+    scored: Mapping[str, Phase] = {phase.codename: phase for phase in phases}
+    problems: list[str] = []
+    for configured in mappings_in(config, "challenge_phases"):
+        codename = str(configured.get("codename"))
+        if codename not in scored:
+            raise HostError(f"{SCRIPT_FOLDER}/{PHASES_FILE}: lacks the phase {codename}; run `segjudge check`")
+        problems += map(str, _secrecy(config, configured, scored[codename]))
+    if problems:
+        raise HostError("\n".join(problems))
+
+
+def hidden_splits(source: BundleSource, phase: Phase) -> frozenset[str]:
+    """Return the codenames of the splits of a phase that `phases.py` or the YAML keeps from participants."""
+    try:
+        content, _ = read_yaml(source.config_name, Path(source.root, source.config_name).read_bytes())
+    except (OSError, yaml.YAMLError):
+        content = None
+    config: dict[str, Any] = content if isinstance(content, dict) else {}
+    configured = mappings_in(config, "challenge_phases")
+    rows = [splits_of(config, row)[1] for row in configured if str(row.get("codename")) == phase.codename]
+    return phase.hidden.union(str(codename) for codenames in rows for codename in codenames)
+
+
+def is_public(row: dict[str, Any]) -> bool:
+    """Return whether participants see the scores of a phase and split, as the YAML says."""
+    return str(row.get("visibility")) == PUBLIC
+
+
+def splits_of(config: dict[str, Any], phase: dict[str, Any]) -> tuple[dict[object, dict[str, Any]], set[object]]:
+    """Return the leaderboard's schema by the codename of each split of a phase, and which splits are hidden."""
+    codenames = {
+        hashable_value(split): hashable_value(split, "codename") for split in mappings_in(config, "dataset_splits")
+    }
+    boards = {hashable_value(board): board.get("schema") for board in mappings_in(config, "leaderboard")}
+    schemas: dict[object, dict[str, Any]] = {}
+    hidden = set()
+    for row in mappings_in(config, "challenge_phase_splits"):
+        if row.get("challenge_phase_id") == phase.get("id"):
+            codename = codenames.get(hashable_value(row, "dataset_split_id"))
+            schema = boards.get(hashable_value(row, "leaderboard_id"))
+            schemas[codename] = schema if isinstance(schema, dict) else {}
+            if not is_public(row):
+                hidden.add(codename)
+    return schemas, hidden
+
+
+def board_of(config: dict[str, Any], phase: dict[str, Any], codename: str) -> tuple[dict[str, Any], bool]:
+    """Return the schema of the leaderboard of a phase and split, and whether the row itself says descending."""
+    splits = {split["id"]: split["codename"] for split in config["dataset_splits"]}
+    schemas: dict[object, dict[str, Any]] = {board["id"]: board["schema"] for board in config["leaderboard"]}
+    return next(
+        (schemas[row["leaderboard_id"]], row["is_leaderboard_order_descending"])
+        for row in config["challenge_phase_splits"]
+        if row["challenge_phase_id"] == phase["id"] and splits[row["dataset_split_id"]] == codename
+    )
+
+
+def _metrics_agreement(where: str, split: PhaseSplit, schema: dict[str, Any]) -> BundleProblems:
+    if schema.get("labels", list(split.metrics)) != list(split.metrics):
+        found = f"the metrics of {split.codename} are not the labels of its leaderboard"
+        yield breaks_later(where, found, "Copy them")
+    if split.protocol not in PROTOCOLS:
+        yield breaks_later(
+            where, f"there is no protocol {split.protocol!r}{only(split.protocol, PROTOCOLS)}", "Name one"
+        )
+        return
+    metrics = (*PROTOCOLS[split.protocol].metrics, *(BESIDE if split.protocol in SEQUENCE_PROTOCOLS else ()))
+    unknown = [metric for metric in split.metrics if metric not in metrics]
+    if unknown:
+        found = f"{split.protocol} has no metric {', '.join(unknown)}{only(unknown[0], metrics)}"
+        yield breaks_later(where, found, "Use one that it has")
+
+
+def _truth_agreement(bundle: Bundle, where: str, phase: Phase) -> BundleProblems:
+    name, data = phase.annotations, io.BytesIO(bundle.read(phase.annotations))
+    try:
+        splits, track = packed_file.splits_of(data), packed_file.track_of(data)
+    except HostError as error:
+        yield breaks_later(name, str(error), "Pack it anew")
+        return
+    scored_track = next((PROTOCOLS[split.protocol].track for split in phase.splits if split.protocol in PROTOCOLS), "")
+    if splits and track != scored_track:
+        yield breaks_later(where, f"{name} holds {track}, not {scored_track}", "Name another file or protocol")
+    elif splits and not {split.codename for split in phase.splits} <= set(splits):
+        yield breaks_later(where, f"{name} has the splits {', '.join(splits)} only", "Pack what is missing")
+
+
+def _notify_agreement(where: str, phase: Phase) -> BundleProblems:
+    """Yield a problem for a notification that can never be sent."""
+    notify = phase.notify
+    if notify is None or notify.threshold is None:
+        return
+    visible = [split for split in phase.splits if notify.split in ("", split.codename) and not split.hidden]
+    if not any(notify.metric in split.metrics for split in visible):
+        metric = f"{notify.metric or 'no metric'} of {notify.split or 'any split'}"
+        found = f"notify names {metric}, which no participant sees"
+        yield breaks_later(where, found, "Name one of the phase's splits and metrics")

@@ -1,0 +1,172 @@
+"""Finding a bundle: its location, its kind, and the phases that our scorers score."""
+
+from __future__ import annotations
+
+import enum
+import io
+import os
+import traceback
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from segjudge.evaluation_script.files.problems import HostError, nearest
+from segjudge.platforms.evalai.hosted_worker.scorers import is_ours
+from segjudge.system.errors import UsageError
+
+from .fields import CONFIG, CONFIG_NAMES
+
+if TYPE_CHECKING:
+    from segjudge.evaluation_script.scoring.phase import Phase
+
+SCRIPT_FOLDER = "evaluation_script"
+PHASES_FILE = "phases.py"
+#: The environment variable with the bundle for folders that have none, which `run.sh` sets to its checkout.
+BUNDLE = "SEGJUDGE_BUNDLE"
+#: A script with more is not read to find out whose it is.
+_SCRIPT_BYTES = 64 << 20
+#: What zipfile raises for a member that is damaged or of another kind.
+UNREADABLE = (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, EOFError, ValueError, KeyError)
+
+
+class BundleKind(enum.Enum):
+    """Whose scorers a bundle has."""
+
+    #: Ours, in its own folder: a fork or a checkout.
+    FORK = "fork"
+    #: Ours, from the installed package: beside the config there is `evaluation_script/phases.py` alone.
+    SMALL = "small"
+    #: Its own.
+    FOREIGN = "foreign"
+
+
+@dataclass(frozen=True)
+class BundleSource:
+    """A bundle that was found."""
+
+    #: The folder with the config, the samples and what is remembered; of a zip, the bundle's folder around it if
+    #: there is one, else its own.
+    root: str
+    kind: BundleKind
+    #: The config's name in the folder.
+    config_name: str = CONFIG
+    #: The built zip, where that was named.
+    archive: str = ""
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether its scorers are not ours, so that nothing can be compared with `phases.py`."""
+        return self.kind is BundleKind.FOREIGN
+
+    def phases(self) -> tuple[Phase, ...]:
+        """Return the phases of its own `phases.py`; raises `HostError` where it has none of ours."""
+        where = os.path.join(self.archive or self.root, SCRIPT_FOLDER, PHASES_FILE)
+        if self.is_foreign:
+            raise HostError(f"{where}: this bundle has scorers of its own, and no {PHASES_FILE} of Segjudge's")
+        if self.archive:
+            text = _script_files(self.archive)[PHASES_FILE]
+        else:
+            try:
+                text = Path(where).read_bytes()
+            except OSError as error:
+                raise HostError(f"{where}: cannot be read ({error.strerror})") from None
+        return read_phases(text, where)
+
+    def phase(self, codename: str) -> Phase:
+        """Return one of its phases; raises `UsageError` where there is none of that name."""
+        phases = self.phases()
+        for phase in phases:
+            if phase.codename == codename:
+                return phase
+        known = [phase.codename for phase in phases]
+        near = nearest(codename, known)
+        hint = f" Did you mean {near}?" if near else ""
+        raise UsageError(f"There is no phase {codename!r} in this challenge; its phases are: {', '.join(known)}.{hint}")
+
+
+def find_bundle(path: str = "") -> BundleSource:
+    """Return the bundle of a folder, a built zip or a config.
+
+    Without a path it is the one of the current folder, else the one that `run.sh` belongs to, else this checkout.
+    Raises `UsageError` where there is none.
+    """
+    if not path:
+        checkout = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        for folder in (os.getcwd(), os.environ.get(BUNDLE, ""), checkout):
+            if folder and _config_names(folder):
+                return _folder_source(folder)
+        raise UsageError(f"no {CONFIG} here; run it in the bundle's folder, or name one with --bundle")
+    if os.path.isdir(path):
+        return _folder_source(os.path.abspath(path))
+    if not os.path.isfile(path):
+        raise UsageError(f"{path}: there is no such file or folder")
+    if os.path.basename(path) in CONFIG_NAMES:
+        return _folder_source(os.path.dirname(os.path.abspath(path)))
+    if path.endswith((".yaml", ".yml")):
+        raise UsageError(f"{path}: EvalAI reads {CONFIG} alone; rename it")
+    return _zip_source(os.path.abspath(path))
+
+
+def read_phases(text: bytes, where: str) -> tuple[Phase, ...]:
+    """Return the phases that the text of a `phases.py` defines, by the installed scorers' own classes."""
+    from segjudge import evaluation_script
+    from segjudge.evaluation_script.scoring.phase import Phase
+
+    module = ModuleType(f"{evaluation_script.__name__}.phases_of_a_bundle")
+    module.__package__ = evaluation_script.__name__
+    try:
+        exec(compile(text, where, "exec"), module.__dict__)  # noqa: S102 - the host's own table, as the worker does
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a host may have written
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == where]
+        line = getattr(error, "lineno", None) or (frames[-1].lineno if frames else 1)
+        raise HostError(f"{where}, line {line}: {type(error).__name__}: {error}") from None
+    phases = module.__dict__.get("PHASES")
+    if not isinstance(phases, tuple) or not phases or not all(isinstance(phase, Phase) for phase in phases):
+        raise HostError(f"{where}: PHASES is not a tuple of phases")
+    return phases
+
+
+def _folder_source(folder: str) -> BundleSource:
+    names = _config_names(folder)
+    if not names:
+        below = [name for name in sorted(os.listdir(folder)) if _config_names(os.path.join(folder, name))]
+        hint = f"; there is one in {os.path.join(folder, below[0])}" if below else ""
+        raise UsageError(f"{folder}: holds no {CONFIG}{hint}")
+    if len(names) > 1:
+        raise UsageError(f"{folder}: holds {' and '.join(names)}, and EvalAI takes one; remove the other")
+    script = os.path.join(folder, SCRIPT_FOLDER)
+    modules = [name for name in os.listdir(script) if name.endswith(".py")] if os.path.isdir(script) else []
+    kind = BundleKind.FORK if is_ours(modules) else BundleKind.FOREIGN
+    return BundleSource(folder, BundleKind.SMALL if modules == [PHASES_FILE] else kind, names[0])
+
+
+def _zip_source(path: str) -> BundleSource:
+    above = os.path.dirname(path)
+    around = next((folder for folder in (above, os.path.dirname(above)) if len(_config_names(folder)) == 1), "")
+    kind = BundleKind.FORK if is_ours(_script_files(path)) else BundleKind.FOREIGN
+    return BundleSource(around or above, kind, archive=path)
+
+
+def _config_names(folder: str) -> list[str]:
+    return [name for name in CONFIG_NAMES if os.path.isfile(os.path.join(folder, name))]
+
+
+def script_files(data: bytes) -> dict[str, bytes]:
+    """Return the modules and requirements in a script's zip; raises one of `UNREADABLE` where that is damaged."""
+    with zipfile.ZipFile(io.BytesIO(data)) as script:
+        names = [name for name in script.namelist() if name.endswith((".py", "requirements.txt"))]
+        if sum(script.getinfo(name).file_size for name in names) > _SCRIPT_BYTES:
+            raise ValueError("its modules are larger than any program's")
+        return {name: script.read(name) for name in names}
+
+
+def _script_files(path: str) -> dict[str, bytes]:
+    """Return the modules in a built zip's script; nothing where it cannot be read, which `check` explains."""
+    try:
+        with zipfile.ZipFile(path) as bundle, bundle.open(f"{SCRIPT_FOLDER}.zip") as file:
+            return script_files(file.read(_SCRIPT_BYTES))
+    except UNREADABLE:
+        return {}

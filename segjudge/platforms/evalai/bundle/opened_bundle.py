@@ -1,0 +1,211 @@
+"""A built bundle, opened: its config with the lines, and its files."""
+
+from __future__ import annotations
+
+import os
+import sys
+import zipfile
+from functools import cached_property
+from typing import Any, Self
+
+import yaml
+
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.hosted_worker.scorers import is_ours
+
+from .bundle_source import UNREADABLE, script_files
+from .field_values import as_flag
+from .fields import CONFIG_NAMES
+from .problems import BundleProblem, breaks_later, crash
+from .yaml_lines import YamlLines, read_yaml, yaml_problem
+
+#: The server's web front takes no larger upload.
+UPLOAD_BYTES = 200 << 20
+#: More than any challenge has.
+_MEMBERS, _TEXT_BYTES, _UNPACKED_BYTES = 20_000, 4 << 20, 4 << 30
+#: The longest part of a path that Linux takes, and how much of a file is unpacked at once.
+_NAME_BYTES, _CHUNK_BYTES = 255, 1 << 20
+
+
+class BundleRefusedError(HostError):
+    """Raised for a bundle without a config that can be checked."""
+
+    def __init__(self, problem: BundleProblem) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+class Bundle:
+    """A bundle as the server unpacks it.
+
+    Raises `BundleRefusedError` where the server would not get as far as the keys of the config.  One that goes to
+    another platform may be larger than what EvalAI takes.
+    """
+
+    def __init__(self, path: str, *, for_evalai: bool = True) -> None:
+        self.path = path
+        self._zip = _open_zip(path, UPLOAD_BYTES if for_evalai else sys.maxsize)
+        try:
+            self._members = _unpacked_files(self._zip, path)
+            self.names = frozenset(self._members)
+            #: The names as the zip lists them, folders included.
+            self.listed_names = self._zip.namelist()
+            _check_sizes(self._zip, path)
+            _check_members(self._zip, path)
+            self.config_name = self._config_name()
+            self.text = self.read(self.config_name)
+            self.config, self.lines = self._parsed_config()
+        except BundleRefusedError:
+            self._zip.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._zip.close()
+
+    def read(self, name: str) -> bytes:
+        """Return the content of a file, by its path as the YAML may write it."""
+        try:
+            return self._zip.read(self._members[os.path.normpath(name)])
+        except UNREADABLE as error:
+            raise BundleRefusedError(_not_a_zip(self.path, f"{name} in it cannot be read ({error})")) from None
+
+    def size(self, name: str) -> int:
+        """Return the size of a file in bytes."""
+        return self._members[os.path.normpath(name)].file_size
+
+    def has(self, path: object) -> bool:
+        """Return whether a value of the YAML is the path of a file in the bundle."""
+        return isinstance(path, str) and os.path.normpath(path) in self.names
+
+    @cached_property
+    def script(self) -> dict[str, bytes]:
+        """The modules and requirements of the evaluation script; none where it cannot be read."""
+        path = self.config.get("evaluation_script")
+        try:
+            return script_files(self.read(str(path))) if self.has(path) else {}
+        except UNREADABLE:
+            return {}
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the scorers are not ours."""
+        return not is_ours(self.script)
+
+    @property
+    def evaluated_elsewhere(self) -> bool:
+        """Whether no worker of EvalAI's reads the annotation files."""
+        return self.has_flag("remote_evaluation") or (
+            self.has_flag("is_docker_based") and not self.has_flag("is_static_dataset_code_upload")
+        )
+
+    def has_flag(self, key: str) -> bool:
+        """Return whether a flag of the challenge is set, in any of the spellings that the server takes."""
+        return as_flag(self.config.get(key)) is True
+
+    def _config_name(self) -> str:
+        names = [name for name in self.listed_names if name in CONFIG_NAMES]
+        if len(names) == 1:
+            return names[0]
+        if names:
+            quote = f"There are {len(names)} challenge config YAML files instead of 1 in the zip file!"
+            problem = BundleProblem(self.path, f"holds {' and '.join(names)}", "Keep one", quote, 4)
+        else:
+            quote = "There is no YAML file in the zip file you uploaded!"
+            below = [name for name in self.listed_names if os.path.basename(name) in CONFIG_NAMES]
+            found = "holds no challenge config" + (f" at its top, only {below[0]}" if below else "")
+            problem = BundleProblem(self.path, found, "Put it at the top", quote, 3)
+        raise BundleRefusedError(problem)
+
+    def _parsed_config(self) -> tuple[dict[str, Any], YamlLines]:
+        try:
+            config, lines = read_yaml(self.config_name, self.text)
+        except yaml.YAMLError as error:
+            raise BundleRefusedError(yaml_problem(self.config_name, error)) from None
+        if not isinstance(config, dict):
+            raise BundleRefusedError(crash(self.config_name, "is empty or not a mapping", "Write it as key: value", 7))
+        return config, lines
+
+
+def is_html(path: str) -> bool:
+    """Return whether a path ends as EvalAI demands of a text."""
+    return os.path.normpath(path).endswith(".html")
+
+
+def escapes(path: str) -> bool:
+    """Return whether a path leads out of the bundle."""
+    return os.path.isabs(path) or os.path.normpath(path).split(os.sep)[0] == os.pardir
+
+
+def _open_zip(path: str, most: int) -> zipfile.ZipFile:
+    if os.path.getsize(path) > most:
+        found = f"has {os.path.getsize(path) / 1e6:,.0f} MB, and EvalAI takes {most >> 20} MiB"
+        remedy = "Upload large annotation files with `evalai challenge C phase P submit --file F --annotation`"
+        raise BundleRefusedError(BundleProblem(path, found, remedy))
+    if not os.path.getsize(path):
+        problem = BundleProblem(path, "is empty", "Build it again", "The submitted file is empty.", 1)
+        raise BundleRefusedError(problem)
+    try:
+        return zipfile.ZipFile(path)
+    except NotImplementedError as error:
+        found = f"is a zip of another kind ({error})"
+        raise BundleRefusedError(crash(path, found, "Make it with segjudge build", 2)) from None
+    except (zipfile.BadZipFile, OSError, ValueError) as error:
+        raise BundleRefusedError(_not_a_zip(path, f"is not a zip ({error})")) from None
+
+
+def _unpacked_files(archive: zipfile.ZipFile, path: str) -> dict[str, zipfile.ZipInfo]:
+    """Return the files by the paths at which the server finds them once it has unpacked the zip."""
+    if len(archive.namelist()) > _MEMBERS:
+        found = f"holds more than {_MEMBERS:,} files"
+        raise BundleRefusedError(breaks_later(path, found, "Leave out what EvalAI does not read"))
+    if unsafe := [name for name in archive.namelist() if escapes(name)]:
+        raise BundleRefusedError(_not_a_zip(path, f"holds {unsafe[0]}, which points outside"))
+    files: dict[str, zipfile.ZipInfo] = {}
+    folders: dict[str, str] = {}
+    for member in archive.infolist():
+        parts = [part for part in member.filename.split("/") if part not in ("", os.curdir, os.pardir)]
+        if (not parts and not member.is_dir()) or any(len(os.fsencode(part)) > _NAME_BYTES for part in parts):
+            found = f"holds {member.filename!r:.60}, which names no file"
+            raise BundleRefusedError(crash(path, found, "Rename it", 2))
+        depth = len(parts) if member.is_dir() else len(parts) - 1
+        folders.update({"/".join(parts[: length + 1]): member.filename for length in range(depth)})
+        if not member.is_dir():
+            files["/".join(parts)] = member
+    both = sorted(files.keys() & folders.keys())
+    if both:
+        found = f"holds {both[0]} as a file, and {folders[both[0]]} below it"
+        raise BundleRefusedError(crash(path, found, "Rename one of them", 2))
+    return files
+
+
+def _check_sizes(archive: zipfile.ZipFile, path: str) -> None:
+    """Refuse what would take long to unpack, and texts that are larger than anybody writes."""
+    if sum(member.file_size for member in archive.infolist()) > _UNPACKED_BYTES:
+        found = f"unpacks to more than {_UNPACKED_BYTES >> 30} GiB"
+        raise BundleRefusedError(breaks_later(path, found, "Leave out what EvalAI does not read"))
+    for member in archive.infolist():
+        if member.filename.endswith((".html", ".yaml", ".yml")) and member.file_size > _TEXT_BYTES:
+            found = f"{member.filename} in it unpacks to {member.file_size:,} bytes"
+            raise BundleRefusedError(breaks_later(path, found, f"Keep texts below {_TEXT_BYTES >> 20} MiB"))
+
+
+def _check_members(archive: zipfile.ZipFile, path: str) -> None:
+    """Unpack every file, as the server does, also those that the config does not name."""
+    for member in archive.infolist():
+        try:
+            with archive.open(member) as file:
+                while file.read(_CHUNK_BYTES):
+                    pass
+        except (zipfile.BadZipFile, EOFError) as error:
+            raise BundleRefusedError(_not_a_zip(path, f"{member.filename!r:.60} in it is damaged ({error})")) from None
+        except UNREADABLE as error:
+            found = f"{member.filename!r:.60} in it cannot be unpacked ({error})"
+            raise BundleRefusedError(crash(path, found, "Make it with segjudge build", 2)) from None
+
+
+def _not_a_zip(path: str, found: str) -> BundleProblem:
+    quote = "The zip file contents cannot be extracted. Please check the format!"
+    return BundleProblem(path, found, "Make it with segjudge build", quote, 2)

@@ -1,0 +1,236 @@
+"""`segjudge push`: validate and create or update a challenge through EvalAI's API."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import yaml
+
+from segjudge.evaluation_script.files.packed import add_member
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai import routes
+from segjudge.platforms.evalai.client import ApiError, Client
+from segjudge.platforms.evalai.settings import TEAM, TOKEN, EvalAISettings
+
+from .opened_bundle import Bundle
+from .server_sentences import RejectedError, sentences
+from .server_state import SPLIT_SETTINGS, ServerState
+
+#: Seconds to connect, and to upload 200 MB that the server unpacks and saves.
+_UPLOAD_TIMEOUT = (10.0, 900.0)
+#: With more phase splits than this, reading them comes near the server's limit of 60 calls a minute.
+_PHASE_SPLITS = 20
+#: How the server says that there is no such host team.
+_NO_TEAM = "ChallengeHostTeam"
+_EXPLANATIONS = {
+    401: f"Your token is wrong, has expired (renew it on your profile page, then set {TOKEN}), or is not of a member "
+    f"of host team {TEAM}.",
+    403: "Another challenge of somebody else's already has this repository, or your e-mail address is not verified. "
+    "Push under your own OWNER/NAME with --repository.",
+    404: f"There is no such thing there: {TEAM} is the number in the address of your host team's page.",
+    413: "The bundle is too large; upload large annotation files with the evalai client.",
+    429: "Too many requests: 60 a minute are allowed for each user, over everything. Wait a minute.",
+}
+
+
+@dataclass(frozen=True)
+class PushedChallenge:
+    """A challenge on the server after a push."""
+
+    #: The server's answer to the push.
+    message: str
+    number: int
+    queue: str
+    #: codename → id on the server
+    phases: dict[str, int] = field(default_factory=dict)
+    approved: bool = False
+
+
+def repository(name: str, root: str) -> str:
+    """Return the OWNER/NAME by which the server recognises a challenge."""
+    name = name or os.environ.get("GITHUB_REPOSITORY", "") or _remote_repository(root)
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+        found = f"{name!r} is not OWNER/NAME" if name else "no repository is known"
+        remedy = "set GITHUB_REPOSITORY to OWNER/NAME, or give the checkout a git remote named origin"
+        raise HostError(f"{found}: EvalAI knows a challenge again by its repository; {remedy}")
+    return name
+
+
+def _remote_repository(root: str) -> str:
+    git = ["git", "-C", root, "remote", "get-url", "origin"]
+    try:
+        remote = subprocess.run(git, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""  # a machine without git
+    match = re.fullmatch(r"(?:\w+://[^/]+/|[\w.-]+@[\w.-]+:)([\w.-]+/[\w.-]+?)(\.git)?/?", remote.stdout.strip())
+    return match.group(1) if remote.returncode == 0 and match else ""
+
+
+class ChallengePush:
+    """A push of a repository's bundle: what the server holds of it, and the calls that change it."""
+
+    def __init__(self, settings: EvalAISettings, repository: str) -> None:
+        if not settings.team:
+            raise HostError(f"{TEAM} is not set: it is the number of your host team, in the address of its page")
+        self._settings, self._repository = settings, repository
+        self._client = Client(settings.host, settings.token)
+
+    def existing(self) -> dict[str, Any] | None:
+        """Return the challenge that this repository has on the server; None before its first push."""
+        with self._explaining():
+            challenges = self._client.all_of(routes.CHALLENGES_OF_HOST, {"team": self._settings.team})
+        mine = [challenge for challenge in challenges if challenge.get("github_repository") == self._repository]
+        return next((challenge for challenge in mine if isinstance(challenge.get("id"), int)), None)
+
+    def state(self, last_push: ServerState | None, challenge: dict[str, Any] | None = None) -> ServerState | None:
+        """Return what the server holds; what its API does not return is taken from the last push."""
+        challenge = challenge or self.existing()
+        if challenge is None:
+            return None
+        number = int(challenge["id"])
+        source, approved = self.source(number), bool(challenge.get("approved_by_admin"))
+        fifo = challenge.get("use_fifo_sqs")
+        with self._explaining():
+            phases = self._client.all_of(routes.PHASES_OF_HOST, {"challenge": number})
+            listed = [row for row in phases if type(row.get("config_id")) is int]
+            codenames = {row["config_id"]: str(row.get("codename")) for row in listed}
+            slugs = [str(row["slug"]).rpartition("-")[0] for row in phases if row.get("slug")]
+            mapped = self._phase_splits(number, {row["id"]: row["config_id"] for row in listed})
+        known_fifo = fifo if isinstance(fifo, bool) else None
+        scoring = last_push.scoring if last_push is not None and last_push.source == source else {}
+        state = ServerState(source, approved, phases=codenames, fifo=known_fifo, slugs=slugs, scoring=scoring)
+        if mapped is not None:
+            return replace(state, **mapped)
+        if last_push is None or last_push.source != source:
+            return state
+        return replace(state, leaderboards=last_push.leaderboards, splits=last_push.splits, rows=last_push.rows)
+
+    def _phase_splits(self, challenge: int, phases: dict[int, int]) -> dict[str, Any] | None:
+        """Return leaderboards, splits and phase splits by the ids of the YAML; None where they cannot be read."""
+        listed = self._client.all_of(routes.PHASE_SPLITS, {"challenge": challenge})
+        if len(listed) > _PHASE_SPLITS:
+            return None
+        try:
+            rows = [self._client.call("GET", routes.PHASE_SPLIT, {"split": split["id"]}) for split in listed]
+            boards = self._each(routes.LEADERBOARD_SCHEMA, "leaderboard", {row["leaderboard"] for row in rows})
+            splits = self._each(routes.DATASET_SPLIT, "split", {row["dataset_split"] for row in rows})
+            return {
+                "leaderboards": {int(board["config_id"]): board["schema"] for board in boards.values()},
+                "splits": {int(split["config_id"]): [split["name"], split["codename"]] for split in splits.values()},
+                "rows": [
+                    [
+                        int(boards[row["leaderboard"]]["config_id"]),
+                        phases[row["challenge_phase"]],
+                        int(splits[row["dataset_split"]]["config_id"]),
+                        *(row[key] for key in SPLIT_SETTINGS),
+                    ]
+                    for row in rows
+                ],
+            }
+        except (KeyError, TypeError, ValueError):
+            return None  # an EvalAI that returns less
+        except ApiError as error:
+            if error.status in (403, 404):
+                return None
+            raise
+
+    def _each(self, route: str, key: str, numbers: set[Any]) -> dict[Any, Any]:
+        """Return what the server holds under a route, by its numbers there."""
+        return {number: self._client.call("GET", route, {key: number}) for number in sorted(numbers)}
+
+    def source(self, challenge: int) -> str:
+        """Return which challenge on which server this is, in words."""
+        return f"challenge {challenge} of {self._repository} on {self._settings.host}"
+
+    def validate(self, bundle: str) -> str:
+        """Have the server validate a bundle; return its answer, or raise `RejectedError`."""
+        return self._upload(routes.VALIDATE, bundle)
+
+    def create_or_update(self, bundle: str) -> PushedChallenge:
+        """Create or update the challenge, and look up the numbers that the server's answer lacks."""
+        message = self._upload(routes.CREATE_OR_UPDATE, bundle)
+        challenge = self.existing()
+        if challenge is None:
+            found = f"no challenge of host team {self._settings.team} names {self._repository}"
+            raise HostError(f"{message}\nBut {found}.")
+        number = int(challenge["id"])
+        with self._explaining(f"{message}\nIts phases could not be looked up: "):
+            phases = self._client.all_of(routes.PHASES_OF_HOST, {"challenge": number})
+        listed = sorted(phases, key=lambda phase: phase.get("config_id") or 0)
+        ids = {str(phase.get("codename")): phase["id"] for phase in listed if isinstance(phase.get("id"), int)}
+        approved = bool(challenge.get("approved_by_admin"))
+        return PushedChallenge(message, number, str(challenge.get("queue") or ""), ids, approved)
+
+    def _upload(self, route: str, bundle: str) -> str:
+        with open(bundle, "rb") as file, self._explaining():
+            try:
+                answer = self._client.call(
+                    "POST",
+                    route,
+                    {"team": self._settings.team},
+                    data={"GITHUB_REPOSITORY": self._repository},
+                    files={"zip_configuration": ("challenge_config.zip", file, "application/zip")},
+                    timeout=_UPLOAD_TIMEOUT,
+                )
+            except ApiError as error:
+                if error.status in (400, 406) and isinstance(error.body, dict) and _NO_TEAM not in error.message:
+                    raise RejectedError(sentences(error.body)) from None
+                raise
+        success = answer.get("Success") or answer.get("success") if isinstance(answer, dict) else None
+        return str(success or answer)
+
+    @contextmanager
+    def _explaining(self, before: str = "") -> Iterator[None]:
+        """Raise `HostError` with what the server says and what to do about it."""
+        try:
+            yield
+        except ApiError as error:
+            explanation = _EXPLANATIONS.get(error.status, "")
+            if _NO_TEAM in error.message:
+                where = "it is in the address of your host team's page"
+                explanation = f"{TEAM} is not the number of a host team there: {where}."
+            found = f"{before}{self._settings.host} says: {error.message}\n{explanation}"
+            raise HostError(found.rstrip()) from None
+
+
+def without_sponsors(bundle: str, out: str) -> bool:
+    """Write a bundle without its sponsors, on which the server fails in an update; return whether it had any."""
+    with Bundle(bundle) as opened:
+        if not opened.config.get("sponsors"):
+            return False
+        text = _without_key(opened.text.decode("utf-8"), "sponsors")
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
+            for name in sorted(opened.names):
+                data = text.encode("utf-8") if name == opened.config_name else opened.read(name)
+                add_member(target, name, data)
+    return True
+
+
+def _without_key(text: str, removed: str) -> str:
+    """Return the text of a YAML without a key of its top mapping; everything else stays on its line."""
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    if not isinstance(root, yaml.MappingNode):
+        return text
+    starts = [key.start_mark for key, _ in root.value]
+    ends = [*starts[1:], root.end_mark]
+    for (key, _), start, end in zip(root.value, starts, ends, strict=True):
+        if key.value != removed:
+            continue
+        if root.flow_style:
+            last = end.index - (end is root.end_mark)  # the closing brace stays
+            blank = re.sub(r"[^\r\n\x85\u2028\u2029]", " ", text[start.index : last])
+            text = text[: start.index] + blank + text[last:]
+        else:
+            # Commented out: a line of spaces would become part of a block text before it.
+            lines = text.splitlines(keepends=True)
+            last = end.line + (end is root.end_mark and end.column > 0)
+            lines[start.line : last] = [f"# {line}" for line in lines[start.line : last]]
+            text = "".join(lines)
+    return text

@@ -1,0 +1,127 @@
+"""The state of a challenge on EvalAI, as far as it is known: an update may not change all of it.
+
+A push keeps it in one file for each server and repository, so that a rehearsal never decides about another server.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.system.files import replace
+
+from .field_values import as_flag, as_integer
+from .problems import mappings_in
+
+#: The folder of these files, beside the bundle and out of git.
+PUSHES = os.path.join(".segjudge", "pushes")
+#: The blocks that a phase split points at, by key, with the word of the server's sentences about it.
+REFERENCES = {
+    "leaderboard_id": ("leaderboard", "leaderboard"),
+    "challenge_phase_id": ("challenge_phases", "phased"),
+    "dataset_split_id": ("dataset_splits", "dataset split"),
+}
+#: The other keys of a phase split; frozen once EvalAI's staff has approved the challenge.
+SPLIT_SETTINGS = ("visibility", "leaderboard_decimal_precision", "is_leaderboard_order_descending")
+
+
+@dataclass(frozen=True)
+class ServerState:
+    """A challenge on the server, by the ids of its own config."""
+
+    #: Where this was read, for people.
+    source: str = ""
+    approved: bool = False
+    #: id → schema
+    leaderboards: dict[int, Any] = field(default_factory=dict)
+    #: id → codename
+    phases: dict[int, str] = field(default_factory=dict)
+    #: id → [name, codename]
+    splits: dict[int, list[str]] = field(default_factory=dict)
+    #: Phase splits: the ids in the order of `REFERENCES`, then the values of `SPLIT_SETTINGS`.
+    rows: list[list[Any]] = field(default_factory=list)
+    #: Whether its queue is a FIFO; None where that is not known.
+    fifo: bool | None = None
+    #: The slugs of the phases without the challenge's id, made when each phase was new; empty where they are not known.
+    slugs: list[str] = field(default_factory=list)
+    #: How the last push from here had each phase scored, in words, by its codename; the server knows nothing of it.
+    scoring: dict[str, str] = field(default_factory=dict)
+
+
+def state_after_push(
+    config: dict[str, Any], *, source: str, approved: bool = False, scoring: Mapping[str, str] | None = None
+) -> ServerState:
+    """Return what the server holds after a push of a config; it finds again only what a phase split names."""
+    numbers = (*REFERENCES, *SPLIT_SETTINGS[:2])
+    rows: list[list[Any]] = [
+        [*(as_integer(row.get(key)) for key in numbers), as_flag(row.get(SPLIT_SETTINGS[2]))]
+        for row in mappings_in(config, "challenge_phase_splits")
+    ]
+    boards, splits = {row[0] for row in rows}, {row[2] for row in rows}
+    return ServerState(
+        source,
+        approved,
+        {number: board.get("schema") for number, board in _by_id(config, "leaderboard") if number in boards},
+        {number: _stripped(phase.get("codename")) for number, phase in _by_id(config, "challenge_phases")},
+        {
+            number: [_stripped(split.get("name")), _stripped(split.get("codename"))]
+            for number, split in _by_id(config, "dataset_splits")
+            if number in splits
+        },
+        rows,
+        bool(as_flag(config.get("use_fifo_sqs", False))),
+        scoring=dict(scoring or {}),
+    )
+
+
+def _by_id(config: dict[str, Any], block: str) -> list[tuple[int, dict[str, Any]]]:
+    numbered = [(as_integer(item.get("id")), item) for item in mappings_in(config, block)]
+    return [(number, item) for number, item in numbered if number is not None]
+
+
+def _stripped(value: object) -> str:
+    """Return a text as the server keeps it: without the spaces around it."""
+    return "" if value is None else str(value).strip()
+
+
+def save_state(root: str, server: str, repository: str, state: ServerState) -> str:
+    """Keep what a push left on a server; return the file."""
+    path = state_path(root, server, repository)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    document = {"server": server, "repository": repository, **asdict(state)}
+    replace(Path(path), json.dumps(document, indent=1, default=str))
+    return path
+
+
+def state_path(root: str, server: str, repository: str) -> str:
+    """Return the file of a challenge; the names of servers are the same in capitals."""
+    name = f"{server.lower().rstrip('/')} {repository}"
+    readable = re.sub(r"[^\w.-]+", "-", name.partition("://")[2])[:100]
+    return os.path.join(root, PUSHES, f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.json")
+
+
+def load_state(root: str, server: str, repository: str) -> ServerState | None:
+    """Return what the last push of a repository from here left on a server; None without one."""
+    path = state_path(root, server, repository)
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+        by_id = {
+            key: {int(number): value for number, value in document[key].items()}
+            for key in ("leaderboards", "phases", "splits")
+        }
+        rows, slugs = [[*row] for row in document["rows"]], [*document.get("slugs", [])]
+        scoring = {str(codename): str(words) for codename, words in document.get("scoring", {}).items()}
+        source, approved, fifo = str(document["source"]), bool(document["approved"]), document.get("fifo")
+        return ServerState(source, approved, **by_id, rows=rows, fifo=fifo, slugs=slugs, scoring=scoring)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise HostError(f"{path}: cannot be read ({error}); remove it to go on without") from None

@@ -1,0 +1,151 @@
+"""Trying a bundle: its requirements under the worker's pins, its sample submissions in a worker."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.hosted_worker.interpreter import PINNED_PYTHON, Interpreter
+from segjudge.platforms.evalai.hosted_worker.process import SCRIPT
+from segjudge.platforms.evalai.hosted_worker.requirements import INDEX_UNREACHED, PINS, REQUIREMENTS
+from segjudge.platforms.evalai.hosted_worker.worker import HostedWorker, SubmissionOutcome, hosted_worker
+
+from .agreement import splits_of
+from .build import samples
+from .opened_bundle import Bundle
+from .problems import BundleProblems, breaks_later, mappings_in, warning
+
+#: The file with the checksums of requirements that pip accepted.
+_ACCEPTED = os.path.join(".segjudge", "requirements")
+#: The kinds of wheels that the worker's Debian (glibc 2.31) takes.
+_PLATFORMS = [f"manylinux{kind}_x86_64" for kind in ("_2_31", "_2_28", "_2_17", "2014", "2010", "1")]
+_OFFLINE = re.compile(r"Retrying|Could not fetch URL|Connection|timed out", re.IGNORECASE)
+
+
+class UntriedError(Exception):
+    """Raised, with the reason, when something cannot be tried on this machine."""
+
+
+def try_requirements(root: str, bundle: str) -> BundleProblems:
+    """Ask pip whether the worker could install the requirements; raises `UntriedError` when pip does not work."""
+    with Bundle(bundle) as opened:
+        text = opened.script.get(REQUIREMENTS, b"")
+    checksum = hashlib.sha256(text + Path(PINS).read_bytes()).hexdigest()
+    accepted = Path(root, _ACCEPTED)
+    with suppress(OSError):
+        if checksum in accepted.read_text(encoding="utf-8"):
+            return
+    error = _pip_error(text)
+    if error:
+        found = f"cannot be installed by EvalAI's worker (Python {PINNED_PYTHON}, no compiler): {error}"
+        where = f"evaluation_script/{REQUIREMENTS}"
+        yield breaks_later(where, found, "Name releases that have a wheel and fit its pins")
+        return
+    with suppress(OSError):  # a folder that takes no files is asked about again
+        accepted.parent.mkdir(parents=True, exist_ok=True)
+        accepted.write_text(checksum + "\n", encoding="utf-8")
+
+
+def try_samples(root: str, bundle: str, python: str | Interpreter = sys.executable) -> BundleProblems:
+    """Load the script, and score every sample submission in its phase; yield what fails."""
+    with Bundle(bundle) as opened:
+        if opened.evaluated_elsewhere:
+            raise UntriedError("the samples, since EvalAI's worker does not score this variant")
+    try:
+        with hosted_worker(bundle, python) as worker:
+            worker.load()
+            yield from _scored(worker, root)
+    except HostError as error:
+        if INDEX_UNREACHED in str(error):
+            raise UntriedError(f"the samples, since {INDEX_UNREACHED}") from None
+        found = str(error).replace("\n", " ").removeprefix(f"{SCRIPT} ")
+        yield breaks_later(SCRIPT, found, "Correct evaluation_script")
+
+
+def _scored(worker: HostedWorker, root: str) -> BundleProblems:
+    phases = mappings_in(worker.config, "challenge_phases")
+    listed = [(phase, sample) for phase in phases for sample in samples(root, str(phase["codename"]))]
+    outcomes: dict[str, list[SubmissionOutcome]] = {}
+    for number, (phase, sample) in enumerate(listed, 1):
+        outcome = worker.evaluate(phase, sample, number)
+        outcomes.setdefault(str(phase["codename"]), []).append(outcome)
+        where = os.path.relpath(sample, root)
+        if outcome.status == "finished":
+            yield from unshown_scores(worker.config, phase, where, outcome)
+        else:
+            last_line = (outcome.stderr.strip().splitlines() or ["nothing on stderr"])[-1]
+            yield breaks_later(where, f"does not score: {last_line}", "Correct the sample, or the truth")
+
+    for codename, of_phase in outcomes.items():
+        yield from undefined_labels(codename, of_phase)
+
+
+def undefined_labels(codename: str, outcomes: list[SubmissionOutcome]) -> BundleProblems:
+    """Yield the labels for which no sample of a phase has a value, since its truth has nothing to average."""
+    finished = [outcome for outcome in outcomes if outcome.status == "finished"]
+    for split in finished[0].result if finished else ():
+        of_each = [outcome.undefined.get(split, []) for outcome in finished]
+        if labels := [label for label in of_each[0] if all(label in others for others in of_each)]:
+            found = (
+                f"{split}: nothing to average for {', '.join(labels)} on this truth, so that the leaderboard shows 0"
+            )
+            yield warning(codename, found, "Leave these labels out, in phases.py and the YAML")
+
+
+def unshown_scores(
+    config: dict[str, Any], phase: dict[str, Any], where: str, outcome: SubmissionOutcome
+) -> BundleProblems:
+    """Yield what keeps the scores of a finished submission from its leaderboards."""
+    for split, schema in splits_of(config, phase)[0].items():
+        name, labels, order = str(split), schema.get("labels") or [], schema.get("default_order_by")
+        scores, bars = outcome.result.get(name), outcome.error.get(name)
+        if scores is None:
+            found = f"its result has nothing for the split {name}"
+            yield warning(where, found, "Return {split: {label: value}} for each")
+        elif not isinstance(scores, dict) or not _is_ordered(scores.get(order)):
+            value = scores.get(order) if isinstance(scores, dict) else scores
+            found = f"{name}: {order} is {value!r:.40}, by which EvalAI cannot order: its leaderboard is an error 500"
+            yield breaks_later(where, found, "Return a number")
+        elif lacking := [label for label in labels if label not in scores]:
+            found = f"{name}: its result lacks {', '.join(lacking)}, and the leaderboard shows # there"
+            yield warning(where, found, "Return every label")
+        if bars is not None and not all(isinstance(bars, dict) and f"error_{label}" in bars for label in labels):
+            found = f"{name}: its error lacks an error_LABEL, without which the leaderboard is an error 500"
+            yield breaks_later(where, found, "Return one for each label")
+
+
+def _is_ordered(value: object) -> bool:
+    """Return whether the server can order by a value; nothing counts as 0."""
+    with suppress(ValueError):
+        return value is None or math.isfinite(float(str(value)))
+    return False
+
+
+def _pip_error(text: bytes) -> str:
+    """Return why pip cannot install the requirements for the worker; "" when it can."""
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        path = os.path.join(folder, REQUIREMENTS)
+        Path(path).write_bytes(text)
+        command = [sys.executable, "-m", "pip", "install", "--dry-run", "--disable-pip-version-check", "--retries", "1"]
+        command += ["--timeout", "10", "--target", os.path.join(folder, "none"), "--only-binary=:all:"]
+        command += ["--python-version", PINNED_PYTHON, "--implementation", "cp", "-r", path, "-c", PINS]
+        for platform in _PLATFORMS:
+            command += ["--platform", platform]
+        pip = subprocess.run(command, capture_output=True, text=True, check=False)
+    if not pip.returncode:
+        return ""
+    if "No module named pip" in pip.stderr:
+        raise UntriedError("whether the requirements install, since pip is not here")
+    if _OFFLINE.search(pip.stdout + pip.stderr):
+        raise UntriedError("whether the requirements install, since the package index was not reached")
+    lines = [line.removeprefix("ERROR: ") for line in pip.stderr.splitlines() if line.startswith("ERROR:")]
+    return " ".join(lines[:1]).rstrip(".") or "pip says no more"

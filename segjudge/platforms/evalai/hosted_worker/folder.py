@@ -1,0 +1,83 @@
+"""The folder of EvalAI's worker: the script, the annotations, one submission at a time, and what may be written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import uuid
+import zipfile
+from collections.abc import Callable
+from contextlib import suppress
+
+from segjudge.system.files import remove_folder
+
+FOLDER_PREFIX = "segjudge-worker-"
+
+
+class WorkerFolder:
+    """A folder outside the rehearsal's, so that no path in it leads to the database."""
+
+    def __init__(self, note: Callable[[str], object] | None = None) -> None:
+        """Make the folder; `note` is given its path before it exists, so that no end comes between the two."""
+        self.path = os.path.join(tempfile.gettempdir(), f"{FOLDER_PREFIX}{uuid.uuid4().hex}")
+        if note is not None:
+            note(self.path)
+        os.mkdir(self.path, 0o700)
+        self.root = os.path.join(self.path, "compute")
+        #: What the process has as /tmp, or as its working folder where there is no sandbox.
+        self.temporary = os.path.join(self.path, "tmp")
+        self.submissions = os.path.join(self.root, "submission_files")
+        self._incoming = os.path.join(self.path, "incoming")
+        self._challenges = os.path.join(self.root, "challenge_data")
+        for folder in (self.temporary, self.submissions, self._incoming, self._challenges):
+            os.makedirs(folder)
+        open(os.path.join(self._challenges, "__init__.py"), "w").close()
+
+    def add_script(self, challenge: int, script: zipfile.ZipFile) -> None:
+        """Extract a challenge's script."""
+        folder = self.script(challenge)
+        os.makedirs(folder)
+        script.extractall(folder)  # within the folder: zipfile leaves out what would lead elsewhere
+
+    def script(self, challenge: int) -> str:
+        """Return the folder of a challenge's script."""
+        return os.path.join(self._challenges, f"challenge_{challenge}")
+
+    def annotation_path(self, challenge: int, phase: int, suffix: str) -> str:
+        """Return where the annotation file of a phase is to be, under the name that EvalAI gives it."""
+        folder = os.path.join(self.script(challenge), "phase_data", f"phase_{phase}")
+        os.makedirs(folder)
+        return _random_name(folder, suffix)
+
+    def add_submission(self, number: int, source: str, suffix: str) -> str:
+        """Copy a submission's file; return its path.
+
+        It is moved in when it is complete: the script can write where submissions lie, and a link that it left there
+        would lead our own writing elsewhere.
+        """
+        self.remove_submission(number)
+        name = f"submission_{number}"
+        folder = os.path.join(self._incoming, name)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        path = _random_name(folder, suffix)
+        shutil.copyfile(source, path)
+        os.rename(folder, os.path.join(self.submissions, name))
+        return os.path.join(self.submissions, name, os.path.basename(path))
+
+    def remove_submission(self, number: int) -> None:
+        """Remove a submission, and whatever the script put in its place."""
+        path = os.path.join(self.submissions, f"submission_{number}")
+        with suppress(OSError):
+            if os.path.islink(path) or not os.path.isdir(path):
+                os.remove(path)
+        remove_folder(path)
+
+    def remove(self) -> None:
+        """Remove the folder."""
+        remove_folder(self.path)
+
+
+def _random_name(folder: str, suffix: str) -> str:
+    return os.path.join(folder, f"{uuid.uuid4()}{suffix}")

@@ -1,0 +1,130 @@
+"""The interpreter that plays EvalAI's worker: found, and tried before anything depends on it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.system.processes import IMPORT_ROOT
+
+#: Names the interpreter that `run.sh` prepares with the worker's packages and pins.
+WORKER_PYTHON = "SEGJUDGE_WORKER_PYTHON"
+#: The version of Python that EvalAI's worker runs.
+PINNED_PYTHON = "3.9"
+#: Where `run.sh` prepares it.
+_PREPARED = os.path.join(".venv-worker", "bin", "python")
+_ANSWER_SECONDS = 60.0
+#: The most links that are followed.
+_LINKS = 40
+_REPORT = (
+    "import json, sys; print(json.dumps([sys.executable, '%d.%d' % sys.version_info[:2], "
+    "sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix]))"
+)
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python that runs."""
+
+    path: str
+    version: str
+    #: Folders without which it does not run: its own, and those that its links lead through.
+    folders: tuple[str, ...]
+
+    @property
+    def search_path(self) -> str:
+        """The PATH on which `python` and `pip` are this interpreter's, as on EvalAI's worker."""
+        return os.pathsep.join([os.path.dirname(self.path), os.environ.get("PATH", os.defpath)])
+
+
+def open_interpreter(name: str) -> Interpreter:
+    """Return the interpreter of a path or a name; raise HostError if it does not run."""
+    path = _path_of(name)
+    answer = _answer(path, name).strip()
+    try:
+        executable, version, *prefixes = (str(value) for value in json.loads(answer.splitlines()[-1]))
+    except (ValueError, IndexError, TypeError):
+        raise HostError(f"--python {name}: does not answer as Python does ({answer[-200:]!r})") from None
+    # What a shim leads to, without the shim.
+    executable = executable or path
+    return Interpreter(executable, version, tuple(dict.fromkeys([*prefixes, *_link_folders(executable)])))
+
+
+def worker_interpreter(name: str | None, root: str) -> Interpreter:
+    """Return the interpreter of this name, else the one that `run.sh` prepared, else the PATH's, else ours.
+
+    Of the PATH it is the one of EvalAI's version, where it has numpy as EvalAI's worker does.
+    """
+    name = name or os.environ.get(WORKER_PYTHON)
+    if name:
+        return open_interpreter(name)
+    for folder in dict.fromkeys((root, IMPORT_ROOT)):
+        prepared = os.path.join(folder, _PREPARED)
+        if os.path.exists(prepared):
+            try:
+                return open_interpreter(prepared)
+            except HostError:
+                continue  # half made, or of a Python that is gone
+    pinned = shutil.which(f"python{PINNED_PYTHON}")
+    if pinned is not None and _imports_numpy(pinned):
+        try:
+            return open_interpreter(pinned)
+        except HostError:
+            pass  # no Python
+    return open_interpreter(sys.executable)
+
+
+def _imports_numpy(path: str) -> bool:
+    words = [path, "-I", "-c", "import numpy"]
+    try:
+        done = subprocess.run(
+            words, capture_output=True, check=False, timeout=_ANSWER_SECONDS, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def _path_of(name: str) -> str:
+    """Return the path of a file or of a command; the worker runs in another folder."""
+    if os.sep in name:
+        return os.path.abspath(os.path.expanduser(name))
+    command = shutil.which(name)
+    if command is None and not os.path.exists(name):
+        raise HostError(f"--python {name}: there is no such command and no such file")
+    return os.path.abspath(command or name)
+
+
+def _answer(path: str, name: str) -> str:
+    try:
+        done = subprocess.run(
+            [path, "-I", "-c", _REPORT], capture_output=True, text=True, errors="replace", check=False,
+            timeout=_ANSWER_SECONDS, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        reason = f"it did not answer in {_ANSWER_SECONDS:.0f} seconds"
+    except (OSError, ValueError) as error:
+        reason = str(getattr(error, "strerror", None) or error)
+    else:
+        if done.returncode == 0:
+            return done.stdout
+        lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or [f"exit code {done.returncode}"]
+        # The first line of a shim says what is missing, the last of Python what went wrong.
+        reason = lines[-1 if lines[0].startswith("Traceback") else 0].strip()[:300]
+    raise HostError(f"--python {name}: does not run ({reason})")
+
+
+def _link_folders(path: str) -> list[str]:
+    """Return the folders of the links that lead from a path to the program."""
+    folders = []
+    for _ in range(_LINKS):
+        if not os.path.islink(path):
+            break
+        path = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))
+        folders.append(os.path.dirname(path))
+    return folders

@@ -1,0 +1,267 @@
+"""One process of EvalAI's submission worker, from outside: start it, send it requests, notice when it dies or hangs."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import secrets
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.system import sandbox
+from segjudge.system.process_tree import TreeBounds, TreeWatch
+from segjudge.system.processes import Child, ExitCode, Streams, Tail, clean_environment
+
+from . import program
+from .cpu_share import ResourceGroup
+from .folder import WorkerFolder
+from .interpreter import Interpreter
+
+#: Memory, cores and disk of EvalAI's default worker.
+MEMORY = 1 << 30
+CORES = 0.5
+DISK = 21 << 30
+#: Bytes that must be free on the disk of a worker's folder.
+_LEAST_DISK = 16 << 20
+SCRIPT = "evaluation_script"
+#: Seconds between two looks at whether an answer is still wanted and within its limits.
+_TICK = 0.3
+#: Seconds between two looks at what its processes use together: a worker waits most of the time.
+_PAUSE = 0.5
+#: Seconds in which a process may end by itself.
+_FAREWELL = 5.0
+#: The most bytes of an answer: streams and results in one line of JSON.
+_ANSWER_BYTES = 256 << 20
+#: Bytes kept of the beginning and of the end of what a process writes to its own streams.
+_LOG_BYTES = 64 << 10
+#: Signals are numbered up to here, and a sandbox reports them as exit codes from 128 on.
+_SIGNALS = 64
+
+
+class DiedError(Exception):
+    """Raised when the process is gone: on EvalAI the submission would stay `running`."""
+
+    def __init__(self, how: str, *, killed: bool = True) -> None:
+        super().__init__(how)
+        #: Whether a signal ended it, and not its own code.
+        self.killed = killed
+
+
+class UnloadableError(DiedError):
+    """Raised when the script cannot be loaded: EvalAI shows the reason to the hosts, and scores nothing."""
+
+    def __init__(self, reason: str, log: str = "") -> None:
+        super().__init__(f"{SCRIPT} cannot be loaded: {reason}", killed=False)
+        #: What was written meanwhile.
+        self.log = log
+
+
+class HungError(DiedError):
+    """Raised when the process did not answer in time and was killed."""
+
+
+class UnwantedError(DiedError):
+    """Raised when the process was killed because its answer was not wanted any more."""
+
+
+@dataclass(frozen=True)
+class WorkerTerms:
+    """What a process may use; without a sandbox the operating system alone decides about the rest."""
+
+    #: Bytes; 0 for no limit.
+    memory: int = 0
+    sandbox_program: str | None = None
+    #: Paths that the sandbox hides, wherever they lie.
+    hidden: Sequence[str] = ()
+    #: What holds bounds for several workers together.
+    group: ResourceGroup | None = None
+
+
+def sandbox_for(python: Interpreter, *, required: bool = False) -> str | None:
+    """Return the sandbox's program if this interpreter runs in it; raise HostError if it does not and is required."""
+    box = sandbox.find_sandbox(required=required)
+    if box is None:
+        return None
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        words = [python.path, "-I", "-c", ""]
+        command = sandbox.scorer_command(box, words, python.folders, [(folder, "/tmp")], (), python=python.path)  # noqa: S108
+        trial = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    if trial.returncode == 0:
+        return box
+    if required:
+        reason = trial.stderr.strip()[-300:]
+        raise HostError(f"--require-sandbox: {python.path} does not run in the sandbox ({reason}); name another Python")
+    return None
+
+
+class WorkerProcess:
+    """A worker with one challenge loaded, which scores one submission after another."""
+
+    def __init__(self, python: Interpreter, folder: WorkerFolder, challenge: int, terms: WorkerTerms) -> None:
+        self._is_boxed = terms.sandbox_program is not None
+        disk = disk_bounds(folder.path)
+        #: What came after the last whole line.
+        self._unread = b""
+        home = "/tmp" if self._is_boxed else folder.temporary  # noqa: S108 - inside the sandbox
+        try:
+            self._child = Child(
+                _command(python, folder, challenge, terms),
+                Streams(subprocess.PIPE, subprocess.PIPE, subprocess.PIPE),
+                environment=clean_environment(HOME=home, TMPDIR=home, PATH=python.search_path),
+                folder=folder.temporary,
+            )
+        except OSError as error:
+            # Without an error number nothing refused to start: what starts it was killed from outside.
+            raise DiedError(f"its process could not be started ({error})", killed=not error.errno) from None
+        tmpfs = sandbox.SCORER_TMPFS if self._is_boxed else ()
+        bounds = TreeBounds(terms.memory, sandbox.SCORER_PROCESSES, tmpfs, *disk, pause=_PAUSE)
+        self._tree = TreeWatch(self._child, bounds)
+        os.set_blocking(self._child.input.fileno(), False)
+        self._log = Tail(self._child.errors, _LOG_BYTES, beginning=True)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process still runs: if it died between two submissions, the next one is not to blame."""
+        return self._child.poll() is None
+
+    def ask(
+        self,
+        request: Mapping[str, object],
+        seconds: float | None = None,
+        unwanted: Callable[[], bool] = lambda: False,
+    ) -> dict[str, Any]:
+        """Return the answer; raise `DiedError`, `HungError`, or `UnwantedError` once `unwanted` returns True."""
+        number = secrets.token_hex(8)
+        watch = self._watch(seconds, unwanted)
+        self._send(json.dumps({**request, "number": number}).encode() + b"\n", watch)
+        try:
+            answer: dict[str, Any] = json.loads(self._line(watch))
+            if "unloadable" in answer:
+                raise UnloadableError(str(answer["unloadable"]))
+            is_the_answer = answer["number"] == number
+        except (ValueError, TypeError, KeyError):
+            is_the_answer = False
+        if not is_the_answer:
+            # A script that forks, or writes where answers go, would give one team another's score.
+            self.kill()
+            raise DiedError("something other than the answer came from its process", killed=False)
+        return answer
+
+    def _watch(self, seconds: float | None, unwanted: Callable[[], bool]) -> Callable[[], None]:
+        """Return what ends the process, by an exception, if its answer is late or unwanted."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        next_check = 0.0
+
+        def check() -> None:
+            nonlocal next_check
+            if time.monotonic() < next_check:
+                return
+            next_check = time.monotonic() + _TICK / 2
+            if unwanted():
+                self.kill()
+                raise UnwantedError("nobody waits for it any more")
+            if deadline is not None and time.monotonic() > deadline:
+                self.kill()
+                raise HungError(f"it did not answer for {seconds:g} seconds")
+
+        return check
+
+    def _send(self, data: bytes, watch: Callable[[], None]) -> None:
+        pipe = self._child.input.fileno()
+        while data:
+            if not select.select([], [pipe], [], _TICK)[1]:
+                watch()
+                continue
+            try:
+                data = data[os.write(pipe, data) :]
+            except BlockingIOError:
+                continue
+            except OSError:
+                raise self._death() from None
+
+    def _line(self, watch: Callable[[], None]) -> bytes:
+        """Return the next line that the process writes."""
+        reader = self._child.output.fileno()
+        blocks, size = [self._unread], len(self._unread)
+        while b"\n" not in blocks[-1]:
+            is_dead = self._child.poll() is not None
+            if not select.select([reader], [], [], _TICK)[0]:
+                if is_dead:  # though a child of its own may hold the pipe
+                    raise self._death()
+                watch()
+                continue
+            block = os.read(reader, 1 << 16)
+            size += len(block)
+            if not block:
+                raise self._death()
+            if size > _ANSWER_BYTES:
+                self.kill()
+                raise DiedError(f"its answer is larger than {_ANSWER_BYTES >> 20} MB", killed=False)
+            blocks.append(block)
+            watch()
+        line, _, self._unread = b"".join(blocks).partition(b"\n")
+        return line
+
+    def _death(self) -> DiedError:
+        """Return how the process ended, as an error to raise."""
+        self.close()
+        code = self._child.end()
+        if self._tree.sentence:
+            return DiedError(self._tree.sentence, killed=False)
+        if self._is_boxed and 128 < code <= 128 + _SIGNALS:
+            code = ExitCode(128 - code)
+        return DiedError(f"its process {code.sentence}", killed=code.is_signal)
+
+    def kill(self) -> None:
+        """End the process and all that it started."""
+        self._child.end()
+        self._close_pipes()
+
+    def close(self) -> None:
+        """Let the process end by itself, and end what it leaves behind."""
+        self._close_pipes()
+        self._child.wait(_FAREWELL)
+        self._child.end()
+
+    def _close_pipes(self) -> None:
+        for stream in (self._child.input, self._child.output):
+            with suppress(OSError):
+                stream.close()
+
+    def log(self) -> str:
+        """Return what the process wrote to its own streams: of very much the beginning and the end."""
+        return self._log.text(0 if self.alive else 2)
+
+
+def disk_bounds(*folders: str) -> tuple[Sequence[str], int]:
+    """Return folders, and how many bytes a worker may write into them together; raises OSError for a full disk."""
+    free = shutil.disk_usage(folders[0]).free
+    if free < _LEAST_DISK:  # of a full disk no submission is to blame
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folders[0])
+    return folders, min(DISK, free // 2)
+
+
+def _command(python: Interpreter, folder: WorkerFolder, challenge: int, terms: WorkerTerms) -> list[str]:
+    """Return the words that start a worker."""
+    words = [python.path, "-I", program.__file__, folder.root, str(challenge), str(terms.memory)]
+    if terms.sandbox_program is not None:
+        words = sandbox.scorer_command(
+            terms.sandbox_program,
+            words,
+            [*python.folders, program.__file__],
+            # Each folder is a mount of its own, which nothing inside can replace by a link.
+            [(folder.temporary, "/tmp"), (folder.root, folder.root), (folder.submissions, folder.submissions)],  # noqa: S108
+            terms.hidden,
+            python=python.path,
+            memory=terms.memory,
+        )
+    return terms.group.entered(words) if terms.group else words

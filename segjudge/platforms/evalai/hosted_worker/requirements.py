@@ -1,0 +1,217 @@
+"""What a script needs beside the worker's own packages, installed as EvalAI's worker does it, once for each content."""
+
+from __future__ import annotations
+
+import ast
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from segjudge.kernel.compiling import cache_folder
+from segjudge.system import sandbox
+from segjudge.system.process_tree import TreeBounds, TreeWatch
+from segjudge.system.processes import Child, Streams, Tail, clean_environment
+
+from .folder import WorkerFolder
+from .interpreter import PINNED_PYTHON, Interpreter
+from .process import UnloadableError, disk_bounds
+from .scorers import is_ours
+
+#: The versions that EvalAI's worker pins, also for what a script installs while it is imported.
+PINS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "bundle", "worker-3.9.txt")
+REQUIREMENTS = "requirements.txt"
+#: Packages that EvalAI's worker has, by the names under which scripts import them.
+PREINSTALLED = {
+    "numpy": "numpy", "scipy": "scipy", "pandas": "pandas", "sklearn": "scikit-learn", "matplotlib": "matplotlib",
+    "networkx": "networkx", "pycocotools": "pycocotools", "tqdm": "tqdm", "yaml": "PyYAML", "PIL": "pillow",
+    "requests": "requests", "boto3": "boto3", "jsonschema": "jsonschema",
+}  # fmt: skip
+#: Seconds for an installation, and for an import that may install more.
+PATIENCE = 1800.0
+_LOG_BYTES = 64 << 10
+INDEX_UNREACHED = "the package index was not reached"
+_UNREACHED = re.compile(r"Retrying|NewConnectionError|NameResolutionError|ConnectTimeout|ProxyError")
+#: What pip hears of this machine's settings: where packages are, and how they are reached.
+_PIP_SETTINGS = (
+    "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX", "PIP_FIND_LINKS", "PIP_TRUSTED_HOST", "PIP_CERT",
+    "PIP_PROXY", "PIP_DEFAULT_TIMEOUT", "PIP_TIMEOUT", "PIP_RETRIES",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE",
+)  # fmt: skip
+#: The worker has no compiler.
+_NO_COMPILER = {"CC": "/bin/false", "CXX": "/bin/false"}
+_IMPORT = "import importlib, sys; sys.path.append(sys.argv[1]); importlib.import_module(sys.argv[2])"
+_LACKING = "import importlib.util, sys; print(*[n for n in sys.argv[1:] if importlib.util.find_spec(n) is None])"
+_SITES = "import sysconfig; print(sysconfig.get_path('purelib'), sysconfig.get_path('platlib'), sep='\\n')"
+#: Takes pip's place once everything is installed: scripts that install at each import find it done.
+_NO_PIP = r"""
+import os, re, sys
+from importlib.metadata import PackageNotFoundError, distribution
+
+for before, word in zip(sys.argv[1:], sys.argv[2:]):
+    name = re.match(r"[A-Za-z0-9][\w.-]*(?=$|[\[<>=!~; ])", word)
+    if sys.argv[1] != "install" or before.startswith("-") or os.path.exists(word) or not name:
+        continue
+    try:
+        distribution(name.group())
+    except PackageNotFoundError:
+        sys.exit(f"{word}: packages are installed here only while the script is imported; name it in requirements.txt")
+print("installed already")
+"""
+
+
+@dataclass(frozen=True)
+class ScriptNeeds:
+    """What a script asks for."""
+
+    #: The text of its requirements.
+    requirements: bytes
+    #: Packages of EvalAI's worker that it imports and the interpreter lacks.
+    packages: tuple[str, ...]
+    #: The digest of a script that calls pip while it is imported; empty for others.
+    installs: str
+
+    def __bool__(self) -> bool:
+        return bool(self.requirements.strip() or self.packages or self.installs)
+
+
+def with_requirements(
+    python: Interpreter, folder: WorkerFolder, challenge: int, box: str | None, say: Callable[[str], object] = print
+) -> Interpreter:
+    """Return an interpreter with what the challenge's script needs; raise `UnloadableError` where it cannot be had."""
+    script = folder.script(challenge)
+    needs = None if is_ours(os.listdir(script)) else _needs(script, python)
+    if not needs:
+        return python
+    pins = Path(PINS).read_bytes() if python.version == PINNED_PYTHON else b""
+    content = repr((python.path, python.version, python.folders, needs)).encode() + pins
+    home = cache_folder() / f"worker-{hashlib.sha256(content).hexdigest()[:16]}"
+    made = replace(python, path=str(home / "bin/python"), folders=(str(home), *python.folders))
+    with _locked(home):
+        if not (home / "complete").exists():
+            say("Installing what the evaluation script asks for, once, with this machine's network and package index …")
+            try:
+                _Installation(python, made, box, [folder.root, str(home)]).install(needs, folder.root, challenge)
+            except BaseException:
+                shutil.rmtree(home, ignore_errors=True)
+                raise
+            (home / "complete").touch()
+    return made
+
+
+def _needs(script: str, python: Interpreter) -> ScriptNeeds:
+    requirements, digest, imported, installs = b"", hashlib.sha256(), set[str](), False
+    for path in sorted(Path(script).rglob("*")):
+        if path.name == REQUIREMENTS and path.parent == Path(script):
+            requirements = path.read_bytes()
+        if path.is_file() and "phase_data" not in path.relative_to(script).parts:
+            data = path.read_bytes()
+            digest.update(repr((str(path.relative_to(script)), len(data))).encode() + data)
+            if path.suffix == ".py":
+                imported |= _imported(data)
+                installs = installs or bool(re.search(rb"\bpip\b", data))
+    wanted = [name for name in PREINSTALLED if name in imported]
+    lacking = _output([python.path, "-I", "-c", _LACKING, *wanted]).split() if wanted else []
+    packages = tuple(PREINSTALLED[name] for name in lacking)
+    return ScriptNeeds(requirements, packages, digest.hexdigest() if installs else "")
+
+
+def _imported(data: bytes) -> set[str]:
+    """Return the first names of what a module imports absolutely; nothing where it is not of our Python."""
+    try:
+        nodes = list(ast.walk(ast.parse(data)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
+    return {name.partition(".")[0] for name in names}
+
+
+def _output(command: list[str]) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@contextmanager
+def _locked(home: Path) -> Iterator[None]:
+    """Keep others from making the same environment meanwhile."""
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with open(f"{home}.lock", "w", encoding="ascii") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+class _Installation:
+    """The commands that install requirements: with network access, in the sandbox where there is one."""
+
+    def __init__(self, base: Interpreter, made: Interpreter, box: str | None, writable: Sequence[str]) -> None:
+        self._base, self._made, self._box, self._writable = base, made, box, writable
+        constraints = PINS if base.version == PINNED_PYTHON else ""
+        own = {name: os.environ[name] for name in _PIP_SETTINGS if name in os.environ}
+        proxies = {name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")}
+        pins = {"PIP_CONSTRAINT": constraints, "PIP_BUILD_CONSTRAINT": constraints} if constraints else {}
+        values = {**own, **proxies, **pins, **_NO_COMPILER, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+        self._environment = clean_environment(**values, PATH=made.search_path)
+
+    def install(self, needs: ScriptNeeds, root: str, challenge: int) -> None:
+        """Make the environment; raise `UnloadableError` with the reason if something cannot be installed."""
+        home = os.path.dirname(os.path.dirname(self._made.path))
+        shutil.rmtree(home, ignore_errors=True)
+        os.makedirs(home)
+        self._run([self._base.path, "-I", "-m", "venv", home], "its environment cannot be made")
+        sites = _output([self._made.path, "-I", "-c", _SITES]).splitlines()
+        inherited = _output([self._base.path, "-I", "-c", _SITES])
+        Path(sites[0], "inherited.pth").write_text(inherited, encoding="utf-8")
+        pip = [self._made.path, "-I", "-m", "pip", "install", "--no-input", "--progress-bar", "off"]
+        if needs.packages:
+            self._run([*pip, *needs.packages], "the worker's own packages cannot be installed")
+        if needs.requirements.strip():
+            path = os.path.join(home, REQUIREMENTS)
+            Path(path).write_bytes(needs.requirements)
+            self._run([*pip, "-r", path], f"{REQUIREMENTS} cannot be installed")
+        if needs.installs:
+            module = f"challenge_data.challenge_{challenge}"
+            self._run([self._made.path, "-I", "-c", _IMPORT, root, module], "")
+            Path(sites[0], "pip", "__main__.py").write_text(_NO_PIP, encoding="utf-8")
+            for command in ("pip", "pip3"):
+                Path(os.path.dirname(self._made.path), command).write_text(
+                    f"#!{self._made.path}{_NO_PIP}", encoding="utf-8"
+                )
+
+    def _run(self, words: list[str], failure: str) -> None:
+        """Run a command; without a sentence for its failure it is an import, whose error says enough."""
+        if self._box is not None:
+            words = sandbox.installer_command(self._box, words, [*self._made.folders, PINS], self._writable)
+        tmpfs = sandbox.AGENT_TMPFS if self._box else ()
+        bounds = TreeBounds(sandbox.MEMORY, sandbox.SCORER_PROCESSES, tmpfs, *disk_bounds(*self._writable))
+        streams = Streams(output=subprocess.PIPE, errors=subprocess.STDOUT)
+        child = Child(words, streams, environment=self._environment, folder=self._writable[0])
+        tree = TreeWatch(child, bounds)
+        log = Tail(child.output, _LOG_BYTES)
+        try:
+            code = child.watch(lambda: None, PATIENCE)
+        except TimeoutError:
+            raise UnloadableError(failure or "it takes too long to import", log.text(0)) from None
+        finally:
+            child.end()
+        if tree.sentence:
+            raise UnloadableError(f"{failure or 'it cannot be imported'}: {tree.sentence}", log.text())
+        if code:
+            text = log.text()
+            lines = [line.strip() for line in text.splitlines() if line.strip()] or [code.sentence]
+            reasons = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR:")]
+            reason = reasons[0] if failure and reasons else lines[-1]
+            if failure and _UNREACHED.search(text):
+                reason = INDEX_UNREACHED
+            raise UnloadableError(f"{failure}: {reason}" if failure else _import_error(text, reason), text)
+
+
+def _import_error(log: str, last_line: str) -> str:
+    """Return an import's error with the file and line of the script that raised it."""
+    places = re.findall(r'File ".*?/challenge_data/challenge_\d+/(.+?)", line (\d+)', log)
+    return f"{last_line} ({places[-1][0]}, line {places[-1][1]})" if places else last_line

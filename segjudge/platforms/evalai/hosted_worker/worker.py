@@ -1,0 +1,147 @@
+"""EvalAI's worker with a built bundle, which is extracted as the server does it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from segjudge.evaluation_script.files.problems import HostError
+
+from .folder import WorkerFolder
+from .interpreter import Interpreter, open_interpreter
+from .process import DiedError, UnloadableError, WorkerProcess, WorkerTerms, sandbox_for
+from .requirements import with_requirements
+
+CHALLENGE_PK = 1
+#: After which a submission is ended; EvalAI has no such limit, which is why one can stay `running` there for ever.
+SECONDS = 900.0
+#: What the server takes as a bundle's config.
+_CONFIG_NAMES = ("challenge_config.yaml", "challenge_config.yml")
+
+
+@dataclass(frozen=True)
+class SubmissionOutcome:
+    """The status, streams and numbers of one submission."""
+
+    status: str
+    stdout: str
+    stderr: str
+    #: Split → label → value, if it finished; a host's own `evaluate()` may have put anything in their place.
+    result: dict[str, Any] = field(default_factory=dict)
+    error: dict[str, Any] = field(default_factory=dict)
+    #: Split → the labels without a value, which our scorers name beside the 0 that a leaderboard shows.
+    undefined: dict[str, list[str]] = field(default_factory=dict)
+
+
+class HostedWorker:
+    """A worker process with a bundle loaded."""
+
+    _seconds = SECONDS
+
+    def __init__(self, config: dict[str, Any], folder: WorkerFolder, process: WorkerProcess) -> None:
+        self.config, self._folder, self._process = config, folder, process
+
+    def splits(self, phase: dict[str, Any]) -> list[str]:
+        """Return the codenames of the splits that a phase shows."""
+        names = {split["id"]: split["codename"] for split in self.config["dataset_splits"]}
+        return [
+            names[row["dataset_split_id"]]
+            for row in self.config["challenge_phase_splits"]
+            if row["challenge_phase_id"] == phase["id"]
+        ]
+
+    def evaluate(self, phase: dict[str, Any], submission: str, number: int) -> SubmissionOutcome:
+        """Submit a file to a phase, and return the outcome."""
+        request = {
+            "annotation": phase["annotation"],
+            "submission": self._folder.add_submission(number, submission, os.path.splitext(submission)[1]),
+            "phase": phase["codename"],
+            "splits": self.splits(phase),
+            "metadata": {"id": number, "status": "running", "participant_team_name": "Host_demo_Team"},
+        }
+        answer = self._ask(request)
+        self._folder.remove_submission(number)
+        return SubmissionOutcome(
+            answer["status"],
+            answer["stdout"],
+            answer["stderr"],
+            {split: values for entry in answer["result"] or [] for split, values in entry.items()},
+            {split: values for entry in answer.get("error") or [] for split, values in entry.items()},
+            _undefined(answer.get("submission_metadata")),
+        )
+
+    def load(self) -> None:
+        """Wait until the script is imported; raise `HostError` with the reason if it cannot be."""
+        self._ask({"ready": True})
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return self._process.ask(request, self._seconds)
+        except UnloadableError as error:
+            raise HostError(f"{error}") from None
+        except DiedError as death:
+            message = f"on EvalAI every submission would stay `running`, since {death}. Its log:"
+            raise HostError(f"{message}\n{self.log()}") from None
+
+    def log(self) -> str:
+        """Return what the worker wrote to its own streams."""
+        return self._process.log()
+
+
+def _undefined(metadata: str | None) -> dict[str, list[str]]:
+    """Return the labels without a value by split; nothing where a host's own `evaluate()` says something else."""
+    with suppress(TypeError, ValueError):
+        found = json.loads(metadata or "")
+        named = found.get("undefined") if isinstance(found, dict) else None
+        if isinstance(named, dict) and all(isinstance(labels, list) for labels in named.values()):
+            return {split: [str(label) for label in labels] for split, labels in named.items()}
+    return {}
+
+
+@contextmanager
+def hosted_worker(
+    bundle: str, python: str | Interpreter = sys.executable, notice: Callable[[str], object] = lambda _text: None
+) -> Iterator[HostedWorker]:
+    """Yield a worker with a bundle loaded, which is extracted as the server does it.
+
+    `notice` is given a sentence when a host's packages are installed first.
+    """
+    python = python if isinstance(python, Interpreter) else open_interpreter(python)
+    folder = WorkerFolder()
+    with ExitStack() as ends:
+        ends.callback(folder.remove)
+        config = _extract(bundle, folder)
+        box = sandbox_for(python)
+        try:
+            python = with_requirements(python, folder, CHALLENGE_PK, box, notice)
+        except UnloadableError as error:
+            raise HostError(str(error)) from None
+        process = WorkerProcess(python, folder, CHALLENGE_PK, WorkerTerms(sandbox_program=box))
+        ends.callback(process.close)
+        yield HostedWorker(config, folder, process)
+
+
+def _extract(path: str, folder: WorkerFolder) -> dict[str, Any]:
+    """Fill a worker's folder from the config zip; return the config, with the paths of the annotations."""
+    with zipfile.ZipFile(path) as bundle:
+        name = next(name for name in _CONFIG_NAMES if name in bundle.namelist())
+        config: dict[str, Any] = yaml.safe_load(bundle.read(name))
+        with zipfile.ZipFile(io.BytesIO(bundle.read(config["evaluation_script"]))) as script:
+            folder.add_script(CHALLENGE_PK, script)
+        for phase in config["challenge_phases"]:
+            name = phase.get("test_annotation_file")
+            if name is None:
+                raise HostError(f"{phase['codename']}: has no annotation file, without which EvalAI's worker dies")
+            phase["annotation"] = folder.annotation_path(CHALLENGE_PK, phase["id"], os.path.splitext(name)[1])
+            Path(phase["annotation"]).write_bytes(bundle.read(name))
+    return config

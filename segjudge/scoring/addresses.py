@@ -1,0 +1,272 @@
+"""Results and truths at addresses such as s3://bucket/results.zip, read through fsspec.
+
+A file is fetched once into a cache of bounded size on this machine, which all its processes share; a folder
+is listed, and of its files those are read that are needed. Credentials are this machine's own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from segjudge.evaluation_script.files.archive import FolderElsewhere
+from segjudge.evaluation_script.files.limits import ArchiveLimits, Files, MemberChecks, is_litter, size_text
+from segjudge.evaluation_script.files.problems import Flaw, HostError, SubmissionError
+from segjudge.evaluation_script.scoring import provenance
+from segjudge.scoring.s3 import S3Files, s3_files
+from segjudge.system.errors import UsageError, install_line
+from segjudge.system.files import file_name, shown, without_secrets
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+#: The environment variables with the cache's folder, and how many gigabytes it may hold.
+FOLDER, GIGABYTES = "SEGJUDGE_CACHE", "SEGJUDGE_CACHE_GB"
+DEFAULT_GIGABYTES = 50.0
+#: Bytes fetched at a time.
+CHUNK = 8 << 20
+#: Files of a folder that are read ahead, and their bytes.
+AHEAD_FILES, AHEAD_BYTES = 64, 16 << 20
+#: What file systems call the property that changes with a file.
+VERSIONS = (
+    "ETag", "etag", "md5Hash", "content_md5", "Content-MD5", "mtime", "LastModified", "Last-Modified", "last_modified",
+    "updated", "modified",
+)  # fmt: skip
+
+
+class AddressError(HostError):
+    """Raised when an address cannot be read at present: a network or a server fails."""
+
+
+class FetchedFile(str):
+    """The path of a file in the cache, which keeps it as long as this object lives."""
+
+    __slots__ = ("_held",)
+    #: The open file with the lock.
+    _held: int
+
+    @classmethod
+    def at(cls, path: str) -> Self:
+        """Return the path of a file of the cache."""
+        held = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        made = cls(path)
+        made._held = held
+        fcntl.flock(made._held, fcntl.LOCK_SH)
+        return made
+
+    def __del__(self) -> None:
+        os.close(self._held)
+
+
+class RemoteFolder(FolderElsewhere):
+    """The address of a folder, and what its files are; it is shown without what may be secret."""
+
+    __slots__ = ("sizes",)
+    #: Names under the folder, in the order of a folder on this machine, and sizes.
+    sizes: dict[str, int]
+
+    def __str__(self) -> str:
+        return shown(self[:])
+
+    def __format__(self, form: str) -> str:
+        return format(str(self), form)
+
+    def opened(self, limits: ArchiveLimits) -> Files:
+        return _RemoteFiles(self, limits)
+
+
+def digest_of(path: str) -> str:
+    """Return what tells files or folders apart, wherever they are."""
+    if not isinstance(path, RemoteFolder):
+        return provenance.digest_of(path)
+    digest = hashlib.sha256()
+    for name, size in path.sizes.items():
+        digest.update(f"{name}\0{size}\n".encode("utf-8", "surrogateescape"))
+    return f"folder:{digest.hexdigest()}"
+
+
+def local(address: str, missing: type[Exception] = HostError) -> str:
+    """Return what to open for an address: a fetched file or a remote folder. A local path is returned unchanged.
+
+    Raises `missing` where nothing is there, as for a local path, and AddressError where that cannot be found out.
+    """
+    if "://" not in address:
+        return address
+    system, path = _system(address)
+    with _reported(address, missing):
+        information = system.info(path)
+        if information["type"] != "directory":
+            return _fetched(address, information)
+        folder = RemoteFolder(address)
+        found = system.find(path, detail=True)
+    root = information["name"].rstrip("/") + "/"
+    sizes = {name.removeprefix(root): entry["size"] for name, entry in found.items() if not name.endswith("/")}
+    folder.sizes = {name: sizes[name] for name in sorted(sizes, key=_order)}
+    return folder
+
+
+def _order(name: str) -> list[tuple[bool, str]]:
+    """Return a sort key: the files of a folder, then the folders in it."""
+    *folders, file = name.split("/")
+    return [*((True, folder) for folder in folders), (False, file)]
+
+
+def _system(address: str) -> tuple[AbstractFileSystem | S3Files, str]:
+    """Return the file system of an address, of which each process has its own, and the path in it."""
+    scheme, _, rest = address.partition("://")
+    scheme = scheme.lower()
+    if scheme in ("s3", "s3a"):
+        return s3_files(shown(address)), rest
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise UsageError(f"{shown(address)}: addresses need fsspec: {install_line('cluster')}") from None
+    try:
+        system, path = url_to_fs(f"{scheme}://{rest}", use_listings_cache=False)
+    except (ImportError, ValueError) as error:
+        raise UsageError(f"{shown(address)}: {_without(address, str(error).partition(chr(10))[0])}") from None
+    return system, str(path)
+
+
+def _without(address: str, text: str) -> str:
+    """Return what a library says of an address, without what may be secret."""
+    return without_secrets(text.replace(address, shown(address)))
+
+
+@contextmanager
+def _reported(address: str, missing: type[Exception] = HostError) -> Iterator[None]:
+    """Turn the errors of any file system into ours."""
+    try:
+        yield
+    except (UsageError, HostError):
+        raise
+    except Exception as error:  # noqa: BLE001 - each file system has errors of its own
+        # fsspec's of HTTP says so of a server that cannot be reached, too.
+        if isinstance(error, FileNotFoundError) and not isinstance(error.__cause__, OSError):
+            raise missing(f"{shown(address)}: nothing is there") from None
+        reason = error.__cause__ if isinstance(error, FileNotFoundError) else error
+        what = _without(address, f"{type(reason).__name__}: {reason}").partition("\n")[0][:300]
+        raise AddressError(f"{shown(address)}: cannot be read ({what})") from None
+
+
+def _fetched(address: str, information: dict[str, Any]) -> FetchedFile:
+    """Return the file in the cache, fetched unless it is there; processes of this machine take turns."""
+    size, base = information["size"], file_name(shown(address).rstrip("/").rpartition("/")[2])[-100:]
+    versions = [str(information[name]) for name in VERSIONS if information.get(name)] or [os.urandom(16).hex()]
+    key = hashlib.sha256("\0".join([address, str(size), *versions]).encode()).hexdigest()[:24]
+    cache = _cache()
+    path = cache / f"{key}-{base}"
+    cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with open(cache / "lock", "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            _make_room(cache, size or 0, address)
+            _fetch(address, path, size)
+        os.utime(path)
+        return FetchedFile.at(str(path))
+
+
+def _cache() -> Path:
+    usual = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get(FOLDER) or Path(usual) / "segjudge" / "fetched")
+
+
+def _most() -> int:
+    """Return how many bytes the cache may hold."""
+    text = os.environ.get(GIGABYTES) or str(DEFAULT_GIGABYTES)
+    try:
+        return int(float(text) * 1e9)
+    except (ValueError, OverflowError):
+        raise UsageError(f"{GIGABYTES} is a number of gigabytes, not {text!r}") from None
+
+
+def _make_room(cache: Path, size: int, address: str) -> None:
+    """Remove the files that were used least recently, except those in use, until a file of this size fits."""
+    for partial in cache.glob("*.partial"):  # of a process that was ended
+        partial.unlink()
+    files = sorted((path for path in cache.iterdir() if path.name != "lock"), key=lambda path: path.stat().st_mtime)
+    total = sum(path.stat().st_size for path in files)
+    for path in files:
+        if total + size <= _most():
+            return
+        with open(path, "rb") as file, suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            total -= path.stat().st_size
+            path.unlink()
+    if total + size > _most():
+        where = f"the cache {cache}, which may hold {size_text(_most())} and has {size_text(total)} in use"
+        raise UsageError(f"{shown(address)}: {size_text(size)} do not fit into {where}; {GIGABYTES} sets how much")
+
+
+def _fetch(address: str, path: Path, size: int | None) -> None:
+    """Fetch a file; what is longer than its server said, or than the cache, is refused."""
+    system, source = _system(address)
+    partial, most, count = path.with_name(f"{path.name}.partial"), _most() if size is None else size, 0
+    try:
+        with system.open(source, "rb") as remote, open(partial, "wb") as file:
+            while data := remote.read(CHUNK):
+                count += len(data)
+                if count > most:
+                    break
+                file.write(data)
+        if count > most or (size is not None and count < size):
+            raise AddressError(
+                f"{shown(address)}: did not have the {size_text(most)} that were expected; it may have changed"
+            )
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+class _RemoteFiles(Files):
+    """The files of a folder at an address; those beside the one that is read come with it."""
+
+    def __init__(self, folder: RemoteFolder, limits: ArchiveLimits) -> None:
+        super().__init__()
+        self._address = folder[:].rstrip("/")
+        #: The names of files by those that they are read by.
+        self._names: dict[str, str] = {}
+        self._read: dict[str, bytes] = {}
+        checks = MemberChecks(limits)
+        try:
+            for name, size in folder.sizes.items():
+                checks.count()
+                clean = None if is_litter(name.split("/")) else checks.clean_name(name, size, size)
+                if clean is not None:
+                    self.sizes[clean], self._names[clean] = size, name
+        except Flaw as flaw:
+            raise SubmissionError.of(flaw.at(folder)) from None
+        checks.problems.raise_if_any()
+        self._order = list(self.sizes)
+        self._place = {name: place for place, name in enumerate(self._order)}
+
+    def parts(self, name: str) -> Iterator[bytes]:
+        if name not in self._read:
+            self._read = self._with_next(name)
+        yield self._read[name]
+
+    def _with_next(self, name: str) -> dict[str, bytes]:
+        """Return a file and the next ones in its folder."""
+        place, folder, total = self._place[name], name.rpartition("/")[0], 0
+        names: list[str] = []
+        for other in self._order[place : place + AHEAD_FILES]:
+            total += self.sizes[other]
+            if names and (total > AHEAD_BYTES or other.rpartition("/")[0] != folder):
+                break
+            names.append(other)
+        system, root = _system(self._address)
+        filled = [one for one in names if self.sizes[one]]  # there is no range of nothing
+        paths = [f"{root}/{self._names[one]}" for one in filled]
+        ends = [self.sizes[one] + 1 for one in filled]  # a byte more, so that a file that grew is not taken as complete
+        with _reported(self._address):
+            found = system.cat_ranges(paths, [0] * len(paths), ends, on_error="raise")
+        contents = dict.fromkeys(names, b"") | {one: bytes(data) for one, data in zip(filled, found)}
+        for one, data in contents.items():
+            if len(data) != self.sizes[one]:
+                raise AddressError(f"{shown(self._address)}: {one} changed while it was read")
+        return contents

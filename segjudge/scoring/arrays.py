@@ -1,0 +1,183 @@
+"""Score masks that are in memory: arrays or run lengths, frame by frame or videos at once."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self
+
+from segjudge.evaluation_script.families.base.engine import report_of
+from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
+from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
+from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
+from segjudge.evaluation_script.families.sequences.metrics import Values
+from segjudge.evaluation_script.families.sequences.protocols import BESIDE, SequenceProtocol
+from segjudge.evaluation_script.families.tracking.protocols import TracksProtocol
+from segjudge.evaluation_script.files.problems import listed
+from segjudge.evaluation_script.scoring.phase import TrackProtocol
+from segjudge.evaluation_script.scoring.provenance import counting, provenance
+from segjudge.families.base.memory import NUMBER, MemoryTrack, frame_name, in_order, number_of, refused, text_name
+from segjudge.families.instances.memory import InstancesInMemory
+from segjudge.families.panoptic.memory import PanopticInMemory
+from segjudge.families.semantic.memory import SemanticInMemory
+from segjudge.families.sequences.memory import SequencesInMemory
+from segjudge.families.tracking.memory import TracksInMemory
+from segjudge.scoring.requests import named_protocol
+from segjudge.scoring.scores import Scores
+from segjudge.system.errors import UsageError
+
+#: The split that scores of masks in memory are of.
+SPLIT = "all"
+#: What stands for the digest of masks that no file has.
+MEMORY = "memory"
+
+
+#: By track, what counts its masks in memory, of a protocol, categories and unseen sequences.
+_TRACKS: dict[str, Callable[[Any, Sequence[Mapping[str, Any]], Iterable[str]], MemoryTrack]] = {
+    SequenceProtocol.track: lambda protocol, _, unseen: SequencesInMemory(protocol, unseen),
+    InstanceProtocol.track: lambda protocol, categories, _: InstancesInMemory(protocol, categories),
+    PanopticProtocol.track: lambda protocol, categories, _: PanopticInMemory(protocol, categories),
+    SemanticProtocol.track: lambda protocol, _, __: SemanticInMemory(protocol),
+    TracksProtocol.track: lambda protocol, categories, _: TracksInMemory(protocol, categories),
+}
+
+
+class FrameAccumulator:
+    """The counts of masks in memory, by sequence and frame, and the scores computed from them.
+
+    Frames come in any order; the same frame again changes nothing, so that a sampler that repeats some does no harm.
+    Merging is exact: the scores have the same bits whatever was merged in which order.
+    """
+
+    def __init__(
+        self,
+        protocol: str | TrackProtocol = "davis2017",
+        *,
+        expected: Mapping[str, Iterable[object]] | Iterable[str] = (),
+        unseen: Iterable[str] = (),
+        categories: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """Score by a protocol.
+
+        Args:
+            protocol: its name, or one of its rows with changes.
+            expected: the frames that each sequence must have, or the names of what is counted as a whole.
+            unseen: the unseen sequences of lvos.
+            categories: as in COCO's annotation files; panoptic protocols need them, of instances those that occur are
+                taken where none are given.
+
+        """
+        self.protocol = named_protocol(protocol)
+        if self.protocol.track not in _TRACKS:
+            raise UsageError(f"{self.protocol.name} scores files alone")
+        self.track = _TRACKS[self.protocol.track](self.protocol, categories, unseen)
+        wanted = expected.items() if isinstance(expected, Mapping) else ((name, [None]) for name in expected)
+        self._expected = {text_name(name): {frame_name(frame) for frame in frames} for name, frames in wanted}
+        self._frames: dict[str, dict[str, bytes]] = {}
+
+    def update(self, sequence: object, frame: object, prediction: object, truth: object) -> None:
+        """Count one frame; raises SubmissionError where its masks cannot be compared."""
+        name, key = text_name(sequence), frame_name(frame)
+        self._add(name, key, self.track.counted(name, key, prediction, truth))
+
+    def _add(self, name: str, frame: str, data: bytes) -> None:
+        """Add what was counted of a frame; raises ValueError where something else is known."""
+        if self._frames.setdefault(name, {}).setdefault(frame, data) != data:
+            where = f"{name}, frame {frame}" if frame else name
+            raise ValueError(f"{where} was counted twice, with different results")
+
+    def merge(self, other: Self) -> Self:
+        """Add the counts of another accumulator of the same protocol; raises ValueError where they contradict."""
+        if other.protocol != self.protocol:
+            raise ValueError(f"one is of {self.protocol.name}, the other of {other.protocol.name}")
+        for name, frames in other._frames.items():
+            for frame, data in frames.items():
+                self._add(name, frame, data)
+        return self
+
+    def reset(self) -> None:
+        """Remove all counts."""
+        self._frames = {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that was counted, as bytes by sequence and frame; equal contents give equal bytes."""
+        frames = {name: dict(sorted(self._frames[name].items())) for name in sorted(self._frames)}
+        return {"protocol": self.protocol.name, "frames": frames}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Replace the contents by a state from `state_dict`; raises ValueError where it is not one."""
+        try:
+            if state["protocol"] != self.protocol.name:
+                raise KeyError(state["protocol"])
+            frames = {str(name): dict(counted) for name, counted in state["frames"].items()}
+            for data in (data for counted in frames.values() for data in counted.values()):
+                self.track.check(data)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ValueError(f"is no state of an accumulator of {self.protocol.name} ({error!r})") from None
+        self._frames = frames
+
+    def values(self) -> Values:
+        """Return the overall metrics; None for each where nothing was counted, as where there is nothing to average."""
+        if self._frames:
+            return self.compute().metrics[SPLIT]
+        beside = BESIDE if isinstance(self.protocol, SequenceProtocol) else ()
+        return dict.fromkeys((*self.protocol.metrics, *beside))
+
+    def compute(self) -> Scores:
+        """Return the scores of all frames that were counted.
+
+        Raises UsageError where expected ones are missing, and ValueError where a loaded state cannot have been counted.
+        """
+        missing = [
+            f"{name}/{frame}" if frame else name
+            for name, frames in self._expected.items()
+            for frame in in_order(frames - self._frames.get(name, {}).keys())
+        ]
+        if missing or not self._frames:
+            raise UsageError(f"nothing was counted for {listed(missing, 5)}" if missing else "nothing was counted")
+        for name, frames in self._frames.items():
+            _check_numbers(name, frames)
+        try:
+            report = report_of(SPLIT, self.track.accumulator(self._frames))
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
+            found = f"what was counted gives no scores of {self.protocol.name} ({error!r})"
+            raise ValueError(f"{found}: a state that was loaded is not what state_dict returned") from error
+        origin = provenance({SPLIT: self.protocol}, MEMORY, MEMORY, counting(), {})
+        return Scores([report], provenance=origin)
+
+
+def _check_numbers(name: str, frames: Iterable[str]) -> None:
+    """Raise UsageError where two frames are one number, so that nobody knows which comes first."""
+    known: dict[object, str] = {}
+    for frame in frames:
+        if NUMBER.fullmatch(frame) and known.setdefault(number_of(frame), frame) != frame:
+            other = known[number_of(frame)]
+            raise UsageError(f"{name} has the frames {other} and {frame}, which are one number: name each frame once")
+
+
+def score_arrays(
+    prediction: object,
+    truth: object,
+    protocol: str | TrackProtocol = "davis2017",
+    *,
+    categories: Sequence[Mapping[str, Any]] = (),
+) -> Scores:
+    """Score one video in memory, or a mapping of several from name to masks.
+
+    The masks of a video are labels (frames, height, width), or a mapping from object to booleans of that shape or to
+    a list with a boolean array, run lengths or None for each frame.  A mapping whose values are labels or mappings has
+    several videos, whatever names them; the letters of a name may be in any Unicode form.
+    """
+    accumulator = FrameAccumulator(protocol, categories=categories)
+    track = accumulator.track
+    truths, predictions = track.both_sides(truth, prediction)
+    if truths.keys() != predictions.keys():
+        missing = [name for name in truths if name not in predictions]
+        found = f"lacks {listed(missing, 5)}" if missing else "has videos that the truth does not have"
+        raise refused("the predictions", found, "Give the same videos as the truth")
+    for name, masks in truths.items():
+        frames = track.frames_of(masks, f"truth of {name}")
+        sent = track.frames_of(predictions[name], f"prediction of {name}") or [(frame, {}) for frame, _ in frames]
+        if len(sent) != len(frames):
+            found = f"has {len(sent)} frames, the truth {len(frames)}"
+            raise refused(f"prediction of {name}", found, "Give each frame of the truth")
+        for (frame, real), (_, predicted) in zip(frames, sent, strict=True):
+            accumulator.update(name, frame, predicted, real)
+    return accumulator.compute()

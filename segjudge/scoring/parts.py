@@ -1,0 +1,260 @@
+"""Parts of one scoring: files with the counts of some sequences or images, which merge into the scores of all.
+
+`docs/scale.md` describes the format.
+"""
+
+import json
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from segjudge.evaluation_script.families.base.accumulator import Accumulator
+from segjudge.evaluation_script.families.base.engine import engine_of, report_of
+from segjudge.evaluation_script.families.base.reports import Report
+from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
+from segjudge.evaluation_script.files.json_limits import check_memory
+from segjudge.evaluation_script.files.packed import MANIFEST, add_member, replaced
+from segjudge.evaluation_script.files.problems import Flaw, listed, printable
+from segjudge.evaluation_script.runner.parallel import Part
+from segjudge.evaluation_script.runner.tuning import without_collector
+from segjudge.evaluation_script.scoring.phase import PROTOCOLS, TrackProtocol
+from segjudge.evaluation_script.scoring.provenance import counting, provenance
+from segjudge.evaluation_script.scoring.version import VERSION
+from segjudge.system.errors import UsageError
+
+FORMAT = "segjudge part 1"
+#: Saved scores were refused before where they are to be strict.
+STRICT = False
+#: What a part may hold, inflated: bytes of the manifest, what it takes in memory, bytes of one member, of all;
+#: members; parts of one scoring.
+MOST_MANIFEST, MOST_MEMORY, MOST_MEMBER, MOST_BYTES = 256 << 20, 1 << 30, 1 << 30, 16 << 30
+MOST_MEMBERS, MOST_PARTS = 1 << 20, 100_000
+
+#: The manifest's keys beside its format.
+KINDS = {
+    "version": str, "protocol": str, "rules": dict, "strict": bool, "part": int, "of": int, "truth": str,
+    "predictions": str, "counted_by": str, "limits": dict, "notes": list, "splits": list, "members": list,
+}  # fmt: skip
+#: How parts differ, in a sentence, by the key of the manifest.
+DIFFER = {
+    "version": "were made by different versions of segjudge",
+    "protocol": "were scored by different protocols",
+    "rules": "were scored by different rules of the same protocol",
+    "strict": "differ in --strict",
+    "of": "are of splits into different numbers of parts",
+    "truth": "were scored on different truths",
+    "predictions": "are of different predictions",
+    "splits": "are of different sequences or images",
+    "notes": "differ in what is odd about the truth",
+}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What the parts of one scoring have in common."""
+
+    protocol: TrackProtocol
+    strict: bool
+    #: Digests.
+    truth: str
+    predictions: str
+    #: What is odd about the truth.
+    notes: list[str]
+    version: str = VERSION
+    counted_by: str = field(default_factory=counting)
+    limits: Mapping[str, int] = field(default_factory=dict)
+
+
+def write_part(path: str, part: Part, origin: Origin, splits: Mapping[str, Accumulator[Any, Any]]) -> None:
+    """Write the counts of a part; equal counts give equal bytes."""
+    states = [accumulator.state_dict() for accumulator in splits.values()]
+    manifest = {
+        "format": FORMAT,
+        "version": origin.version,
+        "protocol": origin.protocol.name,
+        "rules": rules_as_json(origin.protocol),
+        "strict": origin.strict,
+        "part": part.number,
+        "of": part.count,
+        "truth": origin.truth,
+        "predictions": origin.predictions,
+        "counted_by": origin.counted_by,
+        "limits": dict(origin.limits),
+        "notes": origin.notes,
+        "splits": [{"name": name, **accumulator.described()} for name, accumulator in splits.items()],
+        "members": [list(state) for state in states],
+    }
+    with replaced(path) as partial, zipfile.ZipFile(partial, "w") as archive:
+        add_member(archive, MANIFEST, json.dumps(manifest, separators=(",", ":")).encode())
+        for split, state in enumerate(states):
+            for index, data in enumerate(state.values()):
+                add_member(archive, _member(split, index), data)
+
+
+def save(path: str, reports: list[Report], notes: list[str], provenance: Mapping[str, Any]) -> None:
+    """Write scores as a part that is alone, which `merged` reads; raises UsageError where none could be read again."""
+    protocols = {report.protocol.name: report.protocol for report in reports}
+    if len(protocols) != 1:
+        raise UsageError(f"splits of {' and '.join(protocols)} are not saved together; score each with split=…")
+    ((name, protocol),) = protocols.items()
+    if _protocol({"protocol": name, "rules": rules_as_json(protocol)}) != protocol:
+        raise UsageError(f"the rules of {name} were changed; scores of the protocol's own can be saved")
+    digests = provenance["truth"], provenance["submission"]
+    where = provenance["version"], provenance["counted_by"], provenance["limits"]
+    origin = Origin(protocol, STRICT, *digests, notes, *where)
+    write_part(path, Part(1, 1), origin, {report.split: report.counted for report in reports})
+
+
+#: The reports of all splits, what is odd about the truth, and what the scores come from.
+Merged = tuple[list[Report], list[str], dict[str, Any]]
+
+
+def merged(paths: Iterable[str]) -> Merged:
+    """Return what the parts make together; raises UsageError unless all fit."""
+    first: dict[str, Any] = {}
+    first_path, seen, accumulators = "", dict[int, str](), list[Accumulator[Any, Any]]()
+    counted_by = set[str]()
+    for path in paths:
+        with _opened(path) as archive:
+            manifest = _manifest(archive, path)
+            if not first:
+                first, first_path = manifest, path
+                accumulators = _accumulators(manifest, path)
+            _check_alike(first, first_path, manifest, path)
+            number = manifest["part"]
+            if number in seen:
+                raise UsageError(f"{seen[number]} and {path} are both part {number}; give each part once")
+            seen[number] = path
+            counted_by.add(manifest["counted_by"])
+            _add(archive, path, manifest, accumulators)
+    if not first:
+        raise UsageError("merge needs the parts")
+    missing = [str(number) for number in range(1, first["of"] + 1) if number not in seen]
+    if missing:
+        what = "part" if len(missing) == 1 else "parts"
+        raise UsageError(f"{what} {listed(missing, 8)} of {first['of']} missing; score what is missing, then merge all")
+    reports = _reports(first, accumulators)
+    origin = first["truth"], first["predictions"], " and ".join(sorted(counted_by)), first["limits"]
+    protocols = {report.split: report.protocol for report in reports}
+    notes = [str(note) for note in first["notes"]]
+    return reports, notes, {**provenance(protocols, *origin), "version": first["version"]}
+
+
+def _reports(manifest: dict[str, Any], accumulators: list[Accumulator[Any, Any]]) -> list[Report]:
+    reports: list[Report] = []
+    for entry, accumulator in zip(manifest["splits"], accumulators):
+        split = printable(entry["name"])
+        if accumulator.missing():
+            raise UsageError(f"the parts lack {listed(accumulator.missing())} of {split}; score them again")
+        try:
+            with np.errstate(divide="raise", over="raise", invalid="raise"):
+                reports.append(report_of(entry["name"], accumulator))
+        except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+            found = f"counts of {split} that no scoring gives ({printable(error)})"
+            raise UsageError(f"the parts hold {found}; score them again") from None
+    return reports
+
+
+def rules_as_json(protocol: TrackProtocol) -> dict[str, Any]:
+    """Return the rules of a protocol as JSON has them."""
+    return dict(json.loads(json.dumps(asdict(protocol), default=_name)))
+
+
+def _name(value: Enum) -> str:
+    return value.name
+
+
+def _member(split: int, index: int) -> str:
+    return f"counts/{split}/{index:06d}"
+
+
+def _opened(path: str) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be opened ({error.strerror})") from None
+    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+        raise UsageError(f"{path}: is not a part that `score --part` wrote, or is damaged") from None
+
+
+def _read(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
+    """Return a member; raises ValueError where it is larger than allowed or damaged."""
+    try:
+        info = archive.getinfo(name)
+        if info.file_size > most:
+            raise ValueError(f"{name} is larger than {most >> 20} MB")
+        with archive.open(info) as member:
+            return member.read(info.file_size)
+    except (KeyError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(str(error)) from None
+
+
+def _manifest(archive: zipfile.ZipFile, path: str) -> dict[str, Any]:
+    infos = archive.infolist()
+    if len(infos) > MOST_MEMBERS or sum(info.file_size for info in infos) > MOST_BYTES:
+        raise UsageError(f"{path}: is larger than a part can be")
+    try:
+        data = _read(archive, MANIFEST, MOST_MANIFEST)
+        check_memory(data, MOST_MEMORY, "")
+        with without_collector():
+            manifest = json.loads(data)
+        form = manifest["format"]
+    except (Flaw, ValueError, KeyError, TypeError, RecursionError):
+        raise UsageError(f"{path}: is not a part that `score --part` wrote, or is damaged") from None
+    if form != FORMAT:
+        raise UsageError(f"{path}: has the format {printable(form)}; this version reads {FORMAT!r}. Score it again")
+    fits = all(type(manifest.get(key)) is kind for key, kind in KINDS.items())
+    if not fits or not 1 <= manifest["part"] <= manifest["of"] <= MOST_PARTS:
+        raise UsageError(f"{path}: has a manifest that cannot be read. Score it again")
+    return dict(manifest)
+
+
+def _check_alike(first: dict[str, Any], first_path: str, other: dict[str, Any], path: str) -> None:
+    for key, differ in DIFFER.items():
+        if first[key] != other[key]:
+            raise UsageError(f"{first_path} and {path} {differ}; merge parts of one scoring")
+
+
+def _accumulators(manifest: dict[str, Any], path: str) -> list[Accumulator[Any, Any]]:
+    """Return an empty accumulator for each split."""
+    protocol = _protocol(manifest)
+    if protocol is None:
+        was = f"{printable(manifest['protocol'])} of segjudge {printable(manifest['version'])}"
+        raise UsageError(f"{path}: was scored by {was}, whose rules this version ({VERSION}) does not have")
+    try:
+        if not all(isinstance(entry["name"], str) for entry in manifest["splits"]):
+            raise TypeError
+        accumulator = engine_of(protocol.track).accumulator
+        return [accumulator.restored(protocol, entry, strict=manifest["strict"]) for entry in manifest["splits"]]
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise UsageError(f"{path}: has a manifest that cannot be read. Score it again") from None
+
+
+def _protocol(manifest: dict[str, Any]) -> TrackProtocol | None:
+    """Return the protocol of a part, if this version has its rules."""
+    protocol, rules = PROTOCOLS.get(manifest["protocol"]), manifest["rules"]
+    if isinstance(protocol, InstanceProtocol):  # with the rules that options of `score` change
+        protocol = replace(protocol, **{name: rules.get(name) for name in ("about", "cap", "id_zero_quirk")})
+    known = rules_as_json(protocol) if protocol is not None else {}
+    # Rules that the part does not know were added since: with one revision they give the same numbers.
+    same = all(known.get(key) == value for key, value in rules.items() if key != "about")
+    return protocol if same and rules.get("revision") == known.get("revision", ...) else None
+
+
+def _add(archive: zipfile.ZipFile, path: str, manifest: dict[str, Any], totals: list[Accumulator[Any, Any]]) -> None:
+    """Take the counts of one part."""
+    try:
+        parts = _accumulators(manifest, path)
+        for split, (names, part, total) in enumerate(zip(manifest["members"], parts, totals, strict=True)):
+            part.load_state_dict(
+                {name: _read(archive, _member(split, index), MOST_MEMBER) for index, name in enumerate(names)}
+            )
+            engine_of(part.protocol.track).check(part)
+            total.merge(part)
+    except (ValueError, TypeError, KeyError) as error:
+        raise UsageError(f"{path}: is damaged ({printable(error)}). Score it again") from None

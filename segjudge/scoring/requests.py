@@ -1,0 +1,141 @@
+"""A request to score results on a truth, and the same request opened and checked."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from segjudge.datasets.opening import TruthSource, open_truth
+from segjudge.evaluation_script.families.base.progress import Progress, ignore_progress
+from segjudge.evaluation_script.families.base.truth import SplitTruth, TruthNames
+from segjudge.evaluation_script.families.sequences.protocols import SequenceProtocol
+from segjudge.evaluation_script.families.sequences.truth import Split
+from segjudge.evaluation_script.files.limits import ArchiveLimits
+from segjudge.evaluation_script.files.problems import Problem, SubmissionError, listed, only
+from segjudge.evaluation_script.runner.parallel import cores
+from segjudge.evaluation_script.scoring.annotation_file import is_packed
+from segjudge.evaluation_script.scoring.phase import PROTOCOLS, TRACKS, ScoringRules, TrackProtocol
+from segjudge.scoring.addresses import local
+from segjudge.system.errors import OptionError, UsageError
+
+#: A participant's own machine has more room than EvalAI's worker, and links in a folder are the participant's own.
+LOCAL_LIMITS = ArchiveLimits(
+    members=50_000_000,
+    total_bytes=1 << 40,
+    memory_bytes=1 << 32,
+    json_bytes=1 << 34,
+    records=50_000_000,
+    links=True,
+)
+
+
+@dataclass(frozen=True)
+class ScoreRequest:
+    """Results, a truth, and the options of scoring, which `segjudge.score` describes."""
+
+    results: str
+    truth: TruthSource
+    protocol: TrackProtocol
+    split: str = ""
+    #: None: all of them.
+    sequences: list[str] | None = None
+    strict: bool = False
+    jobs: int | Literal["auto"] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for a number of processes that there cannot be."""
+        whole = isinstance(self.jobs, int) and not isinstance(self.jobs, bool) and self.jobs > 0
+        if not whole and self.jobs not in ("auto", None):
+            raise UsageError(f"jobs is {self.jobs!r}: give a whole number from 1 on, or 'auto'")
+
+
+@dataclass(frozen=True)
+class PreparedScoring:
+    """Results and the truth on which they are to be scored."""
+
+    path: str
+    truth: str
+    rules: ScoringRules
+    #: The truth of each split that is scored.
+    splits: dict[str, SplitTruth]
+    notes: list[str]
+
+
+def named_protocol(protocol: str | TrackProtocol) -> TrackProtocol:
+    """Return the protocol of this name; one that is given itself is returned."""
+    if not isinstance(protocol, str):
+        return protocol
+    if protocol not in PROTOCOLS:
+        raise UsageError(f"there is no protocol {protocol!r}{only(protocol, PROTOCOLS)}")
+    return PROTOCOLS[protocol]
+
+
+def prepared(request: ScoreRequest, progress: Progress = ignore_progress) -> PreparedScoring:
+    """Open a truth and check the request against it, as `score` does before it scores."""
+    path, truth = local(request.results, SubmissionError), request.truth
+    source = replace(truth, path=local(truth.path), unseen=local(truth.unseen), categories=local(truth.categories))
+    jobs = cores() if request.jobs == "auto" else request.jobs or 1
+    rules = ScoringRules(request.protocol, LOCAL_LIMITS, strict=request.strict, jobs=jobs)
+    given = {"sequences": request.sequences, **vars(source)}
+    for option in ("sequences", "layout", "unseen", "categories"):
+        if given[option] and option not in TRACKS[request.protocol.track].options:
+            raise OptionError(f"{option} has no meaning for {request.protocol.track}")
+    if is_packed(path):
+        found = "is an annotation file that `pack` made, not results"
+        raise SubmissionError.of(Problem(path, found, "Name the results first, and this file as the truth"))
+    opened = open_truth(source, rules.protocol, progress)
+    truths, notes = opened.splits, list(opened.notes)
+    chosen = request.split or source.subset
+    if chosen and chosen not in truths:
+        raise UsageError(f"{source.path} has no split {chosen!r}{only(chosen, truths)}")
+    splits: dict[str, SplitTruth] = {}
+    for name in [chosen] if chosen else truths:
+        notes += _notes(name, truths[name], rules.protocol)
+        splits[name] = with_sequences(truths[name], request.sequences, rules.protocol)
+    return PreparedScoring(path, source.path, rules, splits, notes)
+
+
+def chosen_names(sequences: Iterable[object] | None) -> list[str] | None:
+    """Return the names of sequences, each once; None for all.  Raises UsageError for what is no list of any."""
+    if sequences is None:
+        return None
+    if isinstance(sequences, str):
+        raise UsageError(f"sequences is one text: give a list of names, such as [{sequences!r}]")
+    try:
+        names = list(sequences)
+    except TypeError:
+        raise UsageError(f"sequences is of {type(sequences).__name__}: give a list of names") from None
+    odd = [name for name in names if not isinstance(name, (str, int)) or isinstance(name, bool)]
+    if odd or not names:
+        found = f"names {odd[0]!r}, which is no name" if odd else "names none"
+        raise UsageError(f"sequences {found}: give a list of names, or leave it out for all")
+    return list(dict.fromkeys(map(str, names)))
+
+
+def with_sequences(truth: SplitTruth, names: Iterable[object] | None, protocol: TrackProtocol) -> SplitTruth:
+    """Return the truth of some sequences; instance masks have none and stay whole.
+
+    Where a protocol has rounds, a name may be that of a sequence in one of them, as in its tables.
+    """
+    chosen = chosen_names(names)
+    if chosen is None:
+        return truth
+    rounds = protocol.rounds if isinstance(protocol, SequenceProtocol) else ()
+    known, spelled = truth.item_names, TruthNames(truth.item_names).own
+    places = [name.partition("/") if name.partition("/")[0] in rounds else ("", "", name) for name in chosen]
+    unknown = [name for name, (_, _, own) in zip(chosen, places, strict=True) if spelled(own) not in known]
+    if unknown and known:
+        raise UsageError(f"the truth has no sequence {listed(unknown)}{only(unknown[0], known, 20)}")
+    part = truth.only(list(dict.fromkeys(spelled(own) for _, _, own in places)))
+    if not rounds or not isinstance(part, Split):
+        return part
+    of_rounds = {f"{each}/{spelled(own)}" for one, _, own in places for each in ([one] if one else rounds)}
+    return replace(part, of_rounds=frozenset(of_rounds))
+
+
+def _notes(name: str, truth: SplitTruth, protocol: TrackProtocol) -> list[str]:
+    """Return what is odd about the truth of a split, for this protocol."""
+    if not isinstance(truth, Split):
+        return [f"{name}: {note}" for note in truth.notes]
+    if isinstance(protocol, SequenceProtocol) and protocol.by_class and not truth.unseen_known:
+        return [f"{name}: nothing says which classes are unseen (--unseen FILE); all count as seen"]
+    return []

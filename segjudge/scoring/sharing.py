@@ -1,0 +1,282 @@
+"""One scoring shared by many processes: parts that are counted apart, anywhere, and merged."""
+
+import json
+import logging
+import os
+import queue
+import socket
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Protocol
+
+from segjudge.evaluation_script.families.base.engine import engine_of
+from segjudge.evaluation_script.families.base.progress import Progress, ignore_progress
+from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.evaluation_script.main import open_split
+from segjudge.evaluation_script.runner.parallel import Part, cores
+from segjudge.evaluation_script.scoring.phase import PROTOCOLS
+from segjudge.evaluation_script.scoring.provenance import numbers_of
+from segjudge.evaluation_script.scoring.version import VERSION
+from segjudge.scoring.addresses import AddressError, digest_of
+from segjudge.scoring.parts import Merged, Origin, merged, write_part
+from segjudge.scoring.requests import PreparedScoring, ScoreRequest, prepared
+from segjudge.system.errors import OptionError, UsageError, install_line
+from segjudge.system.files import shown, without_secrets
+
+#: How often a part that failed is begun again.
+RETRIES = 2
+#: Seconds after which a cluster without any worker is given up.
+PATIENCE = 300.0
+#: Seconds within which a scheduler answers and has a worker.
+SECONDS = 15
+#: What is wrong with a part wherever it is counted; anything else is a worker's failure.
+_FINAL: dict[str, type[Exception]] = {
+    error.__name__: error for error in (SubmissionError, HostError, UsageError, OptionError)
+}
+#: How an executor fails for good: a broken pool, a lost scheduler, a part that ended several of Dask's workers.
+_LOST = ("BrokenExecutor", "CancelledError", "KilledWorker")
+
+
+class DaskClient(Protocol):
+    """The part of Dask's client that is used."""
+
+    def get_executor(self, *, pure: bool) -> Executor:
+        """Return an executor whose tasks the cluster's workers do."""
+
+    def nthreads(self) -> dict[str, int]:
+        """Return how many tasks each worker does at a time."""
+
+
+class PartCounter:
+    """Counts parts of one scoring; truth and results are opened once for all of them."""
+
+    def __init__(self, job: PreparedScoring) -> None:
+        rules = job.rules
+        self._opened = {name: open_split(job.path, name, truth, rules) for name, truth in job.splits.items()}
+        self._origin = Origin(
+            rules.protocol, rules.strict, digest_of(job.truth), digest_of(job.path), job.notes,
+            limits=numbers_of(rules.limits),
+        )  # fmt: skip
+
+    def write(self, part: Part, out: str, progress: Progress = ignore_progress, *, refuse: bool = True) -> None:
+        """Count a part of the sequences or images of every split, and write the counts to a file that `merged` takes.
+
+        Masks that cannot be scored refuse the part, or else are reported where the parts are merged.
+        """
+        counted = {name: opened.counted(part, progress) for name, opened in self._opened.items()}
+        for accumulator in counted.values():
+            if refuse:
+                accumulator.refuse_problems()
+        write_part(out, part, self._origin, counted)
+
+    def close(self) -> None:
+        """Close the results."""
+        for opened in self._opened.values():
+            opened.close()
+
+
+class _Held(threading.local):
+    """The scoring that a worker's thread opened last, kept because one scoring has many parts."""
+
+    run = ""
+    counter: PartCounter | None = None
+
+
+_HELD = _Held()
+
+
+def _counter(run: str, request: ScoreRequest) -> PartCounter:
+    """Return what counts the parts of a scoring in this thread."""
+    if _HELD.run != run or _HELD.counter is None:
+        if _HELD.counter is not None:
+            _HELD.counter.close()
+        _HELD.counter, _HELD.run = None, run
+        _HELD.counter = PartCounter(prepared(request))
+    return _HELD.counter
+
+
+def part_of(version: str, run: str, request: ScoreRequest, number: int, count: int, attempt: int) -> bytes:
+    """Return part `number` of a scoring as bytes, or what is wrong as JSON; this runs on a worker.
+
+    `attempt` tells Dask that a repeated call is another one.
+    """
+    del attempt
+    try:
+        if version != VERSION:
+            where = f"a worker on {socket.gethostname()} has segjudge {VERSION}, and this is {version}"
+            raise UsageError(f"{where}; install the same version everywhere")
+        with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+            out = os.path.join(folder, "part")
+            _counter(run, request).write(Part(number, count), out, refuse=False)
+            with open(out, "rb") as file:
+                return file.read()
+    except AddressError:
+        raise  # and is tried again
+    except tuple(_FINAL.values()) as error:
+        return json.dumps([type(error).__name__, str(error)]).encode()
+
+
+def scored_by(executor: Executor | DaskClient, request: ScoreRequest, progress: Progress) -> Merged:
+    """Score by the workers of an executor or of a Dask client."""
+    protocol = request.protocol
+    if not isinstance(protocol, InstanceProtocol) and PROTOCOLS.get(protocol.name) != protocol:
+        raise UsageError(f"the rules of {protocol.name} were changed; an executor scores by the protocol's own")
+    request = _with_absolute_paths(request)
+    pool, workers = _pool_of(executor)
+    each = engine_of(protocol.track).parts_each
+    count = request.jobs if isinstance(request.jobs, int) else each * max(1, workers())
+    run = os.urandom(16).hex()
+
+    def call(number: int, attempt: int) -> Future[bytes]:
+        return pool.submit(part_of, VERSION, run, request, number, count, attempt)
+
+    progress("", 0, count)
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        paths = []
+        for number, data in _results(call, count, workers):
+            if data.startswith(b"["):
+                kind, text = json.loads(data)
+                raise _FINAL.get(kind, HostError)(text)
+            paths.append(os.path.join(folder, f"part {number}"))
+            with open(paths[-1], "wb") as file:
+                file.write(data)
+            progress(f"part {number}", len(paths), count)
+        try:
+            return merged(paths)
+        except UsageError as error:
+            raise UsageError(str(error).replace(folder + os.sep, "")) from None
+
+
+def _with_absolute_paths(request: ScoreRequest) -> ScoreRequest:
+    """Return the request as workers in other folders take it."""
+
+    def absolute(path: str) -> str:
+        return os.path.abspath(path) if path and "://" not in path else path
+
+    source = request.truth
+    paths = {name: absolute(getattr(source, name)) for name in ("path", "unseen", "categories")}
+    return replace(request, results=absolute(request.results), truth=replace(source, **paths))
+
+
+def _pool_of(executor: Executor | DaskClient) -> tuple[Executor, Callable[[], int]]:
+    """Return an executor, and how to count its workers."""
+    client = getattr(executor, "_client", None)  # Dask's executor has one
+    if not isinstance(executor, Executor):
+        if not hasattr(executor, "get_executor"):
+            raise UsageError("the executor is neither of concurrent.futures nor a Dask client")
+        client, executor = executor, executor.get_executor(pure=False)
+    if client is not None:
+        return executor, lambda: sum(client.nthreads().values())
+    most = getattr(executor, "_max_workers", 0)
+    return executor, lambda: int(most) or cores()
+
+
+def _results(
+    call: Callable[[int, int], Future[bytes]], count: int, workers: Callable[[], int]
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the parts as they come; a part whose worker failed is begun again, and all that wait are cancelled."""
+    pending: dict[Future[bytes], int] = {}
+    done: queue.SimpleQueue[Future[bytes]] = queue.SimpleQueue()
+    failures: Counter[int] = Counter()
+
+    def begin(number: int) -> None:
+        try:
+            future = call(number, failures[number])
+        except (BrokenExecutor, RuntimeError) as error:
+            raise _lost(error) from None
+        pending[future] = number
+        future.add_done_callback(done.put)
+
+    try:
+        for number in range(1, count + 1):
+            begin(number)
+        while pending:
+            future = _next(done, workers)
+            number = pending.pop(future)
+            try:
+                data = future.result()
+            except (Exception, CancelledError) as error:
+                failures[number] += 1
+                names = {kind.__name__ for kind in type(error).__mro__}
+                if names & set(_LOST):
+                    raise _lost(error) from None
+                if failures[number] > RETRIES:
+                    what = without_secrets(f"{type(error).__name__}: {error}".splitlines()[0])[:300]
+                    raise HostError(f"part {number} of {count} failed {failures[number]} times: {what}") from error
+                begin(number)
+            else:
+                yield number, data
+    finally:
+        for future in pending:
+            future.cancel()
+
+
+def _next(done: queue.SimpleQueue[Future[bytes]], workers: Callable[[], int]) -> Future[bytes]:
+    """Return the next future that is done; raises HostError where no worker is left that could do one."""
+    without = 0
+    while True:
+        try:
+            return done.get(timeout=PATIENCE / 10)
+        except queue.Empty:
+            without = 0 if workers() else without + 1
+            if without >= 10:
+                raise HostError(f"the cluster has had no worker for {PATIENCE:.0f} seconds; start some") from None
+
+
+def _lost(error: BaseException) -> HostError:
+    what = without_secrets(f"{type(error).__name__}: {error}".splitlines()[0])[:300].removesuffix(": ")
+    return HostError(f"the executor's workers were lost ({what}); make a new executor, and score again")
+
+
+@contextmanager
+def connected(address: str) -> Iterator[DaskClient]:
+    """Yield a client of the scheduler at this address, such as tcp://host:8786; Dask's configuration says how for TLS.
+
+    Dask reports in many lines what is reported here in one, so its own messages are turned off.
+    """
+    import asyncio
+
+    try:
+        from distributed import Client
+    except ImportError:
+        raise UsageError(f"--scheduler needs Dask: {install_line('cluster')}") from None
+    for name in ("distributed", "distributed.client"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    try:
+        has_workers = asyncio.run(asyncio.wait_for(_has_workers(address), 2 * SECONDS))
+    except Exception as error:  # noqa: BLE001 - whatever Dask, asyncio or TLS raise, one line says it
+        what = str(error.__cause__ or error).partition("\n")[0].rpartition(">: ")[2] or "nothing came back"
+        raise UsageError(
+            f"the scheduler {shown(address)} does not answer as one ({without_secrets(what)[:300]})"
+        ) from None
+    if not has_workers:
+        raise UsageError(
+            f"the scheduler {shown(address)} has no worker; start some with `dask worker {shown(address)}`"
+        )
+    client = Client(address, timeout=SECONDS, set_as_default=False)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+async def _has_workers(address: str) -> bool:
+    """Return whether a scheduler has a worker, which may be about to start; a client would wait for ever for some."""
+    import asyncio
+
+    from distributed import Security
+    from distributed.core import rpc
+
+    security = Security().get_connection_args("client")
+    async with rpc(address, timeout=SECONDS, connection_args=security) as scheduler:
+        for _ in range(5 * SECONDS):
+            if (await scheduler.identity(n_workers=-1))["workers"]:
+                return True
+            await asyncio.sleep(0.2)
+    return False

@@ -1,0 +1,211 @@
+"""Taking part and submitting: what EvalAI asks before it takes a submission, in its order and its words."""
+
+import json
+import time
+from collections.abc import Callable
+from typing import IO, NamedTuple
+
+from segjudge.platforms.evalai.bundle.field_values import TRUE
+from segjudge.platforms.evalai.jobs import CANCELLED, FAILED
+from segjudge.server.accounts import PARTICIPANT, Accounts
+from segjudge.server.evalai_json import TEXT_FIELDS
+from segjudge.server.models import Challenge, ChallengePhase, Participation, Submission, Team, User
+from segjudge.server.refusal import JsonObject, Refusal
+from segjudge.server.store import Store
+from segjudge.server.stored_files import FileStore
+from segjudge.server.submissions import OPEN, SUBMITTED, Submissions
+from segjudge.server.timestamps import since
+
+from .permissions import Permissions
+
+_ATTRIBUTES = 1 << 16
+#: Bytes of a file that names an image.
+_IMAGE_BYTES = 1 << 16
+#: Limit of a phase → its period, and what EvalAI says when it is reached.
+_LIMITS = {
+    "max_submissions": ("", "The maximum number of submissions has been reached"),
+    "max_submissions_per_month": ("month", "The maximum number of submission for this month has been reached"),
+    "max_submissions_per_day": ("day", "The maximum number of submission for today has been reached"),
+}
+
+
+class PhaseTarget(NamedTuple):
+    """Where a submission goes: the numbers of a challenge and of a phase."""
+
+    challenge: int
+    phase: int
+
+
+class Submitting:
+    """The actions of a participant who submits."""
+
+    def __init__(
+        self,
+        store: Store,
+        accounts: Accounts,
+        files: FileStore,
+        submissions: Submissions,
+        permissions: Permissions,
+        now: Callable[[], float],
+    ) -> None:
+        self._store, self._accounts, self._files, self._now = store, accounts, files, now
+        self._submissions, self._permissions = submissions, permissions
+
+    # ── rules ───────────────────────────────────────────────────────────────
+
+    def named(self, target: PhaseTarget) -> tuple[Challenge, ChallengePhase]:
+        """Return the challenge and the phase; refuses a phase of another challenge."""
+        challenge = self._store.one(Challenge, target.challenge, Refusal(400, "Challenge does not exist"))
+        phase = self._store.get(ChallengePhase, target.phase)
+        if phase is None or phase.challenge_id != challenge.id:
+            raise Refusal(400, "Challenge Phase does not exist")
+        return challenge, phase
+
+    def check_open(self, target: PhaseTarget) -> tuple[Challenge, ChallengePhase]:
+        """Return the challenge and the phase; refuses when either is not open now."""
+        challenge, phase = self.named(target)
+        now = self._now()
+        if not challenge.is_open(now):
+            raise Refusal(406, "Challenge is not active")
+        if not phase.is_open(now):
+            raise Refusal(406, "Sorry, cannot accept submissions since challenge phase is not active")
+        if phase.flag("is_submission_paused"):
+            words = "Submissions are currently paused for this challenge phase. Please try again later."
+            raise Refusal(406, words)
+        return challenge, phase
+
+    def admit(self, user: User, target: PhaseTarget) -> tuple[ChallengePhase, Team]:
+        """Return the phase, and the team with which a user may submit now; refuses where the server would."""
+        challenge, phase = self.check_open(target)
+        host = self._permissions.is_host(user, challenge.id)
+        if not phase.flag("is_public") and not host:
+            raise Refusal(403, "Sorry, cannot accept submissions since challenge phase is not public")
+        allowed = phase.config.get("allowed_email_ids")
+        if allowed and user.email not in allowed and not host:
+            raise Refusal(403, "Sorry, you are not allowed to participate in this challenge phase")
+        team = self.check_participates(user, challenge.id)
+        if user.email in (challenge.config.get("banned_email_ids") or []):
+            words = "You're a part of participant team and it has been banned from this challenge."
+            raise Refusal(403, f"{words} Please contact the challenge host.")
+        self._check_limits(team.id, phase)
+        return phase, team
+
+    def check_participates(self, user: User, challenge: int) -> Team:
+        """Return the team with which a user takes part; refuses where there is none."""
+        team = self._permissions.team_of(user, challenge)
+        if team is None:
+            raise Refusal(403, "You haven't participated in the challenge")
+        return team
+
+    def _check_limits(self, team: int, phase: ChallengePhase) -> None:
+        processed = self._submissions.count(team, phase.id, Submission.status.in_(OPEN))
+        if processed >= int(phase.config["max_concurrent_submissions_allowed"]):
+            raise Refusal(
+                406,
+                f"You have {processed} submissions that are being processed. "
+                "                           Please wait for them to finish and then try again.",
+            )
+        for limit, remaining in self._remaining(team, phase).items():
+            if remaining <= 0:
+                raise Refusal(403, _LIMITS[limit][1])
+
+    def remaining(self, team: int, phase: ChallengePhase) -> int:
+        """Return how many submissions a team may still send to a phase today."""
+        return max(0, min(self._remaining(team, phase).values()))
+
+    def _remaining(self, team: int, phase: ChallengePhase) -> dict[str, int]:
+        now, counted = time.time(), Submission.status.not_in((FAILED, CANCELLED))
+        return {
+            limit: int(float(phase.config[limit]))
+            - self._submissions.count(team, phase.id, counted, Submission.submitted_at >= since(period, now))
+            for limit, (period, _) in _LIMITS.items()
+        }
+
+    # ── actions of participants ─────────────────────────────────────────────
+
+    def participate(self, user: User, challenge: int, team: int) -> None:
+        """Enter a challenge with a team; doing it twice changes nothing."""
+        if not self._accounts.is_member(user, team, PARTICIPANT):
+            raise Refusal(403, "You are not a member of this participant team")
+        other = self._permissions.team_of(user, challenge)
+        if other is not None and other.id != team:
+            raise Refusal(406, f"Sorry, you are already participating in this challenge with team {other.team_name}")
+        self.enter(challenge, team)
+
+    def enter(self, challenge: int, team: int) -> None:
+        """Let a team take part in a challenge, whoever its members are."""
+        with self._store.write() as session:
+            session.merge(Participation(challenge_id=challenge, team_id=team))
+
+    def submit(self, user: User, target: PhaseTarget, fields: JsonObject, file: IO[bytes], name: str) -> int:
+        """Store a file as a submission, put it into the queue, and return its number."""
+        image = self._image_of(target.challenge, file)
+        kept = self._files.keep(file, name, "input_file")
+        return self.send(user, target, fields, kept, image)
+
+    def send(self, user: User, target: PhaseTarget, fields: JsonObject, file: str, image: str = "") -> int:
+        """Make a stored file a submission with its message, both or neither; a file that is refused is dropped."""
+        try:
+            with self._store.write():
+                number = self.create(user, target, fields, file)
+                self._submissions.enqueue(number, image)
+        except BaseException:
+            self._files.abandon(file)
+            raise
+        return number
+
+    def create(self, user: User, target: PhaseTarget, fields: JsonObject, file: str) -> int:
+        """Create a submission that is not yet in the queue; refuses where the server would not take it."""
+        with self._store.write() as session:
+            # In the transaction, so that two at once cannot both be the last that is allowed.
+            phase, team = self.admit(user, target)
+            public = phase.flag("is_submission_public")
+            if phase.flag("leaderboard_public") and fields.get("is_public") not in (None, ""):
+                public = fields["is_public"] in TRUE
+            submission = Submission(
+                phase_id=phase.id,
+                team_id=team.id,
+                created_by=user.id,
+                status=SUBMITTED,
+                input_file=file,
+                is_public=public,
+                submitted_at=time.time(),
+                attributes=_attributes(fields),
+                **{key: clean(fields.get(key)) for key in TEXT_FIELDS},
+            )
+            session.add(submission)
+            session.flush()
+        return submission.id
+
+    def _image_of(self, challenge: int, file: IO[bytes]) -> str:
+        """Return the image that a file names, for a challenge that runs code; nothing for any other."""
+        row = self._store.get(Challenge, challenge)
+        if row is None or not row.flag("is_docker_based"):
+            return ""
+        try:
+            return str(json.loads(file.read(_IMAGE_BYTES))["submitted_image_uri"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise Refusal(400, f"Error {error} in submitted_image_uri from submission file") from None
+        finally:
+            file.seek(0)
+
+
+def clean(value: object) -> str:
+    """Return a text that can be stored and shown."""
+    return str(value or "")[:1000].encode("utf-8", "replace").decode().replace("\0", "")
+
+
+def _attributes(fields: JsonObject) -> object:
+    """Return the answers to a phase's questions; a client sends them as a JSON text."""
+    sent = fields.get("submission_metadata")
+    if sent in (None, "", "null"):
+        return None
+    try:
+        text = json.dumps(json.loads(sent) if isinstance(sent, str) else sent, allow_nan=False)
+        answers = json.loads(text)
+        json.dumps(answers, ensure_ascii=False).encode("utf-8")  # half a character cannot be shown again
+    except (ValueError, RecursionError):
+        raise Refusal(406, {"submission_metadata": ["Value must be valid JSON."]}) from None
+    if len(text) > _ATTRIBUTES:
+        raise Refusal(406, {"submission_metadata": [f"Ensure this field has no more than {_ATTRIBUTES} characters."]})
+    return answers

@@ -1,0 +1,131 @@
+"""Submissions and leaderboards, as participants and hosts call for them."""
+
+import math
+
+from segjudge.platforms.evalai import routes
+from segjudge.platforms.evalai.bundle.opened_bundle import UPLOAD_BYTES
+from segjudge.server.actions.submitting import PhaseTarget
+from segjudge.server.evalai_json import board_json
+from segjudge.server.leaderboards import board_of
+from segjudge.server.models import ChallengePhase, ChallengePhaseSplit
+from segjudge.server.refusal import JsonObject, Refusal
+from segjudge.server.submissions import STATUSES
+from segjudge.server.timestamps import seconds
+
+from .call import Answer, Call, answers
+from .challenges import listed
+
+
+def _target(call: Call) -> PhaseTarget:
+    return PhaseTarget(call.path["challenge"], call.path["phase"])
+
+
+def _check_admitted(call: Call) -> None:
+    """Refuse, before a file is uploaded, who may not submit."""
+    call.services.submitting.admit(call.known(), _target(call))
+
+
+@answers("POST", routes.SUBMISSIONS, bytes=UPLOAD_BYTES, files=3, first=_check_admitted)
+def submit(call: Call) -> Answer:
+    """Submit a file, or the address of an image."""
+    upload = call.files.get("input_file")
+    if call.data.get("file_url"):
+        words = (
+            "A rehearsal fetches nothing from elsewhere: upload the file itself. EvalAI itself would fetch file_url."
+        )
+        raise Refusal(400, words)
+    if upload is None:
+        raise Refusal(406, {"input_file": ["No file was submitted."]})
+    if not upload.size:
+        raise Refusal(406, {"input_file": ["The submitted file is empty."]})
+    name = upload.filename or "submission"
+    number = call.services.submitting.submit(call.known(), _target(call), call.data, upload.file, name)
+    return Answer(201, call.submission(number))
+
+
+@answers("GET", routes.SUBMISSIONS)
+def own_submissions(call: Call) -> JsonObject:
+    """Return the submissions of the caller's team to a phase."""
+    user, (challenge, phase) = call.known(), call.services.submitting.named(_target(call))
+    team = call.services.submitting.check_participates(user, challenge.id)
+    rows = call.services.submissions.of_team(team.id, phase.id)
+    return listed([call.services.json.submission(row, call.base) for row in rows])
+
+
+@answers("GET", routes.SUBMISSION)
+def one_submission(call: Call) -> JsonObject:
+    """Return a submission, to its team and the hosts."""
+    user, row = call.known(), call.services.submissions.get(call.path["submission"])
+    if not call.services.permissions.may_see_submission(user, row):
+        raise Refusal(401, "Sorry, you are not authorized to access this submission.")
+    return call.submission(row.id, host=call.services.permissions.hosts_submission(user, row))
+
+
+@answers("GET", routes.SUBMISSIONS_OF_CHALLENGE)
+def of_challenge(call: Call) -> list[JsonObject]:
+    """Return every submission of a challenge, to hosts: the way to find those that are stuck."""
+    challenge, status = call.path["challenge"], call.query.get("status", "")
+    call.services.permissions.check_host(call.known(), challenge)
+    if status and status not in STATUSES:
+        raise Refusal(400, f"Invalid submission status {status}")
+    try:
+        after = seconds(call.query["submitted_after"]) if call.query.get("submitted_after") else 0.0
+        before = seconds(call.query["submitted_before"]) if call.query.get("submitted_before") else math.inf
+    except ValueError as error:
+        raise Refusal(400, str(error)) from None
+    rows = call.services.submissions.of_challenge(challenge, status, (after, before))
+    return [call.services.json.submission(row, call.base, host=True) for row in rows]
+
+
+@answers("GET", routes.LEADERBOARD)
+def leaderboard(call: Call) -> JsonObject:
+    """Return the best row of each team."""
+    number = call.path["split"]
+    split = call.services.store.one(ChallengePhaseSplit, number)
+    phase = call.services.store.one(ChallengePhase, split.phase_id)
+    if not call.services.permissions.may_see_board(call.user, phase, split):
+        raise Refusal(400, "Sorry, the leaderboard is not public!")
+    board = board_of(call.services.store, phase, split, call.query.get("order_by", ""))
+    return listed(board_json(board, number))
+
+
+# ── what hosts change ───────────────────────────────────────────────────────
+
+
+@answers("POST", routes.SUBMISSION_RERUN)
+def rerun(call: Call) -> JsonObject:
+    """Send the same file as a new submission."""
+    call.services.hosting.rerun(call.known(), call.path["submission"])
+    return {"success": "Submission is successfully submitted for re-running"}
+
+
+@answers("POST", routes.SUBMISSION_RESUME)
+def resume(call: Call) -> JsonObject:
+    """Send the same submission once more."""
+    call.services.hosting.resume(call.known(), call.path["submission"])
+    return {"success": "Submission is successfully resumed"}
+
+
+@answers("PATCH", routes.SUBMISSION_META)
+def update_meta(call: Call) -> JsonObject:
+    """Change fields of a submission; a status too, which is how it is cancelled."""
+    number = call.path["submission"]
+    host = call.services.hosting.edit(call.known(), call.path["challenge"], number, call.data)
+    return call.submission(number, host=host)
+
+
+@answers("PATCH", routes.LEADERBOARD_DATA)
+def leaderboard_data(call: Call) -> JsonObject:
+    """Edit the scores of a leaderboard's row."""
+    number = call.path["row"]
+    values = call.services.hosting.edit_scores(call.known(), number, call.data.get("leaderboard_data"))
+    return {"id": number, "result": values}
+
+
+@answers("GET", routes.SUBMISSION_FILES)
+def files(call: Call) -> None:
+    """Refuse to sign a file in a bucket: a laptop has none."""
+    call.known()
+    if not call.query.get("key") or not call.query.get("bucket"):
+        raise Refusal(400, "key and bucket names can't be empty")
+    raise Refusal(403, "This rehearsal keeps no files in buckets: use the addresses that the submission shows.")

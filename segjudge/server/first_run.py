@@ -1,0 +1,174 @@
+"""The first minutes of a rehearsal: people, teams, the challenge, and on request some submissions."""
+
+import hashlib
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TextIO
+
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.bundle.build import samples
+from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
+from segjudge.platforms.evalai.bundle.push import without_sponsors
+from segjudge.system.files import locked
+
+from .accounts import HOST, PARTICIPANT
+from .actions.submitting import PhaseTarget
+from .database import DATABASE, forget
+from .models import Challenge
+from .refusal import Refusal
+from .services import Services
+from .timestamps import date_written, seconds, written
+
+#: The repository under which an earlier version knew its only bundle, wherever that lay.
+_ANY_BUNDLE = "rehearsal/bundle"
+#: Marks the folder of a rehearsal whose database is elsewhere.
+_MARK, _LOCK = ".segjudge-rehearsal", "lock"
+HOST_NAME, HOST_TEAM = "host", "Hosts"
+PARTICIPANTS = {"aurora": "Aurora", "borealis": "Borealis"}
+
+
+@dataclass(frozen=True)
+class Person:
+    """A user who can log in, with a password that is shown once."""
+
+    username: str
+    password: str
+    token: str
+    team: str
+    team_id: int
+
+
+def reset(folder: str, database: str = "") -> None:
+    """Delete a rehearsal's data; refuses a folder that is not a rehearsal's."""
+    _check_ours(folder, "so it is not emptied")
+    locked(folder, "rehearsal").close()
+    if database:
+        forget(database)
+    shutil.rmtree(os.path.realpath(folder), ignore_errors=True)
+    if os.path.isdir(folder) and os.listdir(folder):
+        raise HostError(f"{folder}: could not be emptied")
+
+
+def reserved(folder: str) -> TextIO:
+    """Return the lock of a folder that is for this process alone, and for no other user to read."""
+    _check_ours(folder, "so it is not used; name an empty one with --data")
+    lock: TextIO = locked(folder, "rehearsal")
+    os.chmod(folder, 0o700)
+    with open(os.path.join(folder, _MARK), "w", encoding="ascii"):
+        return lock
+
+
+def _check_ours(folder: str, consequence: str) -> None:
+    names = set(os.listdir(folder)) if os.path.isdir(folder) else set()
+    if not names & {DATABASE, _MARK} and names - {_LOCK}:
+        raise HostError(f"{folder}: holds something else than a rehearsal, {consequence}")
+
+
+def create_people(services: Services, hosts: Collection[str] = ()) -> list[Person]:
+    """Create a host and two participants, on the first start; later those hosts who are new."""
+    created = []
+    with services.store.write():
+        if services.accounts.named(HOST_NAME) is None:
+            created += [_person(services, HOST_NAME, HOST_TEAM, HOST)]
+            created += [_person(services, name, team, PARTICIPANT) for name, team in PARTICIPANTS.items()]
+        for name in sorted(hosts):
+            if services.accounts.named(name) is None:
+                created.append(_person(services, name, f"{HOST_TEAM} {name}", HOST))
+    return created
+
+
+def _person(services: Services, username: str, team: str, kind: str) -> Person:
+    if not re.fullmatch(r"[A-Za-z0-9_.@+-]{1,150}", username):
+        raise HostError(f"--hosts {username!r}: is not a user's name; use letters, digits and @ . + - _")
+    password = secrets.token_hex(6)
+    user = services.accounts.create(username, password)
+    number = services.accounts.new_team(user, kind, team)
+    return Person(username, password, services.accounts.mint(user, "profile")[0], team, number)
+
+
+def _host_team(services: Services) -> int:
+    host = services.accounts.named(HOST_NAME)
+    if host is None:
+        raise HostError(f"{services.store.folder}: its host is gone; start anew with --reset")
+    return services.accounts.teams(host, HOST)[0].id
+
+
+def create_challenge(services: Services, bundle: str, origin: str, folder: str) -> tuple[int, bool]:
+    """Create the challenge of a bundle, or bring it up to date, and let both participants take part.
+
+    `origin` is where the bundle lies: one from elsewhere is another challenge. Return its number and whether it is new.
+    """
+    repository = f"rehearsal/{hashlib.sha256(os.path.realpath(origin).encode()).hexdigest()[:16]}"
+    _take_over(services, bundle, repository)
+    old = services.bundles.of_repository(repository)
+    refusal = services.bundles.refusal(bundle, repository)
+    if refusal:
+        anew = " If it is another challenge by now, --reset forgets the old one." if old else ""
+        raise HostError(f"EvalAI would not take this bundle:\n{refusal}\n`segjudge check` tells the lines.{anew}")
+    if old and without_sponsors(bundle, os.path.join(folder, "update.zip")):
+        bundle = os.path.join(folder, "update.zip")  # as push does: EvalAI fails on them
+    try:
+        number, new = services.bundles.create_or_update(bundle, repository, _host_team(services))
+    except ValueError as error:
+        raise HostError(str(error)) from None
+    for name in PARTICIPANTS:
+        user = services.accounts.named(name)
+        if user is not None:
+            services.submitting.enter(number, services.accounts.teams(user, PARTICIPANT)[0].id)
+    return number, new
+
+
+def _take_over(services: Services, bundle: str, repository: str) -> None:
+    """Let the bundle of an earlier version's rehearsal have a repository of its own, where it has the same title."""
+    old = services.bundles.of_repository(_ANY_BUNDLE)
+    if old is not None and services.bundles.of_repository(repository) is None:
+        with Bundle(bundle) as opened:
+            if old.config.get("title") == opened.config.get("title"):
+                services.store.change(Challenge, old.id, repository=repository)
+
+
+def closed(services: Services, target: PhaseTarget) -> str:
+    """Return why nobody can submit to a phase now; nothing where it is open."""
+    try:
+        services.submitting.check_open(target)
+    except Refusal as refusal:
+        return str(refusal)
+    return ""
+
+
+def open_date(services: Services, target: PhaseTarget) -> str:
+    """Return a date on which a phase and its challenge are open; nothing where there is none."""
+    configs = [row.config for row in services.submitting.named(target)]
+    first = max(seconds(config["start_date"]) for config in configs)
+    last = min(seconds(config["end_date"]) for config in configs)
+    middle = (first + last) / 2
+    return date_written((written(middle) or "")[:19]) if first < last else ""
+
+
+def send_samples(services: Services, challenge: int, root: str) -> int:
+    """Let a team for each sample submission send it, where a phase is open; return how many were sent."""
+    sent = 0
+    for phase in services.store.phases(challenge):
+        if closed(services, PhaseTarget(challenge, phase.id)):
+            continue
+        for path in samples(root, phase.codename):
+            name = os.path.basename(path)
+            stem = os.path.splitext(name)[0]
+            user = services.accounts.named(stem)
+            if user is None:
+                user = services.accounts.create(stem, secrets.token_urlsafe(16))
+                services.accounts.new_team(user, PARTICIPANT, stem.replace("-", " ").capitalize())
+            team = services.accounts.teams(user, PARTICIPANT)[0]
+            services.submitting.enter(challenge, team.id)
+            if services.submissions.of_team(team.id, phase.id):
+                continue  # sent at an earlier start
+            with open(path, "rb") as file:
+                kept = services.files.keep(file, name, "input_file")
+            fields = {"method_name": name, "is_public": "true"}
+            services.submitting.send(user, PhaseTarget(challenge, phase.id), fields, kept)
+            sent += 1
+    return sent

@@ -1,0 +1,167 @@
+"""Leaderboards: the best row of each team, in the order that EvalAI gives them, and which rows can be told apart.
+
+That follows from the sums that `evaluate()` leaves in the hosts' files; participants may see it, but never the sums.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from segjudge.analysis.rankings import Sums, differences, means
+from segjudge.analysis.ranks import Floats
+from segjudge.platforms.evalai.jobs import FINISHED
+from segjudge.platforms.evalai.result_shapes import is_descending
+
+from .models import Challenge, ChallengePhase, ChallengePhaseSplit, Membership, Submission
+from .store import BoardEntry, Store
+from .stored_files import FileStore
+
+#: So many rows are compared; the rest of a long leaderboard has no range of places.
+MOST_COMPARED = 20
+#: A file that is larger is not read, and more cases are not compared.
+_BYTES, _CASES = 32 << 20, 100_000
+#: Sums whose mean differs by more from the leaderboard's number are of another evaluation.
+_SAME = 1e-9
+#: Comparisons that are kept, so that a page which refreshes itself costs nothing.
+_KEPT = 64
+
+
+@dataclass(frozen=True)
+class RankedBoard:
+    """A leaderboard of one phase and split."""
+
+    labels: list[str]
+    order: str
+    descending: bool
+    decimals: int
+    #: The best first.
+    rows: list[BoardEntry]
+    #: Every row of the same teams, by when it was submitted.
+    history: list[BoardEntry]
+
+
+def board_of(store: Store, phase: ChallengePhase, split: ChallengePhaseSplit, order: str = "") -> RankedBoard:
+    """Return the rows that are finished, public and unflagged; hosts' own only as baselines of a public phase."""
+    schema = split.leaderboard.schema
+    order = order if order in split.labels else schema["default_order_by"]
+    descending = is_descending(schema, order, split.descending)
+    hosts = _teams_of_hosts(store, phase.challenge_id) if phase.flag("is_public") else set()
+    partial = phase.flag("is_partial_submission_evaluation_enabled")
+    statuses = (FINISHED, "partially_evaluated") if partial else (FINISHED,)
+    best: dict[int, tuple[tuple[float, float], BoardEntry]] = {}
+    history: list[BoardEntry] = []
+    for entry in store.board_entries(split.id, statuses):
+        if entry.team_id in hosts and not entry.is_baseline:
+            continue
+        history.append(entry)
+        key = _sort_key(entry, order, descending=descending)
+        if entry.team_id not in best or key < best[entry.team_id][0]:
+            best[entry.team_id] = (key, entry)
+    ranked = [row for _, row in sorted(best.values(), key=lambda pair: pair[0])]
+    return RankedBoard(
+        split.labels, order, descending, split.decimals, ranked, sorted(history, key=lambda entry: entry.submitted_at)
+    )
+
+
+def _teams_of_hosts(store: Store, challenge: int) -> set[int]:
+    """Return every team that a host of a challenge belongs to."""
+    host_team = store.one(Challenge, challenge).host_team
+    hosts = [membership.user_id for membership in store.find(Membership, Membership.team_id == host_team)]
+    return {membership.team_id for membership in store.find(Membership, Membership.user_id.in_(hosts))}
+
+
+def _sort_key(row: BoardEntry, order: str, *, descending: bool) -> tuple[float, float]:
+    """Return the sort key of a row: ties go to the smaller error bar, and a missing metric counts as 0."""
+    value = row.result.get(order, 0.0)
+    score = float(value) if isinstance(value, (int, float)) else 0.0
+    if not math.isfinite(score):
+        score = 0.0
+    bar = row.bar(order)
+    return -score if descending else score, float(bar) if isinstance(bar, (int, float)) else 0.0
+
+
+# ── which rows can be told apart ────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Standings:
+    """Rows of a leaderboard, compared on the same sequences with Holm's adjustment for all pairs."""
+
+    #: Submission → the places that it may have, with 95 % certainty for all of them together.
+    places: dict[int, tuple[int, int]]
+    #: Pairs of submissions of which the first is better than the second, and can be told apart from it.
+    better: frozenset[tuple[int, int]]
+    #: On how many sequences, or groups of what is no sequence, they were compared.
+    cases: int
+
+
+@dataclass(frozen=True)
+class _Evaluation:
+    """What a file says of one metric: of which protocol and truth, the sum in each case, and over how many there."""
+
+    of: object
+    sums: Floats
+    counts: Floats
+
+
+class Comparisons:
+    """Compares the rows of leaderboards."""
+
+    def __init__(self, store: Store, files: FileStore) -> None:
+        self._store, self._files = store, files
+        self._known: dict[object, Standings | None] = {}
+
+    def of(self, board: RankedBoard, split: str) -> Standings | None:
+        """Return how the first rows compare by what orders the board; None where their files do not say."""
+        rows = {row.submission: row for row in board.rows[:MOST_COMPARED]}
+        if len(rows) < 2:
+            return None
+        found = self._store.find(Submission, Submission.id.in_(rows))
+        values = {number: str(row.result.get(board.order)) for number, row in rows.items()}
+        files = tuple(sorted((one.id, one.metadata_file or "", values[one.id]) for one in found))
+        key = (split, board.order, board.descending, files)
+        if key not in self._known:
+            while len(self._known) >= _KEPT:
+                self._known.pop(next(iter(self._known)), None)
+            try:
+                read = {number: self._read(file, split, board.order, float(value)) for number, file, value in files}
+                self._known[key] = _compared(read, smaller=not board.descending)
+            except (OSError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError):
+                self._known[key] = None  # not a file of ours, or one without sums
+        return self._known[key]
+
+    def _read(self, file: str, split: str, metric: str, value: float) -> _Evaluation:
+        """Return what a file says of a metric; raises ValueError where it cannot have that value."""
+        row = self._files.row(file)
+        if row is None or row.size > _BYTES:
+            raise LookupError(file)
+        with open(self._files.path(file), "rb") as source:
+            document = json.load(source)
+        document = document.get("submission_metadata", document)  # a remote worker sends it beside the result
+        sums, counts = (np.array(numbers, np.float64) for numbers in document["sums"][split][metric])
+        if sums.ndim != 1 or sums.shape != counts.shape or not 1 < len(sums) <= _CASES:
+            raise ValueError(file)
+        mean = float(sums.sum() / max(counts.sum(), 1))
+        shares = [value, value / 100]  # where the phase shows percent
+        if counts.min() < 0 or not any(math.isclose(mean, share, rel_tol=_SAME, abs_tol=_SAME) for share in shares):
+            raise ValueError(file)
+        origin = document["provenance"]
+        return _Evaluation((origin["protocols"][split], origin["truth"]), sums, counts)
+
+
+def _compared(evaluations: dict[int, _Evaluation], *, smaller: bool) -> Standings:
+    """Return how submissions compare; raises ValueError where they were not scored alike."""
+    first, *others = evaluations.values()
+    if any(one.of != first.of or not np.array_equal(one.counts, first.counts) for one in others):
+        raise ValueError("they were scored by different protocols or on different truths")
+    sums = np.stack([one.sums for one in evaluations.values()])
+    table = Sums(tuple(map(str, evaluations)), sums, first.counts, smaller)
+    pairs = differences(table)
+    better = {table.ordered(one) for one in pairs if one.apart}
+    return Standings(
+        {int(mean.name): (mean.place_from, mean.place_to) for mean in means(table, pairs)},
+        frozenset((int(first), int(second)) for first, second in better),
+        len(first.counts),
+    )

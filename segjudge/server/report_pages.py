@@ -1,0 +1,200 @@
+"""The pages of submissions: made one after the other by a process that guards us from files and scripts, and kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from functools import partial
+
+from segjudge.evaluation_script.scoring.version import VERSION
+from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder
+from segjudge.system import sandbox
+from segjudge.system.files import written
+from segjudge.system.process_tree import TreeBounds, TreeWatch
+from segjudge.system.processes import IMPORT_ROOT, Child, Streams, Tail, clean_environment
+from segjudge.system.sandbox import ProcessLimits
+
+from . import report_program
+from .background import Background
+from .outages import outage_of, unless_away
+from .refusal import Refusal
+from .store import Store
+from .stored_files import FileStore
+
+#: What the process may use, and how large a page may be.
+_LIMITS = ProcessLimits(seconds=600, memory=2 << 30)
+_PAGE_BYTES = 16 << 20
+#: Bytes of the pages that are kept; those that were read last stay.
+_KEPT_BYTES = 256 << 20
+#: Orders that wait; more come in when their readers look again.
+_WAITING = 16
+#: Failures that are remembered, and for how many seconds: then a reader may try again.
+_FAILURES, _FAILED_SECONDS = 256, 300.0
+#: Characters of what people read of a failure, and bytes of what the log has of a defect.
+_SENTENCE, _LOGGED = 4000, 16 << 10
+#: In the place of a team.
+HOSTS = 0
+_IDLE = 0.3
+_DEFECT = "The report could not be made; the hosts' page has the reason in the workers' log."
+
+
+@dataclass(frozen=True)
+class PageOrder:
+    """What the program is to make, and of what."""
+
+    wanted: str
+    challenge: int
+    #: Stored files, by their names in the order.
+    files: dict[str, str]
+    #: Texts that the program reads from files, by their names in the order.
+    texts: dict[str, str] = field(default_factory=dict)
+    values: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """The digest of all that decides what is made: a stored file has its id for itself, and never changes."""
+        return hashlib.sha256(json.dumps([VERSION, asdict(self)], sort_keys=True).encode()).hexdigest()
+
+
+class ReportPages(Background):
+    """Makes and keeps what the pages of submissions ask for."""
+
+    def __init__(self, store: Store, files: FileStore) -> None:
+        super().__init__(store, "report pages")
+        self._files = files
+        self._folder = os.path.join(store.folder, "reports")
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        self._lock = threading.Lock()
+        self._orders: queue.Queue[PageOrder] = queue.Queue(_WAITING)
+        #: The keys of orders, and the team that waits for each.
+        self._under_way: dict[str, int] = {}
+        self._failures: dict[str, tuple[float, str]] = {}
+        self._add(self._turn)
+
+    def made(self, order: PageOrder, team: int) -> str | None:
+        """Return what was ordered, or None while it is being made; refuses with a sentence where that failed.
+
+        Of each team one order is under way, so that none waits for all of another's.
+        """
+        key = order.key
+        with self._lock:
+            failed, sentence = self._failures.get(key, (0.0, ""))
+            if time.monotonic() < failed + _FAILED_SECONDS and sentence:
+                raise Refusal(404, sentence)
+            if key in self._under_way:
+                return None
+            found = self._kept(key)
+            if found is None and team not in self._under_way.values():
+                with suppress(queue.Full):
+                    self._orders.put_nowait(order)
+                    self._under_way[key] = team
+            return found
+
+    # ── in the background ───────────────────────────────────────────────────
+
+    def _turn(self) -> bool:
+        with suppress(queue.Empty):
+            self._fulfil(self._orders.get(timeout=_IDLE))
+        return True
+
+    def _fulfil(self, order: PageOrder) -> None:
+        sentence = _DEFECT
+        try:
+            self._keep(order.key, self._product(order))
+            sentence = ""
+        except Refusal as refusal:
+            sentence = str(refusal)
+        except Exception as error:
+            if outage_of(error) is not None:
+                sentence = ""  # readers look again, and order it again
+                raise
+            unless_away(partial(self._store.log, order.challenge, f"a report could not be made: {error}"))
+        finally:
+            with self._lock:
+                self._under_way.pop(order.key, None)
+                self._failures.pop(order.key, None)
+                if sentence:
+                    self._failures[order.key] = time.monotonic(), sentence
+                    self._failures = dict(list(self._failures.items())[-_FAILURES:])
+
+    def _product(self, order: PageOrder) -> str:
+        """Return what the program makes of an order, in a folder of its own."""
+        # The next start of the workers removes what a killed rehearsal leaves.
+        folder = WorkerFolder(self._store.note_folder)
+        try:
+            self._prepare(order, folder.temporary)
+            return self._answer(folder.temporary)
+        finally:
+            folder.remove()
+            unless_away(partial(self._store.forget_folder, folder.path))
+
+    def _prepare(self, order: PageOrder, folder: str) -> None:
+        named = {"wanted": order.wanted, **order.values}
+        for name, number in order.files.items():
+            named[name] = name + self._files.ending(number)
+            shutil.copyfile(self._files.path(number), os.path.join(folder, named[name]))
+        for name, text in order.texts.items():
+            named[name] = name
+            with written(os.path.join(folder, name)) as file:
+                file.write(text)
+        with written(os.path.join(folder, report_program.ORDER)) as file:
+            json.dump(named, file)
+
+    def _answer(self, folder: str) -> str:
+        """Return what the program writes; raises Refusal where that is what people may read of a failure."""
+        box = sandbox.find_sandbox()
+        words = [sys.executable, "-m", report_program.__name__]
+        child = Child(
+            sandbox.agent_command(box, words, folder, [], [self._store.folder], _LIMITS),
+            Streams(output=subprocess.PIPE, errors=subprocess.PIPE),
+            environment=clean_environment("HOME", PYTHONPATH=IMPORT_ROOT, TMPDIR="/tmp" if box else folder),  # noqa: S108
+            folder=folder,
+        )
+        tmpfs = sandbox.AGENT_TMPFS if box else ()
+        tree = TreeWatch(child, TreeBounds(_LIMITS.memory, _LIMITS.processes, tmpfs))
+        output, errors = Tail(child.output, _PAGE_BYTES), Tail(child.errors, _LOGGED)
+        try:
+            code = child.watch(self._check_running, _LIMITS.seconds)
+        except TimeoutError:
+            raise Refusal(404, f"The report was not ready within {_LIMITS.seconds:.0f} seconds.") from None
+        finally:
+            child.end()
+        text = output.text()
+        if code == report_program.REFUSED:
+            raise Refusal(404, f"There is no report: {text[:_SENTENCE]}")
+        if code or not text.startswith(("<!doctype html>", "{")):
+            raise ValueError(f"{tree.sentence or f'its process {code.sentence}'}\n{errors.text()}")
+        return text
+
+    def _check_running(self) -> None:
+        if self._stop.is_set():
+            raise InterruptedError("the rehearsal was stopped")
+
+    # ── on the disk ─────────────────────────────────────────────────────────
+
+    def _kept(self, key: str) -> str | None:
+        path = os.path.join(self._folder, key)
+        with suppress(FileNotFoundError), open(path, encoding="utf-8") as file:
+            os.utime(path)
+            return file.read()
+        return None
+
+    def _keep(self, key: str, text: str) -> None:
+        """Keep what was made, and drop what was not read for the longest time."""
+        with self._lock:
+            with written(os.path.join(self._folder, key)) as file:
+                file.write(text)
+            total = 0
+            for entry in sorted(os.scandir(self._folder), key=lambda entry: -entry.stat().st_mtime):
+                total += entry.stat().st_size
+                if total > _KEPT_BYTES:
+                    os.remove(entry.path)

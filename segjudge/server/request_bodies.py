@@ -1,0 +1,191 @@
+"""Limits of requests' bodies: their size, their pace, and what becomes of those that are not read."""
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+
+import h11
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from segjudge.platforms.evalai.bundle.opened_bundle import UPLOAD_BYTES
+
+from .refusal import Refusal
+
+#: Seconds between two checks of whether the server ends.
+_TICK = 0.5
+#: The longest silence in seconds; and after how many seconds a body must keep a pace, in bytes a second.
+_SILENCE_SECONDS, _PACED_AFTER, _PACE = 60.0, 60.0, 1 << 10
+#: Bytes and seconds for which a body is still read after an answer that did not wait for it, so that the sender
+#: reads the answer.
+_LINGER_BYTES, _LINGER_SECONDS = 1 << 18, 1.0
+#: Seconds in which the head of a request must have come.
+_HEAD_SECONDS = 20.0
+
+_TOO_LARGE = JSONResponse(
+    {"error": "The upload is larger than 200 MB; use `evalai … submit --large`."}, 413, {"Connection": "close"}
+)
+
+
+class BoundedApp:
+    """Refuses a body that EvalAI's web front would refuse, before and while it arrives."""
+
+    def __init__(self, app: ASGIApp, stopping: Callable[[], bool]) -> None:
+        self._app, self._stopping = app, stopping
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        body = _Body(scope, receive, self._stopping)
+        app = _TOO_LARGE if announced_length(scope) > UPLOAD_BYTES else self._app
+        await app(scope, body.receive, _Closing(body, send))
+
+
+def announced_length(scope: Scope) -> float:
+    """Return how long a request says that its body is; infinity where it says nothing that makes sense."""
+    length = dict(scope["headers"]).get(b"content-length", b"0")
+    return int(length) if length.isdigit() and len(length) < 19 else math.inf
+
+
+def too_large(limit: int) -> Refusal:
+    """Return the refusal of a body that is larger than its call takes."""
+    return Refusal(413, {"detail": f"The body is larger than {limit >> 10} kB, which is more than this takes."})
+
+
+def within(receive: Receive, limit: int) -> Receive:
+    """Return a `receive` that refuses a body with more bytes."""
+    received = 0
+
+    async def bounded() -> Message:
+        nonlocal received
+        message = await receive()
+        received += len(message.get("body", b""))
+        if received > limit:
+            raise too_large(limit)
+        return message
+
+    return bounded
+
+
+def check_text(value: object) -> None:
+    """Refuse half characters wherever they stand: no database keeps them, and no answer could repeat them."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting += [*item, *item.values()]
+        elif isinstance(item, list):
+            waiting += item
+        elif isinstance(item, str):
+            try:
+                item.encode("utf-8")
+            except UnicodeEncodeError:
+                raise Refusal(400, {"detail": f"A text holds half a character: {ascii(item)[:100]}"}) from None
+
+
+class _Body:
+    """The body of a request, as it is received."""
+
+    def __init__(self, scope: Scope, receive: Receive, stopping: Callable[[], bool]) -> None:
+        headers = dict(scope["headers"])
+        self._receive, self._stopping = receive, stopping
+        self._began, self._received = time.monotonic(), 0
+        self.complete = headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in headers
+        #: Whether the sender waits for an answer before it sends the body.
+        self.expects_answer = b"expect" in headers
+
+    async def receive(self) -> Message:
+        """Return the next message; a sender that is too slow, or that sends too much, counts as disconnected."""
+        if self.complete:
+            return await self._receive()
+        self.expects_answer = False
+        message = await self._next()
+        self._received += len(message.get("body", b""))
+        self.complete = message["type"] == "http.request" and not message.get("more_body", False)
+        return message if self._received <= UPLOAD_BYTES else {"type": "http.disconnect"}
+
+    async def _next(self) -> Message:
+        since = time.monotonic()
+        while not self._stopping():
+            try:
+                message = await asyncio.wait_for(self._receive(), _TICK)
+            except TimeoutError:
+                if time.monotonic() - since > _SILENCE_SECONDS:
+                    break
+                continue
+            lasted = time.monotonic() - self._began
+            if lasted > _PACED_AFTER and self._received < lasted * _PACE:
+                break
+            return message
+        return {"type": "http.disconnect"}
+
+    async def drain(self) -> None:
+        """Read and drop a little of what still comes."""
+        deadline, left = time.monotonic() + _LINGER_SECONDS, _LINGER_BYTES
+        while left > 0 and time.monotonic() < deadline and not self.complete:
+            try:
+                message = await asyncio.wait_for(self._receive(), max(0.01, deadline - time.monotonic()))
+            except TimeoutError:
+                return
+            if message["type"] != "http.request":
+                return
+            left -= len(message.get("body", b""))
+            self.complete = not message.get("more_body", False)
+
+
+class _Closing:
+    """Ends the connection after an answer that did not wait for the body, or all of it would be read."""
+
+    def __init__(self, body: _Body, send: Send) -> None:
+        self._body, self._send, self._early = body, send, False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start" and not self._body.complete:
+            self._early = True
+            kept = [pair for pair in message["headers"] if pair[0].lower() != b"connection"]
+            message = {**message, "headers": [*kept, (b"connection", b"close")]}
+        if message["type"] != "http.response.body" or not self._early or message.get("more_body", False):
+            await self._send(message)
+            return
+        # The answer is out; a connection that is closed on what still comes would take it back.
+        await self._send({**message, "more_body": True})
+        if not self._body.expects_answer:
+            await self._body.drain()
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+class PromptProtocol(H11Protocol):
+    """Closes a connection on which no request begins; uvicorn waits for ever."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._unwatch()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        if self.conn.their_state is not h11.IDLE:
+            self._unwatch()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(_HEAD_SECONDS, self._close)
+
+    def _unwatch(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _close(self) -> None:
+        self._timer = None
+        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
+            self.transport.close()

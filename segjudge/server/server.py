@@ -1,0 +1,146 @@
+"""The rehearsal's web server: API, files and pages, on this machine alone."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+from uvicorn import Config
+
+from segjudge.server.api.call import Throttle
+
+from . import api, file_routes, pages
+from .faults import Faults, FaultyApp
+from .models import Setting
+from .outages import BusyError, outage_of, write_line
+from .pages.frame import alone
+from .request_bodies import BoundedApp, PromptProtocol
+from .services import Services, services_of
+from .timestamps import written
+
+LOOPBACK = "127.0.0.1"
+#: Longer than the rhythm of any client that polls.
+_IDLE_SECONDS = 620
+#: Seconds in which a database that answers has answered.
+_LOOK_SECONDS = 3.0
+#: EvalAI's limit for each user.
+REQUESTS_PER_MINUTE = 60
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """Limits and faults of the server, and when it is about to end."""
+
+    requests_per_minute: int = REQUESTS_PER_MINUTE
+    faults: Faults | None = None
+    #: Whether the server is about to end.
+    stopping: Callable[[], bool] = lambda: False
+
+
+def app(services: Services, options: ServerOptions) -> ASGIApp:
+    """Return the application that serves the API, the files and the pages."""
+    # A page of another site could otherwise reach us under a name of its own that points here.
+    middleware = [
+        Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", "[::1]"], www_redirect=False),
+        Middleware(BoundedApp, stopping=options.stopping),
+    ]
+    routes = [*api.ROUTES, *file_routes.ROUTES, *pages.ROUTES, Route("/healthz", _health, methods=["GET"])]
+    away = dict.fromkeys((SQLAlchemyError, BusyError, OSError, MemoryError), _away)
+    handlers: Any = {404: _missing, 405: _missing, 500: _broken, **away}
+    served = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
+    served.state.services, served.state.throttle = services, Throttle(options.requests_per_minute)
+    return FaultyApp(served, options.faults) if options.faults else served
+
+
+def server_config(application: ASGIApp) -> Config:
+    """Return how uvicorn serves the application: quietly, and without waiting for what does not come."""
+    return Config(
+        application,
+        http=PromptProtocol,
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=3,
+        # A client that polls would now and then send into a connection that is just being closed.
+        timeout_keep_alive=_IDLE_SECONDS,
+    )
+
+
+async def _missing(request: Request, error: Exception) -> Response:
+    status = getattr(error, "status_code", 404)
+    if request.url.path.startswith("/api/"):
+        words = "Not found." if status == 404 else f'Method "{request.method}" not allowed.'
+        return JSONResponse({"detail": words}, status)
+    return alone(request, "message.html", 404, title="Nothing here", text="There is no such page.")
+
+
+async def _away(request: Request, error: Exception) -> Response:
+    """Answer that something is away for a while, and log it; raises what is no outage."""
+    outage = outage_of(error)
+    if outage is None:
+        raise error
+    write_line(f"answers {outage.status}: {outage.sentence} ({outage.reason})")
+    words, headers = (
+        f"{outage.sentence} Try again in {outage.retry_after} seconds.",
+        {"Retry-After": str(outage.retry_after)},
+    )
+    if request.url.path.startswith("/api/"):
+        return JSONResponse({"error": words}, outage.status, headers)
+    page = alone(request, "message.html", outage.status, title="Not at the moment", text=words)
+    page.headers.update(headers)
+    return page
+
+
+async def _health(request: Request) -> Response:
+    """Tell monitoring whether the database answers and everything in the background turns, and since when."""
+    services = services_of(request)
+
+    def database() -> str:
+        try:
+            services.store.count(Setting)
+        except Exception as error:
+            outage = outage_of(error)
+            if outage is None:
+                raise
+            return outage.sentence
+        return ""
+
+    trouble = _NO_ANSWER
+    with anyio.move_on_after(_LOOK_SECONDS):
+        trouble = await anyio.to_thread.run_sync(database, abandon_on_cancel=True, limiter=_looks())
+    loops = [
+        {"name": loop.name, "last_turn": written(loop.turned_at), "seconds_ago": round(loop.age), "waits": loop.trouble}
+        for part in services.background
+        for loop in part.loops
+    ]
+    well = not trouble and all(part.alive for part in services.background) and not any(row["waits"] for row in loops)
+    state = {"status": "ok" if well else "waits", "since": written(services.began_at), "database": trouble or "answers"}
+    return JSONResponse({**state, "loops": loops}, 200 if well else 503, {"Cache-Control": "no-store"})
+
+
+_NO_ANSWER = "The rehearsal's database does not answer at the moment."
+
+
+@lru_cache(maxsize=1)
+def _looks() -> anyio.CapacityLimiter:
+    """Return what lets two looks at the database wait at a time, beside the threads of all requests."""
+    return anyio.CapacityLimiter(2)
+
+
+async def _broken(request: Request, _error: Exception) -> Response:
+    if request.url.path.startswith("/api/"):
+        return JSONResponse({"error": "This is a defect of the rehearsal; its terminal tells more."}, 500)
+    text = "This is a defect of the rehearsal. Its terminal tells more."
+    return alone(request, "message.html", 500, title="That went wrong", text=text)

@@ -1,0 +1,199 @@
+"""Submissions with their files and scores, by their numbers."""
+
+import math
+import time
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement
+
+from segjudge.platforms.evalai.jobs import CANCELLED, FAILED, FINISHED, RUNNING
+
+from .models import Challenge, ChallengePhase, LeaderboardData, Submission
+from .queue import MessageQueues, ReceivedMessage
+from .refusal import JsonObject, Refusal
+from .store import Store
+from .stored_files import FileStore
+
+SUBMITTED = "submitted"
+#: Statuses that will change, and count against a team's concurrent submissions.
+OPEN = (SUBMITTED, "submitting", "resuming", "queued", RUNNING)
+STATUSES = (*OPEN, FINISHED, FAILED, CANCELLED, "partially_evaluated", "archived")
+#: The kind of a file that holds nothing but what participants may see.
+REPORTED = "reported_result"
+_JSON_FILES = ("submission_result_file", "metadata_file")
+
+
+class SplitScores(NamedTuple):
+    """The scores on one phase split, and their error bars if there are any."""
+
+    phase_split: int
+    values: JsonObject
+    errors: JsonObject | None = None
+
+
+class Submissions:
+    """All submissions."""
+
+    def __init__(self, store: Store, files: FileStore, queue: MessageQueues) -> None:
+        self._store, self._files, self._queue = store, files, queue
+
+    # ── reading ─────────────────────────────────────────────────────────────
+
+    def get(self, submission: int) -> Submission:
+        """Return a submission; refuses with the server's words where there is none."""
+        return self._store.one(Submission, submission, Refusal(404, f"Submission {submission} does not exist"))
+
+    def of_message(self, queue: str, message: ReceivedMessage) -> Submission | None:
+        """Return the submission of a message; None where there is none, and then the message is deleted."""
+        row = self._store.get(Submission, int(message.body["submission_pk"]))
+        if row is None:
+            self._queue.delete(queue, message.handle)
+        return row
+
+    def phase_of(self, submission: Submission) -> ChallengePhase:
+        """Return the phase of a submission."""
+        return self._store.one(ChallengePhase, submission.phase_id)
+
+    def challenge_of(self, submission: Submission) -> Challenge:
+        """Return the challenge of a submission."""
+        return self._store.one(Challenge, self.phase_of(submission).challenge_id)
+
+    def of_team(self, team: int, phase: int) -> list[Submission]:
+        """Return a team's submissions to a phase, the newest first."""
+        return self._store.find(
+            Submission, Submission.team_id == team, Submission.phase_id == phase, order=Submission.id.desc()
+        )
+
+    def of_challenge(
+        self, challenge: int, status: str = "", period: tuple[float, float] = (0.0, math.inf), limit: int | None = None
+    ) -> list[Submission]:
+        """Return the submissions to a challenge, the newest first; with a status, and of a period."""
+        conditions = [
+            *_to_challenge(challenge),
+            Submission.submitted_at >= period[0],
+            Submission.submitted_at <= period[1],
+            *([Submission.status == status] if status else []),
+        ]
+        return self._store.find(Submission, *conditions, order=Submission.id.desc(), limit=limit)
+
+    def count_statuses(self, challenge: int) -> dict[str, int]:
+        """Return how many submissions to a challenge have each status, the newest first."""
+        return self._store.count_by(Submission.status, *_to_challenge(challenge))
+
+    def count(self, team: int, phase: int, *conditions: ColumnElement[bool]) -> int:
+        """Return how many submissions of a team to a phase meet all conditions."""
+        return self._store.count(Submission, Submission.team_id == team, Submission.phase_id == phase, *conditions)
+
+    def scores(self, submission: int) -> dict[int, JsonObject]:
+        """Return the scores that count, by phase split."""
+        return {row.phase_split_id: row.result for row in self.all_scores(submission) if not row.disabled}
+
+    def all_scores(self, submission: int) -> list[LeaderboardData]:
+        """Return all scores, those of earlier runs too."""
+        return self._store.find(LeaderboardData, LeaderboardData.submission_id == submission)
+
+    def is_cancelled(self, submission: int) -> bool:
+        """Return whether a submission is cancelled; it stays so, whatever is reported of it afterwards."""
+        return self.get(submission).status == CANCELLED
+
+    # ── changing ────────────────────────────────────────────────────────────
+
+    def update(self, submission: int, **values: object) -> None:
+        """Set columns."""
+        with self._store.write():
+            row = self.get(submission)
+            for name, value in values.items():
+                setattr(row, name, value)
+
+    def enqueue(self, submission: int, image: str = "") -> None:
+        """Put a message about a submission into the queue of its challenge."""
+        row = self.get(submission)
+        challenge = self.challenge_of(row)
+        body: JsonObject = {
+            "challenge_pk": str(challenge.id),
+            "phase_pk": str(row.phase_id),
+            "is_static_dataset_code_upload_submission": challenge.flag("is_static_dataset_code_upload")
+            and not row.submission_input_file,
+            "submission_pk": submission,
+        }
+        if image:
+            body["submitted_image_uri"] = image
+        self._queue.send(challenge.queue, body)
+
+    def begin(self, submission: int) -> bool:
+        """Mark a submission as running, unless it was cancelled meanwhile; return whether it is running."""
+        with self._store.write():
+            if self.is_cancelled(submission):
+                return False
+            self.update(submission, status=RUNNING, started_at=time.time())
+            return True
+
+    def give_back(self, submission: int, queue: str, handle: str) -> None:
+        """Leave a submission to the next worker, as if this one had not begun."""
+        with self._store.write():
+            if self._queue.give_back(queue, handle) and self.get(submission).status == RUNNING:
+                self.update(submission, status=SUBMITTED, started_at=None)
+
+    def end(self, submission: int, status: str, scores: list[SplitScores] | None = None, **texts: str) -> bool:
+        """Store what came of a submission; return False, and change nothing, where it was cancelled meanwhile."""
+        with self._store.write():
+            if self.is_cancelled(submission):
+                return False
+            if scores is not None:
+                self.keep_scores(submission, scores)
+            self.keep_texts(submission, **texts)
+            self.update(submission, status=status, completed_at=time.time())
+            return True
+
+    def fail(self, submission: int, words: str) -> None:
+        """Mark a submission as failed where EvalAI would leave it running."""
+        with self._store.write():
+            if self.end(submission, FAILED, stdout_file=""):
+                self.keep_texts(submission, REPORTED, stderr_file=words)
+
+    def keep_answer(self, submission: int, answer: JsonObject) -> None:
+        """Store what came of `evaluate()` in the hosted worker's process."""
+        phase, status = self.phase_of(self.get(submission)), answer["status"]
+        silent = phase.flag("disable_logs")
+        texts = {} if silent else {"stdout_file": answer["stdout"]}
+        if status == FAILED and not silent:
+            texts["stderr_file"] = answer["stderr"]
+        scores = None
+        if status == FINISHED:
+            splits = {split.dataset_split.codename: split.id for split in self._store.splits_of(phase.id)}
+            # Only the first key of each entry is read.
+            errors = dict(_first_keys(answer.get("error") or []))
+            scores = [
+                SplitScores(splits[name], values, errors.get(name)) for name, values in _first_keys(answer["result"])
+            ]
+            columns = {"submission_result": "submission_result_file", "submission_metadata": "metadata_file"}
+            texts |= {columns[key]: answer[key] for key in columns if key in answer}
+        self.end(submission, status, scores, **texts)
+
+    def keep_texts(self, submission: int, kind: str = "", **texts: str) -> None:
+        """Store streams and results as files, of their column's kind or another, in the place of earlier ones."""
+        for column, text in texts.items():
+            name = f"{column.removesuffix('_file')}.{'json' if column in _JSON_FILES else 'txt'}"
+            with self._store.write():
+                old = getattr(self.get(submission), column)
+                file = self._files.keep(text.encode("utf-8", "replace"), name, kind or column)
+                self.update(submission, **{column: file})
+                self._files.drop(old)
+
+    def keep_scores(self, submission: int, scores: list[SplitScores]) -> None:
+        """Store the scores on each phase split; earlier ones no longer count."""
+        with self._store.write() as session:
+            for old in self.all_scores(submission):
+                old.disabled = True
+            for split, values, errors in {row.phase_split: row for row in scores}.values():  # of two the later
+                session.add(
+                    LeaderboardData(submission_id=submission, phase_split_id=split, result=values, error=errors or None)
+                )
+
+
+def _to_challenge(challenge: int) -> tuple[ColumnElement[bool], ...]:
+    return ChallengePhase.id == Submission.phase_id, ChallengePhase.challenge_id == challenge
+
+
+def _first_keys(entries: list[JsonObject]) -> list[tuple[str, JsonObject]]:
+    return [pair for entry in entries for pair in list(entry.items())[:1]]

@@ -1,0 +1,36 @@
+"""Moments: seconds since 1970 in the database, EvalAI's notation in its API."""
+
+import datetime
+
+from segjudge.platforms.evalai.bundle.field_values import as_datetime
+
+
+def written(seconds: float | None) -> str | None:
+    """Return a moment as EvalAI's API writes it, with microseconds and in UTC."""
+    if seconds is None:
+        return None
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def seconds(value: object) -> float:
+    """Return the moment of a date in the YAML, or in a request; raises ValueError for what is not a date."""
+    date = as_datetime(value.replace("Z", "+00:00") if isinstance(value, str) else value)
+    if date is None:
+        raise ValueError(f"{value!r} is not a date")
+    try:
+        return date.timestamp()
+    except OverflowError as error:
+        raise ValueError(str(error)) from None
+
+
+def date_written(value: object) -> str:
+    """Return a date of the YAML as the API writes it."""
+    return datetime.datetime.fromtimestamp(seconds(value), datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def since(period: str, now: float) -> float:
+    """Return when this UTC day, or this month, began; 0 for all time."""
+    if not period:
+        return 0.0
+    day = datetime.datetime.fromtimestamp(now, datetime.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return (day if period == "day" else day.replace(day=1)).timestamp()

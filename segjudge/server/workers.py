@@ -1,0 +1,258 @@
+"""EvalAI's hosted workers: each takes a message, has a process score the submission, and stores the result."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from segjudge.platforms.evalai.hosted_worker.cpu_share import ResourceGroup
+from segjudge.platforms.evalai.hosted_worker.folder import FOLDER_PREFIX, WorkerFolder
+from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
+from segjudge.platforms.evalai.hosted_worker.process import (
+    CORES,
+    MEMORY,
+    DiedError,
+    HungError,
+    UnloadableError,
+    UnwantedError,
+    WorkerProcess,
+    WorkerTerms,
+)
+from segjudge.platforms.evalai.hosted_worker.requirements import with_requirements
+from segjudge.platforms.evalai.hosted_worker.worker import SECONDS
+from segjudge.platforms.evalai.jobs import FAILED
+from segjudge.system.files import remove_folder
+from segjudge.system.sandbox import SCORER_PROCESSES
+
+from .background import Background
+from .models import Challenge, Submission
+from .outages import outage_of, unless_away
+from .queue import ReceivedMessage
+from .refusal import JsonObject
+from .services import Services
+
+#: Deaths of a process before the submission is to blame: three while it is scored, more while the script is loaded.
+_BLAMED, _WHILE_SCORED, _WHILE_LOADED = 9, 3, 1
+_NOT_LOADED = "EvalAI shows this to the hosts in the Manage tab, and scores nothing until it is corrected."
+_HANGS = "On EvalAI this would hang: {}. The submission would stay `running` and keep its team from sending more."
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """The interpreter that scores, and its limits."""
+
+    python: Interpreter
+    seconds: float = SECONDS
+    #: The sandbox's program.
+    box: str | None = None
+
+
+class Workers(Background):
+    """A number of workers, each a thread here with a process of its own."""
+
+    def __init__(self, services: Services, scorer: Scorer, number: int) -> None:
+        super().__init__(services.store, "a worker")
+        self._group = ResourceGroup(cores=CORES * number, processes=SCORER_PROCESSES * number)
+        _sweep(services)
+        for k in range(number):
+            worker = _Worker(services, scorer, k + 1, self._group, self._stop, self._carry_through)
+            self._add(worker.turn, worker.close, f"worker {k + 1}")
+
+    @property
+    def limited(self) -> bool:
+        """Return whether a worker has half a core, as on EvalAI."""
+        return self._group.bounds("cpu")
+
+    def stop(self) -> None:
+        super().stop()
+        self._group.close()
+
+
+def _sweep(services: Services) -> None:
+    """Remove the folders that a killed rehearsal left."""
+    for folder in services.store.noted_folders():
+        if os.path.basename(folder).startswith(FOLDER_PREFIX):
+            remove_folder(folder)
+        if not os.path.exists(folder):  # a process that is just ending may still write there: next time
+            services.store.forget_folder(folder)
+
+
+class _Worker:
+    """A worker, which keeps its process while the challenge stays the same."""
+
+    def __init__(
+        self,
+        services: Services,
+        scorer: Scorer,
+        number: int,
+        group: ResourceGroup,
+        stop: threading.Event,
+        carry_through: Callable[[Callable[[], object]], None],
+    ) -> None:
+        """`carry_through` does something with the store, however long that is away."""
+        self._services, self._scorer, self._number = services, scorer, number
+        self._group, self._stop = group, stop
+        self._loaded: tuple[int, int] | None = None
+        self._turns = 0
+        self._compute: WorkerFolder | None = None
+        self._annotations: dict[int, str] = {}
+        self._process: WorkerProcess | None = None
+        self._carry_through = carry_through
+        self.show("idle")
+
+    def show(self, activity: str) -> None:
+        """Show on the host's page what this worker does."""
+        self._services.workers[self._number] = activity
+
+    def close(self) -> None:
+        """End the process and its folder."""
+        self._loaded = None
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+        if self._compute is not None:
+            compute, self._compute = self._compute, None
+            compute.remove()
+            unless_away(lambda: self._services.store.forget_folder(compute.path))  # or the next start forgets it
+
+    def turn(self) -> bool:
+        """Answer one message; return whether there was one."""
+        challenges = self._services.store.find(Challenge)
+        self._turns += 1
+        first = self._turns % max(1, len(challenges))  # none waits for ever behind a busy one
+        for challenge in (*challenges[first:], *challenges[:first]):
+            if not _scored_here(challenge) or not self._services.accounts.pushed_by_host(challenge.host_team):
+                continue
+            message = self._services.queue.receive(challenge.queue, hosted=True)
+            if message is not None:
+                self._answer(challenge, message)
+                return True
+        self.show("idle")
+        return False
+
+    def _answer(self, challenge: Challenge, message: ReceivedMessage) -> None:
+        """Score the submission of a message; the message is deleted last, so that a death brings it back."""
+        submission = self._services.submissions.of_message(challenge.queue, message)
+        if submission is None:
+            return
+        ours = self._services.submissions.phase_of(submission).challenge_id == challenge.id
+        if not ours or not self._services.submissions.begin(submission.id):
+            self._services.queue.delete(challenge.queue, message.handle)
+            return
+        self.show(f"scores submission {submission.id}")
+        try:
+            ended = self._ended(challenge, submission)
+        except UnwantedError:
+            self.close()
+            ended = not self._stop.is_set()  # it was cancelled
+        if ended:
+            self._carry_through(lambda: self._services.queue.delete(challenge.queue, message.handle))
+        elif self._stop.is_set():
+            self._services.submissions.give_back(submission.id, challenge.queue, message.handle)
+
+    def _ended(self, challenge: Challenge, submission: Submission) -> bool:
+        """Score a submission and return whether it has ended; while the rehearsal stops, no failure is its fault."""
+        try:
+            answer = self._scored(challenge, submission)
+        except UnwantedError:
+            raise
+        except DiedError as death:
+            return not self._stop.is_set() and not self._tried_again(challenge, submission.id, death)
+        except Exception as error:
+            self.close()
+            if self._stop.is_set():
+                return False
+            if outage_of(error) is not None:
+                raise  # the message comes back, and the submission is scored then
+            self._services.store.log(challenge.id, f"submission {submission.id}: {error!r}")
+            words = _HANGS.format(f"the worker stumbled over it ({error})")
+            self._services.submissions.fail(submission.id, words)
+            return True
+        try:
+            self._carry_through(lambda: self._services.submissions.keep_answer(submission.id, answer))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            words = f"EvalAI could not store what evaluate() returned: {error!r}"
+            self._services.submissions.fail(submission.id, words)
+        return True
+
+    def _tried_again(self, challenge: Challenge, number: int, death: DiedError) -> bool:
+        """Return whether a submission whose process died is tried once more, as EvalAI's queue would do."""
+        log = self._process.log().strip() if self._process else ""
+        loaded = self._loaded is not None
+        self.close()
+        if isinstance(death, UnloadableError):
+            self._services.store.log(challenge.id, f"submission {number}: {death}\n{death.log or log}".rstrip())
+            self._services.submissions.fail(number, f"{death}. {_NOT_LOADED}")
+            return False
+        deaths = self._services.submissions.get(number).deaths + (_WHILE_SCORED if loaded else _WHILE_LOADED)
+        self._services.submissions.update(number, deaths=deaths)
+        last = log.splitlines()[-1] if log else ""
+        self._services.store.log(challenge.id, f"submission {number}: {death}\n{log[-4000:]}".rstrip())
+        if not loaded and not death.killed:
+            words = f"the worker cannot load the evaluation script ({last or death})"
+        elif isinstance(death, HungError):
+            words = f"{death}, and EvalAI waits for ever"
+        elif deaths >= _BLAMED:
+            words = f"{death}, again and again"
+        else:
+            return True
+        self._services.submissions.fail(number, _HANGS.format(words))
+        return False
+
+    def _scored(self, challenge: Challenge, submission: Submission) -> JsonObject:
+        number, phase = submission.id, self._services.submissions.phase_of(submission)
+        died_idle = self._process is not None and not self._process.alive
+        if died_idle or self._loaded != (challenge.id, challenge.version):
+            self.close()
+            self._load(challenge)
+        if not phase.annotation:
+            return {"status": FAILED, "stdout": "", "stderr": _HANGS.format("the phase has no annotation file")}
+        assert self._process is not None  # noqa: S101 - `_load` started it
+        assert self._compute is not None  # noqa: S101 - likewise
+        file, files = submission.submission_input_file or submission.input_file or "", self._services.files
+        try:
+            request = {
+                "annotation": self._annotations[phase.id],
+                "submission": self._compute.add_submission(number, files.path(file), files.ending(file)),
+                "phase": phase.codename,
+                "splits": [split.dataset_split.codename for split in self._services.store.splits_of(phase.id)],
+                "metadata": self._services.json.submission(self._services.submissions.get(number), ""),
+            }
+            return self._process.ask(request, self._scorer.seconds, partial(self._is_unwanted, number))
+        finally:
+            if self._compute is not None:
+                self._compute.remove_submission(number)
+
+    def _is_unwanted(self, number: int) -> bool:
+        """Return whether nobody waits for a score any more."""
+        return self._stop.is_set() or bool(unless_away(lambda: self._services.submissions.is_cancelled(number)))
+
+    def _load(self, challenge: Challenge) -> None:
+        """Prepare the folders of EvalAI's worker, and a process that has imported the script."""
+        compute = self._compute = WorkerFolder(self._services.store.note_folder)
+        with zipfile.ZipFile(self._services.files.path(challenge.script)) as script:
+            compute.add_script(challenge.id, script)
+        self._annotations, files = {}, self._services.files
+        for phase in self._services.store.phases(challenge.id):
+            if phase.annotation:
+                path = compute.annotation_path(challenge.id, phase.id, files.ending(phase.annotation))
+                self._annotations[phase.id] = shutil.copyfile(files.path(phase.annotation), path)
+        python = with_requirements(self._scorer.python, compute, challenge.id, self._scorer.box, self.show)
+        # Neither the database, nor other submissions, nor what another worker has.
+        hidden = (self._services.store.folder,)
+        terms = WorkerTerms(MEMORY, self._scorer.box, hidden, self._group)
+        self._process = WorkerProcess(python, compute, challenge.id, terms)
+        self._process.ask({"ready": True}, self._scorer.seconds, self._stop.is_set)
+        self._loaded = (challenge.id, challenge.version)
+
+
+def _scored_here(challenge: Challenge) -> bool:
+    """Return whether EvalAI's own worker scores it; of code uploads only the second stage of static ones."""
+    if challenge.flag("remote_evaluation"):
+        return False
+    return not challenge.flag("is_docker_based") or challenge.flag("is_static_dataset_code_upload")

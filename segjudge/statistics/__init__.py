@@ -1,1 +1,0 @@
-"""Statistics of scores: ranks, paired tests, intervals and rankings; `docs/ranking.md` defines each."""

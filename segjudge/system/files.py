@@ -1,0 +1,193 @@
+"""A folder that one process has for itself, files that are written in one step, where files may be written, and how
+addresses are shown.
+"""
+
+import errno
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TextIO
+
+from segjudge.evaluation_script.files.packed import NotWritten, replaced
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.system.errors import UsageError
+
+#: Bytes of a file's name that come from one name.
+_NAME_BYTES = 120
+#: Files of these kinds may be renewed in a folder of results: no reader takes them, and the official tools write them.
+_NO_RESULTS = (".csv", ".html", ".svg", ".yaml", ".yml")
+
+#: What of an address may be secret: user and password, as any @ before the path is read, and query and fragment.
+_USER = re.compile(r"(\w[\w+.-]*://)(?:[^\s/'\"<>]*|[^\s/@:'\"<>]*:(?!\d+/)[^\s'\"<>]*)@")
+_QUERY = re.compile(r"(\w[\w+.-]*://[^\s?#'\"<>]*)[?#][^\s'\"<>]*")
+
+
+class OutputFile(str):
+    """The path of a file that a command writes, into a folder that is there; "-" is stdout."""
+
+    __slots__ = ()
+    makes_folders = False
+
+
+class BuiltFile(OutputFile):
+    """The path of a file that a command writes; the folders above it are made."""
+
+    __slots__ = ()
+    makes_folders = True
+
+
+class OutputFolder(BuiltFile):
+    """The path of a folder into which a command writes."""
+
+    __slots__ = ()
+
+
+def check_outputs(outputs: Sequence[str], inputs: Sequence[str]) -> None:
+    """Raise UsageError for what cannot be written, would be written over what is read, or is written twice."""
+    folders = [os.path.realpath(path) for path in outputs if isinstance(path, OutputFolder)]
+    for index, path in enumerate(outputs):
+        above = os.path.realpath(os.path.dirname(path) or ".")
+        try:
+            _check_writable(path, makes_folders=above in folders or getattr(path, "makes_folders", False))
+        except OSError as error:
+            raise UsageError(f"{error.filename}: cannot be written ({error.strerror})") from None
+        if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+            continue  # a device or a pipe
+        if any(_is_same(path, other) for other in outputs[:index]):
+            raise UsageError(f"{path}: is named for two outputs; name a file for each")
+        for source in inputs:
+            _check_apart(path, source)
+
+
+def _check_apart(path: str, source: str) -> None:
+    """Raise UsageError where an output is an input, or a file in a folder that is read."""
+    real, folder = os.path.realpath(path), os.path.join(os.path.realpath(source), "")
+    if _is_same(path, source) and not (isinstance(path, OutputFolder) and os.path.isdir(source)):
+        raise UsageError(f"{path}: is read, and would be written over; name another file")
+    below = real.startswith(folder) and not isinstance(path, OutputFolder) and not real.endswith(_NO_RESULTS)
+    if below and os.path.exists(real):
+        raise UsageError(f"{path}: is in {source}, which is read, and would be written over; name another file")
+
+
+def _is_same(path: str, other: str) -> bool:
+    if os.path.exists(path) and os.path.exists(other):
+        return os.path.samefile(path, other)
+    return os.path.realpath(path) == os.path.realpath(other)
+
+
+def _check_writable(path: str, *, makes_folders: bool) -> None:
+    """Raise OSError where a file or folder cannot be written; what is there stays as it is."""
+    if isinstance(path, OutputFolder) and os.path.exists(path):
+        os.scandir(path).close()
+        _check_access(path)
+    elif os.path.isfile(path) or os.path.isdir(path):
+        with open(path, "ab"):
+            return
+    elif not os.path.exists(path):  # a pipe would end for whoever reads it
+        folder = os.path.dirname(path) or "."
+        while makes_folders and not os.path.exists(folder):
+            folder = os.path.dirname(folder) or "."
+        os.scandir(folder).close()
+        _check_access(folder)
+
+
+def _check_access(folder: str) -> None:
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
+
+
+def make_folder(path: str | os.PathLike[str]) -> None:
+    """Make a folder and those above it; raises NotWritten where that fails."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        number = errno.ENOTDIR if error.errno == errno.EEXIST else error.errno
+        raise NotWritten(number, os.strerror(number or 0), os.fspath(path)) from None
+
+
+def without_secrets(text: str) -> str:
+    """Return a text in which no address has a user, a password or a query, by which files are signed."""
+    return _QUERY.sub(r"\1", _USER.sub(r"\1", text)) if "://" in text else text
+
+
+def shown(address: str) -> str:
+    """Return a path, or an address without what may be secret."""
+    return re.split(r"[?#]", _USER.sub(r"\1", address))[0] if "://" in address else address
+
+
+def name_of(path: str) -> str:
+    """Return the name of a file or folder, by its path or address."""
+    return os.path.basename(os.path.normpath(shown(path)))
+
+
+def file_name(name: str) -> str:
+    """Return a name that came from a file as part of a file's name: it makes no path, and two names stay two."""
+    safe = re.sub(r"^\.|[^\w &+,=@.()-]", lambda found: _escaped(found[0]), name)
+    if len(safe.encode()) <= _NAME_BYTES:
+        return safe
+    head = safe.encode()[: _NAME_BYTES - 17].decode(errors="ignore")
+    return f"{head}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+
+def _escaped(character: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
+
+
+def remove_folder(path: str) -> None:
+    """Remove a folder in which untrusted programs wrote: it may be deeper than any path, and closed to its owner."""
+    with suppress(RecursionError):
+        shutil.rmtree(path, ignore_errors=True)
+    if os.path.lexists(path):
+        for words in (["chmod", "-R", "u+rwx", path], ["rm", "-rf", "--", path]):
+            subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+
+
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[str]:
+    """Make a folder in which untrusted programs may write, and remove it when the block ends."""
+    folder = tempfile.mkdtemp(prefix=prefix)
+    try:
+        yield folder
+    finally:
+        remove_folder(folder)
+
+
+def locked(folder: str, user: str) -> TextIO:
+    """Lock a folder until the process ends or the returned file is closed.
+
+    Raises HostError where another process holds it, or where it cannot be made or written.
+    """
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        file = open(os.path.join(folder, "lock"), "w", encoding="ascii")  # noqa: SIM115 - held as long as the process
+    except OSError as error:
+        words = f"{folder}: cannot be written ({error.strerror}); name another folder with --data"
+        raise HostError(words) from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise HostError(f"{folder}: another {user} uses this folder; end it, or name another with --data") from None
+    return file
+
+
+def replace(path: Path, content: str | bytes, *, private: bool = False) -> None:
+    """Write a file in one step: a reader finds the old content or the new, each complete."""
+    with replaced(str(path)) as partial:
+        if private:  # before there is anything in it
+            os.close(os.open(partial, os.O_WRONLY | os.O_CREAT, 0o600))
+        Path(partial).write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def written(path: str | os.PathLike[str]) -> Iterator[TextIO]:
+    """Open a text file that takes its place whole when the block ends, and not at all when it fails."""
+    with replaced(os.fspath(path)) as partial, open(partial, "w", encoding="utf-8") as file:
+        yield file

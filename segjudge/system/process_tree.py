@@ -1,0 +1,207 @@
+"""What a command and all that it started use together, looked at while it runs: beyond a bound the command is ended.
+
+The kernel's own limits hold for one process or one user each, and a cgroup is not to be had everywhere.  Memory is
+what belongs to the processes alone, the files of their tmpfs mounts, and shared mappings without a file.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from segjudge.evaluation_script.runner.supervisor import descendants
+
+from .processes import Child
+
+#: Seconds between two looks at most; below that looking takes at most this share of the time.
+_LONG_PAUSE, _SHARE = 1.0, 0.1
+#: The same for the disk, where a look takes long.
+_DISK_PAUSE, _DISK_SHARE = 0.5, 0.05
+#: A command's own processes and those of its sandbox, which are not counted.
+_OWN = 4
+#: Bytes of kernel memory for a file of a tmpfs, be it empty.
+_INODE_BYTES = 1024
+#: Bytes of the disk that a file, folder or link takes at least, its name and its inode.
+_ENTRY_BYTES = 1024
+_STATUS = re.compile(rb"^(RssAnon|VmSwap|Threads):\s+(\d+)", re.MULTILINE)
+_ROLLUP = re.compile(rb"^(?:Pss_Anon|SwapPss):\s+(\d+) kB", re.MULTILINE)
+#: Mappings of what has no name any more: shared memory, System V's, memfds, and removed files.
+_NAMELESS = re.compile(
+    rb"^([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) (\w+):(\w+) (\d+) +(/\S+).* \(deleted\)$", re.MULTILINE
+)
+
+
+@dataclass(frozen=True)
+class TreeBounds:
+    """What a command and all that it started may use together; 0 is no bound."""
+
+    #: Bytes of memory.
+    memory: int = 0
+    #: Processes and threads.
+    processes: int = 0
+    #: The paths of the tmpfs mounts in the sandbox, whose files are memory.
+    tmpfs: Sequence[str] = ()
+    #: Folders on the disk that it may write, and how many bytes they may take together.
+    folders: Sequence[str] = ()
+    disk: int = 0
+    #: Seconds between two looks at least: a look takes some milliseconds of a core.
+    pause: float = 0.1
+
+
+class TreeWatch:
+    """A thread that ends a command as soon as it, and all that it started, use more than they may."""
+
+    def __init__(self, child: Child, bounds: TreeBounds) -> None:
+        self._child, self._bounds = child, bounds
+        self._next_disk = 0.0
+        #: Which bound was passed, as a clause whose subject is the command; empty while none was.
+        self.sentence = ""
+        if os.path.isdir("/proc/self"):
+            threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        while self._child.poll() is None:
+            started = time.monotonic()
+            try:
+                self.sentence = self._excess()
+            except Exception as error:  # noqa: BLE001 - what cannot be watched does not run on
+                reason = getattr(error, "strerror", None) or type(error).__name__
+                self.sentence = f"what it uses cannot be found out ({reason})"
+            if self.sentence:
+                self._child.end()
+                return
+            pause = (time.monotonic() - started) / _SHARE
+            time.sleep(min(_LONG_PAUSE, max(self._bounds.pause, pause)))
+
+    def _excess(self) -> str:
+        bounds = self._bounds
+        pids = list(descendants(self._child.above))
+        private, threads = _private_bytes(pids)
+        if bounds.processes and threads > bounds.processes + _OWN:
+            return f"it had more than {bounds.processes} processes and threads"
+        if bounds.memory:
+            shared = _tmpfs_bytes(pids, bounds.tmpfs) + _nameless_bytes(pids, bounds.tmpfs)
+            # Pages that processes share after a fork are in the first number once for each of them.
+            if private + shared > bounds.memory and _exact_private_bytes(pids) + shared > bounds.memory:
+                return f"its processes took more than {bounds.memory >> 20} MB of memory together"
+        if bounds.disk and self._written(pids) > bounds.disk:
+            return f"it wrote more than {bounds.disk >> 20} MB to the disk"
+        return ""
+
+    def _written(self, pids: Sequence[int]) -> int:
+        """Return what is on the disk; 0 where the last look, which takes long in large folders, was just before."""
+        started = time.monotonic()
+        if started < self._next_disk:
+            return 0
+        written = disk_bytes(self._bounds.folders, self._bounds.disk) + _removed_bytes(pids, self._bounds.folders)
+        self._next_disk = time.monotonic() + max(_DISK_PAUSE, (time.monotonic() - started) / _DISK_SHARE)
+        return written
+
+
+def disk_bytes(folders: Sequence[str], most: int) -> int:
+    """Return how many bytes folders take on the disk, with something for each file; counting ends beyond `most`."""
+    total, pending = 0, list(folders)
+    while pending and total <= most:
+        try:
+            with os.scandir(pending.pop()) as entries:
+                for entry in entries:
+                    total += _ENTRY_BYTES
+                    with suppress(FileNotFoundError):
+                        total += entry.stat(follow_symlinks=False).st_blocks * 512
+                        pending += [entry.path] if entry.is_dir(follow_symlinks=False) else []
+                    if total > most:
+                        break
+        except OSError as error:
+            # What is removed meanwhile counts no more; what nobody can look into may hold anything.
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+                raise
+    return total
+
+
+def _read(pid: int, name: str) -> bytes:
+    """Return a file of a process; nothing if it has ended, or is not ours to look into."""
+    with suppress(OSError), open(f"/proc/{pid}/{name}", "rb") as file:
+        return file.read()
+    return b""
+
+
+def _private_bytes(pids: Sequence[int]) -> tuple[int, int]:
+    """Return the bytes of memory that processes have for themselves, at most, and how many threads they are."""
+    memory = threads = 0
+    for pid in pids:
+        for name, number in _STATUS.findall(_read(pid, "status")):
+            if name == b"Threads":
+                threads += int(number)
+            else:
+                memory += int(number) << 10
+    return memory, threads
+
+
+def _exact_private_bytes(pids: Sequence[int]) -> int:
+    total = 0
+    for pid in pids:
+        numbers = _ROLLUP.findall(_read(pid, "smaps_rollup"))
+        total += sum(map(int, numbers)) << 10 if numbers else _private_bytes([pid])[0]
+    return total
+
+
+def _tmpfs_bytes(pids: Sequence[int], mounts: Sequence[str]) -> int:
+    """Return what the files of tmpfs mounts take, be they open, removed or named."""
+    own = os.stat("/")
+    for pid in reversed(pids) if mounts else ():
+        root = f"/proc/{pid}/root"
+        with suppress(OSError):
+            inside = os.stat(f"{root}/")
+            if (inside.st_dev, inside.st_ino) != (own.st_dev, own.st_ino):
+                states = [os.statvfs(root + path) for path in mounts]
+                return sum(
+                    (state.f_blocks - state.f_bfree) * state.f_frsize + (state.f_files - state.f_ffree) * _INODE_BYTES
+                    for state in states
+                )
+    return 0
+
+
+def _nameless_bytes(pids: Sequence[int], tmpfs: Sequence[str]) -> int:
+    """Return the size of what is mapped or open and has no name, once for however many processes share it."""
+    sizes: dict[tuple[int, int], int] = {}
+    named = tuple(os.fsencode(path) + b"/" for path in tmpfs)
+    for pid in pids:
+        for first, last, offset, major, minor, inode, name in _NAMELESS.findall(_read(pid, "maps")):
+            if not name.startswith(named):
+                key = os.makedev(int(major, 16), int(minor, 16)), int(inode)
+                sizes[key] = max(sizes.get(key, 0), int(offset, 16) + int(last, 16) - int(first, 16))
+        for state in _open_files(pid, "/memfd:"):
+            key = state.st_dev, state.st_ino
+            sizes[key] = max(sizes.get(key, 0), state.st_blocks * 512)
+    return sum(sizes.values())
+
+
+def _removed_bytes(pids: Sequence[int], folders: Sequence[str]) -> int:
+    """Return what removed files take on the disk as long as they are open."""
+    devices = set()
+    for folder in folders:
+        with suppress(OSError):
+            devices.add(os.stat(folder).st_dev)
+    files = {
+        (state.st_dev, state.st_ino): state.st_blocks * 512
+        for pid in pids
+        for state in _open_files(pid)
+        if stat.S_ISREG(state.st_mode) and not state.st_nlink and state.st_dev in devices
+    }
+    return sum(files.values())
+
+
+def _open_files(pid: int, beginning: str = "") -> Iterator[os.stat_result]:
+    """Yield the states of a process's open files whose names begin so."""
+    with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
+        for entry in entries:
+            with suppress(OSError):
+                if not beginning or os.readlink(entry.path).startswith(beginning):
+                    yield os.stat(entry.path)

@@ -1,0 +1,226 @@
+"""Run child processes: in a clean environment, watched, their output bounded, and ended with all that they started.
+
+Between us and each command stands a small process (`evaluation_script/runner/supervisor.py`,
+run as a program) that adopts what the command leaves behind: double forks,
+sessions of their own and stopped processes end with it, and all of them end when
+we are killed.  That is so on Linux; elsewhere the command's process group is
+ended, and no more.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO, TypeAlias
+
+#: The folder that our package is imported from.
+IMPORT_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+#: Not imported: the remote worker is slim, and the package of the scorers is not.
+SUPERVISOR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "evaluation_script", "supervisor.py")
+#: Variables that every program needs; none of them holds a token, an address or a folder of ours.
+_COMMON_VARIABLES = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH")
+#: Seconds after which a supervisor that was asked to end is killed; it gives up by itself after 60.
+_END_SECONDS = 65.0
+#: Seconds within which a supervisor reports the command's start, on any machine.
+_START_SECONDS = 60.0
+#: Seconds between two calls of a watch.
+_WATCH_PAUSE = 0.05
+
+#: A descriptor, a file, `subprocess.PIPE`, or None for our own stream.
+Stream: TypeAlias = int | IO[bytes] | None
+
+
+def clean_environment(*names: str, **values: str) -> dict[str, str]:
+    """Return an environment built from nothing: common variables and the named ones of ours, then the given values."""
+    passed = {name: os.environ[name] for name in (*_COMMON_VARIABLES, *names) if name in os.environ}
+    return {**passed, **values}
+
+
+class ExitCode(int):
+    """How a process ended: its exit code, or below 0 the number of the signal that killed it."""
+
+    @property
+    def is_signal(self) -> bool:
+        """Whether a signal killed the process."""
+        return self < 0
+
+    @property
+    def sentence(self) -> str:
+        """The same for people, without a subject."""
+        if not self.is_signal:
+            return f"ended with exit code {int(self)}"
+        names = {number.value: number.name for number in signal.Signals}
+        return f"was killed by {names.get(-self, f'signal {-self}')}"
+
+
+@dataclass(frozen=True)
+class Streams:
+    """The streams of a child."""
+
+    input: Stream = subprocess.DEVNULL
+    output: Stream = None
+    errors: Stream = None
+    #: Further descriptors that the child inherits under their own numbers.
+    passed: tuple[int, ...] = ()
+
+
+class Child:
+    """A running command; nothing of it is left when it has ended.
+
+    Raises OSError where the command cannot be started.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        streams: Streams | None = None,
+        *,
+        environment: Mapping[str, str] | None = None,
+        folder: str | None = None,
+    ) -> None:
+        streams = streams or Streams()
+        # Bytes that we send are signals for the command; the end of the socket ends everything.
+        self._control, supervisor_end = socket.socketpair()
+        with supervisor_end:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", SUPERVISOR, str(supervisor_end.fileno()), *command],
+                stdin=streams.input,
+                stdout=streams.output,
+                stderr=streams.errors,
+                env=None if environment is None else dict(environment),
+                cwd=folder,
+                pass_fds=(*streams.passed, supervisor_end.fileno()),
+                start_new_session=True,
+            )
+        report = self._start_report()
+        #: The command's process number, and that of the process below which all is that it started.
+        self.pid, self.above = report[0] if report else self._process.pid, self._process.pid
+        error = report[1] if report else 0
+        if error or not report:
+            self.end()
+            self.close_streams()
+            reason = os.strerror(error) if error else "its supervisor ended"
+            raise OSError(error, reason, command[0])
+
+    def _start_report(self) -> list[int]:
+        """Return the command's process number and the error number of its start; nothing if there is no report."""
+        self._control.settimeout(_START_SECONDS)
+        try:
+            with self._control.makefile("rb") as file:
+                return [int(number) for number in file.readline().split()]
+        except TimeoutError:  # a command may stop its supervisor
+            return []
+        finally:
+            self._control.settimeout(None)
+
+    @property
+    def input(self) -> IO[bytes]:
+        """The command's standard input, if it is a pipe."""
+        return self._pipe(self._process.stdin)
+
+    @property
+    def output(self) -> IO[bytes]:
+        """The command's standard output, if it is a pipe."""
+        return self._pipe(self._process.stdout)
+
+    @property
+    def errors(self) -> IO[bytes]:
+        """The command's standard error, if it is a pipe."""
+        return self._pipe(self._process.stderr)
+
+    @staticmethod
+    def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
+        if stream is None:
+            raise ValueError("the stream was not opened as a pipe")
+        return stream
+
+    def poll(self) -> ExitCode | None:
+        """Return how the command ended, or None while it runs."""
+        return self.wait(0)
+
+    def wait(self, seconds: float | None = None) -> ExitCode | None:
+        """Wait for the command's end, at most so many seconds; return how it ended, or None if it still runs."""
+        try:
+            return ExitCode(self._process.wait(seconds))
+        except subprocess.TimeoutExpired:
+            return None
+
+    def watch(self, check: Callable[[], object], seconds: float | None = None) -> ExitCode:
+        """Wait for the command's end and call `check` meanwhile, which raises to end the wait.
+
+        Raises TimeoutError after so many seconds.
+        """
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while (code := self.wait(_WATCH_PAUSE)) is None:
+            check()
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimeoutError
+        return code
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the command alone; nothing happens if it has ended."""
+        with suppress(OSError):
+            self._control.send(bytes([number]))
+
+    def end(self) -> ExitCode:
+        """Kill the command and all of its descendants, and return how it ended; may be called again."""
+        with suppress(OSError):
+            self._control.shutdown(socket.SHUT_RDWR)
+        code = self.wait(_END_SECONDS)
+        if code is None:  # stopped or stuck; the command ends with it, and its group here
+            self._process.kill()
+            code = ExitCode(self._process.wait())
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+        self._control.close()
+        return code
+
+    def close_streams(self) -> None:
+        """Close our ends of the command's pipes."""
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if stream is not None:
+                with suppress(OSError):  # what was written is not read any more
+                    stream.close()
+
+
+class Tail:
+    """The last bytes of a stream, and as many of its first ones on request, read in a thread until the stream ends.
+
+    Its writer is never held up, and neither our memory nor a disk is filled.
+    """
+
+    def __init__(self, stream: IO[bytes], kept: int, *, beginning: bool = False) -> None:
+        self._stream, self._kept, self._kept_first = stream, kept, kept if beginning else 0
+        self._first, self._last, self._omitted = bytearray(), bytearray(), 0
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with suppress(OSError, ValueError), self._stream:  # it may be closed meanwhile
+            while block := os.read(self._stream.fileno(), 1 << 16):
+                with self._lock:
+                    self._keep(block)
+
+    def _keep(self, block: bytes) -> None:
+        room = self._kept_first - len(self._first)
+        self._first += block[:room]
+        self._last += block[room:]
+        surplus = len(self._last) - self._kept
+        if surplus > 0:
+            self._omitted += surplus
+            del self._last[:surplus]
+
+    def text(self, seconds: float = 10.0) -> str:
+        """Return what was kept, once the stream has ended; wait no longer than so many seconds for that."""
+        self._thread.join(seconds)
+        with self._lock:
+            gap = f"\n… {self._omitted:,} bytes are left out here …\n" if self._omitted and self._kept_first else ""
+            text = bytes(self._first) + gap.encode() + bytes(self._last)
+        return text.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -1,0 +1,261 @@
+"""The limits of agents' processes, and the sandbox of agents and scoring scripts: `bwrap`, where it works."""
+
+import errno
+import functools
+import os
+import platform
+import re
+import shutil
+import site
+import struct
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from segjudge.evaluation_script.files.problems import HostError
+
+from .processes import IMPORT_ROOT
+
+#: The platform's memory limit.
+MEMORY = 8 << 30
+_PACKAGES = ("evaluation_script", "segjudge", "code_upload_challenge_evaluation")
+_SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/ssl", "/etc/alternatives")
+#: What name resolution and pip read beside it.
+_NETWORK = (
+    *("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ca-certificates", "/etc/pip.conf", "/opt"),
+    "/run/systemd/resolve",
+)
+_SHARED_MEMORY, _TEMPORARY = "/dev/shm", "/tmp"  # noqa: S108 - inside the sandbox
+#: The mounts in the memory that an agent may write.
+AGENT_TMPFS, SCORER_TMPFS = (_SHARED_MEMORY, _TEMPORARY), (_SHARED_MEMORY,)
+_ISOLATED = ("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--proc", "/proc")
+#: No namespaces of its own, in which it could mount what is not bounded.
+_NO_NAMESPACES = ("--unshare-user", "--disable-userns")
+#: Processes and threads: libraries start threads by the core.
+PROCESSES = 128 + 32 * (os.cpu_count() or 1)
+SCORER_PROCESSES = 1024
+#: From this Linux on RLIMIT_NPROC counts a sandbox alone, before that all that the user runs.
+_COUNTED_APART = (5, 14)
+
+
+@dataclass(frozen=True)
+class ProcessLimits:
+    """What an agent's processes may use."""
+
+    seconds: float = 3600.0
+    #: Of one process, and of all of them together with what they write into mounts in the memory.
+    memory: int = MEMORY
+    #: Refuse to run where there is no sandbox.
+    sandbox: bool = False
+    #: Processes and threads together.
+    processes: int = PROCESSES
+
+
+def find_sandbox(*, required: bool = False) -> str | None:
+    """Return the path of `bwrap` if it works here; raise HostError if it does not and is required."""
+    program = shutil.which("bwrap")
+    if program is not None:
+        trial = [program, "--unshare-all", "--ro-bind", "/", "/", "true"]
+        # In a session of its own: Ctrl-C in a terminal must not look as if there were none.
+        if subprocess.run(trial, capture_output=True, check=False, start_new_session=True).returncode == 0:
+            return program
+    if required:
+        raise HostError("--require-sandbox: there is no bwrap here that works; install bubblewrap, or leave it out")
+    return None
+
+
+def unbounded(program: str) -> list[str]:
+    """Return what this sandbox does not bound, a sentence each."""
+    sentences = []
+    if not _namespace_words(program):
+        text = "This bwrap cannot forbid namespaces: what is mounted in them has no bound (bubblewrap 0.8 can)."
+        sentences.append(text)
+    if platform.machine() not in _FILTERED:
+        text = f"On {platform.machine()} memory that belongs to no process (memfd, System V) has no bound."
+        sentences.append(text)
+    return sentences
+
+
+def are_processes_refused() -> bool:
+    """Return whether the kernel refuses a sandbox's surplus processes: its limit does not hold for root."""
+    return os.getuid() != 0 and _counts_apart()
+
+
+def _counts_apart() -> bool:
+    numbers = [int(text) for text in re.findall(r"\d+", platform.release())[:2]]
+    return tuple(numbers) >= _COUNTED_APART
+
+
+@functools.cache
+def _namespace_words(program: str) -> tuple[str, ...]:
+    """Return the options that forbid namespaces, where this bwrap has them."""
+    trial = [program, "--unshare-all", *_NO_NAMESPACES, "--ro-bind", "/", "/", "true"]
+    done = subprocess.run(trial, capture_output=True, check=False, start_new_session=True)
+    return _NO_NAMESPACES if done.returncode == 0 else ()
+
+
+def agent_command(
+    program: str | None,
+    words: list[str],
+    folder: str,
+    mounts: Sequence[tuple[str, bool]],
+    hidden: Sequence[str],
+    limits: ProcessLimits,
+) -> list[str]:
+    """Return an agent's command within its limits, and in the sandbox if there is one.
+
+    The sandbox holds the system and our packages to read, the agent's folder, and the mounts: paths, and whether they
+    may be written.  What is hidden is not there, wherever it lies.
+    """
+    seconds = (int(limits.seconds) + 60) * (os.cpu_count() or 1)
+    if program is None:
+        return _limited(sys.executable, words, limits.memory, seconds)
+    own = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+    packages = [os.path.join(IMPORT_ROOT, name) for name in _PACKAGES]
+    readable = [*_SYSTEM, sys.prefix, sys.base_prefix, *own, *packages, folder]
+    boxed = [*_box(program, limits.memory), "--size", str(limits.memory), "--tmpfs", _TEMPORARY]
+    boxed += _read_only(readable)
+    for path, is_writable in mounts:
+        boxed += ["--bind" if is_writable else "--ro-bind", path, path]
+    boxed += _covered(hidden, [*readable, *(path for path, _ in mounts)])
+    limited = _limited(sys.executable, words, limits.memory, seconds, limits.processes, is_boxed=True)
+    return [*boxed, *_CLOSED, "--chdir", folder, *limited]
+
+
+def scorer_command(  # noqa: PLR0913 - what a sandbox consists of
+    program: str,
+    words: list[str],
+    readable: Sequence[str],
+    mounts: Sequence[tuple[str, str]],
+    hidden: Sequence[str],
+    folder: str = "",
+    *,
+    python: str,
+    memory: int = 0,
+) -> list[str]:
+    """Return a scoring script's command in the sandbox; mounts are writable folders and their paths inside.
+
+    It is started in the folder of that path, by default in the first mount, by this Python, which is in the sandbox.
+    """
+    (source, target), *others = mounts
+    boxed = [*_box(program, memory or MEMORY), "--hostname", "worker"]
+    boxed += ["--bind", source, target]  # first: what is readable may lie in it
+    boxed += _read_only((*_SYSTEM, *readable))
+    for source, path in others:
+        boxed += ["--bind", source, path]
+    boxed += _covered(hidden, [*readable, *(path for _, path in mounts)])
+    limited = _limited(python, words, processes=SCORER_PROCESSES, is_boxed=True)
+    return [*boxed, *_CLOSED, "--chdir", folder or target, *limited]
+
+
+def with_network(words: list[str]) -> list[str]:
+    """Return a command whose sandbox, if it has one, shares the machine's network."""
+    return [part for word in words for part in ([word, "--share-net"] if word == "--unshare-all" else [word])]
+
+
+def installer_command(program: str, words: list[str], readable: Sequence[str], writable: Sequence[str]) -> list[str]:
+    """Return a command of a Python that installs packages in the sandbox, with the network."""
+    boxed = [*with_network(_box(program, MEMORY)), "--size", str(MEMORY), "--tmpfs", _TEMPORARY]
+    links = [path for path in os.environ.get("PIP_FIND_LINKS", "").split() if os.path.isdir(path)]
+    settings = [os.path.expanduser(path) for path in ("~/.config/pip", "~/.pip")]
+    boxed += _read_only((*_SYSTEM, *_NETWORK, *settings, *links, *readable))
+    for path in writable:
+        boxed += ["--bind", path, path]
+    limited = _limited(words[0], words, processes=SCORER_PROCESSES, is_boxed=True)
+    return [*boxed, *_CLOSED, "--chdir", _TEMPORARY, *limited]
+
+
+def _box(program: str, memory: int) -> list[str]:
+    """Return the beginning of a sandbox, with so many bytes of shared memory."""
+    boxed = [program, *_ISOLATED, *_namespace_words(program), "--dev", "/dev"]
+    return [*boxed, "--size", str(memory), "--tmpfs", _SHARED_MEMORY]
+
+
+#: Nothing is mounted after it: bwrap's own mounts have no size.
+_CLOSED = ("--remount-ro", "/dev", "--remount-ro", "/")
+
+
+def _read_only(paths: Sequence[str]) -> list[str]:
+    return [word for path in paths for word in ("--ro-bind-try", path, path)]
+
+
+def _covered(hidden: Sequence[str], visible: list[str]) -> list[str]:
+    """Return what puts nothing in the place of hidden files and folders.
+
+    Last, so that nothing is mounted over it; by all of their names, since a folder may be a link.
+    """
+    words: list[str] = []
+    visible = [*visible, *(os.path.realpath(path) for path in visible)]
+    names = (name for path in hidden for name in (os.path.abspath(path), os.path.realpath(path)))
+    for path in dict.fromkeys(names):
+        if os.path.exists(path) and any(_is_below(path, folder) for folder in visible):
+            is_folder = os.path.isdir(path)
+            words += ["--tmpfs", path, "--remount-ro", path] if is_folder else ["--ro-bind", os.devnull, path]
+    return words
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+#: Set before the command begins, and inside the sandbox, whose processes are not ours to limit later.
+_LIMIT = """
+import os, resource, sys
+memory, seconds, processes = map(int, sys.argv[1:4])
+def limit(kind, value):
+    most = resource.getrlimit(kind)[1]
+    value = value if most == resource.RLIM_INFINITY else min(value, most)
+    resource.setrlimit(kind, (value, value))
+for kind, value in ((resource.RLIMIT_DATA, memory), (resource.RLIMIT_CPU, seconds), (resource.RLIMIT_NPROC, processes)):
+    if value:
+        limit(kind, value)
+limit(resource.RLIMIT_CORE, 0)
+code = bytes.fromhex(sys.argv[4])
+if code:
+    import ctypes
+    class Program(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    number = ctypes.c_ulong
+    if prctl(38, number(1), number(0), number(0), number(0)) or prctl(
+        22, number(2), ctypes.byref(Program(len(code) // 8, code)), number(0), number(0)
+    ):
+        raise OSError(ctypes.get_errno(), "the kernel takes no filter of system calls")
+os.execvp(sys.argv[5], sys.argv[5:])
+"""
+
+
+def _limited(
+    python: str, command: list[str], memory: int = 0, seconds: int = 0, processes: int = 0, *, is_boxed: bool = False
+) -> list[str]:
+    """Return a command within limits, which a Python sets; 0 is none."""
+    # Elsewhere what the user runs otherwise would be counted, too.
+    numbers = (memory, seconds, processes if is_boxed and _counts_apart() else 0)
+    return [python, "-I", "-S", "-c", _LIMIT, *map(str, numbers), _filter().hex() if is_boxed else "", *command]
+
+
+#: Machine → its number for the kernel, and its numbers of the system calls that are refused.
+#: Those take memory that belongs to no process and no mount, so that nobody could count it: memfd_create, memfd_secret,
+#: shmget, semget, msgget, io_uring_setup.
+_FILTERED = {
+    "x86_64": (0xC000003E, (319, 447, 29, 64, 68, 425)),
+    "aarch64": (0xC00000B7, (279, 447, 194, 190, 186, 425)),
+}
+_LOAD, _IF_EQUAL, _IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_ALLOWED, _REFUSED = 0x7FFF0000, 0x00050000 | errno.ENOSYS
+#: Numbers from here on are those of another calling convention of the same machine.
+_OTHER_CONVENTION = 0x40000000
+
+
+def _filter() -> bytes:
+    """Return the program with which the kernel refuses system calls, in its own code; empty for other machines."""
+    if platform.machine() not in _FILTERED:
+        return b""
+    machine, numbers = _FILTERED[platform.machine()]
+    count = len(numbers)
+    steps = [(_LOAD, 0, 0, 4), (_IF_EQUAL, 0, count + 3, machine), (_LOAD, 0, 0, 0)]
+    steps += [(_IF_AT_LEAST, count + 1, 0, _OTHER_CONVENTION)]
+    steps += [(_IF_EQUAL, count - place, 0, number) for place, number in enumerate(numbers)]
+    steps += [(_RETURN, 0, 0, _ALLOWED), (_RETURN, 0, 0, _REFUSED)]
+    return b"".join(struct.pack("=HBBI", *step) for step in steps)
