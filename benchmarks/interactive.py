@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from segjudge.evaluation_script.families.base.family import ScoringRules
 
 from benchmarks import robot as plain_robot
 from segjudge.datasets.demo.make import png_of
@@ -28,7 +29,6 @@ from segjudge.evaluation_script.families.sequences import truth as sequence_trut
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.main import score_split
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.evaluation_script.scoring.phase import ScoringRules
 from segjudge.interactive.evaluation import ROBOT_DEFAULT_PARAMETERS, EvaluationService
 from segjudge.interactive.robot import InteractiveScribblesRobot
 from segjudge.interactive.utils.scribbles import Scribbles

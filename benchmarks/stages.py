@@ -21,6 +21,7 @@ import numpy as np
 
 from benchmarks.sequences import SETS, measured, write_dataset
 from segjudge.evaluation_script import main
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences import engine as sequences
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.evaluation_script.files import inflate
@@ -28,7 +29,7 @@ from segjudge.evaluation_script.files import zips as archive_zip
 from segjudge.evaluation_script.masks import kernel, kernel_frames, png, similarity
 from segjudge.evaluation_script.runner import tuning
 from segjudge.evaluation_script.scoring import annotation_file
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS, Phase, PhaseSplit
+from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 
 #: Stages, and the functions whose time is theirs.
 STAGES: dict[str, list[tuple[Any, str]]] = {

@@ -10,7 +10,9 @@ import traceback
 from contextlib import closing
 from typing import Any, Dict, Mapping, Tuple, Union
 
-from .families.base.engine import OpenedSubmission, check_fits, engine_of, report_of
+from .families import PROTOCOLS, engine_of, report_of
+from .families.base.engine import OpenedSubmission, check_fits
+from .families.base.family import ScoringRules
 from .families.base.progress import Progress, ignore_progress
 from .families.base.reports import Report
 from .families.base.truth import SplitTruth
@@ -22,7 +24,7 @@ from .runner.parallel import cores
 from .runner.tuning import reuse_memory
 from .scoring import annotation_file, notify
 from .scoring.answer import build_answer
-from .scoring.phase import PROTOCOLS, Phase, PhaseSplit, ScoringRules
+from .scoring.phase import Phase, PhaseSplit
 from .scoring.provenance import counting, digest_of, numbers_of, provenance
 
 #: A split's progress is reported in this many lines at the most.

@@ -89,9 +89,9 @@ def _annotations(choice: ScorerChoice) -> AnnotationReport:
 
 def _facts(phase: Phase, path: str) -> str:
     """Return what an annotation file holds, in words; raise if it cannot be used to score the phase."""
+    from segjudge.evaluation_script.families import PROTOCOLS
     from segjudge.evaluation_script.families.base.engine import check_fits
     from segjudge.evaluation_script.main import open_truth, truth_of
-    from segjudge.evaluation_script.scoring.phase import PROTOCOLS
 
     truths, facts = open_truth(path, phase), []
     for split in phase.splits:

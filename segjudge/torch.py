@@ -10,7 +10,7 @@ import torch
 from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
-from segjudge.evaluation_script.scoring.phase import TrackProtocol
+from segjudge.evaluation_script.families.base.family import TrackProtocol
 from segjudge.scoring.arrays import FrameAccumulator
 
 

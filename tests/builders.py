@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
+from segjudge.evaluation_script.families.base.family import ScoringRules
 
 from segjudge.evaluation_script.families.instances.accumulator import InstanceScore
 from segjudge.evaluation_script.families.instances.engine import OpenedRecords
@@ -24,7 +25,6 @@ from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
 from segjudge.evaluation_script.families.sequences.protocols import SequenceProtocol
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.masks.stack import Stack, cropped, empty_labels, pack
-from segjudge.evaluation_script.scoring.phase import ScoringRules
 
 ROOT = Path(__file__).resolve().parent.parent
 DEV = "sequences-dev"

@@ -9,8 +9,8 @@ from typing import Any, Callable
 import numpy as np
 from pycocotools import mask as coco
 
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences.layouts import ALIASES
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS
 
 from .builders import png, zipped
 

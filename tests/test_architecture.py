@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from segjudge import evaluation_script
-from segjudge.evaluation_script.scoring.phase import TRACKS
+from segjudge.evaluation_script.families import FAMILIES
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "evaluation_script"
@@ -145,7 +145,7 @@ def test_rooms_of_the_upload_import_only_what_lies_below(path: Path) -> None:
 
 
 def test_a_track_names_a_module_above_phases() -> None:
-    for name, track in TRACKS.items():
+    for name, track in FAMILIES.items():
         assert FLOOR[track.module] > FLOOR["engine"] > FLOOR["phase"], name
         assert {protocol.track for protocol in track.protocols.values()} == {name}
 

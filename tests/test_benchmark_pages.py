@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from segjudge.cli import main
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.interactive.davis_catalogue import RECORDS, SETS
 from segjudge.platforms.codabench.build import WITH_PACKAGES
 from segjudge.report.overview import summary

@@ -17,8 +17,8 @@ import yaml
 
 from segjudge.cli import COMMANDS, main
 from segjudge.datasets.demo.published import write_published
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.scoring import annotation_file
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS
 from segjudge.platforms.evalai.bundle.build import build
 
 from .builders import ANNOTATIONS, ROOT, STRONG, files_of, label_zip, png

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from segjudge.evaluation_script.families.base.family import ScoringRules
 
 from segjudge.evaluation_script.families.instances import engine as instances
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.counts import decoded
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_IMAGE
 from segjudge.evaluation_script.families.instances.submission import read_records
-from segjudge.evaluation_script.scoring.phase import ScoringRules
 from segjudge.families.instances.error_kinds import KINDS, RIGHT, errors_of
 from segjudge.families.instances.judged import JudgedDetections, confusion, judged
 from segjudge.families.instances.thresholds import best_threshold, by_image, calibration, located_error

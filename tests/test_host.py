@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from segjudge.cli import main
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS
+from segjudge.evaluation_script.families import PROTOCOLS
 
 from .published import published
 

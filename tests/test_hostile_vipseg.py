@@ -12,13 +12,13 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
+from segjudge.evaluation_script.families.base.family import ScoringRules
 
 from segjudge.evaluation_script import main
 from segjudge.evaluation_script.families.base.unit_truth import UnitTruth
 from segjudge.evaluation_script.families.panoptic import files as panoptic_files
 from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROTOCOLS
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS
-from segjudge.evaluation_script.scoring.phase import ScoringRules
 
 from .builders import chunk, png, raw_png, zipped
 from .hostile_units import sentence_of

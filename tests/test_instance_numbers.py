@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from segjudge.evaluation_script.families.base.family import ScoringRules
 
 from segjudge.evaluation_script.families.base.intervals import standard_errors
 from segjudge.evaluation_script.families.instances import engine as instances
@@ -23,7 +24,6 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks import kernel
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.scoring import annotation_file
-from segjudge.evaluation_script.scoring.phase import ScoringRules
 
 from .builders import score_instances, zipped
 from .test_instances import EVERY_PAIR, box, encoded, official, ours

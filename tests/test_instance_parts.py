@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from segjudge.evaluation_script.families.base.family import ScoringRules
 
 from segjudge.evaluation_script.families.base.intervals import standard_errors
 from segjudge.evaluation_script.families.instances import accumulator as instance_accumulator
@@ -24,7 +25,6 @@ from segjudge.evaluation_script.families.instances.tubes import LABELS
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.runner.parallel import Part
-from segjudge.evaluation_script.scoring.phase import ScoringRules
 
 from .test_instances import GOOD, document
 

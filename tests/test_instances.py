@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from segjudge.evaluation_script.families.base.family import ScoringRules
 
 from segjudge.evaluation_script.families.instances import engine as instances
 from segjudge.evaluation_script.families.instances import truth as instance_truth
@@ -21,7 +22,6 @@ from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PRO
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS, ArchiveLimits
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks import run_lengths as rle
-from segjudge.evaluation_script.scoring.phase import ScoringRules
 
 from .builders import score_instances, zipped
 

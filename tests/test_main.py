@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from segjudge.evaluation_script import evaluate, main
-from segjudge.evaluation_script.families.base.reports import SequenceReport
 from segjudge.evaluation_script.families.sequences import engine as sequences
+from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.phases import PHASES

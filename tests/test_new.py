@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from segjudge.cli import main
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences.protocols import BESIDE
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS
 from segjudge.evaluation_script.scoring.version import VERSION
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.trial import try_samples

@@ -17,9 +17,9 @@ from PIL import Image
 from segjudge.cli import main
 from segjudge.datasets.demo.published import write_published
 from segjudge.evaluation_script import evaluate
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.evaluation_script.files.problems import SubmissionError, counted, verb
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS
 
 from .builders import ANNOTATIONS, DEV, ROOT, STRONG, label_zip, png, zipped
 from .data import INSTANCES

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from segjudge.evaluation_script.families.base.family import ScoringRules
 
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import engine as sequences
@@ -25,7 +26,6 @@ from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.runner import parallel
 from segjudge.evaluation_script.runner.parallel import Part, cores, results_of_processes, shares
-from segjudge.evaluation_script.scoring.phase import ScoringRules
 
 from .builders import label_zip, tarred
 from .test_sequences import sent

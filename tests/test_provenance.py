@@ -15,8 +15,8 @@ import pytest
 from segjudge import score
 from segjudge.cli import main as command
 from segjudge.evaluation_script import evaluate, main
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.masks import kernel
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS
 from segjudge.evaluation_script.scoring.provenance import digest_of, provenance
 from segjudge.evaluation_script.scoring.version import VERSION
 

@@ -15,7 +15,7 @@ import segjudge
 from segjudge.analysis.rankings import Sums, differences, means
 from segjudge.analysis.score_tables import grouped_sums
 from segjudge.cli import main
-from segjudge.evaluation_script.families.base.engine import report_of
+from segjudge.evaluation_script.families import report_of
 from segjudge.evaluation_script.families.base.intervals import bounds_of
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator

@@ -12,8 +12,9 @@ import pytest
 
 from segjudge.cli import main as cli
 from segjudge.evaluation_script import main
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS, UNIT_LIMITS, ArchiveLimits
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS, Phase, PhaseSplit
+from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 
 from .builders import png, zipped
 from .published import FRAMES, SIZE, VIDEOS, frames, labels, lines, published, rle, segments

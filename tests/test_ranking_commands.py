@@ -12,7 +12,7 @@ import pytest
 import segjudge
 from segjudge import cli
 from segjudge.analysis.rankings import METHODS
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS
+from segjudge.evaluation_script.families import PROTOCOLS
 
 from .builders import ROOT
 from .published import published

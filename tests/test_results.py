@@ -16,9 +16,9 @@ import pytest
 
 import segjudge
 from segjudge.cli import main
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.intervals import student
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS
 
 from . import revisions
 from .builders import label_zip

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import segjudge
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences.protocols import ObjectRule
 from segjudge.evaluation_script.masks import kernel
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS
 
 from . import revisions
 from .data import ROOT

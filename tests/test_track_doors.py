@@ -11,9 +11,10 @@ import pytest
 import segjudge
 from segjudge.cli import main as cli
 from segjudge.evaluation_script import main
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import SubmissionError
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS, Phase, PhaseSplit
+from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 
 from .data import TRACKS_DATA
 from .shared import needs_shared

@@ -15,6 +15,7 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 from PIL import Image
+from segjudge.evaluation_script.families.base.family import ScoringRules
 
 from segjudge.evaluation_script import main
 from segjudge.evaluation_script.families.base import unit_truth
@@ -27,7 +28,6 @@ from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROT
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks.overlaps import reach_of
-from segjudge.evaluation_script.scoring.phase import ScoringRules
 
 from .builders import png, zipped
 from .data import TRACKS_DATA

@@ -15,9 +15,10 @@ import pytest
 import segjudge
 from segjudge.cli import main as cli
 from segjudge.evaluation_script import main
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS, Phase, PhaseSplit
+from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 
 from .builders import png, zipped
 from .data import TRACKS_DATA

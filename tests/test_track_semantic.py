@@ -14,6 +14,7 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 from PIL import Image
+from segjudge.evaluation_script.families.base.family import ScoringRules
 
 from segjudge.evaluation_script import main
 from segjudge.evaluation_script.families.base import unit_truth
@@ -23,7 +24,6 @@ from segjudge.evaluation_script.families.semantic import engine as semantic
 from segjudge.evaluation_script.families.semantic.protocols import SEMANTIC_PROTOCOLS
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
-from segjudge.evaluation_script.scoring.phase import ScoringRules
 
 from .builders import chunk, png, raw_png, tarred, zipped
 from .data import TRACKS_DATA

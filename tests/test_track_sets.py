@@ -10,7 +10,7 @@ import pytest
 
 import segjudge
 from benchmarks import tracks
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS
+from segjudge.evaluation_script.families import PROTOCOLS
 
 
 @pytest.mark.parametrize("name", tracks.SETS)

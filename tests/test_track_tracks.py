@@ -14,6 +14,7 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
+from segjudge.evaluation_script.families.base.family import ScoringRules
 
 from segjudge.evaluation_script import main
 from segjudge.evaluation_script.families.base import unit_truth
@@ -27,7 +28,6 @@ from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import Flaw, HostError, SubmissionError
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.matching import best_assignment
-from segjudge.evaluation_script.scoring.phase import ScoringRules
 
 from .builders import zipped
 from .data import TRACKS_DATA

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 
-from ..families.base.engine import engine_of
+from ..families import PROTOCOLS, engine_of
 from ..families.base.truth import AnnotationFile, SplitTruth
 from ..families.instances.protocols import InstanceProtocol
 from ..files import packed as packed_file
 from ..files.problems import HostError
-from .phase import PROTOCOLS
 
 
 def read(path: str, protocol: str) -> AnnotationFile[SplitTruth]:

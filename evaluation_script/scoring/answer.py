@@ -9,9 +9,9 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy as np
 import PIL
 
+from ..families.base.family import Values
 from ..families.base.intervals import FEWEST_CASES, FEWEST_SHOWN
 from ..families.base.reports import Report, Row
-from ..families.sequences.metrics import Values
 from ..files.problems import HostError, only
 from .phase import DETAILS, Phase, PhaseSplit
 from .version import VERSION

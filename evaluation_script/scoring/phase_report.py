@@ -12,17 +12,19 @@ import time
 from contextlib import closing
 from typing import Any, Dict, List, Tuple
 
-from ..families.base.reports import Report, SequenceReport
+from ..families.base.family import ScoringRules
+from ..families.base.reports import Report
 from ..families.base.truth import SplitTruth
 from ..families.sequences.engine import OpenedSequences, cost
 from ..families.sequences.losses import ScoredSequence, SequenceView, kinds_known, scored_sequences, shares_of, viewed
+from ..families.sequences.metrics import SequenceReport
 from ..families.sequences.protocols import SequenceProtocol
 from ..families.sequences.truth import Split
 from ..masks.stream import width_for
 from ..runner.guard import run_guarded
 from ..runner.parallel import results_of_processes
 from .answer import DECIMALS, shown_intervals
-from .phase import DETAILS, Phase, PhaseSplit, ScoringRules
+from .phase import DETAILS, Phase, PhaseSplit
 
 #: A split of a phase, its truth, its rules, and what it scored.
 Scored = Tuple[PhaseSplit, SplitTruth, ScoringRules, Report]

@@ -7,10 +7,11 @@ import os
 from dataclasses import asdict
 from typing import Any, Dict, FrozenSet, Iterator, Mapping, Tuple
 
+from ..families import PROTOCOLS
+from ..families.base.family import TrackProtocol
 from ..files.limits import ArchiveLimits
 from ..files.packed import table_of
 from ..masks import kernel
-from .phase import PROTOCOLS, TrackProtocol
 from .version import VERSION
 
 #: Bytes read at a time.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from segjudge.evaluation_script.families.base.reports import Report, Row, SequenceReport
+from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator
+from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
 from segjudge.families.base.unit_losses import UNIT_LOSSES
 from segjudge.families.instances.diagnosis import diagnosed
 from segjudge.families.instances.error_kinds import KINDS

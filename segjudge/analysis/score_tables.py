@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator
 from segjudge.evaluation_script.families.instances.accumulator import InstanceAccumulator
 from segjudge.evaluation_script.files.problems import counted, listed, only, printable
 from segjudge.evaluation_script.scoring.answer import tables
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS
 from segjudge.scoring.parts import merged, rules_as_json
 from segjudge.starting.meanings import rises
 from segjudge.system.errors import UsageError

@@ -8,8 +8,8 @@ import time
 from typing import Any
 
 from segjudge.datasets.layouts import layout_of
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS
 from segjudge.kernel.compiling import CompileError, cached_for_worker, compile_for_worker
 from segjudge.platforms.evalai.bundle.agreement import board_of, unseen_reports
 from segjudge.platforms.evalai.bundle.build import OUT, SAMPLES_FOLDER, samples, takes_kernel

@@ -7,8 +7,8 @@ import os
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences.protocols import SequenceProtocol
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS
 from segjudge.system.errors import UsageError
 from segjudge.system.files import OutputFile, name_of
 
@@ -100,8 +100,8 @@ def _compared(methods: list[_ScoredMethod], reader: LossReader, args: argparse.N
     """Return how methods compare, by sequence where the metric is a mean over objects; their losses are read too."""
     from segjudge.analysis.kinds import costs_of
     from segjudge.analysis.score_tables import AlgorithmScores, grouped_sums, sums_of
-    from segjudge.evaluation_script.families.base.reports import SequenceReport
     from segjudge.evaluation_script.families.sequences.failure_kinds import KINDS
+    from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
     from segjudge.families.sequences.failures import check_kinds
     from segjudge.report.comparison import ComparedMethods
 

@@ -7,8 +7,8 @@ import tempfile
 from itertools import groupby
 
 from segjudge.datasets.layouts import LAYOUTS
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.files.problems import only
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS
 from segjudge.system.errors import UsageError
 
 from .shared import DONE, ProgressBar, program, say, shell_path

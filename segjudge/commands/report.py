@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from segjudge.datasets.layouts import LAYOUTS
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.files.problems import only
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS
 from segjudge.system.errors import UsageError
 from segjudge.system.files import OutputFile, name_of
 

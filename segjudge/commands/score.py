@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from segjudge.datasets.layouts import LAYOUTS
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE
 from segjudge.evaluation_script.runner.tuning import reuse_memory
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from segjudge.system.errors import UsageError
 from segjudge.system.files import OutputFile, name_of
@@ -19,7 +19,8 @@ from .score_output import check_hub, output_options, show
 from .shared import DONE, ProgressBar, jobs_option, names, part, say
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.scoring.phase import Phase, TrackProtocol
+    from segjudge.evaluation_script.families.base.family import TrackProtocol
+    from segjudge.evaluation_script.scoring.phase import Phase
     from segjudge.scoring.requests import ScoreRequest
     from segjudge.scoring.scores import Scores
 

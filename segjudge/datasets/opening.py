@@ -5,7 +5,8 @@ import os
 import re
 from dataclasses import dataclass, replace
 
-from segjudge.evaluation_script.families.base.engine import engine_of
+from segjudge.evaluation_script.families import FAMILIES, engine_of
+from segjudge.evaluation_script.families.base.family import TrackProtocol
 from segjudge.evaluation_script.families.base.progress import Progress, ignore_progress
 from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT, AnnotationFile, SplitTruth
 from segjudge.evaluation_script.families.instances import truth as instance_truth
@@ -18,7 +19,6 @@ from segjudge.evaluation_script.files.archive import open_files
 from segjudge.evaluation_script.files.packed import track_of
 from segjudge.evaluation_script.files.problems import HostError, only
 from segjudge.evaluation_script.scoring.annotation_file import is_packed
-from segjudge.evaluation_script.scoring.phase import TRACKS, TrackProtocol
 from segjudge.scoring.addresses import RemoteFolder
 from segjudge.system.errors import OptionError, UsageError
 
@@ -44,7 +44,7 @@ def open_truth(
     source: TruthSource, protocol: TrackProtocol, progress: Progress = ignore_progress
 ) -> AnnotationFile[SplitTruth]:
     """Open a truth as a protocol's track reads it."""
-    options = TRACKS[protocol.track].options
+    options = FAMILIES[protocol.track].options
     if "categories" in options:
         return open_instances(source, progress)
     if not is_packed(source.path):

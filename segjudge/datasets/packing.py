@@ -4,8 +4,8 @@ import json
 import os
 from dataclasses import replace
 
+from segjudge.evaluation_script.families import engine_of
 from segjudge.evaluation_script.families.base import unit_truth
-from segjudge.evaluation_script.families.base.engine import engine_of
 from segjudge.evaluation_script.families.base.progress import Progress, ignore_progress
 from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT, AnnotationFile
 from segjudge.evaluation_script.families.instances import truth as instance_truth

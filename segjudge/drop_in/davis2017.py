@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from segjudge.evaluation_script.families.base.reports import SequenceReport
-from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
+from segjudge.evaluation_script.families.sequences.metrics import ObjectScore, SequenceReport
 from segjudge.evaluation_script.files.problems import only
 from segjudge.scoring.scores import Scores, score
 from segjudge.system.errors import UsageError

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from segjudge.evaluation_script.families.base.reports import InstanceReport, Report, Row, SequenceReport
-from segjudge.evaluation_script.families.instances.accumulator import InstanceAccumulator
+from segjudge.evaluation_script.families.base.reports import Report, Row
+from segjudge.evaluation_script.families.instances.accumulator import InstanceAccumulator, InstanceReport
 from segjudge.evaluation_script.families.instances.precision import RECALLS
 from segjudge.evaluation_script.families.instances.protocols import THRESHOLDS
+from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.system.errors import UsageError, install_line
 

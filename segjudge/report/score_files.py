@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from segjudge.evaluation_script.families.base.reports import InstanceReport, Report, SequenceReport
-from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
+from segjudge.evaluation_script.families.base.reports import Report
+from segjudge.evaluation_script.families.instances.accumulator import InstanceReport
+from segjudge.evaluation_script.families.sequences.metrics import ObjectScore, SequenceReport
 from segjudge.evaluation_script.families.sequences.truth import is_number
 from segjudge.evaluation_script.scoring.version import VERSION
 from segjudge.system.files import file_name, written

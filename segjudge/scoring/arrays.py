@@ -3,15 +3,14 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
-from segjudge.evaluation_script.families.base.engine import report_of
+from segjudge.evaluation_script.families import report_of
+from segjudge.evaluation_script.families.base.family import TrackProtocol, Values
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
 from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
 from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
-from segjudge.evaluation_script.families.sequences.metrics import Values
 from segjudge.evaluation_script.families.sequences.protocols import BESIDE, SequenceProtocol
 from segjudge.evaluation_script.families.tracking.protocols import TracksProtocol
 from segjudge.evaluation_script.files.problems import listed
-from segjudge.evaluation_script.scoring.phase import TrackProtocol
 from segjudge.evaluation_script.scoring.provenance import counting, provenance
 from segjudge.families.base.memory import NUMBER, MemoryTrack, frame_name, in_order, number_of, refused, text_name
 from segjudge.families.instances.memory import InstancesInMemory

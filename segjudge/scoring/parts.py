@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from segjudge.evaluation_script.families import PROTOCOLS, engine_of, report_of
 from segjudge.evaluation_script.families.base.accumulator import Accumulator
-from segjudge.evaluation_script.families.base.engine import engine_of, report_of
+from segjudge.evaluation_script.families.base.family import TrackProtocol
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
 from segjudge.evaluation_script.files.json_limits import check_memory
@@ -22,7 +23,6 @@ from segjudge.evaluation_script.files.packed import MANIFEST, add_member, replac
 from segjudge.evaluation_script.files.problems import Flaw, listed, printable
 from segjudge.evaluation_script.runner.parallel import Part
 from segjudge.evaluation_script.runner.tuning import without_collector
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS, TrackProtocol
 from segjudge.evaluation_script.scoring.provenance import counting, provenance
 from segjudge.evaluation_script.scoring.version import VERSION
 from segjudge.system.errors import UsageError

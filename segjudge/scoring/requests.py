@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from segjudge.datasets.opening import TruthSource, open_truth
+from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
+from segjudge.evaluation_script.families.base.family import ScoringRules, TrackProtocol
 from segjudge.evaluation_script.families.base.progress import Progress, ignore_progress
 from segjudge.evaluation_script.families.base.truth import SplitTruth, TruthNames
 from segjudge.evaluation_script.families.sequences.protocols import SequenceProtocol
@@ -13,7 +15,6 @@ from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.problems import Problem, SubmissionError, listed, only
 from segjudge.evaluation_script.runner.parallel import cores
 from segjudge.evaluation_script.scoring.annotation_file import is_packed
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS, TRACKS, ScoringRules, TrackProtocol
 from segjudge.scoring.addresses import local
 from segjudge.system.errors import OptionError, UsageError
 
@@ -77,7 +78,7 @@ def prepared(request: ScoreRequest, progress: Progress = ignore_progress) -> Pre
     rules = ScoringRules(request.protocol, LOCAL_LIMITS, strict=request.strict, jobs=jobs)
     given = {"sequences": request.sequences, **vars(source)}
     for option in ("sequences", "layout", "unseen", "categories"):
-        if given[option] and option not in TRACKS[request.protocol.track].options:
+        if given[option] and option not in FAMILIES[request.protocol.track].options:
             raise OptionError(f"{option} has no meaning for {request.protocol.track}")
     if is_packed(path):
         found = "is an annotation file that `pack` made, not results"

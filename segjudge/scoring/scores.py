@@ -10,14 +10,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from segjudge.datasets.opening import TruthSource
+from segjudge.evaluation_script.families.base.family import TrackProtocol, Values
 from segjudge.evaluation_script.families.base.progress import Progress, ignore_progress
 from segjudge.evaluation_script.families.base.reports import Report, Row
-from segjudge.evaluation_script.families.sequences.metrics import Values
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.problems import SubmissionError, only
 from segjudge.evaluation_script.main import open_truth, rules_of, score_split, truth_of
 from segjudge.evaluation_script.scoring.answer import joined_rows
-from segjudge.evaluation_script.scoring.phase import Phase, TrackProtocol
+from segjudge.evaluation_script.scoring.phase import Phase
 from segjudge.evaluation_script.scoring.provenance import counting, numbers_of, provenance
 from segjudge.scoring.addresses import digest_of, local
 from segjudge.scoring.requests import (

@@ -14,13 +14,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
-from segjudge.evaluation_script.families.base.engine import engine_of
+from segjudge.evaluation_script.families import PROTOCOLS, engine_of
 from segjudge.evaluation_script.families.base.progress import Progress, ignore_progress
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.main import open_split
 from segjudge.evaluation_script.runner.parallel import Part, cores
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS
 from segjudge.evaluation_script.scoring.provenance import numbers_of
 from segjudge.evaluation_script.scoring.version import VERSION
 from segjudge.scoring.addresses import AddressError, digest_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from segjudge.evaluation_script.families.base.family import TrackProtocol
 from segjudge.evaluation_script.families.base.unit_truth import UnitTruth
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
@@ -12,7 +13,6 @@ from segjudge.evaluation_script.families.sequences.protocols import MissingRule,
 from segjudge.evaluation_script.families.sequences.truth import Split
 from segjudge.evaluation_script.families.tracking.protocols import TracksProtocol
 from segjudge.evaluation_script.files.problems import counted, verb
-from segjudge.evaluation_script.scoring.phase import TrackProtocol
 
 Facts = dict[str, Any]
 

@@ -21,7 +21,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from segjudge.datasets import packing
 from segjudge.datasets.layouts import LAYOUTS
 from segjudge.datasets.opening import TruthSource
-from segjudge.evaluation_script.families.base.engine import check_fits, engine_of, report_of
+from segjudge.evaluation_script.families import PROTOCOLS, engine_of, report_of
+from segjudge.evaluation_script.families.base.engine import check_fits
+from segjudge.evaluation_script.families.base.family import ScoringRules, TrackProtocol
 from segjudge.evaluation_script.families.base.progress import Progress
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
 from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
@@ -31,7 +33,6 @@ from segjudge.evaluation_script.families.tracking.protocols import TracksProtoco
 from segjudge.evaluation_script.files import packed as packed_file
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError, listed
 from segjudge.evaluation_script.scoring import annotation_file
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS, ScoringRules, TrackProtocol
 from segjudge.scoring.requests import LOCAL_LIMITS
 from segjudge.system.errors import UsageError
 from segjudge.system.files import make_folder

@@ -14,7 +14,7 @@ from PIL import Image
 
 from segjudge import cli
 from segjudge.datasets.layouts import ALIASES
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS
+from segjudge.evaluation_script.families import PROTOCOLS
 from tests.published import published
 from tests.test_places import PNGS
 

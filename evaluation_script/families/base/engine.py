@@ -8,8 +8,9 @@ from typing import Any, Callable, Generic, Mapping, Protocol, Type, TypeVar
 
 from ...files.problems import HostError
 from ...runner.parallel import WHOLE, Part
-from ...scoring.phase import TRACKS, ScoringRules, TrackProtocol
+from .. import FAMILIES
 from .accumulator import Accumulator
+from .family import ScoringRules, TrackProtocol
 from .progress import Progress, ignore_progress
 from .reports import Report
 from .truth import AnnotationFile, SplitTruth
@@ -65,7 +66,7 @@ def report_of(split: str, counts: Accumulator[Any, Any]) -> Report:
 
 def engine_of(track: str) -> Engine[Any, Any, Any]:
     """Return the engine of a track."""
-    if track not in TRACKS:
-        raise HostError(f"there is no track {track!r} in this version, only {', '.join(TRACKS)}")
-    engine: Engine[Any, Any, Any] = import_module(f".{TRACKS[track].module}", __package__).ENGINE
+    if track not in FAMILIES:
+        raise HostError(f"there is no track {track!r} in this version, only {', '.join(FAMILIES)}")
+    engine: Engine[Any, Any, Any] = import_module(f".{FAMILIES[track].module}", __package__).ENGINE
     return engine

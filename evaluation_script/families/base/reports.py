@@ -8,12 +8,12 @@ from typing import Any, Callable, Collection, Dict, List, Tuple
 import numpy as np
 
 from ...masks.stack import Array
-from ...scoring.phase import TrackProtocol
 from ..instances.accumulator import InstanceAccumulator
 from ..instances.protocols import InstanceProtocol
-from ..sequences.metrics import ObjectScore, ScoreTable, Values, by_sequence
+from ..sequences.metrics import ObjectScore, ScoreTable, by_sequence
 from ..sequences.protocols import BESIDE, SequenceProtocol
 from .accumulator import Accumulator
+from .family import TrackProtocol, Values
 from .intervals import FEWEST_CASES, GROUPS, bounds_of, interval, pseudo_values, standard_errors
 from .unit_counts import UnitAccumulator
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from ...files.problems import Problem
 from ...masks.stack import Array
-from ..sequences.metrics import Values
 from .accumulator import NamedAccumulator, NamedCounts, Rules, decoded_with, problems_of
+from .family import Values
 from .intervals import dealt
 
 #: The longest header: names of tables and problems.

@@ -8,14 +8,13 @@ from ...files.archive import UPLOAD
 from ...files.limits import ArchiveLimits
 from ...files.problems import Problem, SubmissionError, counted, listed, verb
 from ...runner.parallel import WHOLE, Part, results_of_processes
-from ...scoring.phase import ScoringRules
-from ..sequences.metrics import Values
 from . import unit_truth
 from .engine import Engine
+from .family import ScoringRules, Values
 from .progress import Progress, ignore_progress
-from .reports import Row, UnitReport
+from .reports import Row
 from .truth import DEFAULT_SPLIT, AnnotationFile
-from .unit_counts import Shapes, UnitAccumulator, UnitCounts, decoded_unit
+from .unit_counts import Shapes, UnitAccumulator, UnitCounts, UnitReport, decoded_unit
 from .unit_files import UnitSubmission
 from .unit_truth import Unit, UnitTruth
 

@@ -12,13 +12,12 @@ from ...masks.kernel_runs import Pairs
 from ...masks.overlaps import Masks, box_overlaps, mask_overlaps, smaller_of_both
 from ...masks.stack import Array
 from ...runner.parallel import WHOLE, Part, results_of_processes
-from ...scoring.phase import ScoringRules
 from ..base.engine import Engine
+from ..base.family import ScoringRules
 from ..base.progress import Progress, ignore_progress
-from ..base.reports import InstanceReport
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile
 from . import truth as instance_truth
-from .accumulator import InstanceAccumulator
+from .accumulator import InstanceAccumulator, InstanceReport
 from .counts import DETECTION, IMAGE, InstanceCounts, by_falling_score, decoded, truth_rows
 from .matching import REACHED, Detections, Instances, Overlap, match, rank_in_group, similar_pairs
 from .protocols import OCCLUSIONS, PER_IMAGE, InstanceProtocol

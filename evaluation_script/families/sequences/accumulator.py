@@ -11,9 +11,10 @@ from ...masks.matching import best_proposals
 from ...masks.similarity import Counts, boundary_similarity, region_similarity
 from ...masks.stack import Array
 from ..base.accumulator import NamedAccumulator
+from ..base.family import Values
 from . import metrics as sequence_metrics
 from .counts import SequenceCounts, decoded
-from .metrics import ObjectScore, Values
+from .metrics import ObjectScore
 from .protocols import LifespanRule, SequenceProtocol
 from .truth import is_number, label_order
 

@@ -15,15 +15,15 @@ from ...files.archive import UPLOAD
 from ...files.problems import Problem, SubmissionError, counted, listed, verb
 from ...masks.files import MaskFiles, ObjectMasks, RequiredFrames
 from ...runner.parallel import WHOLE, Part, results_of_processes
-from ...scoring.phase import ScoringRules
 from ..base.engine import Engine
+from ..base.family import ScoringRules
 from ..base.progress import Progress, ignore_progress
-from ..base.reports import SequenceReport
 from . import dataset as dataset_reader
 from . import truth as sequence_truth
 from .accumulator import SequenceAccumulator, Warnings
 from .counting import count, frames_to_read
 from .counts import decoded
+from .metrics import SequenceReport
 from .protocols import MissingRule, SequenceProtocol
 from .submission import SequenceSubmission
 from .truth import Sequence, Split

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from ...masks.files import MaskFiles, SalientImages
 from ...masks.stack import Array, Stack, nothing
 from ...masks.stream import MaskStream
-from ..base.reports import SequenceReport
 from .counting import comparable, is_one_mask
 from .engine import OpenedSequences
 from .failure_kinds import (
@@ -29,7 +28,7 @@ from .failure_kinds import (
     window_of,
     with_lateness,
 )
-from .metrics import ObjectScore
+from .metrics import ObjectScore, SequenceReport
 from .protocols import SequenceProtocol
 from .truth import Sequence
 

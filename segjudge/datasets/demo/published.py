@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from segjudge.datasets.compression import code_png
+from segjudge.evaluation_script.families.base.family import TrackProtocol
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
 from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
 from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
 from segjudge.evaluation_script.families.sequences.layouts import layout_of
 from segjudge.evaluation_script.families.tracking.protocols import TracksProtocol
-from segjudge.evaluation_script.scoring.phase import TrackProtocol
 from segjudge.masks.run_lengths import encoded
 
 from .make import davis_files, first_scenes, images, png_of

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from contextlib import closing
 
-from segjudge.evaluation_script.families.base.reports import SequenceReport
 from segjudge.evaluation_script.families.sequences.engine import OpenedSequences
 from segjudge.evaluation_script.families.sequences.failure_kinds import KINDS
 from segjudge.evaluation_script.families.sequences.losses import ScoredSequence, kinds_known, scored_sequences, viewed
+from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
 from segjudge.evaluation_script.families.sequences.protocols import SequenceProtocol
 from segjudge.evaluation_script.families.sequences.truth import Split
 from segjudge.scoring.requests import PreparedScoring, ScoreRequest, prepared

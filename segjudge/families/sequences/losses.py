@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from segjudge.evaluation_script.families.base.reports import SequenceReport
 from segjudge.evaluation_script.families.sequences.losses import SequenceLosses, shares_of, viewed
+from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
 from segjudge.evaluation_script.families.sequences.truth import Split
 from segjudge.evaluation_script.masks.stream import width_for
 from segjudge.families.sequences.failures import sequences_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from segjudge.evaluation_script.families.base.reports import Report, SequenceReport
+from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.sequences.failure_kinds import KINDS
 from segjudge.evaluation_script.families.sequences.losses import (
     SCALE,
@@ -18,6 +18,7 @@ from segjudge.evaluation_script.families.sequences.losses import (
     kinds_known,
     mean_shares,
 )
+from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
 from segjudge.evaluation_script.masks.stream import in_page
 from segjudge.report.frame_pictures import AROUND, frame_pictures, picture_kind, posters
 from segjudge.report.page import PageOptions, Section, Sections, environment, link

@@ -14,9 +14,10 @@ from pathlib import Path
 import yaml
 from PIL import Image
 
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.files.packed import add_member, replaced
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.evaluation_script.scoring.phase import PROTOCOLS, Phase
+from segjudge.evaluation_script.scoring.phase import Phase
 from segjudge.kernel.compiling import CompileError
 from segjudge.platforms.evalai.bundle.agreement import check_secrecy
 from segjudge.platforms.evalai.bundle.build import build as build_for_evalai

@@ -9,10 +9,11 @@ from typing import Any
 
 import yaml
 
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences.protocols import BESIDE, SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.files import packed as packed_file
 from segjudge.evaluation_script.files.problems import HostError, only
-from segjudge.evaluation_script.scoring.phase import DETAILS, PROTOCOLS, Phase, PhaseSplit
+from segjudge.evaluation_script.scoring.phase import DETAILS, Phase, PhaseSplit
 
 from .bundle_source import PHASES_FILE, SCRIPT_FOLDER, BundleSource, read_phases
 from .opened_bundle import Bundle
