@@ -17,13 +17,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from segjudge.evaluation_script.families.base.family import ScoringRules
 
 from benchmarks import robot as plain_robot
 from segjudge.datasets.demo.make import png_of
 from segjudge.datasets.demo.scenes import scene
 from segjudge.datasets.opening import TruthSource
 from segjudge.datasets.packing import pack
+from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS

@@ -1,13 +1,13 @@
 """The challenge as one table.  A host edits this file and `challenge_config.yaml`, and no other.
 
 Codenames, splits and labels must agree with `challenge_config.yaml`; `./run.sh check` compares them.
-The fields of a phase are explained in `phase.py`, the protocols in `sequence_protocols.py`.
+The fields of a phase are explained in `scoring/phase.py`, the protocols in `families/…/protocols.py`.
 """
 
 from __future__ import annotations
 
-from .files.limits import INSTANCE_LIMITS, ArchiveLimits
-from .scoring.phase import Phase, PhaseSplit
+from .files import INSTANCE_LIMITS, ArchiveLimits
+from .scoring import Phase, PhaseSplit
 
 #: What the leaderboards show: any of the protocol's metrics, or `J-Volume`, `J-Visible`, `False-Alarm`…
 LABELS = ("J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay")

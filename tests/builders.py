@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
-from segjudge.evaluation_script.families.base.family import ScoringRules
 
+from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.instances.accumulator import InstanceScore
 from segjudge.evaluation_script.families.instances.engine import OpenedRecords
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol

@@ -14,11 +14,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from segjudge.evaluation_script.families.base.family import TrackProtocol
-
 import segjudge
 from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families.base.family import TrackProtocol
 from segjudge.scoring.parts import rules_as_json
 
 FOLDER = Path(__file__).parent / "golden"

@@ -18,7 +18,7 @@ from segjudge.system.errors import UsageError
 from .builders import ROOT, zipped
 
 ONE_PHASE = """
-from .phase import Phase, PhaseSplit
+from .scoring import Phase, PhaseSplit
 
 PHASES = (Phase("only", "annotations/only.zip", (PhaseSplit("val", "davis2017", ("J-Mean",)),)),)
 """

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from segjudge.evaluation_script.families.base.family import ScoringRules
 
+from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.instances import engine as instances
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.counts import decoded

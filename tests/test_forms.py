@@ -14,11 +14,11 @@ from unicodedata import normalize
 
 import numpy as np
 import pytest
-from segjudge.evaluation_script.families.base.family import ScoringRules
 
 from segjudge.datasets.opening import TruthSource
 from segjudge.evaluation_script import main
 from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.scoring.requests import LOCAL_LIMITS, ScoreRequest, prepared

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from segjudge.evaluation_script.families.base.family import ScoringRules
 
+from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.instances import engine as instances
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE

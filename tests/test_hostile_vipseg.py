@@ -12,9 +12,9 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
-from segjudge.evaluation_script.families.base.family import ScoringRules
 
 from segjudge.evaluation_script import main
+from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.unit_truth import UnitTruth
 from segjudge.evaluation_script.families.panoptic import files as panoptic_files
 from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROTOCOLS

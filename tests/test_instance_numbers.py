@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from segjudge.evaluation_script.families.base.family import ScoringRules
 
+from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.intervals import standard_errors
 from segjudge.evaluation_script.families.instances import engine as instances
 from segjudge.evaluation_script.families.instances import truth as instance_truth

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from segjudge.evaluation_script.families.base.family import ScoringRules
 
+from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.intervals import standard_errors
 from segjudge.evaluation_script.families.instances import accumulator as instance_accumulator
 from segjudge.evaluation_script.families.instances import engine as instances

@@ -522,7 +522,7 @@ def test_a_score_is_the_number_that_python_reads(score: float) -> None:
 
 def state_in(folder: Path, **environment: str) -> str:
     """What a process says that finds its kernel elsewhere."""
-    code = "from segjudge.evaluation_script import kernel; print(kernel.state())"
+    code = "from segjudge.evaluation_script.masks import kernel; print(kernel.state())"
     variables = {**os.environ, kernel.SETTING: str(folder / kernel.NAME), **environment}
     root = Path(__file__).resolve().parent.parent
     done = subprocess.run(

@@ -19,7 +19,7 @@ from .builders import ANNOTATIONS, ROOT, STRONG
 from .fuzz_kernel import sanitized
 from .shared import IN_CI
 
-LIBRARY = f"segjudge_kernel.{compiling.WORKER_SYSTEM}.so"
+LIBRARY = f"masks/segjudge_kernel.{compiling.WORKER_SYSTEM}.so"
 WORKER = os.environ.get("SEGJUDGE_WORKER_PYTHON", "")
 HAS_COMPILER = any(map(shutil.which, compiling.COMPILERS))
 needs_compiler = pytest.mark.skipif(not HAS_COMPILER and not IN_CI, reason="NO C COMPILER")
@@ -46,10 +46,10 @@ def test_it_is_compiled_once_and_again_when_the_sources_change(tmp_path: Path, m
     assert not compiling.compile_local(folder)
     (sources / "kernel.h").write_text((sources / "kernel.h").read_text() + "/* more */\n")
     assert compiling.compile_local(folder)
-    library = compiling.Library(folder, compiling.this_system())
+    library = compiling.Library(folder / compiling.PLACE, compiling.this_system())
     library.path.write_bytes(library.path.read_bytes() + b"\0")
     assert compiling.compile_local(folder), "a library that was changed is compiled again"
-    assert {path.name for path in folder.iterdir()} == {library.path.name, library.checksum.name}
+    assert {path.name for path in library.folder.iterdir()} == {library.path.name, library.checksum.name}
 
 
 @needs_compiler
@@ -58,7 +58,7 @@ def test_sources_that_do_not_compile_leave_nothing(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(compiling, "SOURCES", tmp_path)
     with pytest.raises(compiling.CompileError, match="failed"):
         compiling.compile_local(tmp_path / "out")
-    assert list((tmp_path / "out").iterdir()) == []
+    assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
 
 
 def test_no_compiler_is_no_failure(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_build_fetches_nothing_and_says_that_it_is_without(tmp_path: Path, mon
     built = build(str(ROOT), str(tmp_path / "bundle.zip"))
     assert "without kernel" in str(built)
     names = script_of(built.path, tmp_path)
-    assert "kernel.py" in names
+    assert "masks/kernel.py" in names
     assert not [name for name in names if ".so" in name], "what was compiled for this machine is not for the worker"
     assert not (tmp_path / "cache").exists()
 
@@ -143,7 +143,7 @@ def test_the_worker_scores_alike_with_a_kernel_and_with_a_damaged_one(
     built = build(str(ROOT), str(tmp_path / "bundle.zip"))
     script_of(built.path, tmp_path)
     code = (
-        "import sys; from evaluation_script import evaluate, kernel; print(kernel.state())\n"
+        "import sys; from evaluation_script import evaluate; from evaluation_script.masks import kernel; print(kernel.state())\n"
         "print(evaluate(sys.argv[1], sys.argv[2], 'sequences-dev')['result'])"
     )
 

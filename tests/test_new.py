@@ -82,7 +82,8 @@ def test_the_zip_holds_the_installed_scorers_beside_its_own_phases(root: Path, t
 
     with zipfile.ZipFile(folder / "dist/challenge_config.zip") as bundle:
         script = zipfile.ZipFile(io.BytesIO(bundle.read("evaluation_script.zip")))
-    ours = {path.name for path in (ROOT / "evaluation_script").iterdir() if path.suffix == ".py"} | {"requirements.txt"}
+    scorers = ROOT / "evaluation_script"
+    ours = {path.relative_to(scorers).as_posix() for path in scorers.rglob("*.py")} | {"requirements.txt"}
     assert set(script.namelist()) == ours
     assert script.read("phases.py") == (folder / "evaluation_script/phases.py").read_bytes()
     assert script.read("main.py") == (ROOT / "evaluation_script/main.py").read_bytes()

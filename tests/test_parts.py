@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from segjudge.evaluation_script.families.base.family import ScoringRules
 
+from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import engine as sequences
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth

@@ -15,10 +15,10 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 from PIL import Image
-from segjudge.evaluation_script.families.base.family import ScoringRules
 
 from segjudge.evaluation_script import main
 from segjudge.evaluation_script.families.base import unit_truth
+from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator, UnitCounts, decoded_unit
 from segjudge.evaluation_script.families.base.unit_truth import UnitTruth
 from segjudge.evaluation_script.families.panoptic import engine as panoptic

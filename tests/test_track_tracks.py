@@ -14,10 +14,10 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
-from segjudge.evaluation_script.families.base.family import ScoringRules
 
 from segjudge.evaluation_script import main
 from segjudge.evaluation_script.families.base import unit_truth
+from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.unit_counts import UnitAccumulator
 from segjudge.evaluation_script.families.base.unit_truth import UnitTruth
 from segjudge.evaluation_script.families.tracking import engine as tracks

@@ -72,7 +72,7 @@ def test_it_holds_the_kernel_for_this_kind_of_machine(wheel: Path) -> None:
         pytest.skip("NO C COMPILER: the wheel is without a kernel")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    library = f"segjudge/evaluation_script/segjudge_kernel.{compiling.this_system()}.so"
+    library = f"segjudge/evaluation_script/masks/segjudge_kernel.{compiling.this_system()}.so"
     assert {library, f"{library}.sha256", "segjudge/kernel/frames.c", "segjudge/kernel/kernel.h"} <= set(names)
     assert re.fullmatch(r"segjudge-[^-]+-py3-none-(linux|macosx)_\w+\.whl", wheel.name)
 

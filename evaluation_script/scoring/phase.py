@@ -1,75 +1,14 @@
-"""What a phase is, and the tracks that score it; the phases themselves are the table in `phases.py`."""
+"""What a phase is; the phases themselves are the table in `phases.py`."""
 
 from __future__ import annotations
 
-from dataclasses import Field, dataclass, field
-from typing import Any, ClassVar, Dict, FrozenSet, Mapping, Optional, Protocol, Tuple
+from dataclasses import dataclass, field
+from typing import FrozenSet, Optional, Tuple
 
-from ..families.instances.protocols import INSTANCE_PROTOCOLS
-from ..families.panoptic.protocols import PANOPTIC_PROTOCOLS
-from ..families.semantic.protocols import SEMANTIC_PROTOCOLS
-from ..families.sequences.protocols import SEQUENCE_PROTOCOLS
-from ..families.tracking.protocols import TRACKS_PROTOCOLS
 from ..files.limits import ArchiveLimits
 
 #: The values of `Phase.detail`.
 DETAILS = ("means", "sequences", "all")
-
-
-class TrackProtocol(Protocol):
-    """The rules of one benchmark, of any track: a frozen dataclass."""
-
-    __dataclass_fields__: ClassVar[Dict[str, Field[Any]]]
-    #: The track's name in `TRACKS`.
-    track: ClassVar[str]
-
-    @property
-    def form(self) -> str:
-        """What it scores, where truths of its track hold one thing or another, such as images or videos."""
-
-    @property
-    def name(self) -> str:
-        """The protocol's name in `PROTOCOLS`."""
-
-    @property
-    def about(self) -> str:
-        """One line for people: what is applied, and what it skips."""
-
-    @property
-    def metrics(self) -> Tuple[str, ...]:
-        """The names of its metrics, in the benchmark's order."""
-
-    @property
-    def revision(self) -> int:
-        """Raised with whatever changes any score."""
-
-
-@dataclass(frozen=True)
-class Track:
-    """A way to read and score submissions."""
-
-    #: Its benchmarks.
-    protocols: Mapping[str, TrackProtocol]
-    #: The module whose `ENGINE` scores them; imported when it is needed.
-    module: str
-    #: Options of `score`, beside the sequences, that say what a published truth leaves open.
-    options: Tuple[str, ...] = ()
-    #: The layouts in which its truths are published, beside those of `dataset_layouts.py`.
-    layouts: Tuple[str, ...] = ()
-
-
-#: The tracks; `../docs/adding-a-track.md` says what a row needs.
-TRACKS = {
-    "sequences": Track(SEQUENCE_PROTOCOLS, "sequences", ("sequences", "layout", "unseen")),
-    "instances": Track(INSTANCE_PROTOCOLS, "instances", ("categories",)),
-    "panoptic": Track(PANOPTIC_PROTOCOLS, "panoptic", ("sequences",), ("coco-panoptic", "vipseg")),
-    "semantic": Track(SEMANTIC_PROTOCOLS, "semantic", ("sequences",), ("vspw",)),
-    "tracks": Track(TRACKS_PROTOCOLS, "tracks", ("sequences",), ("mots", "burst")),
-}
-
-PROTOCOLS: Dict[str, TrackProtocol] = {
-    name: protocol for track in TRACKS.values() for name, protocol in track.protocols.items()
-}
 
 
 @dataclass(frozen=True)
@@ -127,15 +66,3 @@ class Phase:
     def hidden(self) -> FrozenSet[str]:
         """The codenames of the splits whose scores participants are not shown."""
         return frozenset(split.codename for split in self.splits if split.hidden)
-
-
-@dataclass(frozen=True)
-class ScoringRules:
-    """How one split is scored: a protocol, and what a submission may be."""
-
-    protocol: TrackProtocol
-    limits: ArchiveLimits
-    #: Warnings refuse a submission.
-    strict: bool = False
-    #: So many processes share the scoring.
-    jobs: int = 1

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SOURCES = Path(__file__).parent
+#: Where in the scorers the library is looked for: beside `kernel.py`.
+PLACE = "masks"
 #: The same on every machine of a kind: nothing is tuned to the one that compiles.
 FLAGS = ("-std=c99", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")
 COMPILERS = ("cc", "gcc", "clang")
@@ -111,15 +113,15 @@ def this_system() -> str:
     return f"{os.uname().sysname.lower()}-{os.uname().machine}"
 
 
-def compile_local(folder: Path) -> bool:
-    """Compile for this machine into the folder, unless that is done; return whether it was done now.
+def compile_local(scorers: Path) -> bool:
+    """Compile for this machine into the folder of the scorers, unless that is done; return whether it was done now.
 
     Raises `CompileError` where it cannot be: numpy does the work then.
     """
     compiler = next((found for name in COMPILERS if (found := shutil.which(name))), None)
     if compiler is None:
         raise CompileError("no C compiler was found")
-    library = Library(folder, this_system())
+    library = Library(scorers / PLACE, this_system())
     if library.is_current([compiler]):
         return False
     library.compile([compiler])

@@ -12,7 +12,7 @@
 /* Numbers for the parts of all masks of a group. */
 #define MOST_SPACE ((int64_t)1 << 40)
 
-/* What is wrong with a text; rle.py has the words. */
+/* What is wrong with a text; run_lengths.py has the words. */
 enum { SOUND = 0, CHARACTERS = 1, BREAKS_OFF = 2, BELOW_ZERO = 3, WRONG_SUM = 4 };
 
 /* Text from here to there. */

@@ -1,1 +1,1 @@
-"""."""
+"""Where challenges run: EvalAI, Codabench and grand-challenge, a room each."""

@@ -1,1 +1,1 @@
-"""EvalAI on a laptop: what its worker does with a bundle and a submission."""
+"""EvalAI played: pages, API, queue and workers, and all that is stored; `segjudge rehearse` starts it."""

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from typing import IO, TypeAlias
 
 #: The folder that our package is imported from.
-IMPORT_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+IMPORT_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 #: Not imported: the remote worker is slim, and the package of the scorers is not.
-SUPERVISOR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "evaluation_script", "supervisor.py")
+SUPERVISOR = os.path.join(IMPORT_ROOT, "segjudge", "evaluation_script", "runner", "supervisor.py")
 #: Variables that every program needs; none of them holds a token, an address or a folder of ours.
 _COMMON_VARIABLES = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH")
 #: Seconds after which a supervisor that was asked to end is killed; it gives up by itself after 60.

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Callable, Generic, Mapping, Protocol, Type, TypeVar
 
 from ...files.problems import HostError
 from ...runner.parallel import WHOLE, Part
-from .. import FAMILIES
 from .accumulator import Accumulator
 from .family import ScoringRules, TrackProtocol
 from .progress import Progress, ignore_progress
@@ -55,18 +53,3 @@ def check_fits(truth: SplitTruth, protocol: TrackProtocol, split: str) -> None:
     held = truth.track if truth.track != protocol.track else truth.form if truth.form != protocol.form else ""
     if held:
         raise HostError(f"the truth of {split} holds {held}, which the protocol {protocol.name} does not score")
-
-
-def report_of(split: str, counts: Accumulator[Any, Any]) -> Report:
-    """Return the scores of a split of which all was counted; raises SubmissionError with every problem."""
-    report: Report = engine_of(counts.protocol.track).report(split, counts)
-    report.counted = counts
-    return report
-
-
-def engine_of(track: str) -> Engine[Any, Any, Any]:
-    """Return the engine of a track."""
-    if track not in FAMILIES:
-        raise HostError(f"there is no track {track!r} in this version, only {', '.join(FAMILIES)}")
-    engine: Engine[Any, Any, Any] = import_module(f".{FAMILIES[track].module}", __package__).ENGINE
-    return engine

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Callable, Collection, Dict, List, Tuple, Union
 
 import numpy as np
@@ -14,6 +15,7 @@ from ...masks.stack import Array
 from .accumulator import NamedAccumulator, NamedCounts, Rules, decoded_with, problems_of
 from .family import Values
 from .intervals import dealt
+from .reports import Report, Row
 
 #: The longest header: names of tables and problems.
 MOST_HEADER = 16 << 20
@@ -136,3 +138,19 @@ def _check_tables(tables: Dict[str, Array], shapes: Shapes) -> None:
         )
         if not fits or not np.isfinite(tables[key]).all() or (key not in _SIGNED and (tables[key] < 0).any()):
             raise ValueError(f"a unit has numbers as {key} that are no counts")
+
+
+class UnitReport(Report):
+    """Scores of a family that counts by unit."""
+
+    def __init__(
+        self,
+        split: str,
+        accumulator: UnitAccumulator[Any],
+        values: Callable[[UnitAccumulator[Any]], Values],
+        tables: Dict[str, List[Row]],
+        oddities: List[str],
+    ) -> None:
+        warnings = [*accumulator.notes, *oddities]
+        super().__init__(split, accumulator.protocol, values(accumulator), tables, warnings)
+        self._left_out, self._units = partial(accumulator.without_groups, values), len(accumulator.names)

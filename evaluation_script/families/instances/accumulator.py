@@ -12,6 +12,7 @@ from ...masks.stack import Array
 from ..base import codings
 from ..base.accumulator import Accumulator
 from ..base.intervals import dealt
+from ..base.reports import Report
 from .columns import Category
 from .counts import InstanceCounts, decoded, joined
 from .precision import Averages, MatchedDetections, averages, category_averages, reported_pairs
@@ -151,3 +152,14 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
 
     def _frequencies(self) -> List[str]:
         return [category.frequency for category in self.categories]
+
+
+class InstanceReport(Report):
+    """Scores of instance masks."""
+
+    protocol: InstanceProtocol
+
+    def __init__(self, split: str, accumulator: InstanceAccumulator) -> None:
+        score = accumulator.compute()
+        super().__init__(split, accumulator.protocol, score.values, {"categories": score.categories}, score.warnings)
+        self._left_out, self._units = accumulator.without_groups, len(accumulator.images)

@@ -20,9 +20,9 @@ from ...masks.similarity import (
     region_similarity,
 )
 from ...masks.stack import Array
+from ..base.family import Values
+from ..base.reports import Report, Row
 from .protocols import BESIDE, COMBINED, SequenceProtocol
-
-Values = Dict[str, Optional[float]]
 
 
 @dataclass(frozen=True)
@@ -281,3 +281,45 @@ def by_sequence(scores: List[ObjectScore], metrics: List[str]) -> Dict[str, Valu
         name: {metric: average([score.values[metric] for score in objects]) for metric in metrics}
         for name, objects in sequences.items()
     }
+
+
+#: A sum over sequences that differs by less from a metric is the metric.
+SAME = 1e-9
+
+
+class SequenceReport(Report):
+    """Scores of mask sequences."""
+
+    protocol: SequenceProtocol
+
+    def __init__(self, split: str, protocol: SequenceProtocol, scores: List[ObjectScore], warnings: List[str]) -> None:
+        self._table = ScoreTable(scores, protocol)
+        super().__init__(split, protocol, self._table.averaged(), {}, warnings)
+        self.scores, self._left_out = scores, self._table.averaged_without_each
+
+    @property
+    def metrics(self) -> List[str]:
+        """The metrics that sequences and objects have."""
+        known = {metric for score in self.scores for metric in score.values}
+        return [metric for metric in (*self.protocol.metrics, *BESIDE) if metric in known]
+
+    def sums(self, metrics: Collection[str]) -> Dict[str, Tuple[Array, Array]]:
+        found = super().sums(metrics)
+        for metric in list(found):
+            sums, counts = self._table.sums(metric)
+            if abs(sums.sum() / max(counts.sum(), 1) - (self.values[metric] or 0.0)) <= SAME:
+                found[metric] = sums, counts
+        return found
+
+    def cases(self, metric: str) -> int:
+        return self._table.cases(metric)
+
+    def rows(self) -> Dict[str, List[Row]]:
+        means = by_sequence(self.scores, self.metrics)
+        return {
+            "sequences": [{"split": self.split, "sequence": name, **values} for name, values in means.items()],
+            "objects": [
+                {"split": self.split, "sequence": score.sequence, "object": score.name, **score.values}
+                for score in self.scores
+            ],
+        }

@@ -1,1 +1,1 @@
-"""."""
+"""Label maps in memory, counted as those in files are."""

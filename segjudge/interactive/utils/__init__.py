@@ -1,1 +1,1 @@
-"""Small tools that interactive methods use."""
+"""Small tools of interactive methods: masks, scribbles, drawing."""

@@ -20,7 +20,7 @@ _OPTIONS = (
     *("--platform", "manylinux_2_28_x86_64"),
 )
 #: The package, and the module that makes pages.
-_PACKAGE, _MAKER = Path(__file__).parent.parent, "segjudge.report.stored"
+_PACKAGE, _MAKER = Path(__file__).parents[2], "segjudge.report.stored"
 #: These lie beside the scoring program already.
 _SCORERS = "segjudge.evaluation_script"
 _BESIDE = ("report/pages/*", "report/published.json", "interactive/davis_sequences.csv")

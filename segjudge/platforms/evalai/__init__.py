@@ -1,1 +1,1 @@
-"""EvalAI's REST API: each call in one place, for those who call it and for the rehearsal that answers it."""
+"""EvalAI: its REST API for those who call it and the server that answers it, bundles, its worker."""

@@ -15,7 +15,7 @@ import yaml
 from segjudge import evaluation_script
 from segjudge.evaluation_script.files.packed import add_member, replaced
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.kernel.compiling import Library, cached_for_worker
+from segjudge.kernel.compiling import PLACE, Library, cached_for_worker
 
 from .bundle_source import SCRIPT_FOLDER, BundleKind, BundleSource, find_bundle
 from .fields import CHALLENGE, CONFIG, FILES, PHASE, SCRIPT
@@ -96,7 +96,8 @@ def build(
 
 def takes_kernel(source: BundleSource) -> bool:
     """Return whether the scorers look for the kernel: our own small bundles do, and scripts with its module."""
-    return source.kind is BundleKind.SMALL or os.path.isfile(os.path.join(source.root, SCRIPT_FOLDER, "kernel.py"))
+    loader = os.path.join(source.root, SCRIPT_FOLDER, PLACE, "kernel.py")
+    return source.kind is BundleKind.SMALL or os.path.isfile(loader)
 
 
 def read_config(root: str) -> dict[str, Any]:
@@ -152,12 +153,12 @@ def _script_zip(source: BundleSource, kernel: Library | None) -> bytes:
             of_host = (source.root, os.path.join(SCRIPT_FOLDER, name))
             add_member(script, name, _read_file(*((_SCORERS, name) if name in installed else of_host)))
         for path in [kernel.path, kernel.checksum] if kernel else []:
-            add_member(script, path.name, path.read_bytes())
+            add_member(script, f"{PLACE}/{path.name}", path.read_bytes())
     return out.getvalue()
 
 
 def _modules_in(folder: str) -> list[str]:
-    return sorted(name for name in os.listdir(folder) if name.endswith(".py") or name == "requirements.txt")
+    return sorted(name for name in _files_below(folder) if name.endswith(".py") or name == "requirements.txt")
 
 
 def _files_below(folder: str) -> Iterator[str]:

@@ -14,8 +14,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from segjudge.evaluation_script.files.problems import HostError, nearest
-from segjudge.platforms.evalai.hosted_worker.scorers import is_ours
+from segjudge.platforms.evalai.hosted_worker.scorers import is_folder_ours, is_ours
 from segjudge.system.errors import UsageError
+from segjudge.system.processes import IMPORT_ROOT
 
 from .fields import CONFIG, CONFIG_NAMES
 
@@ -94,8 +95,7 @@ def find_bundle(path: str = "") -> BundleSource:
     Raises `UsageError` where there is none.
     """
     if not path:
-        checkout = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        for folder in (os.getcwd(), os.environ.get(BUNDLE, ""), checkout):
+        for folder in (os.getcwd(), os.environ.get(BUNDLE, ""), IMPORT_ROOT):
             if folder and _config_names(folder):
                 return _folder_source(folder)
         raise UsageError(f"no {CONFIG} here; run it in the bundle's folder, or name one with --bundle")
@@ -139,7 +139,7 @@ def _folder_source(folder: str) -> BundleSource:
         raise UsageError(f"{folder}: holds {' and '.join(names)}, and EvalAI takes one; remove the other")
     script = os.path.join(folder, SCRIPT_FOLDER)
     modules = [name for name in os.listdir(script) if name.endswith(".py")] if os.path.isdir(script) else []
-    kind = BundleKind.FORK if is_ours(modules) else BundleKind.FOREIGN
+    kind = BundleKind.FORK if is_folder_ours(script) else BundleKind.FOREIGN
     return BundleSource(folder, BundleKind.SMALL if modules == [PHASES_FILE] else kind, names[0])
 
 

@@ -22,7 +22,7 @@ from segjudge.system.processes import Child, Streams, Tail, clean_environment
 from .folder import WorkerFolder
 from .interpreter import PINNED_PYTHON, Interpreter
 from .process import UnloadableError, disk_bounds
-from .scorers import is_ours
+from .scorers import is_folder_ours
 
 #: The versions that EvalAI's worker pins, also for what a script installs while it is imported.
 PINS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "bundle", "worker-3.9.txt")
@@ -86,7 +86,7 @@ def with_requirements(
 ) -> Interpreter:
     """Return an interpreter with what the challenge's script needs; raise `UnloadableError` where it cannot be had."""
     script = folder.script(challenge)
-    needs = None if is_ours(os.listdir(script)) else _needs(script, python)
+    needs = None if is_folder_ours(script) else _needs(script, python)
     if not needs:
         return python
     pins = Path(PINS).read_bytes() if python.version == PINNED_PYTHON else b""

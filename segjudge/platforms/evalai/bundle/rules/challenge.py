@@ -196,7 +196,7 @@ def _script(bundle: Bundle, path: object) -> BundleProblems:
 
 def _package(bundle: Bundle, where: str, path: str) -> BundleProblems:
     """Yield why every submission would fail with this script: EvalAI accepts any file that ends in .zip."""
-    remedy = "Build it anew: all modules at the top, with __init__.py and main.py"
+    remedy = "Build it anew, with __init__.py at the top, not in a folder"
     try:
         with zipfile.ZipFile(io.BytesIO(bundle.read(path))) as script:
             names = script.namelist()
@@ -205,8 +205,8 @@ def _package(bundle: Bundle, where: str, path: str) -> BundleProblems:
         return
     if bundle.is_foreign and bundle.evaluated_elsewhere:
         return  # EvalAI stores such a script and never loads it
-    if "__init__.py" not in names or (not bundle.is_foreign and any("/" in name for name in names)):
-        yield breaks_later(where, f"{path} is not a flat package with __init__.py", remedy)
+    if "__init__.py" not in names:
+        yield breaks_later(where, f"{path} has no __init__.py at its top", remedy)
 
 
 def tags_domain_and_prizes(bundle: Bundle) -> BundleProblems:

@@ -1,4 +1,4 @@
-"""A track as `docs/adding-a-track.md` adds one: its files and one row, in a copy of the sources."""
+"""A family as `docs/adding-a-family.md` adds one: its folder and one word, in a copy of the sources."""
 
 from __future__ import annotations
 
@@ -12,31 +12,30 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = (ROOT / "docs" / "adding-a-track.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "adding-a-family.md").read_text(encoding="utf-8")
 #: The blocks of the page by their first lines, which say where they belong.
 BLOCKS = dict(re.findall(r"^```\w+\n# (.*?)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
-PHASE = "evaluation_script/scoring/phase.py"
 TRUTH, ANSWERS = {"a": 3, "b": 5, "c": 9}, {"a": 3, "b": 4, "c": 6}
 
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sources with the page's track."""
+    """The sources with the page's family."""
     copy = tmp_path_factory.mktemp("sources")
     for folder in ("segjudge", "evaluation_script"):
         ignored = shutil.ignore_patterns("__pycache__", "*.c")
         shutil.copytree(ROOT / folder, copy / folder, symlinks=True, ignore=ignored)
-    phase = (copy / PHASE).read_text(encoding="utf-8")
     for title, text in BLOCKS.items():
         name, _, place = title.partition(", ")
-        anchor = {"among the imports": "from .instance_protocols import", "in TRACKS": "TRACKS = {\n"}.get(place)
-        if anchor is None:
-            (copy / name).write_text(text, encoding="utf-8")
-        else:
-            before, found, after = phase.partition(anchor)
-            assert found
-            phase = before + (text + found if place == "among the imports" else found + text) + after
-    (copy / PHASE).write_text(phase, encoding="utf-8")
+        path = copy / name
+        if place:
+            assert place == "in FOLDERS"
+            before, line, after = path.read_text(encoding="utf-8").partition("FOLDERS = (")
+            assert line
+            path.write_text(before + line + text.strip() + " " + after, encoding="utf-8")
+            continue
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
     (copy / "truth.json").write_text(json.dumps(TRUTH))
     (copy / "answers.json").write_text(json.dumps(ANSWERS))
     return copy
@@ -63,7 +62,7 @@ def scores(sources: Path, *words: str) -> dict[str, float | None]:
     return found
 
 
-def test_a_row_and_two_files_are_a_track(sources: Path) -> None:
+def test_a_folder_and_a_word_are_a_family(sources: Path) -> None:
     assert len(BLOCKS) == 4
     score = ("score", "answers.json", "--truth", "truth.json", "--protocol")
     assert scores(sources, *score, "counting") == {"Error": 4 / 3, "Right": 1 / 3}
